@@ -1,0 +1,20 @@
+//! Boolean circuits for two-party computation: what they are, where they come from, and how they
+//! are prepared for garbling.
+//!
+//! * [`Circuit`] is the plain representation: gates in topological order over single-bit wires.
+//! * [`Program`] is a circuit compiled for garbling: constants and inversions folded away, wires
+//!   renumbered to reusable slots, independent gates grouped into batches.
+//! * [`Bits`] is a packed string of bits: the value of inputs and outputs.
+//!
+//! The crate does no I/O beyond reading and writing circuit files and knows nothing about labels,
+//! keys or networks.
+
+mod bits;
+mod circuit;
+mod program;
+mod split;
+
+pub use bits::{Bits, BitsError};
+pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
+pub use program::{Batch, BatchKind, INVERT, OutputBit, Program, ProgramGate};
+pub use split::{InputSplit, SplitError};

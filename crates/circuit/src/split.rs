@@ -1,0 +1,120 @@
+//! Which party provides which input value.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+/// The owner of each input value of a circuit: the garbler or the evaluator.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct InputSplit {
+    widths: Vec<u32>,
+    garbler: Vec<bool>,
+}
+
+/// Why a choice of the garbler's inputs does not fit the circuit.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error(
+    "input value {index} does not exist: the circuit has {values} input values, counted from 0"
+)]
+pub struct SplitError {
+    /// The input value that was named.
+    pub index: usize,
+    /// Input values of the circuit.
+    pub values: usize,
+}
+
+impl InputSplit {
+    /// Gives input value 0 to the garbler and all others to the evaluator.
+    #[must_use]
+    pub fn first_to_garbler(widths: &[u32]) -> Self {
+        Self {
+            widths: widths.to_vec(),
+            garbler: (0..widths.len()).map(|i| i == 0).collect(),
+        }
+    }
+
+    /// Gives the named input values to the garbler and all others to the evaluator.
+    ///
+    /// # Errors
+    /// [`SplitError`] where an index names no input value.
+    pub fn new(widths: &[u32], garbler_values: &[usize]) -> Result<Self, SplitError> {
+        let mut garbler = vec![false; widths.len()];
+        for &index in garbler_values {
+            *garbler.get_mut(index).ok_or(SplitError {
+                index,
+                values: widths.len(),
+            })? = true;
+        }
+        Ok(Self {
+            widths: widths.to_vec(),
+            garbler,
+        })
+    }
+
+    /// Says whether input value `index` is the garbler's.
+    ///
+    /// # Panics
+    /// If there is no such value.
+    #[must_use]
+    pub fn is_garbler(&self, index: usize) -> bool {
+        self.garbler[index]
+    }
+
+    /// Returns the width of each input value.
+    #[must_use]
+    pub fn widths(&self) -> &[u32] {
+        &self.widths
+    }
+
+    /// Iterates over the wire ranges of one party's input values, in wire order.
+    pub fn ranges(&self, of_garbler: bool) -> impl Iterator<Item = Range<u32>> + '_ {
+        let mut start = 0;
+        self.widths
+            .iter()
+            .zip(&self.garbler)
+            .map(move |(&width, &garbler)| {
+                let range = start..start + width;
+                start += width;
+                (range, garbler)
+            })
+            .filter(move |(_, garbler)| *garbler == of_garbler)
+            .map(|(range, _)| range)
+    }
+
+    /// Returns the number of input bits the garbler provides.
+    #[must_use]
+    pub fn garbler_bits(&self) -> usize {
+        self.ranges(true).map(|range| range.len()).sum()
+    }
+
+    /// Returns the number of input bits the evaluator provides.
+    #[must_use]
+    pub fn evaluator_bits(&self) -> usize {
+        self.ranges(false).map(|range| range.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_the_owners() {
+        let split = InputSplit::new(&[3, 4, 5], &[2, 0]).unwrap();
+        assert_eq!(split.ranges(true).collect::<Vec<_>>(), [0..3, 7..12]);
+        assert_eq!(split.ranges(false).collect::<Vec<_>>(), [3..7]);
+        assert_eq!((split.garbler_bits(), split.evaluator_bits()), (8, 4));
+    }
+
+    #[test]
+    fn a_value_that_does_not_exist_is_named() {
+        let error = InputSplit::new(&[1, 1], &[2]).unwrap_err();
+        assert_eq!(
+            error,
+            SplitError {
+                index: 2,
+                values: 2
+            }
+        );
+    }
+}

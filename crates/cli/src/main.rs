@@ -1,0 +1,2 @@
+//! `transpute` command.
+fn main() {}
