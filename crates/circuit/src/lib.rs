@@ -16,5 +16,5 @@ mod split;
 
 pub use bits::{Bits, BitsError};
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
-pub use program::{Batch, BatchKind, INVERT, OutputBit, Program, ProgramGate};
+pub use program::{Batch, BatchKind, INVERT, OutputBit, Program, ProgramError, ProgramGate};
 pub use split::{InputSplit, SplitError};

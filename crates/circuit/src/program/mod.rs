@@ -1,5 +1,14 @@
 //! A circuit compiled for garbling.
 
+mod check;
+mod compile;
+mod digest;
+mod evaluate;
+mod fold;
+mod schedule;
+
+pub use check::ProgramError;
+
 use crate::{Bits, circuit::split_values};
 
 /// Marks an inverted operand of an AND gate in [`ProgramGate::a`] and [`ProgramGate::b`]; the slot
@@ -148,3 +157,6 @@ impl Program {
         split_values(&self.output_widths, bits)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! The invariants of a program, checked.
+
+use thiserror::Error;
+
+use super::{BatchKind, INVERT, OutputBit, Program};
+
+/// Which documented invariant a program breaks.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The batches do not cut the gates into runs of at least one gate.
+    #[error("the batches have {expected} gates in all and at least one each, not {found}")]
+    BatchLengths {
+        /// Number of gates of the program.
+        expected: usize,
+        /// Gates of all batches, or 0 if one is empty.
+        found: u64,
+    },
+    /// The number of AND or XOR gates is not what the batches say.
+    #[error("the batches have {expected} {kind:?} gates, not {found}")]
+    Count {
+        /// The kind of gate.
+        kind: BatchKind,
+        /// Gates of that kind in the batches.
+        expected: u64,
+        /// Gates of that kind that the program claims.
+        found: u64,
+    },
+    /// A slot is past the number of slots.
+    #[error("gate {gate} uses slot {slot} of {slots}")]
+    SlotRange {
+        /// Position of the gate.
+        gate: usize,
+        /// The slot.
+        slot: u32,
+        /// Number of slots.
+        slots: u32,
+    },
+    /// A slot is read before it holds a label.
+    #[error("gate {gate} reads slot {slot}, which holds no label yet")]
+    Undefined {
+        /// Position of the gate.
+        gate: usize,
+        /// The slot.
+        slot: u32,
+    },
+    /// Two gates of a batch are not independent.
+    #[error("gate {gate} and another gate of its batch both use slot {slot}, which one writes")]
+    Dependent {
+        /// Position of the later gate.
+        gate: usize,
+        /// The slot.
+        slot: u32,
+    },
+    /// An operand of an XOR gate is inverted.
+    #[error("xor gate {gate} has an inverted operand")]
+    InvertedXor {
+        /// Position of the gate.
+        gate: usize,
+    },
+    /// The number of outputs or inputs does not fit their widths.
+    #[error("there are {expected} {what}, not {found}")]
+    Widths {
+        /// What is counted.
+        what: &'static str,
+        /// What the widths say.
+        expected: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// An output names a slot that holds no label.
+    #[error("output bit {bit} names slot {slot}, which holds no label")]
+    Output {
+        /// Position of the output bit.
+        bit: usize,
+        /// The slot.
+        slot: u32,
+    },
+    /// The digest is not that of the program.
+    #[error("the digest is not that of the program")]
+    Digest,
+}
+
+/// The batch that last read or wrote a slot.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    /// Number of the batch, from 1; 0 if none did.
+    read: u32,
+    /// Number of the batch, from 1; 0 if none did.
+    written: u32,
+    defined: bool,
+}
+
+impl Program {
+    /// Checks all documented invariants and the digest, for a program that was not just compiled.
+    ///
+    /// It takes 12 bytes of memory per slot. That an output's slot still holds the label that was
+    /// meant is no invariant of the program alone and cannot be checked.
+    ///
+    /// # Errors
+    /// [`ProgramError`], the first invariant that does not hold.
+    pub fn check(&self) -> Result<(), ProgramError> {
+        self.check_counts()?;
+        self.check_slots()?;
+        if self.compute_digest() != self.digest {
+            return Err(ProgramError::Digest);
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Result<(), ProgramError> {
+        let sum = |widths: &[u32]| widths.iter().map(|&width| u64::from(width)).sum::<u64>();
+        let (inputs, outputs) = (sum(&self.input_widths), sum(&self.output_widths));
+        if outputs != self.outputs.len() as u64 {
+            return Err(ProgramError::Widths {
+                what: "output bits",
+                expected: outputs,
+                found: self.outputs.len() as u64,
+            });
+        }
+        if inputs > u64::from(self.slot_count) || self.slot_count >= INVERT {
+            return Err(ProgramError::Widths {
+                what: "slots",
+                expected: inputs,
+                found: u64::from(self.slot_count),
+            });
+        }
+        let empty = self.batches.iter().any(|batch| batch.len == 0);
+        let count = |kind| -> u64 {
+            (self.batches.iter().filter(|batch| batch.kind == kind))
+                .map(|batch| u64::from(batch.len))
+                .sum()
+        };
+        let found = count(BatchKind::Xor) + count(BatchKind::And);
+        if empty || found != self.gates.len() as u64 {
+            return Err(ProgramError::BatchLengths {
+                expected: self.gates.len(),
+                found: if empty { 0 } else { found },
+            });
+        }
+        for (kind, found) in [
+            (BatchKind::Xor, self.xor_count),
+            (BatchKind::And, self.and_count),
+        ] {
+            if count(kind) != found {
+                return Err(ProgramError::Count {
+                    kind,
+                    expected: count(kind),
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_slots(&self) -> Result<(), ProgramError> {
+        let mut slots = vec![Touched::default(); self.slot_count()];
+        for slot in &mut slots[..self.input_bits()] {
+            slot.defined = true;
+        }
+        let mut gates = self.gates.iter().enumerate();
+        for (batch, number) in self.batches.iter().zip(1..) {
+            for (gate, operation) in gates.by_ref().take(batch.len as usize) {
+                let range = |slot| ProgramError::SlotRange {
+                    gate,
+                    slot,
+                    slots: self.slot_count,
+                };
+                for operand in [operation.a, operation.b] {
+                    if batch.kind == BatchKind::Xor && operand & INVERT != 0 {
+                        return Err(ProgramError::InvertedXor { gate });
+                    }
+                    let slot = operand & !INVERT;
+                    let touched = slots.get_mut(slot as usize).ok_or(range(slot))?;
+                    if touched.written == number {
+                        return Err(ProgramError::Dependent { gate, slot });
+                    }
+                    if !touched.defined {
+                        return Err(ProgramError::Undefined { gate, slot });
+                    }
+                    touched.read = number;
+                }
+                let slot = operation.out;
+                let touched = slots.get_mut(slot as usize).ok_or(range(slot))?;
+                if touched.read == number || touched.written == number {
+                    return Err(ProgramError::Dependent { gate, slot });
+                }
+                touched.written = number;
+                touched.defined = true;
+            }
+        }
+        for (bit, output) in self.outputs.iter().enumerate() {
+            if let OutputBit::Slot { slot, .. } = *output
+                && !slots.get(slot as usize).is_some_and(|slot| slot.defined)
+            {
+                return Err(ProgramError::Output { bit, slot });
+            }
+        }
+        Ok(())
+    }
+}
