@@ -10,11 +10,13 @@
 //! keys or networks.
 
 mod bits;
+pub mod bristol;
 mod circuit;
 mod program;
 mod split;
 
 pub use bits::{Bits, BitsError};
+pub use bristol::BristolError;
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
 pub use program::{Batch, BatchKind, INVERT, OutputBit, Program, ProgramError, ProgramGate};
 pub use split::{InputSplit, SplitError};

@@ -1,0 +1,241 @@
+//! The gates of a circuit file.
+
+use std::io::Read;
+
+use super::{
+    BristolError, Format, Limits, Parsed, Problem,
+    header::Header,
+    scan::{Line, Number, Scanner},
+};
+use crate::{Circuit, Op, Wire};
+
+pub(super) fn read<R: Read>(
+    source: R,
+    length: u64,
+    limits: &Limits,
+) -> Result<Parsed, BristolError> {
+    let mut scanner = Scanner::new(source, length);
+    let mut line = Line::default();
+    let (header, mut at_gate) = Header::read(&mut scanner, length, limits, &mut line)?;
+    let mut gates = Gates::new(&header);
+    for found in 0..header.gates {
+        if !std::mem::take(&mut at_gate) && !scanner.read_line(&mut line)? {
+            let expected = header.gates;
+            return Err(scanner.error(Problem::MissingGates { expected, found }));
+        }
+        gates.add(&mut line)?;
+    }
+    if at_gate {
+        let gates = header.gates;
+        return Err(line.error_at_number(0, Problem::TrailingText { gates }));
+    }
+    if scanner.skip_blank_lines()?.is_some() {
+        let gates = header.gates;
+        return Err(scanner.error(Problem::TrailingText { gates }));
+    }
+    let outputs = gates.outputs(&header)?;
+    let Gates { ops, operands, .. } = gates;
+    let circuit = Circuit::from_parts(
+        header.input_widths,
+        header.output_widths,
+        ops,
+        operands,
+        outputs,
+    )
+    .expect("operands are looked up among defined wires, as are outputs, which have the widths");
+    let format = header.format;
+    Ok(Parsed { circuit, format })
+}
+
+/// The gates read so far.
+struct Gates {
+    format: Format,
+    input_bits: u32,
+    wires: u32,
+    ops: Vec<Op>,
+    operands: Vec<[Wire; 2]>,
+    /// For each wire of the file that is no input: our wire plus 1, or 0 before it is defined.
+    /// Zeroed memory costs nothing until it is used.
+    defined: Vec<u32>,
+}
+
+impl Gates {
+    fn new(header: &Header) -> Self {
+        // The header was checked against the length of the file.
+        let outputs = (header.wires - header.input_bits) as usize;
+        Self {
+            format: header.format,
+            input_bits: header.input_bits,
+            wires: header.wires,
+            ops: Vec::with_capacity(outputs),
+            operands: Vec::with_capacity(outputs),
+            defined: vec![0; outputs],
+        }
+    }
+
+    /// Adds the gate of a line, whose numbers are then of no use.
+    fn add(&mut self, line: &mut Line) -> Result<(), BristolError> {
+        let operation = self.operation(line)?;
+        match operation {
+            Operation::Gate(op) => {
+                let inputs = line.numbers.len() - 3;
+                let a = self.operand(line, line.numbers[2])?;
+                let b = match inputs {
+                    1 => 0,
+                    _ => self.operand(line, line.numbers[3])?,
+                };
+                self.define(line, line.numbers[2 + inputs], op, [a, b])
+            }
+            Operation::Constant => {
+                let op = match line.numbers[2].value {
+                    0 => Op::Zero,
+                    1 => Op::One,
+                    found => return Err(line.error_at_number(2, Problem::BadConstant { found })),
+                };
+                self.define(line, line.numbers[3], op, [0, 0])
+            }
+            Operation::ManyAnd => {
+                let count = line.numbers[1].value as usize;
+                // All operands come before any output: no gate of a MAND reads another.
+                for index in 2..2 + 2 * count {
+                    line.numbers[index].value = self.operand(line, line.numbers[index])?;
+                }
+                for index in 2..2 + count {
+                    let [a, b, out] = [0, count, 2 * count].map(|skip| line.numbers[index + skip]);
+                    self.define(line, out, Op::And, [a.value, b.value])?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the name of the operation and checks that the gate has as many numbers as it needs.
+    fn operation(&self, line: &Line) -> Result<Operation, BristolError> {
+        let Some(word) = line.word() else {
+            return Err(line.unexpected(line.numbers.len(), "an operation"));
+        };
+        let [inputs, outputs, ref wires @ ..] = line.numbers[..] else {
+            let expected = "the numbers of inputs and outputs of the gate";
+            return Err(line.unexpected(line.numbers.len(), expected));
+        };
+        let found = [inputs.value, outputs.value];
+        let fashion = self.format == Format::Fashion;
+        let (operation, expected) = match word {
+            b"XOR" => (Operation::Gate(Op::Xor), [2, 1]),
+            b"AND" => (Operation::Gate(Op::And), [2, 1]),
+            b"INV" | b"NOT" => (Operation::Gate(Op::Not), [1, 1]),
+            b"EQW" if fashion => (Operation::Gate(Op::Copy), [1, 1]),
+            b"EQ" if fashion => (Operation::Constant, [1, 1]),
+            b"MAND" if fashion => {
+                let outputs = outputs.value.max(1);
+                (Operation::ManyAnd, [outputs.saturating_mul(2), outputs])
+            }
+            _ => {
+                let problem = Problem::UnknownOperation {
+                    found: String::from_utf8_lossy(word).into_owned(),
+                    format: self.format,
+                };
+                return Err(line.error_at_number(line.numbers.len(), problem));
+            }
+        };
+        if found != expected {
+            let wrong = usize::from(found[0] == expected[0]);
+            let problem = Problem::Arity {
+                operation: String::from_utf8_lossy(word).into_owned(),
+                expected,
+                found,
+            };
+            return Err(line.error_at_number(wrong, problem));
+        }
+        let expected = u64::from(found[0]) + u64::from(found[1]);
+        if expected != wires.len() as u64 {
+            // At the first number too many, or at the operation, which comes too early.
+            let index = (expected as usize).saturating_add(2);
+            let found = wires.len();
+            return Err(line.error_at_number(index, Problem::OperandCount { expected, found }));
+        }
+        Ok(operation)
+    }
+
+    /// Returns our wire for one of the file that a gate reads.
+    fn operand(&self, line: &Line, number: Number) -> Result<Wire, BristolError> {
+        let wire = number.value;
+        if wire < self.input_bits {
+            return Ok(wire);
+        }
+        let problem = match self.defined.get((wire - self.input_bits) as usize) {
+            Some(0) => Problem::UndefinedWire { wire },
+            Some(defined) => return Ok(defined - 1),
+            None => self.range(wire),
+        };
+        Err(line.error(number.column, problem))
+    }
+
+    /// Appends a gate that defines a wire of the file.
+    fn define(
+        &mut self,
+        line: &Line,
+        number: Number,
+        op: Op,
+        operands: [Wire; 2],
+    ) -> Result<(), BristolError> {
+        let wire = number.value;
+        let range = self.range(wire);
+        let slot = (wire.checked_sub(self.input_bits)).map(|i| self.defined.get_mut(i as usize));
+        let problem = match slot {
+            Some(Some(defined @ 0)) => {
+                self.ops.push(op);
+                self.operands.push(operands);
+                *defined = self.input_bits + self.ops.len() as u32;
+                return Ok(());
+            }
+            Some(None) => range,
+            Some(Some(_)) | None => Problem::RedefinedWire { wire },
+        };
+        Err(line.error(number.column, problem))
+    }
+
+    fn range(&self, wire: u32) -> Problem {
+        let wires = self.wires;
+        Problem::WireRange { wire, wires }
+    }
+
+    /// Returns our wires for the outputs, which are the last wires of the file.
+    fn outputs(&self, header: &Header) -> Result<Vec<Wire>, BristolError> {
+        let first = header.wires - header.output_bits;
+        let mut outputs = Vec::with_capacity(header.output_bits as usize);
+        for wire in first..header.wires {
+            outputs.push(match wire.checked_sub(self.input_bits) {
+                None => wire,
+                Some(index) => match self.defined[index as usize] {
+                    0 => {
+                        let problem = Problem::UndefinedOutput { wire };
+                        return Err(header.output_error((wire - first).into(), problem));
+                    }
+                    defined => defined - 1,
+                },
+            });
+        }
+        let expected = u64::from(self.input_bits) + self.ops.len() as u64;
+        if expected != u64::from(header.wires) {
+            return Err(BristolError::Invalid {
+                position: header.wires_position,
+                problem: Problem::WireCount {
+                    expected,
+                    found: header.wires,
+                },
+            });
+        }
+        Ok(outputs)
+    }
+}
+
+/// What a line of a file is.
+enum Operation {
+    /// A gate over wires.
+    Gate(Op),
+    /// `EQ`.
+    Constant,
+    /// `MAND`.
+    ManyAnd,
+}

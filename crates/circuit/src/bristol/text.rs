@@ -1,0 +1,67 @@
+//! Lines of numbers, written through one buffer.
+
+use std::io::{self, Write};
+
+/// When the buffer is written out.
+const FULL: usize = 1 << 16;
+
+pub(super) struct Text<W> {
+    out: W,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Text<W> {
+    pub(super) fn new(out: W) -> Self {
+        let buffer = Vec::with_capacity(FULL + 64);
+        Self { out, buffer }
+    }
+
+    /// Writes numbers and a word, which may be empty, with blanks between.
+    pub(super) fn line(
+        &mut self,
+        numbers: impl IntoIterator<Item = u32>,
+        word: &str,
+    ) -> io::Result<()> {
+        let mut separator: &[u8] = b"";
+        for number in numbers {
+            self.buffer.extend_from_slice(separator);
+            self.number(number);
+            separator = b" ";
+            self.write_if_full()?;
+        }
+        if !word.is_empty() {
+            self.buffer.push(b' ');
+            self.buffer.extend_from_slice(word.as_bytes());
+        }
+        self.buffer.push(b'\n');
+        self.write_if_full()
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.out.flush()
+    }
+
+    fn number(&mut self, mut number: u32) {
+        let mut digits = [0; 10];
+        let mut first = digits.len();
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.buffer.extend_from_slice(&digits[first..]);
+    }
+
+    fn write_if_full(&mut self) -> io::Result<()> {
+        if self.buffer.len() >= FULL {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
