@@ -1,1 +1,64 @@
-//! Work in progress.
+//! Oblivious transfer as message state machines, secure against **semi-honest** parties.
+//!
+//! Nothing here does I/O: every step takes and returns bytes. 128-bit strings are `u128`, on the
+//! wire 16 bytes little-endian.
+//!
+//! * [`BaseReceiver`] and [`BaseSender`]: public-key OT, one round. Enough on their own for a few
+//!   hundred OTs, with [`mask_pair`] and [`unmask_pair`] to carry chosen messages.
+//! * [`CotSender`] and [`CotReceiver`]: OT extension. From 128 base OTs they make any number of
+//!   *correlated* OTs `t = q ^ x * delta`, in as many calls as wanted; [`Extension`] names the
+//!   trade between bytes and work.
+//! * [`MaskHash`]: chosen-message OT from correlated OT.
+//!
+//! The roles flip between base OT and extension: the *sender* of the extension is the base OT
+//! receiver, with the bits of its offset `delta` as choices (see [`delta_choices`]).
+//!
+//! # Examples
+//! ```
+//! use rand::rngs::{SysRng, StdRng};
+//! use rand::SeedableRng;
+//! use transpute_ot::{
+//!     BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, delta_choices,
+//! };
+//!
+//! let mut rng = StdRng::try_from_rng(&mut SysRng)?;
+//! let (delta, sid, nonce) = (0x1234_5678_9abc_def1_u128, [7; 32], [1; 32]);
+//!
+//! // One round of base OTs; both messages may be under way at the same time.
+//! let (receiver, to_sender) = BaseReceiver::start(&*delta_choices(delta), &nonce, &mut rng);
+//! let (sender, to_receiver) = BaseSender::start(&mut rng);
+//! let keys = receiver.finish(&sid, &to_receiver)?;
+//! let pairs = sender.finish(&sid, &nonce, &to_sender, BASE_COUNT)?;
+//!
+//! let kind = Extension::SoftSpoken4;
+//! let mut garbler = CotSender::new(kind, delta, &keys, &sid);
+//! let (mut evaluator, setup) = CotReceiver::new(kind, &pairs, &sid);
+//! garbler.setup(&setup)?;
+//!
+//! // Three OTs with choices 1, 0, 1.
+//! let (mut message, mut t, mut q) = (Vec::new(), Vec::new(), Vec::new());
+//! evaluator.extend(&[0b101], 3, &mut message, &mut t);
+//! garbler.extend(3, &message, &mut q)?;
+//! assert_eq!(t, [q[0] ^ delta, q[1], q[2] ^ delta]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod base;
+mod cot;
+mod error;
+mod extension;
+mod fold;
+mod mask;
+mod prg;
+mod transpose;
+mod tree;
+
+pub use base::{
+    BASE_COUNT, BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len, delta_choices,
+};
+pub use cot::{CotReceiver, CotSender};
+pub use error::OtError;
+pub use extension::{BLOCK_OTS, Extension, STRIPE_OTS};
+pub use mask::{MAX_INDEX, MaskHash, mask_pair, unmask_pair};

@@ -1,0 +1,83 @@
+//! The two random oracles of the base OT. Lengths go in before what varies in length, so that no
+//! two inputs have the same encoding.
+
+use curve25519_dalek::ristretto::RistrettoPoint;
+use sha2::{Digest, Sha256, Sha512};
+use zeroize::Zeroizing;
+
+const POINT_DOMAIN: &[u8] = b"transpute base OT v1: hash to point";
+const TRANSCRIPT_DOMAIN: &[u8] = b"transpute base OT v1: transcript";
+const KEY_DOMAIN: &[u8] = b"transpute base OT v1: key";
+
+/// Hash to group elements, one function per exchange, instance and branch.
+pub(super) struct PointHash {
+    prefix: Sha512,
+}
+
+impl PointHash {
+    pub(super) fn new(binding: &[u8]) -> Self {
+        let prefix = Sha512::new()
+            .chain_update(POINT_DOMAIN)
+            .chain_update((binding.len() as u64).to_le_bytes())
+            .chain_update(binding);
+        Self { prefix }
+    }
+
+    /// Returns half of the hash of the point of the other branch: the hash itself is twice this.
+    pub(super) fn half_point(
+        &self,
+        instance: usize,
+        branch: u8,
+        other: &[u8; 32],
+    ) -> RistrettoPoint {
+        let hash = self
+            .prefix
+            .clone()
+            .chain_update((instance as u64).to_le_bytes())
+            .chain_update([branch])
+            .chain_update(other);
+        RistrettoPoint::from_hash(hash)
+    }
+}
+
+/// Key derivation, bound to the session, both full messages, the instance and the branch.
+pub(super) struct KeyHash {
+    prefix: Sha256,
+}
+
+impl KeyHash {
+    pub(super) fn new(
+        sid: &[u8; 32],
+        binding: &[u8],
+        receiver_message: &[u8],
+        sender_message: &[u8],
+    ) -> Self {
+        let transcript = Sha256::new()
+            .chain_update(TRANSCRIPT_DOMAIN)
+            .chain_update((binding.len() as u64).to_le_bytes())
+            .chain_update(binding)
+            .chain_update((receiver_message.len() as u64).to_le_bytes())
+            .chain_update(receiver_message)
+            .chain_update(sender_message)
+            .finalize();
+        let prefix = Sha256::new()
+            .chain_update(KEY_DOMAIN)
+            .chain_update(sid)
+            .chain_update(transcript);
+        Self { prefix }
+    }
+
+    pub(super) fn key(&self, instance: usize, branch: u8, shared: &[u8; 32]) -> u128 {
+        let digest = self
+            .prefix
+            .clone()
+            .chain_update((instance as u64).to_le_bytes())
+            .chain_update([branch])
+            .chain_update(shared)
+            .finalize();
+        let digest = Zeroizing::new(<[u8; 32]>::from(digest));
+        let mut key = Zeroizing::new([0; 16]);
+        key.copy_from_slice(&digest[..16]);
+        u128::from_le_bytes(*key)
+    }
+}

@@ -1,0 +1,247 @@
+//! Base OT: the "endemic" protocol of Masny and Rindal (eprint 2019/706) over Ristretto255.
+//!
+//! Instance `i` of the receiver with choice `c` sends two points `r_0, r_1` of which
+//! `r_(1-c)` is random and `r_c = x G - Hpt(i, c, r_(1-c))`. The sender sends one `S = s G` for
+//! all instances. The key of branch `b` is derived from `s (r_b + Hpt(i, b, r_(1-b)))`, which
+//! the receiver knows for `b = c` as `x S`. No message depends on the other: one round.
+//!
+//! All points are made as halves and doubled on encoding, because doubling is what lets a whole
+//! batch of Ristretto encodings share one field inversion.
+
+mod hash;
+
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
+use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::IsIdentity;
+use rand::CryptoRng;
+use subtle::{Choice, ConditionallySelectable};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::OtError;
+use crate::error::check_len;
+use hash::{KeyHash, PointHash};
+
+/// Number of base OTs that an extension needs: one per bit of its global offset.
+pub const BASE_COUNT: usize = 128;
+
+/// Length of the message of [`BaseSender::start`], in bytes.
+pub const BASE_SENDER_LEN: usize = POINT_LEN;
+
+/// Returns the length of the message of [`BaseReceiver::start`] for `count` OTs, in bytes.
+#[must_use]
+pub const fn base_receiver_len(count: usize) -> usize {
+    count.saturating_mul(2 * POINT_LEN)
+}
+
+/// Returns the choices that make 128 base OTs transfer the keys of the offset `delta`: bit `i`
+/// is choice `i`.
+#[must_use]
+pub fn delta_choices(delta: u128) -> Zeroizing<[bool; BASE_COUNT]> {
+    Zeroizing::new(std::array::from_fn(|i| delta >> i & 1 == 1))
+}
+
+/// Receiver of a batch of base OTs, **semi-honest**.
+///
+/// The choices are hidden unconditionally. The OT is *endemic*: a party that deviates can fix
+/// the keys it gets (a malicious receiver its own, a malicious sender both), so the keys are good
+/// as seeds of a semi-honest extension or as one-time masks, not as public coins.
+///
+/// Secrets are wiped on drop; temporaries inside the curve arithmetic are not.
+pub struct BaseReceiver {
+    /// Half of `x` per instance.
+    halves: Zeroizing<Vec<Scalar>>,
+    choices: Zeroizing<Vec<u8>>,
+    binding: Vec<u8>,
+    message: Vec<u8>,
+}
+
+impl BaseReceiver {
+    /// Starts one OT per choice and returns the message for the sender,
+    /// [`base_receiver_len`] bytes.
+    ///
+    /// `binding` is public and known to both parties before the message is used, such as the
+    /// nonce in the hello of the party that runs the receiver. It separates the hash to points
+    /// of one exchange from those of all others.
+    pub fn start(
+        choices: &[bool],
+        binding: &[u8],
+        rng: &mut (impl CryptoRng + ?Sized),
+    ) -> (Self, Vec<u8>) {
+        let choices: Zeroizing<Vec<u8>> =
+            Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect());
+        let random: Vec<RistrettoPoint> = choices
+            .iter()
+            .map(|_| RistrettoPoint::random(rng))
+            .collect();
+        let random = RistrettoPoint::double_and_compress_batch(&random);
+        let halves: Zeroizing<Vec<Scalar>> =
+            Zeroizing::new(choices.iter().map(|_| Scalar::random(rng)).collect());
+
+        let hash = PointHash::new(binding);
+        let mut chosen: Vec<RistrettoPoint> = choices
+            .iter()
+            .zip(halves.iter())
+            .zip(&random)
+            .enumerate()
+            .map(|(i, ((&choice, half), other))| {
+                RistrettoPoint::mul_base(half) - hash.half_point(i, choice, other.as_bytes())
+            })
+            .collect();
+        let encoded = RistrettoPoint::double_and_compress_batch(&chosen);
+        chosen.zeroize();
+
+        let mut message = Vec::with_capacity(base_receiver_len(choices.len()));
+        for ((&choice, own), other) in choices.iter().zip(&encoded).zip(&random) {
+            let swap = Choice::from(choice);
+            message.extend_from_slice(&select(own, other, swap));
+            message.extend_from_slice(&select(other, own, swap));
+        }
+        let receiver = Self {
+            halves,
+            choices,
+            binding: binding.to_vec(),
+            message: message.clone(),
+        };
+        (receiver, message)
+    }
+
+    /// Derives the chosen key of every instance from the sender's message.
+    ///
+    /// `sid` is the session id, known after both hellos; keys of different sessions are unrelated.
+    ///
+    /// # Errors
+    /// [`OtError::WrongLength`], [`OtError::InvalidPoint`], [`OtError::IdentityPoint`].
+    pub fn finish(
+        self,
+        sid: &[u8; 32],
+        sender_message: &[u8],
+    ) -> Result<Zeroizing<Vec<u128>>, OtError> {
+        let point = decode_sender(sender_message)?;
+        let mut shared = Zeroizing::new(Vec::with_capacity(self.halves.len()));
+        if self.halves.len() < TABLE_WORTH {
+            shared.extend(self.halves.iter().map(|half| half * point));
+        } else {
+            let table = RistrettoBasepointTable::create(&point);
+            shared.extend(self.halves.iter().map(|half| half * &table));
+        }
+        let hash = KeyHash::new(sid, &self.binding, &self.message, sender_message);
+        let points = Zeroizing::new(RistrettoPoint::double_and_compress_batch(shared.iter()));
+        Ok(Zeroizing::new(
+            points
+                .iter()
+                .zip(self.choices.iter())
+                .enumerate()
+                .map(|(i, (point, &choice))| hash.key(i, choice, point.as_bytes()))
+                .collect(),
+        ))
+    }
+}
+
+/// Sender of a batch of base OTs, **semi-honest** and endemic: see [`BaseReceiver`].
+///
+/// The secret scalar is wiped on drop; temporaries inside the curve arithmetic are not.
+pub struct BaseSender {
+    /// Half of `s`.
+    half: Zeroizing<Scalar>,
+    message: [u8; BASE_SENDER_LEN],
+}
+
+impl BaseSender {
+    /// Draws the secret and returns the message for the receiver. It serves any number of OTs
+    /// of one batch.
+    pub fn start(rng: &mut (impl CryptoRng + ?Sized)) -> (Self, [u8; BASE_SENDER_LEN]) {
+        let half = Zeroizing::new(Scalar::random(rng));
+        let point = RistrettoPoint::mul_base(&half);
+        let message = (point + point).compress().to_bytes();
+        (Self { half, message }, message)
+    }
+
+    /// Derives both keys of `count` instances from the receiver's message. Element `b` of a pair
+    /// is the key that the receiver has if its choice was `b`.
+    ///
+    /// `sid` and `binding` are those of [`BaseReceiver`].
+    ///
+    /// # Errors
+    /// [`OtError::WrongLength`], [`OtError::InvalidPoint`], [`OtError::IdentityPoint`].
+    pub fn finish(
+        self,
+        sid: &[u8; 32],
+        binding: &[u8],
+        receiver_message: &[u8],
+        count: usize,
+    ) -> Result<Zeroizing<Vec<[u128; 2]>>, OtError> {
+        let expected = base_receiver_len(count);
+        check_len(RECEIVER_MESSAGE, expected, receiver_message.len())?;
+        let (encodings, _) = receiver_message.as_chunks::<POINT_LEN>();
+
+        let hash = PointHash::new(binding);
+        let mut shared = Zeroizing::new(Vec::with_capacity(encodings.len()));
+        for (index, encoding) in encodings.iter().enumerate() {
+            let sent = decode(RECEIVER_MESSAGE, index, encoding)?;
+            // The two points of an instance lie next to each other.
+            let (instance, branch, other) = (index / 2, (index % 2) as u8, &encodings[index ^ 1]);
+            let half = hash.half_point(instance, branch, other);
+            let public = sent + half + half;
+            if public.is_identity() {
+                return Err(OtError::IdentityPoint {
+                    message: RECEIVER_MESSAGE,
+                    index,
+                });
+            }
+            shared.push(*self.half * public);
+        }
+        let hash = KeyHash::new(sid, binding, receiver_message, &self.message);
+        let points = Zeroizing::new(RistrettoPoint::double_and_compress_batch(shared.iter()));
+        let (pairs, _) = points.as_chunks::<2>();
+        Ok(Zeroizing::new(
+            pairs
+                .iter()
+                .enumerate()
+                .map(|(i, [zero, one])| {
+                    [
+                        hash.key(i, 0, zero.as_bytes()),
+                        hash.key(i, 1, one.as_bytes()),
+                    ]
+                })
+                .collect(),
+        ))
+    }
+}
+
+const POINT_LEN: usize = 32;
+const RECEIVER_MESSAGE: &str = "base OT receiver message";
+const SENDER_MESSAGE: &str = "base OT sender message";
+
+/// From this many multiplications on, a table of multiples of the point pays for itself.
+const TABLE_WORTH: usize = 16;
+
+fn decode_sender(message: &[u8]) -> Result<RistrettoPoint, OtError> {
+    check_len(SENDER_MESSAGE, BASE_SENDER_LEN, message.len())?;
+    let (encodings, _) = message.as_chunks::<POINT_LEN>();
+    decode(SENDER_MESSAGE, 0, &encodings[0])
+}
+
+/// Decodes a canonical encoding of a point other than the identity. Ristretto255 has prime order,
+/// so there are no points of small order left to refuse.
+fn decode(
+    message: &'static str,
+    index: usize,
+    encoding: &[u8; POINT_LEN],
+) -> Result<RistrettoPoint, OtError> {
+    let point = CompressedRistretto(*encoding)
+        .decompress()
+        .ok_or(OtError::InvalidPoint { message, index })?;
+    if point.is_identity() {
+        return Err(OtError::IdentityPoint { message, index });
+    }
+    Ok(point)
+}
+
+/// Returns the encoding of `zero` or of `one` without revealing which.
+fn select(
+    zero: &CompressedRistretto,
+    one: &CompressedRistretto,
+    choice: Choice,
+) -> [u8; POINT_LEN] {
+    std::array::from_fn(|i| u8::conditional_select(&zero.0[i], &one.0[i], choice))
+}

@@ -1,0 +1,126 @@
+//! From the leaves of one tree to `k` columns of a vector OLE: with `r_x` the stream of leaf `x`,
+//! column `j` is the sum of the `r_x` with bit `j` of `x` set, and the total is the sum of all.
+//!
+//! With the leaves numbered relative to the hole `alpha` the columns become
+//! `column_j ^ alpha_j * total`, whatever the stream of the hole is: it only enters the total.
+
+use zeroize::Zeroizing;
+
+use crate::extension::STRIPE_BLOCKS;
+use crate::prg::Stream;
+
+/// Blocks between the starts of two columns: not a multiple of a large power of two, so that the
+/// columns spread over the sets of the cache.
+pub(crate) const STRIDE: usize = STRIPE_BLOCKS + 4;
+
+const MAX_K: usize = 8;
+
+type Buffer = [u128; STRIPE_BLOCKS];
+
+/// Working memory of the sums, wiped on drop.
+pub(crate) struct Fold {
+    even: Zeroizing<Buffer>,
+    odd: Zeroizing<Buffer>,
+    /// Finished left siblings, one per level.
+    waiting: Zeroizing<[Buffer; MAX_K]>,
+}
+
+impl Fold {
+    pub(crate) fn new() -> Self {
+        Self {
+            even: Zeroizing::new([0; STRIPE_BLOCKS]),
+            odd: Zeroizing::new([0; STRIPE_BLOCKS]),
+            waiting: Zeroizing::new([[0; STRIPE_BLOCKS]; MAX_K]),
+        }
+    }
+
+    /// Sums blocks `position..position + blocks` of the streams of one tree: `k` columns into
+    /// `columns`, [`STRIDE`] apart. Returns the total.
+    ///
+    /// `leaves` are the streams of leaves 1 to `2^k - 1`, after leaf 0 where that is known; an
+    /// unknown leaf 0 counts as zero.
+    ///
+    /// Pairs of siblings are summed up the tree like carries of a binary counter, which costs two
+    /// sums per leaf rather than `k / 2 + 1`, all in memory that stays in the first-level cache.
+    pub(crate) fn sum(
+        &mut self,
+        k: usize,
+        leaves: &[Stream],
+        position: u64,
+        blocks: usize,
+        columns: &mut [u128],
+    ) -> &mut [u128] {
+        let Self { even, odd, waiting } = self;
+        let (even, odd) = (&mut even[..blocks], &mut odd[..blocks]);
+        for column in columns.chunks_mut(STRIDE) {
+            column[..blocks].fill(0);
+        }
+        let mut streams = leaves.iter();
+        let first_known = leaves.len() == 1 << k;
+        for pair in 0..1_usize << (k - 1) {
+            if pair > 0 || first_known {
+                fill(streams.next(), position, even);
+            } else {
+                even.fill(0);
+            }
+            fill(streams.next(), position, odd);
+            add(&mut columns[..blocks], odd);
+            add(even, odd);
+            // `even` is now the sum of the pair.
+            let carries = pair.trailing_ones() as usize;
+            for level in 1..=carries {
+                add(&mut columns[level * STRIDE..][..blocks], even);
+                add(even, &waiting[level][..blocks]);
+            }
+            if carries + 1 < k {
+                waiting[carries + 1][..blocks].copy_from_slice(even);
+            }
+        }
+        even
+    }
+}
+
+fn fill(stream: Option<&Stream>, position: u64, out: &mut [u128]) {
+    if let Some(stream) = stream {
+        stream.fill(position, out);
+    }
+}
+
+/// Adds `b` to `a`.
+pub(crate) fn add(a: &mut [u128], b: &[u128]) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a ^= b;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_sums_over_the_bits_of_the_leaf_number() {
+        const BLOCKS: usize = 5;
+        for k in [1, 2, 4, 8] {
+            let streams: Vec<Stream> = (0..1 << k).map(|x| Stream::new(x, 0)).collect();
+            for missing in [0, 1] {
+                let mut expected = vec![0; k * STRIDE];
+                let mut total = [0; BLOCKS];
+                for (x, stream) in streams.iter().enumerate().skip(missing) {
+                    let mut leaf = [0; BLOCKS];
+                    stream.fill(11, &mut leaf);
+                    add(&mut total, &leaf);
+                    for j in (0..k).filter(|j| x >> j & 1 == 1) {
+                        add(&mut expected[j * STRIDE..][..BLOCKS], &leaf);
+                    }
+                }
+                let mut columns = vec![0; k * STRIDE];
+                let mut fold = Fold::new();
+                for _ in 0..2 {
+                    let sum = fold.sum(k, &streams[missing..], 11, BLOCKS, &mut columns);
+                    assert_eq!(sum, total);
+                    assert_eq!(columns, expected);
+                }
+            }
+        }
+    }
+}

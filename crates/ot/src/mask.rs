@@ -1,0 +1,176 @@
+//! Chosen messages on top of OT keys and of correlated OTs.
+
+use aes::Aes128Enc;
+use aes::cipher::array::Array;
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, Zeroizing};
+
+/// Masks two chosen messages with the two keys of a base OT: what the sender of a *direct* OT
+/// sends. The keys are bound to their session and instance already.
+///
+/// A pair of keys masks one pair of messages, once: a second use reveals the difference of the
+/// messages.
+#[must_use]
+pub fn mask_pair(keys: [u128; 2], messages: [u128; 2]) -> [u128; 2] {
+    [keys[0] ^ messages[0], keys[1] ^ messages[1]]
+}
+
+/// Recovers the chosen message of a direct OT from its key, in constant time.
+#[must_use]
+pub fn unmask_pair(key: u128, choice: bool, masked: [u128; 2]) -> u128 {
+    key ^ choose(u128::from(choice), masked)
+}
+
+/// First index that [`MaskHash`] refuses.
+pub const MAX_INDEX: u64 = 1 << 56;
+
+/// Chosen-message OT from correlated OT, **semi-honest**: message `b` of OT `i` is masked with
+/// `H(q_i ^ b * delta, i)`, and the receiver has `H(t_i, i)` for its choice.
+///
+/// `H(x, i) = P(P(x) ^ tweak(i)) ^ P(x)` (Guo, Katz, Wang and Yu, eprint 2019/074, TMMO), `P`
+/// being AES-128 under a public key derived from the session id; the tweak has the index in bytes
+/// 0 to 7 and the domain 0x01 in byte 15. An index must not repeat within a session, whatever the
+/// number of calls.
+pub struct MaskHash {
+    cipher: Aes128Enc,
+}
+
+impl MaskHash {
+    /// Derives the public permutation of a session.
+    #[must_use]
+    pub fn new(sid: &[u8; 32]) -> Self {
+        let digest = Sha256::new()
+            .chain_update(b"transpute OT mask v1")
+            .chain_update(sid)
+            .finalize();
+        let mut key = [0; 16];
+        key.copy_from_slice(&digest[..16]);
+        Self {
+            cipher: Aes128Enc::new(&Array(key)),
+        }
+    }
+
+    /// Replaces `values[j]` by its hash at index `start + j`.
+    ///
+    /// # Panics
+    /// If an index reaches [`MAX_INDEX`].
+    pub fn hash(&self, start: u64, values: &mut [u128]) {
+        check_range(start, values.len());
+        for (part, values) in values.chunks_mut(WIDTH).enumerate() {
+            self.hash_with(values, |i| start + (part * WIDTH + i) as u64);
+        }
+    }
+
+    /// Appends both masked messages of the OTs `start..start + q.len()`: what the sender sends.
+    ///
+    /// # Panics
+    /// Unless there are as many pairs of messages as elements of `q`, or if an index reaches
+    /// [`MAX_INDEX`].
+    pub fn mask(
+        &self,
+        start: u64,
+        q: &[u128],
+        delta: u128,
+        messages: &[[u128; 2]],
+        masked: &mut Vec<[u128; 2]>,
+    ) {
+        assert_eq!(q.len(), messages.len(), "one pair of messages per OT");
+        check_range(start, q.len());
+        masked.reserve(q.len());
+        let mut hashes = Zeroizing::new([0; WIDTH]);
+        let parts = q.chunks(WIDTH / 2).zip(messages.chunks(WIDTH / 2));
+        for (part, (q, messages)) in parts.enumerate() {
+            let hashes = &mut hashes[..2 * q.len()];
+            for (pair, q) in hashes.chunks_mut(2).zip(q) {
+                pair.copy_from_slice(&[*q, q ^ delta]);
+            }
+            self.hash_with(hashes, |i| start + (part * (WIDTH / 2) + i / 2) as u64);
+            let (pairs, _) = hashes.as_chunks::<2>();
+            masked.extend(
+                pairs
+                    .iter()
+                    .zip(messages)
+                    .map(|(keys, messages)| mask_pair(*keys, *messages)),
+            );
+        }
+    }
+
+    /// Appends the chosen messages of the OTs `start..start + t.len()`. The choice of OT
+    /// `start + j` is bit `j % 64` of `choices[j / 64]`; no branch or access depends on it.
+    ///
+    /// # Panics
+    /// Unless there are as many masked pairs as elements of `t` and at least as many choices, or
+    /// if an index reaches [`MAX_INDEX`].
+    pub fn unmask(
+        &self,
+        start: u64,
+        t: &[u128],
+        choices: &[u64],
+        masked: &[[u128; 2]],
+        messages: &mut Vec<u128>,
+    ) {
+        assert_eq!(t.len(), masked.len(), "one masked pair per OT");
+        assert!(
+            choices.len() >= t.len().div_ceil(64),
+            "{} words of choices for {} OTs",
+            choices.len(),
+            t.len()
+        );
+        check_range(start, t.len());
+        messages.reserve(t.len());
+        let mut keys = Zeroizing::new([0; WIDTH]);
+        for (part, (t, masked)) in t.chunks(WIDTH).zip(masked.chunks(WIDTH)).enumerate() {
+            let first = part * WIDTH;
+            let keys = &mut keys[..t.len()];
+            keys.copy_from_slice(t);
+            self.hash_with(keys, |i| start + (first + i) as u64);
+            messages.extend(
+                keys.iter()
+                    .zip(masked)
+                    .enumerate()
+                    .map(|(i, (key, masked))| {
+                        let j = first + i;
+                        key ^ choose(u128::from(choices[j / 64] >> (j % 64) & 1), *masked)
+                    }),
+            );
+        }
+    }
+
+    /// Hashes at most [`WIDTH`] values in two wide AES calls.
+    fn hash_with(&self, values: &mut [u128], index: impl Fn(usize) -> u64) {
+        let mut blocks = [Array([0; 16]); WIDTH];
+        let blocks = &mut blocks[..values.len()];
+        for (block, value) in blocks.iter_mut().zip(&*values) {
+            block.0 = value.to_le_bytes();
+        }
+        self.cipher.encrypt_blocks(blocks);
+        for (i, (block, value)) in blocks.iter_mut().zip(&mut *values).enumerate() {
+            *value = u128::from_le_bytes(block.0);
+            block.0 = (*value ^ DOMAIN ^ u128::from(index(i))).to_le_bytes();
+        }
+        self.cipher.encrypt_blocks(blocks);
+        for (block, value) in blocks.iter_mut().zip(values) {
+            *value ^= u128::from_le_bytes(block.0);
+            block.0.zeroize();
+        }
+    }
+}
+
+/// Values per AES call: the widest back end takes 64 blocks at a time.
+const WIDTH: usize = 128;
+
+/// Domain byte 0x01, OT masks, in byte 15 of the tweak.
+const DOMAIN: u128 = 1 << 120;
+
+fn check_range(start: u64, count: usize) {
+    assert!(
+        start.saturating_add(count as u64) <= MAX_INDEX,
+        "OT index over 2^56"
+    );
+}
+
+/// Returns element `choice` (0 or 1) without a branch.
+fn choose(choice: u128, pair: [u128; 2]) -> u128 {
+    pair[0] ^ 0_u128.wrapping_sub(choice) & (pair[0] ^ pair[1])
+}

@@ -1,0 +1,140 @@
+//! From columns of bits to rows: 128 columns become one 128-bit string per OT.
+
+use zeroize::Zeroizing;
+
+/// Columns of a matrix, and bits of a row.
+pub(crate) const COLUMNS: usize = 128;
+
+/// Tiles of 128 x 128 bits that are transposed side by side: one cache line of every column.
+const TILES: usize = 4;
+
+/// 64-bit words of a column in [`TILES`] tiles.
+const LANES: usize = 2 * TILES;
+
+/// Appends rows `0..n` of a matrix to `rows`: bit `i` of row `r` is bit `r % 128` of block
+/// `r / 128` of column `i`. Column `i` starts at `columns[i * stride]`.
+pub(crate) fn append_rows(columns: &[u128], stride: usize, n: usize, rows: &mut Vec<u128>) {
+    rows.reserve(n);
+    let mut tile = Zeroizing::new([[0; LANES]; COLUMNS]);
+    let blocks = n.div_ceil(COLUMNS);
+    for first in (0..blocks).step_by(TILES) {
+        let used = TILES.min(blocks - first);
+        load(&mut tile, columns, stride, first, used);
+        transpose(&mut tile);
+        for j in 0..used {
+            let wanted = COLUMNS.min(n - (first + j) * COLUMNS);
+            rows.extend(
+                tile[..wanted]
+                    .iter()
+                    .map(|row| u128::from(row[2 * j + 1]) << 64 | u128::from(row[2 * j])),
+            );
+        }
+    }
+}
+
+/// Loads blocks `first..first + used` of every column, with the two off-diagonal 64 x 64
+/// quarters of each tile swapped: the first step of its transposition.
+fn load(
+    tile: &mut [[u64; LANES]; COLUMNS],
+    columns: &[u128],
+    stride: usize,
+    first: usize,
+    used: usize,
+) {
+    const HALF: usize = COLUMNS / 2;
+    let (upper, lower) = tile.split_at_mut(HALF);
+    for (i, (upper, lower)) in upper.iter_mut().zip(lower).enumerate() {
+        let a = &columns[i * stride + first..][..used];
+        let b = &columns[(i + HALF) * stride + first..][..used];
+        for (j, (a, b)) in a.iter().zip(b).enumerate() {
+            upper[2 * j] = *a as u64;
+            upper[2 * j + 1] = *b as u64;
+            lower[2 * j] = (*a >> 64) as u64;
+            lower[2 * j + 1] = (*b >> 64) as u64;
+        }
+    }
+}
+
+/// Transposes every 64 x 64 quarter: recursive swaps of off-diagonal squares (Warren, Hacker's
+/// Delight, section 7-3), three sizes per pass over the rows.
+fn transpose(tile: &mut [[u64; LANES]; COLUMNS]) {
+    pass::<8>(tile);
+    pass::<1>(tile);
+}
+
+/// Swaps squares of sides `4 * STEP`, `2 * STEP` and `STEP`.
+#[inline(always)]
+fn pass<const STEP: usize>(tile: &mut [[u64; LANES]; COLUMNS]) {
+    for high in (0..COLUMNS).step_by(8 * STEP) {
+        for base in high..high + STEP {
+            for lane in (0..LANES).step_by(2) {
+                let mut rows = [[0; 2]; 8];
+                for (i, row) in rows.iter_mut().enumerate() {
+                    *row = [tile[base + i * STEP][lane], tile[base + i * STEP][lane + 1]];
+                }
+                for i in 0..4 {
+                    swap(&mut rows, i, i + 4, 4 * STEP);
+                }
+                for i in [0, 1, 4, 5] {
+                    swap(&mut rows, i, i + 2, 2 * STEP);
+                }
+                for i in [0, 2, 4, 6] {
+                    swap(&mut rows, i, i + 1, STEP);
+                }
+                for (i, row) in rows.iter().enumerate() {
+                    tile[base + i * STEP][lane] = row[0];
+                    tile[base + i * STEP][lane + 1] = row[1];
+                }
+            }
+        }
+    }
+}
+
+/// Swaps the high `side` bits of every `2 * side` in row `a` with the low ones in row `b`.
+#[inline(always)]
+fn swap(rows: &mut [[u64; 2]; 8], a: usize, b: usize, side: usize) {
+    // Ones in the low `side` bits of every `2 * side`.
+    let mask = u64::MAX / ((1 << side) + 1);
+    let difference = [0, 1].map(|word| (rows[a][word] >> side ^ rows[b][word]) & mask);
+    for (word, difference) in rows[b].iter_mut().zip(difference) {
+        *word ^= difference;
+    }
+    for (word, difference) in rows[a].iter_mut().zip(difference) {
+        *word ^= difference << side;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, bit by bit.
+    fn naive(columns: &[u128], stride: usize, n: usize) -> Vec<u128> {
+        (0..n)
+            .map(|r| {
+                (0..COLUMNS)
+                    .map(|i| (columns[i * stride + r / 128] >> (r % 128) & 1) << i)
+                    .sum()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn agrees_with_the_definition() {
+        let mut state = 1_u128;
+        for (blocks, stride) in [(1, 1), (2, 3), (3, 3), (4, 5), (5, 8), (9, 9)] {
+            let columns: Vec<u128> = (0..COLUMNS * stride)
+                .map(|_| {
+                    state = state.wrapping_mul(0xda94_2042_e4dd_58b5_1234_5678_9abc_def1) + 1;
+                    state ^ state >> 61
+                })
+                .collect();
+            for n in [blocks * 128, blocks * 128 - 1, blocks * 128 - 127] {
+                let mut rows = vec![42];
+                append_rows(&columns, stride, n, &mut rows);
+                assert_eq!(rows[0], 42);
+                assert_eq!(rows[1..], naive(&columns, stride, n), "{n} rows");
+            }
+        }
+    }
+}

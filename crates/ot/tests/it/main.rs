@@ -1,0 +1,7 @@
+//! Tests over the public interface, one binary.
+
+mod base;
+mod common;
+mod extension;
+mod mask;
+mod throughput;

@@ -1,0 +1,105 @@
+//! Figures for a release build on one core:
+//! `cargo test --release -p transpute-ot throughput -- --ignored --nocapture`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::common::{TestRng, extension};
+use transpute_ot::{BASE_COUNT, BaseReceiver, BaseSender, Extension, MaskHash, delta_choices};
+
+const ROUNDS: usize = 9;
+
+/// Returns the median of some seconds.
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+#[test]
+#[ignore = "prints figures, checks nothing"]
+fn base_ot() {
+    let choices = delta_choices(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);
+    let steps: Vec<[f64; 4]> = (0..ROUNDS)
+        .map(|_| {
+            let mut rng = TestRng::new(1);
+            let start = Instant::now();
+            let (receiver, to_sender) = BaseReceiver::start(&*choices, b"nonce", &mut rng);
+            let started = start.elapsed();
+            let (sender, to_receiver) = BaseSender::start(&mut rng);
+            let sent = start.elapsed();
+            black_box(receiver.finish(&[1; 32], &to_receiver).unwrap());
+            let received = start.elapsed();
+            let pairs = sender.finish(&[1; 32], b"nonce", &to_sender, BASE_COUNT);
+            black_box(pairs.unwrap());
+            let end = start.elapsed();
+            [started, sent - started, received - sent, end - received].map(|d| d.as_secs_f64())
+        })
+        .collect();
+    let names = [
+        "receiver start",
+        "sender start",
+        "receiver finish",
+        "sender finish",
+    ];
+    for (i, name) in names.iter().enumerate() {
+        let ms = 1e3 * median(steps.iter().map(|step| step[i]).collect());
+        println!("128 base OTs, {name}: {ms:.2} ms");
+    }
+    let ms = 1e3 * median(steps.iter().map(|step| step.iter().sum()).collect());
+    println!("128 base OTs, both sides: {ms:.2} ms");
+}
+
+#[test]
+#[ignore = "prints figures, checks nothing"]
+fn cot() {
+    for kind in Extension::ALL {
+        for chunk in [128, 4096, 8192, 65_536] {
+            let total = if chunk == 128 { 1 << 17 } else { 1 << 20 };
+            let choices = vec![0x0123_4567_89ab_cdef; chunk / 64];
+            let (mut sender, mut receiver) = extension(kind, u128::MAX / 3, &[1; 32]);
+            let (mut message, mut q, mut t) = (Vec::new(), Vec::new(), Vec::new());
+            let mut seconds = [Vec::new(), Vec::new()];
+            for _ in 0..ROUNDS {
+                let mut sums = [0.0; 2];
+                for _ in 0..total / chunk {
+                    message.clear();
+                    q.clear();
+                    t.clear();
+                    let start = Instant::now();
+                    receiver.extend(&choices, chunk, &mut message, &mut t);
+                    let middle = start.elapsed();
+                    sender.extend(chunk, &message, &mut q).unwrap();
+                    sums[0] += middle.as_secs_f64();
+                    sums[1] += (start.elapsed() - middle).as_secs_f64();
+                    black_box((&q, &t));
+                }
+                for (all, sum) in seconds.iter_mut().zip(sums) {
+                    all.push(sum);
+                }
+            }
+            let [receiver, sender] = seconds.map(|all| total as f64 / median(all) / 1e6);
+            println!(
+                "{kind:>12}, {chunk:>5} OTs per call: receiver {receiver:>6.1} MOT/s, \
+                 sender {sender:>6.1} MOT/s"
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "prints figures, checks nothing"]
+fn mask() {
+    let hash = MaskHash::new(&[1; 32]);
+    let mut values = vec![7; 1 << 16];
+    let seconds = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            hash.hash(0, black_box(&mut values));
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    println!(
+        "mask hash: {:.1} M/s",
+        values.len() as f64 / median(seconds) / 1e6
+    );
+}
