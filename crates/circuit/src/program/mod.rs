@@ -6,6 +6,7 @@ mod digest;
 mod evaluate;
 mod fold;
 mod schedule;
+mod window;
 
 pub use check::ProgramError;
 

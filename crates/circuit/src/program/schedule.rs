@@ -3,8 +3,9 @@
 use super::{
     Batch, BatchKind, INVERT, ProgramGate,
     fold::{Folded, UseCounts, Value},
+    window::{Pending, Window},
 };
-use crate::{Circuit, Op, Wire};
+use crate::{Circuit, Wire};
 
 /// The outcome of [`schedule`].
 pub(super) struct Scheduled {
@@ -31,7 +32,7 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
             continue;
         }
         pending.push(gate.op, [gate.a, gate.b], wire, &mut emitter.places);
-        if pending.gates.len() == window {
+        if pending.len() == window {
             pending.flush(&mut emitter);
         }
     }
@@ -74,139 +75,26 @@ impl Places {
     }
 
     /// Sets the slot of a root, or its position in the window.
-    fn set(&mut self, root: Wire, place: u32) {
+    pub(super) fn set(&mut self, root: Wire, place: u32) {
         let value = &mut self.values[root as usize];
         *value = Value::new(place, value.is_inverted());
     }
 }
 
-/// A gate whose operands are roots, perhaps with [`INVERT`].
-#[derive(Clone, Copy)]
-struct Pending {
-    a: u32,
-    b: u32,
-    wire: Wire,
-}
-
-/// When a gate can run at the earliest, counted from the start of its window.
-#[derive(Clone, Copy, Default)]
-struct Time {
-    /// The number of AND gates on the longest path to its inputs.
-    level: u32,
-    /// The number of XOR gates of the same level on the longest path to it; unused for AND.
-    step: u32,
-    is_and: bool,
-}
-
-/// Gates that are put in order together.
-#[derive(Default)]
-struct Window {
-    /// The wire of the first gate; operands below are in slots already.
-    first: Wire,
-    gates: Vec<Pending>,
-    times: Vec<Time>,
-    /// XOR steps of each level.
-    steps: Vec<u32>,
-    /// First the number, then the end of the gates of each batch in `order`.
-    ends: Vec<u32>,
-    order: Vec<u32>,
-}
-
-impl Window {
-    fn push(&mut self, op: Op, operands: [Wire; 2], wire: Wire, places: &mut Places) {
-        let is_and = op == Op::And;
-        if self.gates.is_empty() {
-            self.first = wire;
-        }
-        let mut time = Time {
-            is_and,
-            ..Time::default()
-        };
-        let [a, b] = operands.map(|operand| {
-            let value = places.resolve(operand);
-            if value.root() >= self.first {
-                let before = self.times[places.slot(value.root()) as usize];
-                let level = before.level + u32::from(before.is_and);
-                let step = if before.is_and { 0 } else { before.step + 1 };
-                if (level, step) > (time.level, time.step) {
-                    (time.level, time.step) = (level, step);
-                }
-            }
-            let invert = is_and && value.is_inverted();
-            value.root() | if invert { INVERT } else { 0 }
-        });
-        let level = time.level as usize;
-        if self.steps.len() <= level {
-            self.steps.resize(level + 1, 0);
-        }
-        if !is_and {
-            self.steps[level] = self.steps[level].max(time.step + 1);
-        }
-        places.set(wire, self.gates.len() as u32);
-        self.gates.push(Pending { a, b, wire });
-        self.times.push(time);
-    }
-
-    /// Emits all gates and becomes empty.
-    fn flush(&mut self, emitter: &mut Emitter) {
-        // Level by level, first the XOR steps, then the AND gates.
-        let mut batches = 0;
-        for steps in &mut self.steps {
-            let first = batches;
-            batches += *steps + 1;
-            *steps = first;
-        }
-        let batch_of = |time: &Time| {
-            let level = time.level as usize;
-            if time.is_and {
-                self.steps.get(level + 1).map_or(batches, |&next| next) as usize - 1
-            } else {
-                (self.steps[level] + time.step) as usize
-            }
-        };
-        self.ends.resize(batches as usize, 0);
-        for time in &self.times {
-            self.ends[batch_of(time)] += 1;
-        }
-        let mut start = 0;
-        for end in &mut self.ends {
-            start += std::mem::replace(end, start);
-        }
-        self.order.resize(self.gates.len(), 0);
-        for (gate, time) in (0..).zip(&self.times) {
-            let end = &mut self.ends[batch_of(time)];
-            self.order[*end as usize] = gate;
-            *end += 1;
-        }
-        let mut start = 0;
-        for &end in &self.ends {
-            let gates = &self.order[start..end as usize];
-            if let Some(&first) = gates.first() {
-                let kind = match self.times[first as usize].is_and {
-                    true => BatchKind::And,
-                    false => BatchKind::Xor,
-                };
-                emitter.emit(kind, gates.iter().map(|&gate| self.gates[gate as usize]));
-            }
-            start = end as usize;
-        }
-        self.gates.clear();
-        self.times.clear();
-        self.steps.clear();
-        self.ends.clear();
-    }
-}
-
 /// Appends batches to the program.
-struct Emitter {
+pub(super) struct Emitter {
     gates: Vec<ProgramGate>,
     batches: Vec<Batch>,
     slots: Slots,
-    places: Places,
+    pub(super) places: Places,
 }
 
 impl Emitter {
-    fn emit(&mut self, kind: BatchKind, gates: impl ExactSizeIterator<Item = Pending> + Clone) {
+    pub(super) fn emit(
+        &mut self,
+        kind: BatchKind,
+        gates: impl ExactSizeIterator<Item = Pending> + Clone,
+    ) {
         self.batches.push(Batch {
             kind,
             len: gates.len() as u32,
