@@ -1,0 +1,183 @@
+//! Numbers whose width is part of their type.
+
+use std::ops;
+
+use super::{
+    Bit, Builder, Word, arith,
+    gates::Lit,
+    multiply,
+    number::{self, Number, number_methods, number_operators, unsigned_methods},
+};
+
+/// An unsigned number of `N` bits, at least 1.
+///
+/// | operation | AND gates |
+/// | --- | --- |
+/// | `+`, `-` (modulo `2^N`) | `N - 1` |
+/// | unary `-` | `N - 2` |
+/// | `*` (modulo `2^N`) | `N^2 - N + 1` |
+/// | `/` | `N (N + 1) / 2 + 2 N - 3` |
+/// | `%` | `2 N - 1` more than `/` |
+/// | <code>&</code>, <code>\|</code> | `N` |
+/// | `^`, `!`, `<<`, `>>` by a public distance | 0 |
+///
+/// These are the counts for `N >= 2`. `x / 0` is all ones and `x % 0` is `x`. The right operand may also be a `u128` constant, which
+/// makes most operations cheaper; it has to fit in `N` bits, or the operator panics.
+#[derive(Clone, Copy)]
+pub struct UInt<'b, const N: usize> {
+    builder: Builder<'b>,
+    lits: [Lit; N],
+}
+
+/// A number of `N` bits in two's complement, at least 1.
+///
+/// Costs and conventions are those of [`UInt`], except that `/` truncates toward zero, `%` has the
+/// sign of the dividend, and each of the two costs `3 N - 3` AND gates more. The quotient of the
+/// lowest number and -1 wraps to the lowest number. `x % 0` is `x`, and `x / 0` is -1 for `x >= 0`
+/// and 1 otherwise. `>>` copies the sign. Constants on the right are `i128`.
+#[derive(Clone, Copy)]
+pub struct Int<'b, const N: usize> {
+    builder: Builder<'b>,
+    lits: [Lit; N],
+}
+
+impl<'b, const N: usize> UInt<'b, N> {
+    /// Returns a constant.
+    ///
+    /// # Panics
+    /// If `value` does not fit in `N` bits.
+    #[must_use]
+    pub fn new(builder: Builder<'b>, value: u128) -> Self {
+        Self::of_lits(builder, &number::unsigned_constant(value, N))
+    }
+
+    /// Returns a constant for the circuit this number belongs to.
+    ///
+    /// # Panics
+    /// If `value` does not fit in `N` bits.
+    #[must_use]
+    pub fn constant(&self, value: u128) -> Self {
+        Self::new(self.builder, value)
+    }
+
+    /// Returns the number with `M` bits: zeros are added, or high bits dropped.
+    #[must_use]
+    pub fn resize<const M: usize>(self) -> UInt<'b, M> {
+        let bit = |i: usize| self.lits.get(i).copied().unwrap_or(Lit::ZERO);
+        UInt {
+            builder: self.builder,
+            lits: std::array::from_fn(bit),
+        }
+    }
+
+    /// Returns the same bits read in two's complement.
+    #[must_use]
+    pub fn as_int(self) -> Int<'b, N> {
+        Int {
+            builder: self.builder,
+            lits: self.lits,
+        }
+    }
+}
+
+impl<'b, const N: usize> Int<'b, N> {
+    /// Returns a constant.
+    ///
+    /// # Panics
+    /// If `value` does not fit in `N` bits with its sign.
+    #[must_use]
+    pub fn new(builder: Builder<'b>, value: i128) -> Self {
+        Self::of_lits(builder, &number::signed_constant(value, N))
+    }
+
+    /// Returns a constant for the circuit this number belongs to.
+    ///
+    /// # Panics
+    /// If `value` does not fit in `N` bits with its sign.
+    #[must_use]
+    pub fn constant(&self, value: i128) -> Self {
+        Self::new(self.builder, value)
+    }
+
+    /// Returns the number with `M` bits: copies of the sign are added, or high bits dropped.
+    #[must_use]
+    pub fn resize<const M: usize>(self) -> Int<'b, M> {
+        Int {
+            builder: self.builder,
+            lits: std::array::from_fn(|i| self.lits[i.min(N - 1)]),
+        }
+    }
+
+    /// Returns the same bits read as an unsigned number.
+    #[must_use]
+    pub fn as_uint(self) -> UInt<'b, N> {
+        UInt {
+            builder: self.builder,
+            lits: self.lits,
+        }
+    }
+
+    /// Says whether the number is below zero, without an AND.
+    #[must_use]
+    pub fn is_negative(&self) -> Bit<'b> {
+        self.bit(N - 1)
+    }
+
+    /// Returns the magnitude, which always fits an unsigned number: `N - 1` AND.
+    #[must_use]
+    pub fn unsigned_abs(&self) -> UInt<'b, N> {
+        self.unary(|g, bits| arith::negate_if(g, bits, bits[N - 1]))
+            .as_uint()
+    }
+}
+
+macro_rules! fixed_number {
+    ($type:ident, $constant:ty, $signed:literal) => {
+        impl<'b, const N: usize> $type<'b, N> {
+            /// Returns the same bits as a word.
+            #[must_use]
+            pub fn to_word(&self) -> Word<'b> {
+                Word::new(self.builder, self.lits.to_vec())
+            }
+
+            /// The caller passes `N` bits.
+            pub(super) fn of_bits(bits: &[Bit<'b>]) -> Self {
+                const { assert!(N > 0, "a number has at least one bit") };
+                Self {
+                    builder: bits[0].builder,
+                    lits: std::array::from_fn(|i| bits[i].lit),
+                }
+            }
+
+            /// The caller passes `N` literals.
+            fn of_lits(builder: Builder<'b>, lits: &[Lit]) -> Self {
+                const { assert!(N > 0, "a number has at least one bit") };
+                Self {
+                    builder,
+                    lits: std::array::from_fn(|i| lits[i]),
+                }
+            }
+        }
+
+        impl<'b, const N: usize> Number<'b> for $type<'b, N> {
+            fn builder_of(&self) -> Builder<'b> {
+                self.builder
+            }
+
+            fn lits(&self) -> &[Lit] {
+                &self.lits
+            }
+
+            fn like(&self, lits: Vec<Lit>) -> Self {
+                Self::of_lits(self.builder, &lits)
+            }
+        }
+
+        number_methods!(['b, const N: usize] $type<'b, N>, 'b, $signed);
+        number_operators!(['b, const N: usize] $type<'b, N>, $constant, $signed);
+    };
+}
+
+fixed_number!(UInt, u128, false);
+fixed_number!(Int, i128, true);
+unsigned_methods!(['b, const N: usize] UInt<'b, N>, 'b);

@@ -1,0 +1,151 @@
+//! Writing circuits as Rust functions over typed values.
+//!
+//! A function takes a [`Builder`], asks it for inputs, computes with ordinary operators, and names
+//! the outputs:
+//!
+//! ```
+//! use transpute_circuit::{Bits, Builder, UInt};
+//!
+//! // The millionaires' problem: one bit, whether the first party is richer.
+//! let circuit = Builder::build(|b| {
+//!     let alice = b.input::<UInt<32>>();
+//!     let bob = b.input::<UInt<32>>();
+//!     b.output(alice.gt(&bob));
+//! })?;
+//!
+//! let mut wealth = Bits::from_u128(1_000_001, 32);
+//! wealth.extend([Bits::from_u128(1_000_000, 32)]);
+//! assert_eq!(circuit.evaluate(&wealth)?.to_string(), "1");
+//! # Ok::<(), transpute_circuit::CircuitError>(())
+//! ```
+//!
+//! Values are handles to wires: [`Bit`], [`UInt<N>`](UInt) and [`Int<N>`](Int) are `Copy`, and
+//! [`Word`], whose width is chosen at run time, is `Clone`. Each call of an input or output method
+//! makes one input or output value of the circuit; arrays and tuples travel as one value. Bit 0 of
+//! a number is its least significant bit and comes first.
+//!
+//! Only AND gates cost a peer anything, so each operation documents how many it spends. Constants
+//! fold while the circuit is written, negation is free, and gates that reach no output are left
+//! out, so the counts are upper bounds.
+//!
+//! Handles of one circuit cannot be used in another: the compiler refuses.
+//!
+//! ```compile_fail
+//! use transpute_circuit::{Bit, Builder};
+//! Builder::build(|outer| {
+//!     let bit = outer.input::<Bit>();
+//!     Builder::build(|inner| inner.output(bit)).unwrap();
+//! });
+//! ```
+
+use std::{cell::RefCell, marker::PhantomData};
+
+use crate::{Circuit, CircuitError};
+
+mod arith;
+mod bit;
+mod fixed;
+mod gates;
+mod multiply;
+mod number;
+mod value;
+mod word;
+
+pub use bit::Bit;
+pub use fixed::{Int, UInt};
+pub use value::{FixedValue, Value};
+pub use word::Word;
+
+use gates::{Gates, Lit};
+
+/// Makes a [`Circuit`] out of a function; see the [module documentation](self).
+///
+/// It is a handle that may be copied. The lifetime ties all values to the circuit they belong to.
+#[derive(Clone, Copy)]
+pub struct Builder<'b> {
+    gates: &'b RefCell<Gates>,
+    /// Makes the lifetime invariant, so that no other builder's values fit.
+    circuit: PhantomData<fn(&'b ()) -> &'b ()>,
+}
+
+impl Builder<'_> {
+    /// Runs `function` and returns the circuit it wrote.
+    ///
+    /// # Errors
+    /// [`CircuitError::TooManyWires`] where the circuit has 2^31 wires or more.
+    pub fn build(function: impl for<'b> FnOnce(Builder<'b>)) -> Result<Circuit, CircuitError> {
+        let gates = RefCell::new(Gates::new());
+        function(Builder {
+            gates: &gates,
+            circuit: PhantomData,
+        });
+        gates.into_inner().finish()
+    }
+}
+
+impl<'b> Builder<'b> {
+    /// Adds an input value of a type that knows its width, such as `UInt<32>` or `[Bit; 5]`.
+    pub fn input<T: FixedValue<'b>>(self) -> T {
+        T::from_bits(&self.input_word(T::WIDTH).bits())
+    }
+
+    /// Adds an input value of `width` bits.
+    #[must_use]
+    pub fn input_word(self, width: usize) -> Word<'b> {
+        Word::new(self, self.with(|gates| gates.input(width)))
+    }
+
+    /// Adds one input value that holds `count` words of `width` bits, the first word first.
+    #[must_use]
+    pub fn input_words(self, count: usize, width: usize) -> Vec<Word<'b>> {
+        let all = self.with(|gates| gates.input(count.saturating_mul(width)));
+        (0..count)
+            .map(|i| Word::new(self, all[i * width..][..width].to_vec()))
+            .collect()
+    }
+
+    /// Adds an output value.
+    pub fn output(self, value: impl Value<'b>) {
+        let mut bits = Vec::with_capacity(value.width());
+        value.append_bits(&mut bits);
+        self.with(|gates| gates.output(bits.iter().map(|bit| bit.lit)));
+    }
+
+    /// Returns a constant bit.
+    #[must_use]
+    pub fn bit(self, value: bool) -> Bit<'b> {
+        Bit {
+            builder: self,
+            lit: Lit::constant(value),
+        }
+    }
+
+    /// Returns the constant `value` as a word of `width` bits.
+    ///
+    /// # Panics
+    /// If `value` does not fit in `width` bits.
+    #[must_use]
+    pub fn word(self, value: u128, width: usize) -> Word<'b> {
+        Word::new(self, number::unsigned_constant(value, width))
+    }
+
+    /// Returns the word made of `bits`, the least significant first.
+    #[must_use]
+    pub fn word_of(self, bits: impl IntoIterator<Item = Bit<'b>>) -> Word<'b> {
+        Word::new(self, bits.into_iter().map(|bit| bit.lit).collect())
+    }
+
+    /// A bit that is always 0 but that folding does not know to be: for circuits that have to spend
+    /// a given number of gates.
+    pub(crate) fn opaque_zero(self) -> Bit<'b> {
+        Bit {
+            builder: self,
+            lit: self.with(Gates::opaque_zero),
+        }
+    }
+
+    fn with<T>(self, function: impl FnOnce(&mut Gates) -> T) -> T {
+        // No function passed here calls back into user code, so the cell is never borrowed twice.
+        function(&mut self.gates.borrow_mut())
+    }
+}

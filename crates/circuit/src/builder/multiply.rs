@@ -1,0 +1,88 @@
+//! Multiplication and division over slices of literals, least significant first.
+
+use super::{
+    arith::{add, negate_if},
+    gates::{Gates, Lit},
+};
+
+/// Returns the low `n` bits of the product of two `n`-bit numbers: `n^2 - n + 1` AND.
+pub(super) fn multiply(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
+    let n = a.len();
+    let mut product = row(g, a, b.first().copied().unwrap_or(Lit::ZERO));
+    for shift in 1..n {
+        let partial = row(g, &a[..n - shift], b[shift]);
+        let (sum, _) = add(g, &product[shift..], &partial, Lit::ZERO);
+        product.truncate(shift);
+        product.extend(sum);
+    }
+    product
+}
+
+/// Returns all `2 n` bits of the product of two unsigned `n`-bit numbers: `2 n^2 - n` AND.
+pub(super) fn multiply_wide(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
+    let n = a.len();
+    let mut product = row(g, a, b.first().copied().unwrap_or(Lit::ZERO));
+    product.resize(2 * n, Lit::ZERO);
+    for shift in 1..n {
+        let partial = row(g, a, b[shift]);
+        let (sum, carry) = add(g, &product[shift..shift + n], &partial, Lit::ZERO);
+        product[shift..shift + n].copy_from_slice(&sum);
+        product[shift + n] = carry;
+    }
+    product
+}
+
+fn row(g: &mut Gates, a: &[Lit], factor: Lit) -> Vec<Lit> {
+    a.iter().map(|&bit| g.and(bit, factor)).collect()
+}
+
+/// Returns quotient and remainder of unsigned `n`-bit numbers: `n (n + 1) / 2 + 2 n - 3` AND for the
+/// quotient, `2 n - 1` more for the remainder. `x / 0` is all ones and `x % 0` is `x`.
+///
+/// Non-restoring division: step `k` takes in one more bit of the dividend, from the top, and
+/// subtracts the divisor if the partial remainder so far is not negative, else adds it, so
+/// that one adder per step is enough. Only the low `k + 1` bits of the partial remainder `R_k` are
+/// computed: where the divisor has a bit past the first `k`, `R_k` is negative, else it lies between
+/// `-2^k` and `2^k` and bit `k` is its sign.
+pub(super) fn divide(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>) {
+    let n = a.len();
+    // fits[k]: the divisor has no bit past the first k.
+    let mut fits = vec![Lit::ONE; n + 1];
+    for k in (1..n).rev() {
+        fits[k] = g.and(fits[k + 1], d[k].negate());
+    }
+    let mut quotient = vec![Lit::ZERO; n];
+    let mut partial = vec![Lit::ZERO];
+    // Whether the next step subtracts.
+    let mut positive = Lit::ONE;
+    for k in 1..=n {
+        partial.insert(0, a[n - k]);
+        let addend: Vec<Lit> = (0..=k)
+            .map(|i| d.get(i).copied().unwrap_or(Lit::ZERO))
+            .map(|bit| g.xor(bit, positive))
+            .collect();
+        (partial, _) = add(g, &partial, &addend, positive);
+        positive = g.and(fits[k], partial[k].negate());
+        quotient[n - k] = positive;
+    }
+    let correction: Vec<Lit> = d.iter().map(|&bit| g.and(bit, positive.negate())).collect();
+    partial.truncate(n);
+    let (remainder, _) = add(g, &partial, &correction, Lit::ZERO);
+    (quotient, remainder)
+}
+
+/// Returns quotient and remainder of two's complement `n`-bit numbers, truncating toward zero:
+/// [`divide`] of the magnitudes and `n - 1` AND more for each of dividend, divisor, quotient and
+/// remainder.
+pub(super) fn divide_signed(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>) {
+    let sign = |number: &[Lit]| number.last().copied().unwrap_or(Lit::ZERO);
+    let (a_sign, d_sign) = (sign(a), sign(d));
+    let a_magnitude = negate_if(g, a, a_sign);
+    let d_magnitude = negate_if(g, d, d_sign);
+    let (quotient, remainder) = divide(g, &a_magnitude, &d_magnitude);
+    let signs_differ = g.xor(a_sign, d_sign);
+    (
+        negate_if(g, &quotient, signs_differ),
+        negate_if(g, &remainder, a_sign),
+    )
+}

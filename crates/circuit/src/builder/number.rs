@@ -1,0 +1,426 @@
+//! What the three number types have in common, written once.
+
+use super::{
+    Builder,
+    gates::{Gates, Lit},
+};
+
+/// A number: a builder and a row of literals, least significant first.
+pub(super) trait Number<'b>: Sized {
+    fn builder_of(&self) -> Builder<'b>;
+    fn lits(&self) -> &[Lit];
+
+    /// Returns a number of the same width as `self`.
+    fn like(&self, lits: Vec<Lit>) -> Self;
+
+    fn unary(&self, function: impl FnOnce(&mut Gates, &[Lit]) -> Vec<Lit>) -> Self {
+        self.like(self.builder_of().with(|g| function(g, self.lits())))
+    }
+
+    fn binary<T>(&self, other: &Self, function: impl FnOnce(&mut Gates, &[Lit], &[Lit]) -> T) -> T {
+        let (a, b) = (self.lits(), other.lits());
+        assert_eq!(
+            a.len(),
+            b.len(),
+            "width mismatch: operands of {} and {} bits",
+            a.len(),
+            b.len()
+        );
+        self.builder_of().with(|g| function(g, a, b))
+    }
+}
+
+/// Returns the bits of a constant.
+///
+/// # Panics
+/// If it does not fit.
+pub(super) fn unsigned_constant(value: u128, width: usize) -> Vec<Lit> {
+    assert!(
+        width >= 128 || value >> width == 0,
+        "width mismatch: {value} does not fit in {width} bits"
+    );
+    (0..width)
+        .map(|i| Lit::constant(i < 128 && value >> i & 1 == 1))
+        .collect()
+}
+
+/// Returns the bits of a constant in two's complement.
+///
+/// # Panics
+/// If it does not fit.
+pub(super) fn signed_constant(value: i128, width: usize) -> Vec<Lit> {
+    let spare = value.unsigned_abs().leading_zeros() as usize;
+    let is_lowest = value < 0 && value.unsigned_abs().is_power_of_two();
+    let needed = 129 - spare - usize::from(is_lowest);
+    assert!(
+        width >= needed || value == 0,
+        "width mismatch: {value} does not fit in {width} bits with a sign"
+    );
+    (0..width)
+        .map(|i| Lit::constant(value >> i.min(127) & 1 == 1))
+        .collect()
+}
+
+/// The bits moved up by `distance`, zeros coming in.
+pub(super) fn shift_left(bits: &[Lit], distance: usize) -> Vec<Lit> {
+    let distance = distance.min(bits.len());
+    let mut shifted = vec![Lit::ZERO; distance];
+    shifted.extend_from_slice(&bits[..bits.len() - distance]);
+    shifted
+}
+
+/// The bits moved down by `distance`, copies of `fill` coming in.
+pub(super) fn shift_right(bits: &[Lit], distance: usize, fill: Lit) -> Vec<Lit> {
+    let mut shifted = bits[distance.min(bits.len())..].to_vec();
+    shifted.resize(bits.len(), fill);
+    shifted
+}
+
+/// Operators between numbers by value and by reference, and with a constant on the right.
+macro_rules! number_operators {
+    ([$($generics:tt)*] $type:ty, $constant:ty, $signed:literal) => {
+        number_operators!(@binary [$($generics)*] $type, $constant, Add add AddAssign add_assign,
+            |g, a, b| arith::add(g, a, b, Lit::ZERO).0);
+        number_operators!(@binary [$($generics)*] $type, $constant, Sub sub SubAssign sub_assign,
+            |g, a, b| arith::subtract(g, a, b).0);
+        number_operators!(@binary [$($generics)*] $type, $constant, Mul mul MulAssign mul_assign,
+            |g, a, b| multiply::multiply(g, a, b));
+        number_operators!(@binary [$($generics)*] $type, $constant, Div div DivAssign div_assign,
+            |g, a, b| if $signed { multiply::divide_signed(g, a, b).0 } else { multiply::divide(g, a, b).0 });
+        number_operators!(@binary [$($generics)*] $type, $constant, Rem rem RemAssign rem_assign,
+            |g, a, b| if $signed { multiply::divide_signed(g, a, b).1 } else { multiply::divide(g, a, b).1 });
+        number_operators!(@binary [$($generics)*] $type, $constant, BitAnd bitand BitAndAssign bitand_assign,
+            |g, a, b| a.iter().zip(b).map(|(&a, &b)| g.and(a, b)).collect());
+        number_operators!(@binary [$($generics)*] $type, $constant, BitOr bitor BitOrAssign bitor_assign,
+            |g, a, b| a.iter().zip(b).map(|(&a, &b)| g.or(a, b)).collect());
+        number_operators!(@binary [$($generics)*] $type, $constant, BitXor bitxor BitXorAssign bitxor_assign,
+            |g, a, b| a.iter().zip(b).map(|(&a, &b)| g.xor(a, b)).collect());
+        number_operators!(@shift [$($generics)*] $type, Shl shl, |bits| number::shift_left);
+        number_operators!(@shift [$($generics)*] $type, Shr shr, |bits| |bits: &[Lit], distance| {
+            let top = bits.last().copied().unwrap_or(Lit::ZERO);
+            number::shift_right(bits, distance, if $signed { top } else { Lit::ZERO })
+        });
+        number_operators!(@unary [$($generics)*] $type, Not not,
+            |_g, a| a.iter().map(|bit| bit.negate()).collect());
+        number_operators!(@unary [$($generics)*] $type, Neg neg,
+            |g, a| arith::negate_if(g, a, Lit::ONE));
+    };
+    (@binary [$($generics:tt)*] $type:ty, $constant:ty,
+     $trait:ident $method:ident $assign_trait:ident $assign:ident, |$g:ident, $a:ident, $b:ident| $body:expr) => {
+        impl<$($generics)*> ops::$trait<&$type> for &$type {
+            type Output = $type;
+            fn $method(self, other: &$type) -> $type {
+                self.like(self.binary(other, |$g, $a, $b| $body))
+            }
+        }
+        impl<$($generics)*> ops::$trait<$type> for &$type {
+            type Output = $type;
+            fn $method(self, other: $type) -> $type {
+                ops::$trait::$method(self, &other)
+            }
+        }
+        impl<$($generics)*> ops::$trait<&$type> for $type {
+            type Output = $type;
+            fn $method(self, other: &$type) -> $type {
+                ops::$trait::$method(&self, other)
+            }
+        }
+        impl<$($generics)*> ops::$trait<$type> for $type {
+            type Output = $type;
+            fn $method(self, other: $type) -> $type {
+                ops::$trait::$method(&self, &other)
+            }
+        }
+        impl<$($generics)*> ops::$trait<$constant> for $type {
+            type Output = $type;
+            fn $method(self, constant: $constant) -> $type {
+                ops::$trait::$method(&self, &self.constant(constant))
+            }
+        }
+        impl<$($generics)*> ops::$trait<$constant> for &$type {
+            type Output = $type;
+            fn $method(self, constant: $constant) -> $type {
+                ops::$trait::$method(self, &self.constant(constant))
+            }
+        }
+        impl<$($generics)*> ops::$assign_trait<&$type> for $type {
+            fn $assign(&mut self, other: &$type) {
+                *self = ops::$trait::$method(&*self, other);
+            }
+        }
+        impl<$($generics)*> ops::$assign_trait<$type> for $type {
+            fn $assign(&mut self, other: $type) {
+                *self = ops::$trait::$method(&*self, &other);
+            }
+        }
+    };
+    (@shift [$($generics:tt)*] $type:ty, $trait:ident $method:ident, |$bits:ident| $body:expr) => {
+        impl<$($generics)*> ops::$trait<usize> for &$type {
+            type Output = $type;
+            fn $method(self, distance: usize) -> $type {
+                self.unary(|_, bits| ($body)(bits, distance))
+            }
+        }
+        impl<$($generics)*> ops::$trait<usize> for $type {
+            type Output = $type;
+            fn $method(self, distance: usize) -> $type {
+                ops::$trait::$method(&self, distance)
+            }
+        }
+    };
+    (@unary [$($generics:tt)*] $type:ty, $trait:ident $method:ident, |$g:ident, $a:ident| $body:expr) => {
+        impl<$($generics)*> ops::$trait for &$type {
+            type Output = $type;
+            fn $method(self) -> $type {
+                self.unary(|$g, $a| $body)
+            }
+        }
+        impl<$($generics)*> ops::$trait for $type {
+            type Output = $type;
+            fn $method(self) -> $type {
+                ops::$trait::$method(&self)
+            }
+        }
+    };
+}
+
+/// Methods that all number types have.
+macro_rules! number_methods {
+    ([$($generics:tt)*] $type:ty, $lifetime:lifetime, $signed:literal) => {
+        impl<$($generics)*> $type {
+            /// Returns the builder this number belongs to.
+            #[must_use]
+            pub fn builder(&self) -> Builder<$lifetime> {
+                self.builder_of()
+            }
+
+            /// Returns the number of bits, `n` in the costs of the other methods.
+            #[must_use]
+            pub fn width(&self) -> usize {
+                self.lits().len()
+            }
+
+            /// Returns bit `index`, the least significant being 0.
+            ///
+            /// # Panics
+            /// If there is no such bit.
+            #[must_use]
+            pub fn bit(&self, index: usize) -> Bit<$lifetime> {
+                assert!(index < self.width(), "bit {index} of {}", self.width());
+                Bit { builder: self.builder_of(), lit: self.lits()[index] }
+            }
+
+            /// Returns the bits, the least significant first.
+            #[must_use]
+            pub fn bits(&self) -> Vec<Bit<$lifetime>> {
+                let builder = self.builder_of();
+                self.lits().iter().map(|&lit| Bit { builder, lit }).collect()
+            }
+
+            /// Says whether the numbers are equal: `n - 1` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn eq(&self, other: &Self) -> Bit<$lifetime> {
+                self.as_bit(self.binary(other, arith::equal))
+            }
+
+            /// Says whether the numbers differ: `n - 1` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn ne(&self, other: &Self) -> Bit<$lifetime> {
+                !self.eq(other)
+            }
+
+            /// Says whether this number is less than the other: `n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn lt(&self, other: &Self) -> Bit<$lifetime> {
+                self.as_bit(self.binary(other, |g, a, b| arith::less(g, a, b, $signed)))
+            }
+
+            /// Says whether this number is greater than the other: `n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn gt(&self, other: &Self) -> Bit<$lifetime> {
+                other.lt(self)
+            }
+
+            /// Says whether this number is at most the other: `n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn le(&self, other: &Self) -> Bit<$lifetime> {
+                !other.lt(self)
+            }
+
+            /// Says whether this number is at least the other: `n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn ge(&self, other: &Self) -> Bit<$lifetime> {
+                !self.lt(other)
+            }
+
+            /// Says whether the number is zero: `n - 1` AND.
+            #[must_use]
+            pub fn is_zero(&self) -> Bit<$lifetime> {
+                let inverted = self.lits().iter().map(|bit| bit.negate()).collect();
+                self.as_bit(self.builder_of().with(|g| arith::all(g, inverted)))
+            }
+
+            /// Returns the smaller of two numbers: `2 n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn min(&self, other: &Self) -> Self {
+                self.min_with(other).0
+            }
+
+            /// Returns the smaller of two numbers and whether it is strictly this one: `2 n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn min_with(&self, other: &Self) -> (Self, Bit<$lifetime>) {
+                let (minimum, is_self) =
+                    self.binary(other, |g, a, b| arith::minimum(g, a, b, $signed));
+                (self.like(minimum), self.as_bit(is_self))
+            }
+
+            /// Returns the larger of two numbers: `2 n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn max(&self, other: &Self) -> Self {
+                self.like(self.binary(other, |g, a, b| {
+                    let less = arith::less(g, a, b, $signed);
+                    arith::select(g, less, b, a)
+                }))
+            }
+
+            /// Returns quotient and remainder; the costs and the conventions are those of the
+            /// operators `/` and `%`, and both together cost no more than `%`.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn div_rem(&self, divisor: &Self) -> (Self, Self) {
+                let divide = if $signed { multiply::divide_signed } else { multiply::divide };
+                let (quotient, remainder) = self.binary(divisor, divide);
+                (self.like(quotient), self.like(remainder))
+            }
+
+            /// Returns the bits moved up by `distance` modulo `n`, the ones that leave at the top
+            /// coming in at the bottom, without an AND.
+            #[must_use]
+            pub fn rotate_left(&self, distance: usize) -> Self {
+                self.unary(|_, bits| {
+                    let mut bits = bits.to_vec();
+                    let width = bits.len().max(1);
+                    bits.rotate_right(distance % width);
+                    bits
+                })
+            }
+
+            /// Returns the bits moved down by `distance` modulo `n`, the ones that leave at the
+            /// bottom coming in at the top, without an AND.
+            #[must_use]
+            pub fn rotate_right(&self, distance: usize) -> Self {
+                self.unary(|_, bits| {
+                    let mut bits = bits.to_vec();
+                    let width = bits.len().max(1);
+                    bits.rotate_left(distance % width);
+                    bits
+                })
+            }
+
+            fn as_bit(&self, lit: Lit) -> Bit<$lifetime> {
+                Bit { builder: self.builder_of(), lit }
+            }
+        }
+    };
+}
+
+/// Methods of the unsigned number types.
+macro_rules! unsigned_methods {
+    ([$($generics:tt)*] $type:ty, $lifetime:lifetime) => {
+        impl<$($generics)*> $type {
+            /// Returns the sum and the carry out: `n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn carrying_add(&self, other: &Self) -> (Self, Bit<$lifetime>) {
+                let (sum, carry) = self.binary(other, |g, a, b| arith::add(g, a, b, Lit::ZERO));
+                (self.like(sum), self.as_bit(carry))
+            }
+
+            /// Returns the difference and the borrow out, which says whether this number is less
+            /// than the other: `n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn borrowing_sub(&self, other: &Self) -> (Self, Bit<$lifetime>) {
+                let (difference, borrow) = self.binary(other, arith::subtract);
+                (self.like(difference), self.as_bit(borrow))
+            }
+
+            /// Returns the low and the high half of the full product: `2 n^2 - n` AND.
+            ///
+            /// # Panics
+            /// If the operands differ in width.
+            #[must_use]
+            pub fn widening_mul(&self, other: &Self) -> (Self, Self) {
+                let mut low = self.binary(other, multiply::multiply_wide);
+                let high = low.split_off(self.width());
+                (self.like(low), self.like(high))
+            }
+
+            /// Returns the number of ones, in as many bits as this number has: `n` AND less the
+            /// number of ones in the binary notation of `n`.
+            #[must_use]
+            pub fn count_ones(&self) -> Self {
+                self.unary(|g, bits| {
+                    let mut count = arith::count_ones(g, bits);
+                    // n ones are counted in at most n bits.
+                    count.resize(bits.len(), Lit::ZERO);
+                    count
+                })
+            }
+        }
+    };
+}
+
+pub(super) use {number_methods, number_operators, unsigned_methods};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signed_constants_fit_exactly_their_range() {
+        for width in 1..=10_usize {
+            for value in -600_i128..600 {
+                let fits = (-(1 << (width - 1))..1 << (width - 1)).contains(&value);
+                let made = std::panic::catch_unwind(|| signed_constant(value, width));
+                assert_eq!(made.is_ok(), fits, "{value} in {width} bits");
+            }
+        }
+        assert!(signed_constant(i128::MIN, 128)[127] == Lit::ONE);
+        assert!(signed_constant(i128::MAX, 130)[129] == Lit::ZERO);
+        assert!(signed_constant(-1, 130).iter().all(|&bit| bit == Lit::ONE));
+    }
+}

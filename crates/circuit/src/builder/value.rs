@@ -1,0 +1,195 @@
+//! What can be an input, an output, or chosen by a bit: bits, numbers, and collections of them.
+
+use super::{Bit, Int, UInt, Word};
+
+/// A value made of bits. Implement it for a type of your own by listing its fields in order.
+pub trait Value<'b>: Clone {
+    /// Returns the number of bits.
+    fn width(&self) -> usize;
+
+    /// Appends the bits, the first wire first.
+    fn append_bits(&self, bits: &mut Vec<Bit<'b>>);
+
+    /// Returns a value of the same shape that consists of `bits`.
+    ///
+    /// # Panics
+    /// If there are not [`Value::width`] bits.
+    #[must_use]
+    fn with_bits(&self, bits: &[Bit<'b>]) -> Self;
+}
+
+/// A [`Value`] whose width its type tells, so that it can be an input without being described.
+pub trait FixedValue<'b>: Value<'b> {
+    /// The number of bits.
+    const WIDTH: usize;
+
+    /// Returns the value that consists of `bits`.
+    ///
+    /// # Panics
+    /// If there are not [`FixedValue::WIDTH`] bits.
+    #[must_use]
+    fn from_bits(bits: &[Bit<'b>]) -> Self;
+}
+
+/// The part of [`Value`] that follows from [`FixedValue`].
+macro_rules! fixed_shape {
+    () => {
+        fn width(&self) -> usize {
+            Self::WIDTH
+        }
+
+        fn with_bits(&self, bits: &[Bit<'b>]) -> Self {
+            Self::from_bits(bits)
+        }
+    };
+}
+
+impl<'b> Value<'b> for Bit<'b> {
+    fixed_shape!();
+
+    fn append_bits(&self, bits: &mut Vec<Self>) {
+        bits.push(*self);
+    }
+}
+
+impl<'b> FixedValue<'b> for Bit<'b> {
+    const WIDTH: usize = 1;
+
+    fn from_bits(bits: &[Self]) -> Self {
+        check_width(bits, 1);
+        bits[0]
+    }
+}
+
+impl<'b> Value<'b> for Word<'b> {
+    fn width(&self) -> usize {
+        Self::width(self)
+    }
+
+    fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
+        bits.extend(self.bits());
+    }
+
+    fn with_bits(&self, bits: &[Bit<'b>]) -> Self {
+        check_width(bits, self.width());
+        self.builder().word_of(bits.iter().copied())
+    }
+}
+
+macro_rules! number_value {
+    ($type:ident) => {
+        impl<'b, const N: usize> Value<'b> for $type<'b, N> {
+            fixed_shape!();
+
+            fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
+                bits.extend(self.bits());
+            }
+        }
+
+        impl<'b, const N: usize> FixedValue<'b> for $type<'b, N> {
+            const WIDTH: usize = N;
+
+            fn from_bits(bits: &[Bit<'b>]) -> Self {
+                check_width(bits, N);
+                Self::of_bits(bits)
+            }
+        }
+    };
+}
+
+number_value!(UInt);
+number_value!(Int);
+
+impl<'b, T: FixedValue<'b>, const M: usize> Value<'b> for [T; M] {
+    fixed_shape!();
+
+    fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
+        self.iter().for_each(|item| item.append_bits(bits));
+    }
+}
+
+impl<'b, T: FixedValue<'b>, const M: usize> FixedValue<'b> for [T; M] {
+    const WIDTH: usize = M * T::WIDTH;
+
+    fn from_bits(bits: &[Bit<'b>]) -> Self {
+        check_width(bits, Self::WIDTH);
+        std::array::from_fn(|i| T::from_bits(&bits[i * T::WIDTH..][..T::WIDTH]))
+    }
+}
+
+impl<'b, T: Value<'b>> Value<'b> for Vec<T> {
+    fn width(&self) -> usize {
+        self.iter().map(Value::width).sum()
+    }
+
+    fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
+        self.iter().for_each(|item| item.append_bits(bits));
+    }
+
+    fn with_bits(&self, bits: &[Bit<'b>]) -> Self {
+        check_width(bits, self.width());
+        let mut rest = bits;
+        self.iter()
+            .map(|item| {
+                let (bits, more) = rest.split_at(item.width());
+                rest = more;
+                item.with_bits(bits)
+            })
+            .collect()
+    }
+}
+
+macro_rules! tuple_value {
+    ($($type:ident $field:tt),+) => {
+        impl<'b, $($type: Value<'b>),+> Value<'b> for ($($type,)+) {
+            fn width(&self) -> usize {
+                0 $(+ self.$field.width())+
+            }
+
+            fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
+                $(self.$field.append_bits(bits);)+
+            }
+
+            fn with_bits(&self, bits: &[Bit<'b>]) -> Self {
+                check_width(bits, self.width());
+                let mut rest = bits;
+                ($({
+                    let (bits, more) = rest.split_at(self.$field.width());
+                    rest = more;
+                    let _ = rest;
+                    self.$field.with_bits(bits)
+                },)+)
+            }
+        }
+
+        impl<'b, $($type: FixedValue<'b>),+> FixedValue<'b> for ($($type,)+) {
+            const WIDTH: usize = 0 $(+ $type::WIDTH)+;
+
+            fn from_bits(bits: &[Bit<'b>]) -> Self {
+                check_width(bits, Self::WIDTH);
+                let mut rest = bits;
+                ($({
+                    let (bits, more) = rest.split_at($type::WIDTH);
+                    rest = more;
+                    let _ = rest;
+                    $type::from_bits(bits)
+                },)+)
+            }
+        }
+    };
+}
+
+tuple_value!(A 0, B 1);
+tuple_value!(A 0, B 1, C 2);
+tuple_value!(A 0, B 1, C 2, D 3);
+tuple_value!(A 0, B 1, C 2, D 3, E 4);
+tuple_value!(A 0, B 1, C 2, D 3, E 4, F 5);
+
+fn check_width(bits: &[Bit<'_>], width: usize) {
+    assert_eq!(
+        bits.len(),
+        width,
+        "width mismatch: {} bits for a value of {width}",
+        bits.len()
+    );
+}

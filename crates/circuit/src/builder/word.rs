@@ -1,0 +1,134 @@
+//! Numbers whose width is chosen at run time.
+
+use std::ops::{self, Range};
+
+use super::{
+    Bit, Builder, arith,
+    gates::Lit,
+    multiply,
+    number::{self, Number, number_methods, number_operators, unsigned_methods},
+};
+
+/// An unsigned number of any width, also a plain vector of bits.
+///
+/// Operators and their costs are those of [`UInt`](super::UInt); operands have to be of the same
+/// width, or the operator panics. For two's complement there are methods of their own.
+#[derive(Clone)]
+pub struct Word<'b> {
+    builder: Builder<'b>,
+    lits: Vec<Lit>,
+}
+
+impl<'b> Word<'b> {
+    pub(super) fn new(builder: Builder<'b>, lits: Vec<Lit>) -> Self {
+        Self { builder, lits }
+    }
+
+    /// Returns a constant of the same width for the circuit this number belongs to.
+    ///
+    /// # Panics
+    /// If `value` does not fit.
+    #[must_use]
+    pub fn constant(&self, value: u128) -> Self {
+        self.builder.word(value, self.width())
+    }
+
+    /// Returns the bits of a range as a word of their own.
+    ///
+    /// # Panics
+    /// If the range ends past the width.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        Self::new(self.builder, self.lits[range].to_vec())
+    }
+
+    /// Returns a word whose low bits are this one and whose high bits are `high`.
+    #[must_use]
+    pub fn concat(&self, high: &Self) -> Self {
+        let lits = [self.lits.as_slice(), &high.lits].concat();
+        Self::new(self.builder, lits)
+    }
+
+    /// Returns the word with `width` bits: zeros are added, or high bits dropped.
+    #[must_use]
+    pub fn resize(&self, width: usize) -> Self {
+        let mut lits = self.lits.clone();
+        lits.resize(width, Lit::ZERO);
+        Self::new(self.builder, lits)
+    }
+
+    /// Returns the word with `width` bits: copies of the top bit are added, or high bits dropped.
+    #[must_use]
+    pub fn resize_signed(&self, width: usize) -> Self {
+        let mut lits = self.lits.clone();
+        lits.resize(width, lits.last().copied().unwrap_or(Lit::ZERO));
+        Self::new(self.builder, lits)
+    }
+
+    /// Says whether this number is less than the other, both in two's complement: `n` AND.
+    ///
+    /// # Panics
+    /// If the operands differ in width.
+    #[must_use]
+    pub fn lt_signed(&self, other: &Self) -> Bit<'b> {
+        self.as_bit(self.binary(other, |g, a, b| arith::less(g, a, b, true)))
+    }
+
+    /// Returns quotient and remainder in two's complement; costs and conventions are those of
+    /// [`Int`](super::Int).
+    ///
+    /// # Panics
+    /// If the operands differ in width.
+    #[must_use]
+    pub fn div_rem_signed(&self, divisor: &Self) -> (Self, Self) {
+        let (quotient, remainder) = self.binary(divisor, multiply::divide_signed);
+        (self.like(quotient), self.like(remainder))
+    }
+
+    /// Adds many words of one width, modulo `2^n`: at most `n - 1` AND for each one after the first,
+    /// at a depth that grows with the logarithm of their number.
+    ///
+    /// # Panics
+    /// If there is no word or the words differ in width.
+    #[must_use]
+    pub fn sum(words: &[Self]) -> Self {
+        let Some(first) = words.first() else {
+            panic!("a sum has at least one word");
+        };
+        let numbers = words.iter().map(|word| word.lits.clone()).collect();
+        for word in words {
+            assert_eq!(
+                word.width(),
+                first.width(),
+                "width mismatch: operands of {} and {} bits",
+                first.width(),
+                word.width()
+            );
+        }
+        first.unary(|g, bits| arith::sum(g, numbers, bits.len()))
+    }
+}
+
+impl<'b> From<Bit<'b>> for Word<'b> {
+    fn from(bit: Bit<'b>) -> Self {
+        Self::new(bit.builder, vec![bit.lit])
+    }
+}
+
+impl<'b> Number<'b> for Word<'b> {
+    fn builder_of(&self) -> Builder<'b> {
+        self.builder
+    }
+
+    fn lits(&self) -> &[Lit] {
+        &self.lits
+    }
+
+    fn like(&self, lits: Vec<Lit>) -> Self {
+        Self::new(self.builder, lits)
+    }
+}
+
+number_methods!(['b] Word<'b>, 'b, false);
+number_operators!(['b] Word<'b>, u128, false);
+unsigned_methods!(['b] Word<'b>, 'b);
