@@ -4,6 +4,7 @@
 //! * [`Circuit`] is the plain representation: gates in topological order over single-bit wires.
 //! * [`Program`] is a circuit compiled for garbling: constants and inversions folded away, wires
 //!   renumbered to reusable slots, independent gates grouped into batches.
+//! * [`Builder`] makes circuits out of Rust functions over typed values.
 //! * [`Bits`] is a packed string of bits: the value of inputs and outputs.
 //!
 //! The crate does no I/O beyond reading and writing circuit files and knows nothing about labels,
@@ -11,12 +12,15 @@
 
 mod bits;
 pub mod bristol;
+pub mod builder;
 mod circuit;
+pub mod generators;
 mod program;
 mod split;
 
 pub use bits::{Bits, BitsError};
 pub use bristol::BristolError;
+pub use builder::{Bit, Builder, FixedValue, Int, UInt, Value, Word};
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
 pub use program::{Batch, BatchKind, INVERT, OutputBit, Program, ProgramError, ProgramGate};
 pub use split::{InputSplit, SplitError};

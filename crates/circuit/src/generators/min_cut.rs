@@ -1,0 +1,233 @@
+//! The exact global minimum cut of a private weighted graph.
+
+use super::{GeneratorError, check};
+use crate::{Bit, Builder, Circuit, Word};
+
+/// The most vertices [`exact_min_cut`] takes: the gates double with each one.
+pub const MAX_VERTICES: usize = 18;
+
+/// The widest edge weights [`exact_min_cut`] takes, in bits.
+pub const MAX_WEIGHT_BITS: usize = 64;
+
+/// Choices for [`exact_min_cut`].
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ExactMinCutOptions {
+    /// Each weight is the sum of two numbers, one from each party.
+    pub shared: bool,
+    /// The vertices on one side of a minimum cut are a second output value.
+    pub argmin: bool,
+    /// Every addition, subtraction and choice spends the gates of a full-width one on unknown bits,
+    /// although zeros ahead of a weight and the candidate subsets are public. The counts are then
+    /// those of the closed formula below; a [`Program`](crate::Program) of the circuit folds what
+    /// was not folded here.
+    pub uniform: bool,
+}
+
+/// Computes the weight of the minimum cut of a complete graph of `vertices` vertices whose edges
+/// have unsigned weights of `width` bits; an edge that is not there has weight 0.
+///
+/// Edges `(u, v)` with `u < v` come in lexicographic order: (0,1), (0,2), ..., (1,2), ... Each
+/// weight is `width` bits, least significant first. Without `shared`, input value 0 holds the first
+/// half of the edges, rounded up, and value 1 the others; with it, each of the two values
+/// holds one share for each edge. For the triangle of weights 1, 2, 3 of 4 bits the values are `21`
+/// and `3` for [`Bits::from_hex`](crate::Bits::from_hex).
+///
+/// Output value 0 is the weight, in `k` bits: as many as the heaviest cut can need. With `argmin`,
+/// output value 1 is the side of such a cut without the last vertex, bit `v` saying
+/// whether vertex `v` belongs to it.
+///
+/// All subsets of the first `m = vertices - 1` vertices are tried, each with one subtraction and one
+/// addition of `k` bits, by dynamic programming over
+/// `cut(T + v) = cut(T) + D_v(T)` and `D_v(T + u) = D_v(T) - 2 w(u,v)` for `T < u < v`. In the
+/// uniform variant that is
+///
+/// ```text
+/// AND = m(m-1)(k-1) + (2^m - 1 - m)(2k-3) + (2^m - 2) 2k  [+ width edges if shared]  [+ m(2^m - 2) if argmin]
+/// XOR = m(m-1)(4k-5) + (2^m - 1 - m)(8k-14) + (2^m - 2)(4k-2)  [+ (4 width - 3) edges if shared]
+/// ```
+///
+/// and without `uniform` fewer: the subset costs `2^m - 1 - m` AND, not `m(2^m - 2)`.
+///
+/// # Errors
+/// [`GeneratorError::OutOfRange`] unless `vertices` is from 3 to [`MAX_VERTICES`] and `width` from 1
+/// to [`MAX_WEIGHT_BITS`].
+pub fn exact_min_cut(
+    vertices: usize,
+    width: usize,
+    options: ExactMinCutOptions,
+) -> Result<Circuit, GeneratorError> {
+    check("number of vertices", vertices, 3..=MAX_VERTICES)?;
+    check("edge weight width in bits", width, 1..=MAX_WEIGHT_BITS)?;
+    Ok(Builder::build(|b| {
+        let zero = if options.uniform {
+            b.opaque_zero()
+        } else {
+            b.bit(false)
+        };
+        let weights = Weights::input(b, vertices, width, options.shared, zero);
+        let cuts = Cuts::new(&weights);
+        let best = if options.uniform {
+            cuts.best_in_chain(b, options.argmin, zero)
+        } else {
+            cuts.best_in_tree(b, options.argmin)
+        };
+        b.output(best.cut);
+        if options.argmin {
+            b.output(best.side);
+        }
+    })?)
+}
+
+/// The weights of all edges, in the width of a cut.
+struct Weights<'b> {
+    vertices: usize,
+    edges: Vec<Word<'b>>,
+}
+
+impl<'b> Weights<'b> {
+    fn input(b: Builder<'b>, vertices: usize, width: usize, shared: bool, zero: Bit<'b>) -> Self {
+        let count = vertices * (vertices - 1) / 2;
+        let edges = if shared {
+            let shares = b.input_words(count, width);
+            (shares.iter().zip(&b.input_words(count, width)))
+                .map(|(x, y)| {
+                    let (sum, carry) = x.carrying_add(y);
+                    sum.concat(&carry.into())
+                })
+                .collect()
+        } else {
+            let mut edges = b.input_words(count.div_ceil(2), width);
+            edges.extend(b.input_words(count / 2, width));
+            edges
+        };
+        let cut_width = cut_width(vertices, width + usize::from(shared));
+        let edges = (edges.iter())
+            .map(|edge| {
+                let padding = cut_width - edge.width();
+                edge.concat(&b.word_of(std::iter::repeat_n(zero, padding)))
+            })
+            .collect();
+        Self { vertices, edges }
+    }
+
+    fn edge(&self, u: usize, v: usize) -> &Word<'b> {
+        let (u, v) = (u.min(v), u.max(v));
+        let before = u * self.vertices - u * (u + 1) / 2;
+        &self.edges[before + v - u - 1]
+    }
+
+    fn degree(&self, v: usize) -> Word<'b> {
+        let edges: Vec<&Word<'b>> = (0..self.vertices)
+            .filter(|&u| u != v)
+            .map(|u| self.edge(u, v))
+            .collect();
+        let first = edges[0].clone();
+        edges[1..].iter().fold(first, |sum, edge| sum + *edge)
+    }
+}
+
+/// Returns the bits of the heaviest cut there can be: half of the vertices against the others.
+fn cut_width(vertices: usize, width: usize) -> usize {
+    let crossing = (vertices / 2 * vertices.div_ceil(2)) as u128;
+    let heaviest = crossing * ((1_u128 << width) - 1);
+    (128 - heaviest.leading_zeros()) as usize
+}
+
+/// The weight of every cut, by its side without the last vertex: item `i` is the side whose bits
+/// are `i + 1`.
+struct Cuts<'b> {
+    free_vertices: usize,
+    cuts: Vec<Word<'b>>,
+}
+
+/// A cut and its side without the last vertex.
+struct Best<'b> {
+    cut: Word<'b>,
+    side: Word<'b>,
+}
+
+impl<'b> Cuts<'b> {
+    fn new(weights: &Weights<'b>) -> Self {
+        let free_vertices = weights.vertices - 1;
+        let mut cuts: Vec<Word<'b>> = Vec::with_capacity((1 << free_vertices) - 1);
+        for v in 0..free_vertices {
+            // What moving v adds to the cut whose side is T, for each T of vertices below v.
+            let mut added = Vec::with_capacity(1 << v);
+            added.push(weights.degree(v));
+            cuts.push(added[0].clone());
+            for side in 1..1_usize << v {
+                let u = side.ilog2() as usize;
+                let next = subtract_doubled(&added[side - (1 << u)], weights.edge(u, v));
+                cuts.push(&cuts[side - 1] + &next);
+                added.push(next);
+            }
+        }
+        Self {
+            free_vertices,
+            cuts,
+        }
+    }
+
+    /// Compares neighbours first, so that few bits of the sides are ever chosen in secret.
+    fn best_in_tree(self, b: Builder<'b>, argmin: bool) -> Best<'b> {
+        let width = if argmin { self.free_vertices } else { 0 };
+        let mut level: Vec<Best<'b>> = (self.cuts.into_iter().zip(1_u128..))
+            .map(|(cut, side)| Best {
+                cut,
+                side: b.word(if argmin { side } else { 0 }, width),
+            })
+            .collect();
+        // Side 0 is no cut: the first block of every level lacks it, so that all other blocks
+        // consist of sides that agree in their high bits.
+        let mut first = level.remove(0);
+        while !level.is_empty() {
+            level = level
+                .chunks(2)
+                .map(|pair| Best::smaller(&pair[0], &pair[pair.len() - 1]))
+                .collect();
+            first = Best::smaller(&first, &level.remove(0));
+        }
+        first
+    }
+
+    /// Compares one after the other and chooses every bit of the sides with one AND.
+    fn best_in_chain(self, b: Builder<'b>, argmin: bool, zero: Bit<'b>) -> Best<'b> {
+        let mut cuts = self.cuts.into_iter().zip(1_usize..);
+        let width = if argmin { self.free_vertices } else { 0 };
+        let opaque = |side: usize, v: usize| if side >> v & 1 == 1 { !zero } else { zero };
+        let mut best = Best {
+            cut: b.word(0, 0),
+            side: b.word_of((0..width).map(|v| opaque(1, v))),
+        };
+        for (cut, side) in &mut cuts {
+            if side == 1 {
+                best.cut = cut;
+                continue;
+            }
+            let (minimum, is_new) = cut.min_with(&best.cut);
+            best.cut = minimum;
+            best.side = b.word_of((best.side.bits().into_iter().enumerate()).map(|(v, bit)| {
+                if side >> v & 1 == 1 {
+                    bit | is_new
+                } else {
+                    bit & !is_new
+                }
+            }));
+        }
+        best
+    }
+}
+
+impl Best<'_> {
+    fn smaller(x: &Self, y: &Self) -> Self {
+        let (cut, is_x) = x.cut.min_with(&y.cut);
+        let side = is_x.select(&x.side, &y.side);
+        Self { cut, side }
+    }
+}
+
+/// Returns `x - 2 y` in the width of `x`: bit 0 stays as it is.
+fn subtract_doubled<'b>(x: &Word<'b>, y: &Word<'b>) -> Word<'b> {
+    let high = x.slice(1..x.width()) - y.slice(0..x.width() - 1);
+    x.slice(0..1).concat(&high)
+}
