@@ -1,1 +1,53 @@
-//! Work in progress.
+//! Links between two parties, over whichever transport is chosen.
+//!
+//! A [`Transport`] is found by name in a [`Registry`]. It listens or connects, authenticates the peer, and yields a
+//! [`Link`]: an ordered byte stream each way with live statistics. Everything above (the session, the command line, the
+//! benchmarks) sees only these types, so adding a transport changes its own file and its registration.
+//!
+//! | module of the crate | idea |
+//! | --- | --- |
+//! | `transport` | the traits and the registry |
+//! | `link`, `stats` | what a transport yields, and its live figures |
+//! | `identity` | keys, key files, fingerprints |
+//! | `tls` | TLS 1.3 with pinned keys |
+//! | `preamble` | plaintext, and telling strangers apart |
+//! | `tcp` | the TCP transport |
+//!
+//! ```
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use transpute_transport::{Identity, Registry, Security};
+//!
+//! let me = Arc::new(Identity::load_or_create("me.key")?);
+//! println!("my fingerprint, for the other side: {}", me.fingerprint());
+//! let peer = "sha256:a1e9156054e04fac899ae9f275132cdc07a5dbc4ea2c2ad3a1ffc6e0d253681f".parse()?;
+//! let tcp = Registry::with_builtins().get("tcp")?;
+//! let link = tcp.connect("203.0.113.7:7700", &Security::tls(me, [peer])).await?;
+//! let (reader, writer) = link.into_parts();
+//! # Ok(())
+//! # }
+//! ```
+
+#![deny(unsafe_code)]
+
+mod error;
+mod identity;
+mod link;
+mod preamble;
+mod stats;
+mod tcp;
+mod throttle;
+mod tls;
+mod transport;
+
+pub use self::{
+    error::TransportError,
+    identity::{Fingerprint, FingerprintError, Identity, IdentityError},
+    link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
+    stats::{LinkSnapshot, LinkStats, PathProbe, PathSample},
+    tcp::{Tcp, TcpOptions},
+    transport::{Listener, Registry, Security, Transport},
+};
+
+/// Name and version of what is spoken on a link; the ALPN name in TLS and the start of the plaintext preamble.
+pub const PROTOCOL: &str = "transpute/1";

@@ -1,0 +1,285 @@
+//! Who a party is: an Ed25519 key, and the fingerprint by which its peer knows it.
+//!
+//! # Identity and pinning
+//!
+//! Every party has one long-term Ed25519 key, kept in a file that only its owner may read. Its *fingerprint* is the
+//! SHA-256 of the public key. The two operators exchange fingerprints over a channel they trust (in person, by
+//! telephone, in a signed mail), and each gives the other's to its own side. From then on no authority, no host name
+//! and no certificate date matters: a peer is who holds the private key behind the pinned fingerprint, on every
+//! transport.
+//!
+//! On the wire the key travels in a self-signed X.509 certificate inside TLS 1.3. Raw public keys (RFC 7250) would
+//! carry the same information in fewer bytes, but certificates pass through every TLS tool an operator may want to look
+//! with. The certificate is a constant function of the key and nothing in it is trusted: the verifiers on both
+//! sides compare the hash of the public key to the pins and check the handshake signature under that key.
+
+mod file;
+mod fingerprint;
+mod pem;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rand::{TryRng, rngs::SysRng};
+use rcgen::{CertificateParams, DistinguishedName, DnType, PKCS_ED25519};
+use rustls::{
+    SignatureScheme,
+    crypto::aws_lc_rs::sign::any_eddsa_type,
+    pki_types::PrivatePkcs8KeyDer,
+    sign::{CertifiedKey, SigningKey},
+};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+pub use self::fingerprint::{Fingerprint, FingerprintError};
+
+/// A party's long-term Ed25519 key with its self-signed certificate.
+///
+/// The secret is wiped from memory on drop, and `Debug` prints only the fingerprint.
+pub struct Identity {
+    pkcs8: Zeroizing<Vec<u8>>,
+    certified: Arc<CertifiedKey>,
+    fingerprint: Fingerprint,
+}
+
+/// Why an [`Identity`] cannot be made, read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum IdentityError {
+    /// The file cannot be read.
+    #[error("cannot read the key file {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file cannot be created.
+    #[error("cannot write the key file {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is a file of this name; an identity is never overwritten.
+    #[error("the key file {} exists already and will not be overwritten", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path names a directory, device or pipe.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Others than the owner may read or write the key.
+    #[error(
+        "the key file {} has mode {mode:04o}: others can reach the private key; run chmod 600 on it",
+        path.display()
+    )]
+    Permissions {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file is too long to be a key.
+    #[error("the key file {} has {got} bytes, expected at most {limit}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        got: u64,
+        /// The longest that is read.
+        limit: u64,
+    },
+    /// The file holds no PEM private key.
+    #[error("the key file {} {reason}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, completing "the key file ...".
+        reason: &'static str,
+    },
+    /// The key is not an Ed25519 key in PKCS#8 form.
+    #[error("not an Ed25519 private key in PKCS#8 form: {detail}")]
+    Key {
+        /// What the cryptography library said.
+        detail: String,
+    },
+    /// The operating system gave no randomness.
+    #[error("the operating system's random generator failed: {detail}")]
+    Random {
+        /// What it said.
+        detail: String,
+    },
+    /// The self-signed certificate could not be built.
+    #[error("cannot build the certificate: {detail}")]
+    Certificate {
+        /// What the certificate library said.
+        detail: String,
+    },
+}
+
+impl Identity {
+    /// Makes a new identity from the operating system's randomness.
+    ///
+    /// # Errors
+    /// [`IdentityError::Random`] if there is none.
+    pub fn generate() -> Result<Self, IdentityError> {
+        // RFC 8410 section 7: this header, then the 32-byte seed of RFC 8032.
+        let mut seed = Zeroizing::new([0; 32]);
+        SysRng
+            .try_fill_bytes(&mut *seed)
+            .map_err(|error| IdentityError::Random {
+                detail: error.to_string(),
+            })?;
+        Self::from_pkcs8(Zeroizing::new([&PKCS8_HEADER[..], &seed[..]].concat()))
+    }
+
+    /// Reads an identity from a file: a PKCS#8 Ed25519 key in PEM form, as [`save`](Self::save) and
+    /// `openssl genpkey -algorithm ed25519` write it.
+    ///
+    /// # Errors
+    /// [`IdentityError::Permissions`] if group or others have any access to the file (Unix); the other variants as they
+    /// say.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, IdentityError> {
+        let path = path.as_ref();
+        let text = file::read(path)?;
+        let pkcs8 = pem::decode(&text).map_err(|reason| IdentityError::Format {
+            path: path.to_owned(),
+            reason,
+        })?;
+        Self::from_pkcs8(pkcs8)
+    }
+
+    /// Reads an identity from a file, or makes one and saves it there if there is no such file.
+    ///
+    /// Two processes doing this at once end up with the same identity.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), [`generate`](Self::generate) and [`save`](Self::save).
+    pub fn load_or_create(path: impl AsRef<Path>) -> Result<Self, IdentityError> {
+        let path = path.as_ref();
+        match Self::load(path) {
+            Err(IdentityError::Read { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        let identity = Self::generate()?;
+        match identity.save(path) {
+            Ok(()) => Ok(identity),
+            Err(IdentityError::Exists { .. }) => Self::load(path),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the private key to a new file that only its owner may read (mode 0600 on Unix).
+    ///
+    /// The file appears whole or not at all, and is on disk when this returns.
+    ///
+    /// # Errors
+    /// [`IdentityError::Exists`] if there is a file of this name already; [`IdentityError::Write`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), IdentityError> {
+        file::create(path.as_ref(), &pem::encode(&self.pkcs8))
+    }
+
+    /// Returns the name to give to the peer.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Returns the certificate and signing key for a TLS configuration.
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.certified)
+    }
+
+    fn from_pkcs8(pkcs8: Zeroizing<Vec<u8>>) -> Result<Self, IdentityError> {
+        let key_error = |detail: String| IdentityError::Key { detail };
+        let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(pkcs8.as_slice()))
+            .map_err(|error| key_error(error.to_string()))?;
+        let public = key
+            .public_key()
+            .ok_or_else(|| key_error("the key has no public half".into()))?
+            .into_owned();
+        let certificate = self_signed(&*key, &public)?;
+        Ok(Self {
+            pkcs8,
+            fingerprint: Fingerprint::of_public_key(&public),
+            certified: Arc::new(CertifiedKey::new(vec![certificate], key)),
+        })
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("fingerprint", &self.fingerprint)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `PrivateKeyInfo` of an Ed25519 key (RFC 8410) up to the 32-byte seed.
+const PKCS8_HEADER: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
+
+/// `SubjectPublicKeyInfo` of an Ed25519 key has 12 bytes of header before the 32-byte key (RFC 8410 section 4).
+const SPKI_HEADER_LENGTH: usize = 12;
+
+fn self_signed(
+    key: &dyn SigningKey,
+    spki: &[u8],
+) -> Result<rustls::pki_types::CertificateDer<'static>, IdentityError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "transpute");
+    // A constant, as nothing looks certificates up by number; the certificate then depends on the key alone.
+    params.serial_number = Some(1u64.into());
+    let signer = CertificateSigner {
+        key,
+        public: spki.get(SPKI_HEADER_LENGTH..).unwrap_or_default(),
+    };
+    params
+        .self_signed(&signer)
+        .map(|certificate| certificate.der().clone())
+        .map_err(|error| IdentityError::Certificate {
+            detail: error.to_string(),
+        })
+}
+
+/// Lets the certificate library sign with the TLS library's key, so that the secret is not copied.
+struct CertificateSigner<'a> {
+    key: &'a dyn SigningKey,
+    public: &'a [u8],
+}
+
+impl rcgen::PublicKeyData for CertificateSigner<'_> {
+    fn der_bytes(&self) -> &[u8] {
+        self.public
+    }
+
+    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
+        &PKCS_ED25519
+    }
+}
+
+impl rcgen::SigningKey for CertificateSigner<'_> {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
+        self.key
+            .choose_scheme(&[SignatureScheme::ED25519])
+            .and_then(|signer| signer.sign(message).ok())
+            .ok_or(rcgen::Error::RemoteKeyError)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Live figures of a link: what it carried, and what the operating system knows about the path.
+
+use std::{
+    fmt, io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A handle on a link's figures. It stays valid after the link is gone and does not keep the link open.
+#[derive(Clone)]
+pub struct LinkStats {
+    counters: Arc<Counters>,
+    probe: Option<Arc<dyn PathProbe>>,
+}
+
+/// The figures of a link at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct LinkSnapshot {
+    /// Application bytes handed to the link's writer.
+    pub bytes_sent: u64,
+    /// Application bytes handed out by the link's reader.
+    pub bytes_received: u64,
+    /// What the transport knows about the path.
+    pub path: PathSample,
+}
+
+/// What a transport knows about the path; `None` where it does not know.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PathSample {
+    /// Smoothed round-trip time.
+    pub rtt: Option<Duration>,
+    /// Mean deviation of the round-trip time.
+    pub rtt_variation: Option<Duration>,
+    /// Smallest round-trip time seen lately.
+    pub min_rtt: Option<Duration>,
+    /// Latest measured rate of delivery to the peer, bytes per second.
+    pub delivery_rate: Option<u64>,
+    /// True if the sender had too little to send for [`delivery_rate`](Self::delivery_rate) to be the path's limit.
+    pub delivery_rate_app_limited: Option<bool>,
+    /// Bytes that may be in flight at once.
+    pub congestion_window: Option<u64>,
+    /// Packets sent again, since the start.
+    pub retransmits: Option<u64>,
+    /// Bytes sent as transport payload: application bytes, encryption overhead, handshake and retransmissions, without
+    /// TCP, IP and link headers.
+    pub wire_bytes_sent: Option<u64>,
+    /// Bytes received as transport payload, duplicates left out.
+    pub wire_bytes_received: Option<u64>,
+    /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that was sent again.
+    pub wire_bytes_retransmitted: Option<u64>,
+}
+
+/// What a transport implements to report on the path of a link.
+///
+/// A probe must not keep the link open; after the link's end it reports its last sample.
+pub trait PathProbe: Send + Sync {
+    /// Reads the current figures. Called rarely (once per second or less often), and must not block.
+    fn sample(&self) -> PathSample;
+}
+
+impl LinkStats {
+    pub(crate) fn new(probe: Option<Arc<dyn PathProbe>>) -> Self {
+        Self {
+            counters: Arc::new(Counters::default()),
+            probe,
+        }
+    }
+
+    /// Application bytes handed to the link's writer so far.
+    #[must_use]
+    pub fn bytes_sent(&self) -> u64 {
+        self.counters.sent.load(Ordering::Relaxed)
+    }
+
+    /// Application bytes handed out by the link's reader so far.
+    #[must_use]
+    pub fn bytes_received(&self) -> u64 {
+        self.counters.received.load(Ordering::Relaxed)
+    }
+
+    /// Asks the transport what it knows about the path. Costs a system call on TCP.
+    #[must_use]
+    pub fn path(&self) -> PathSample {
+        self.probe
+            .as_ref()
+            .map(|probe| probe.sample())
+            .unwrap_or_default()
+    }
+
+    /// Returns all figures at once.
+    #[must_use]
+    pub fn snapshot(&self) -> LinkSnapshot {
+        LinkSnapshot {
+            bytes_sent: self.bytes_sent(),
+            bytes_received: self.bytes_received(),
+            path: self.path(),
+        }
+    }
+
+    pub(crate) fn count_reads<R>(&self, inner: R) -> CountingReader<R> {
+        CountingReader {
+            inner,
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
+    pub(crate) fn count_writes<W>(&self, inner: W) -> CountingWriter<W> {
+        CountingWriter {
+            inner,
+            counters: Arc::clone(&self.counters),
+        }
+    }
+}
+
+impl fmt::Debug for LinkStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LinkStats")
+            .field("bytes_sent", &self.bytes_sent())
+            .field("bytes_received", &self.bytes_received())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Relaxed everywhere: the counters order nothing, they are only shown.
+#[derive(Default)]
+struct Counters {
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+pub(crate) struct CountingReader<R> {
+    inner: R,
+    counters: Arc<Counters>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for CountingReader<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let read = buf.filled().len().saturating_sub(before) as u64;
+        self.counters.received.fetch_add(read, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+pub(crate) struct CountingWriter<W> {
+    inner: W,
+    counters: Arc<Counters>,
+}
+
+impl<W> CountingWriter<W> {
+    fn count(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.counters
+                .sent
+                .fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for CountingWriter<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.count(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.count(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

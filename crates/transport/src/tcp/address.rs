@@ -1,0 +1,92 @@
+//! `host:port` texts.
+
+use std::net::SocketAddr;
+
+use crate::TransportError;
+
+/// Resolves `host:port` to at least one address, in the resolver's order of preference.
+pub(super) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportError> {
+    check(address).map_err(|reason| TransportError::InvalidAddress {
+        address: address.into(),
+        reason,
+    })?;
+    let resolve_error = |source| TransportError::Resolve {
+        address: address.into(),
+        source,
+    };
+    let found: Vec<_> = tokio::net::lookup_host(address)
+        .await
+        .map_err(resolve_error)?
+        .collect();
+    if found.is_empty() {
+        return Err(resolve_error(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            "the host has no address",
+        )));
+    }
+    Ok(found)
+}
+
+/// Finds the mistakes that a resolver would report as an unknown host.
+fn check(address: &str) -> Result<(), &'static str> {
+    let (host, port) = address
+        .rsplit_once(':')
+        .ok_or("expected host:port, for example 203.0.113.7:7700")?;
+    if host.is_empty() {
+        return Err("the host is missing before the colon");
+    }
+    if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) || port.parse::<u16>().is_err()
+    {
+        return Err("the port must be a number from 0 to 65535");
+    }
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    if host.contains(':') && !bracketed {
+        return Err("an IPv6 address needs brackets, for example [::1]:7700");
+    }
+    if bracketed && address.parse::<SocketAddr>().is_err() {
+        return Err("there is no IPv6 address between the brackets");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn resolves_addresses() {
+        for text in ["127.0.0.1:7700", "[::1]:7700"] {
+            assert_eq!(resolve(text).await.unwrap(), [text.parse().unwrap()]);
+        }
+        assert!(!resolve("localhost:0").await.unwrap().is_empty());
+    }
+
+    #[test]
+    fn names_the_mistake() {
+        for (text, reason) in [
+            ("", "host:port"),
+            ("localhost", "host:port"),
+            (":7700", "host is missing"),
+            ("localhost:", "port must be"),
+            ("localhost:http", "port must be"),
+            ("localhost:+80", "port must be"),
+            ("localhost:70000", "port must be"),
+            ("::1:7700", "brackets"),
+            ("[::1]", "port must be"),
+            ("[:::1]:7700", "no IPv6"),
+            ("[localhost]:7700", "no IPv6"),
+        ] {
+            let error = check(text).unwrap_err();
+            assert!(error.contains(reason), "{text:?}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = check(&text);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! A TCP connection shared by a link's halves, its statistics and its watchdog.
+//!
+//! The halves own the connection; the statistics and the watchdog hold weak references, so that dropping the link
+//! closes it, whoever still looks at its figures.
+
+use std::{
+    io,
+    net::Shutdown,
+    pin::Pin,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+
+use super::info::TcpInfo;
+use crate::{
+    PathProbe, PathSample, TransportError,
+    preamble::{self, Dialect, PREAMBLE},
+};
+
+/// One TCP connection.
+pub(super) struct Connection {
+    stream: TcpStream,
+    first: OnceLock<First>,
+    /// Set by the watchdog before it shuts the socket down.
+    vanished: AtomicBool,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+/// The first bytes that arrived, kept to tell what a peer speaks when the handshake fails.
+struct First {
+    bytes: [u8; PREAMBLE.len()],
+    length: usize,
+}
+
+/// A handle on a [`Connection`] that reads and writes. At most one task may read and one may write at a time.
+#[derive(Clone)]
+pub(super) struct Socket(Arc<Connection>);
+
+/// How long a silent or unreachable peer is waited for.
+///
+/// Linux applies it to unacknowledged data, and with the keepalive times below to an idle connection, which it gives
+/// up at the first probe that is due after this time: 3 + 2 + 2 + 2 = 9 s.
+pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(3);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// Unsent bytes that the kernel may hold: enough to keep the path busy between two polls, few enough that a control
+/// message is not stuck behind megabytes of tables. The buffers themselves are left to the kernel's autotuning.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNSENT_LIMIT: u32 = 128 * 1024;
+
+impl Socket {
+    /// Takes over a fresh connection and sets its options.
+    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+        configure(&stream)?;
+        Ok(Self(Arc::new(Connection {
+            stream,
+            first: OnceLock::new(),
+            vanished: AtomicBool::new(false),
+            last_sample: Arc::default(),
+        })))
+    }
+
+    pub(super) fn connection(&self) -> Arc<Connection> {
+        Arc::clone(&self.0)
+    }
+
+    pub(super) fn probe(&self) -> Arc<dyn PathProbe> {
+        Arc::new(TcpProbe {
+            connection: Arc::downgrade(&self.0),
+            last_sample: Arc::clone(&self.0.last_sample),
+        })
+    }
+
+    /// Ends a failed handshake so that the peer can read what it was told: closing at once, with bytes unread, would
+    /// make the kernel send a reset that overtakes the farewell.
+    pub(super) async fn close_politely(mut self) {
+        let _ = SockRef::from(&self.0.stream).shutdown(Shutdown::Write);
+        let drain = async {
+            let mut scratch = [0; 1024];
+            for _ in 0..LINGER_READS {
+                match self.read(&mut scratch).await {
+                    Ok(1..) => {}
+                    _ => break,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LINGER, drain).await;
+    }
+}
+
+/// What a refused peer may still take up of our time, and reads of 1 KiB.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_READS: usize = 64;
+
+impl Connection {
+    /// Explains a failed TLS handshake, with the help of what the peer said first.
+    pub(super) fn explain(&self, error: io::Error) -> TransportError {
+        let first = self
+            .first
+            .get()
+            .map_or(&[][..], |first| &first.bytes[..first.length]);
+        match Dialect::of(first) {
+            Dialect::Plaintext => TransportError::SecurityMismatch {
+                ours: "TLS",
+                theirs: "plaintext",
+            },
+            Dialect::Unknown if !first.is_empty() => preamble::unknown(first),
+            _ if error.kind() == io::ErrorKind::UnexpectedEof => {
+                TransportError::ClosedDuringHandshake
+            }
+            _ => TransportError::from_io(error),
+        }
+    }
+
+    pub(super) fn info(&self) -> TcpInfo {
+        TcpInfo::of(&self.stream)
+    }
+
+    /// Sets how long the kernel lets data go unacknowledged.
+    pub(super) fn set_patience(&self, patience: Duration) {
+        set_user_timeout(&SockRef::from(&self.stream), patience);
+    }
+
+    /// Ends the connection because the peer is gone; both halves then report it.
+    pub(super) fn give_up(&self) {
+        self.vanished.store(true, Ordering::Release);
+        let _ = SockRef::from(&self.stream).shutdown(Shutdown::Both);
+    }
+
+    fn check_alive(&self) -> io::Result<()> {
+        if self.vanished.load(Ordering::Acquire) {
+            Err(TransportError::PeerVanished.into_io())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let _ = self.last_sample.set(self.info().path);
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let connection = &*self.0;
+        loop {
+            ready!(connection.stream.poll_read_ready(cx))?;
+            let unfilled = buf.initialize_unfilled();
+            match connection.stream.try_read(unfilled) {
+                Ok(0) => return Poll::Ready(connection.check_alive()),
+                Ok(read) => {
+                    connection
+                        .first
+                        .get_or_init(|| First::of(&unfilled[..read]));
+                    buf.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(connection.check_alive().and(Err(error))),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[io::IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let connection = &*self.0;
+        loop {
+            ready!(connection.stream.poll_write_ready(cx))?;
+            match connection.stream.try_write_vectored(bufs) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(connection.check_alive().and(Err(error))),
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The kernel sends what it has been given.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match SockRef::from(&self.0.stream).shutdown(Shutdown::Write) {
+            // The peer was faster, which serves the purpose.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            result => Poll::Ready(result),
+        }
+    }
+}
+
+impl First {
+    fn of(read: &[u8]) -> Self {
+        let mut bytes = [0; PREAMBLE.len()];
+        let length = read.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&read[..length]);
+        Self { bytes, length }
+    }
+}
+
+struct TcpProbe {
+    connection: Weak<Connection>,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+impl PathProbe for TcpProbe {
+    fn sample(&self) -> PathSample {
+        match self.connection.upgrade() {
+            Some(connection) => connection.info().path,
+            None => self.last_sample.get().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+fn configure(stream: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    socket.set_tcp_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    set_user_timeout(&socket, PEER_TIMEOUT);
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Err(error) = socket.set_tcp_notsent_lowat(UNSENT_LIMIT) {
+        tracing::debug!(%error, "cannot bound the unsent bytes of a TCP socket");
+    }
+    Ok(())
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn set_user_timeout(socket: &SockRef<'_>, timeout: Duration) {
+    if let Err(error) = socket.set_tcp_user_timeout(Some(timeout)) {
+        tracing::debug!(%error, "cannot set how long TCP data may go unacknowledged");
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn set_user_timeout(_: &SockRef<'_>, _: Duration) {}

@@ -1,0 +1,163 @@
+//! Tells a peer that does not read from a peer that is gone.
+//!
+//! `TCP_USER_TIMEOUT` makes Linux drop a connection whose data stays unacknowledged, which is how a vanished peer is
+//! noticed in time. But it also drops one whose peer is alive and merely does not read for that long (its receive
+//! window is closed), although that peer answers every window probe. While the window is closed, the watchdog therefore
+//! moves the kernel's deadline along, and itself gives the connection up when the probes go unanswered.
+
+use std::{
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use super::{
+    info::TcpInfo,
+    socket::{Connection, PEER_TIMEOUT},
+};
+
+/// How often a connection is looked at.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// The kernel spaces window probes ever wider, but never past its deadline. Keeping that this far ahead makes it probe
+/// at least this often, so that the last answer of a live peer is always younger than [`PEER_TIMEOUT`].
+const PROBE_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+
+/// Watches a connection until it is dropped.
+#[cfg(target_os = "linux")]
+pub(super) fn watch(connection: &Arc<Connection>) {
+    tokio::spawn(run(Arc::downgrade(connection)));
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn watch(_: &Arc<Connection>) {}
+
+async fn run(connection: Weak<Connection>) {
+    let mut watchdog = Watchdog::default();
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let Some(connection) = connection.upgrade() else {
+            return;
+        };
+        match watchdog.judge(&connection.info(), Instant::now()) {
+            Verdict::Fine => {}
+            Verdict::Patience(patience) => connection.set_patience(patience),
+            Verdict::Gone => {
+                tracing::debug!("the peer answers no window probes; giving the connection up");
+                connection.give_up();
+                return;
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Watchdog {
+    closed_since: Option<Instant>,
+}
+
+#[derive(Debug, Eq, PartialEq)]
+enum Verdict {
+    /// Nothing to change.
+    Fine,
+    /// Set the kernel's deadline, counted from when the window closed.
+    Patience(Duration),
+    /// Nobody has answered for too long.
+    Gone,
+}
+
+impl Watchdog {
+    fn judge(&mut self, info: &TcpInfo, now: Instant) -> Verdict {
+        if !window_is_closed(info) {
+            return match self.closed_since.take() {
+                Some(_) => Verdict::Patience(PEER_TIMEOUT),
+                None => Verdict::Fine,
+            };
+        }
+        if info
+            .last_ack_received
+            .is_some_and(|age| age >= PEER_TIMEOUT)
+        {
+            return Verdict::Gone;
+        }
+        let since = *self.closed_since.get_or_insert(now);
+        let patience = now.saturating_duration_since(since) + PROBE_AT_LEAST_EVERY;
+        Verdict::Patience(patience.max(PEER_TIMEOUT))
+    }
+}
+
+/// There is data to send and the peer has no room for it.
+fn window_is_closed(info: &TcpInfo) -> bool {
+    let waiting = info.not_sent.unwrap_or(0) > 0;
+    let in_flight = info.unacked.unwrap_or(0) > 0;
+    match info.send_window {
+        Some(0) => waiting || in_flight,
+        // A window too small for the next segment is closed as well; then nothing is in flight.
+        _ => waiting && !in_flight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed(last_ack: Duration) -> TcpInfo {
+        TcpInfo {
+            unacked: Some(0),
+            not_sent: Some(100_000),
+            send_window: Some(0),
+            last_ack_received: Some(last_ack),
+            ..TcpInfo::default()
+        }
+    }
+
+    #[test]
+    fn a_peer_that_answers_probes_is_waited_for() {
+        let (mut watchdog, start) = (Watchdog::default(), Instant::now());
+        for seconds in 0..60 {
+            let elapsed = Duration::from_secs(seconds);
+            let verdict = watchdog.judge(&closed(Duration::from_secs(4)), start + elapsed);
+            let Verdict::Patience(patience) = verdict else {
+                panic!("{verdict:?} after {elapsed:?}");
+            };
+            assert!(patience >= elapsed + PROBE_AT_LEAST_EVERY);
+        }
+        let open = TcpInfo {
+            unacked: Some(3),
+            not_sent: Some(1),
+            send_window: Some(65_536),
+            ..TcpInfo::default()
+        };
+        assert_eq!(
+            watchdog.judge(&open, start),
+            Verdict::Patience(PEER_TIMEOUT),
+            "the usual deadline is restored"
+        );
+        assert_eq!(watchdog.judge(&open, start), Verdict::Fine);
+    }
+
+    #[test]
+    fn a_peer_that_answers_nothing_is_given_up() {
+        let (mut watchdog, now) = (Watchdog::default(), Instant::now());
+        assert_eq!(watchdog.judge(&closed(PEER_TIMEOUT), now), Verdict::Gone);
+    }
+
+    #[test]
+    fn an_idle_connection_is_left_to_the_keepalive() {
+        let idle = TcpInfo {
+            unacked: Some(0),
+            not_sent: Some(0),
+            send_window: Some(0),
+            last_ack_received: Some(Duration::from_secs(3600)),
+            ..TcpInfo::default()
+        };
+        assert_eq!(
+            Watchdog::default().judge(&idle, Instant::now()),
+            Verdict::Fine
+        );
+        assert_eq!(
+            Watchdog::default().judge(&TcpInfo::default(), Instant::now()),
+            Verdict::Fine,
+            "a system without figures is left alone"
+        );
+    }
+}

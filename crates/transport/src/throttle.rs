@@ -1,0 +1,59 @@
+//! Keeps strangers from filling the log.
+
+use std::time::{Duration, Instant};
+
+/// Lets a few events through per period and counts the rest.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    period_start: Option<Instant>,
+    passed: u32,
+    held: u64,
+}
+
+/// Events let through per period.
+const BURST: u32 = 5;
+const PERIOD: Duration = Duration::from_secs(10);
+
+impl Throttle {
+    pub(crate) fn new() -> Self {
+        Self {
+            period_start: None,
+            passed: 0,
+            held: 0,
+        }
+    }
+
+    /// Asks to log an event. If it may pass, returns how many were held back since the last one that did.
+    pub(crate) fn admit(&mut self, now: Instant) -> Option<u64> {
+        if self
+            .period_start
+            .is_none_or(|start| now.saturating_duration_since(start) >= PERIOD)
+        {
+            self.period_start = Some(now);
+            self.passed = 0;
+        }
+        if self.passed < BURST {
+            self.passed += 1;
+            Some(std::mem::take(&mut self.held))
+        } else {
+            self.held += 1;
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lets_a_few_through_and_reports_the_rest() {
+        let start = Instant::now();
+        let mut throttle = Throttle::new();
+        let passed = (0..100).filter(|_| throttle.admit(start).is_some()).count();
+        assert_eq!(passed, BURST as usize);
+        assert_eq!(throttle.admit(start + PERIOD / 2), None);
+        assert_eq!(throttle.admit(start + PERIOD), Some(96));
+        assert_eq!(throttle.admit(start + PERIOD), Some(0));
+    }
+}

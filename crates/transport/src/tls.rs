@@ -1,0 +1,280 @@
+//! TLS 1.3 with one pinned Ed25519 key on each side.
+//!
+//! Both verifiers compare the pin *during* the handshake, so no application byte is ever sent to a peer that has not
+//! proved to hold a pinned key. Host names, dates and issuers are not looked at: see [`crate::Identity`]. There is no
+//! resumption and no early data: each link is a full handshake, with X25519MLKEM768 preferred.
+
+use std::sync::Arc;
+
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, CommonState, DigitallySignedStruct,
+    DistinguishedName, OtherError, ServerConfig, SignatureScheme,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::{
+        NoServerSessionStorage, ParsedCertificate,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+    sign::SingleCertAndKey,
+    version::TLS13,
+};
+
+use crate::{Fingerprint, Identity, PROTOCOL, TransportError, error::PinMismatch};
+
+/// Makes the configuration of the connecting side.
+pub(crate) fn client_config(
+    identity: &Identity,
+    peers: &[Fingerprint],
+) -> Result<Arc<ClientConfig>, TransportError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let pins = Pins::new(peers, &provider)?;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|error| explain(&error))?
+        .dangerous()
+        .with_custom_certificate_verifier(pins)
+        .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
+    config.alpn_protocols = vec![PROTOCOL.into()];
+    config.resumption = Resumption::disabled();
+    config.enable_sni = false;
+    Ok(Arc::new(config))
+}
+
+/// Makes the configuration of the listening side.
+pub(crate) fn server_config(
+    identity: &Identity,
+    peers: &[Fingerprint],
+) -> Result<Arc<ServerConfig>, TransportError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let pins = Pins::new(peers, &provider)?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|error| explain(&error))?
+        .with_client_cert_verifier(pins)
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
+    config.alpn_protocols = vec![PROTOCOL.into()];
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(Arc::new(config))
+}
+
+/// The name every server goes by: it is neither sent nor checked, but the TLS library wants one.
+pub(crate) fn server_name() -> ServerName<'static> {
+    ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())
+}
+
+/// What a completed handshake established.
+pub(crate) struct Established {
+    pub(crate) peer: Fingerprint,
+    pub(crate) cipher: String,
+}
+
+/// Checks what the TLS library leaves to its user, and collects what is worth showing.
+pub(crate) fn established(connection: &CommonState) -> Result<Established, TransportError> {
+    if connection.alpn_protocol() != Some(PROTOCOL.as_bytes()) {
+        return Err(TransportError::NotTranspute {
+            evidence: "it named no protocol in its TLS handshake".into(),
+        });
+    }
+    let peer = connection
+        .peer_certificates()
+        .and_then(<[_]>::first)
+        .ok_or_else(|| TransportError::Tls {
+            detail: "the peer presented no certificate".into(),
+        })
+        .and_then(|certificate| fingerprint(certificate).map_err(|error| explain(&error)))?;
+    let group = connection.negotiated_key_exchange_group();
+    let suite = connection.negotiated_cipher_suite();
+    Ok(Established {
+        peer,
+        cipher: match (group, suite) {
+            (Some(group), Some(suite)) => format!("{:?} {:?}", group.name(), suite.suite()),
+            _ => "TLS 1.3".into(),
+        },
+    })
+}
+
+/// Says what an error of the TLS library means.
+pub(crate) fn explain(error: &rustls::Error) -> TransportError {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => {
+            PinMismatch::find(&**inner).unwrap_or_else(|| TransportError::Tls {
+                detail: error.to_string(),
+            })
+        }
+        rustls::Error::AlertReceived(
+            alert @ (AlertDescription::AccessDenied
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateRequired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::UnsupportedCertificate),
+        ) => TransportError::PeerRefusedUs {
+            alert: format!("{alert:?}"),
+        },
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)
+        | rustls::Error::NoApplicationProtocol => TransportError::NotTranspute {
+            evidence: "its TLS handshake names another protocol or version".into(),
+        },
+        rustls::Error::NoCertificatesPresented => TransportError::NotTranspute {
+            evidence: "it presented no certificate in its TLS handshake".into(),
+        },
+        _ => TransportError::Tls {
+            detail: error.to_string(),
+        },
+    }
+}
+
+/// Verifies either side's certificate: the key is pinned, and the peer signs the handshake with it.
+#[derive(Debug)]
+struct Pins {
+    peers: Vec<Fingerprint>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Pins {
+    fn new(peers: &[Fingerprint], provider: &CryptoProvider) -> Result<Arc<Self>, TransportError> {
+        if peers.is_empty() {
+            return Err(TransportError::NoPinnedPeer);
+        }
+        Ok(Arc::new(Self {
+            peers: peers.to_vec(),
+            algorithms: provider.signature_verification_algorithms,
+        }))
+    }
+
+    fn check_key(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+    ) -> Result<(), rustls::Error> {
+        let found = fingerprint(certificate)?;
+        // Fingerprints are public, so this comparison may take variable time.
+        if !self.peers.contains(&found) {
+            let mismatch = PinMismatch {
+                expected: self.peers.clone(),
+                found,
+            };
+            return Err(CertificateError::Other(OtherError(Arc::new(mismatch))).into());
+        }
+        if intermediates.is_empty() {
+            Ok(())
+        } else {
+            Err(rustls::Error::General(
+                "expected one self-signed certificate, got a chain".into(),
+            ))
+        }
+    }
+
+    fn check_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        if signed.scheme != SignatureScheme::ED25519 {
+            return Err(rustls::Error::General(format!(
+                "expected an Ed25519 signature, got {:?}",
+                signed.scheme
+            )));
+        }
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+}
+
+fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprint, rustls::Error> {
+    let parsed = ParsedCertificate::try_from(certificate)?;
+    Ok(Fingerprint::of_public_key(
+        &parsed.subject_public_key_info(),
+    ))
+}
+
+/// Not reachable with TLS 1.3 as the only version; refused all the same.
+fn refuse_tls12() -> Result<HandshakeSignatureValid, rustls::Error> {
+    Err(rustls::Error::General("TLS 1.2 is not spoken here".into()))
+}
+
+impl ServerCertVerifier for Pins {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.check_key(end_entity, intermediates)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        refuse_tls12()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.check_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+}
+
+impl ClientCertVerifier for Pins {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.check_key(end_entity, intermediates)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        refuse_tls12()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.check_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

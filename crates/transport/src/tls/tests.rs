@@ -1,0 +1,169 @@
+//! Handshakes in memory, without sockets.
+
+use std::io::Cursor;
+
+use rustls::{ClientConnection, Connection, ServerConnection};
+
+use super::*;
+
+fn connections(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (Connection, Connection) {
+    (
+        ClientConnection::new(client, server_name()).unwrap().into(),
+        ServerConnection::new(server).unwrap().into(),
+    )
+}
+
+/// Carries records to and fro until both are quiet, or one fails.
+fn shake(client: &mut Connection, server: &mut Connection) -> [Option<rustls::Error>; 2] {
+    let mut errors = [None, None];
+    for _ in 0..10 {
+        for side in 0..2 {
+            let (from, to) = if side == 0 {
+                (&mut *client, &mut *server)
+            } else {
+                (&mut *server, &mut *client)
+            };
+            let mut wire = Vec::new();
+            while from.wants_write() {
+                from.write_tls(&mut wire).unwrap();
+            }
+            let mut wire = Cursor::new(wire);
+            while wire.position() < wire.get_ref().len() as u64 {
+                to.read_tls(&mut wire).unwrap();
+                if let Err(error) = to.process_new_packets() {
+                    errors[1 - side].get_or_insert(error);
+                    break;
+                }
+            }
+        }
+    }
+    errors
+}
+
+fn identities() -> (Identity, Identity) {
+    (Identity::generate().unwrap(), Identity::generate().unwrap())
+}
+
+#[test]
+fn pinned_peers_meet_with_a_post_quantum_key_agreement() {
+    let (ours, theirs) = identities();
+    let (mut client, mut server) = connections(
+        client_config(&ours, &[[0; 32].into(), theirs.fingerprint()]).unwrap(),
+        server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+    );
+    let [client_error, server_error] = shake(&mut client, &mut server);
+    assert!(client_error.is_none() && server_error.is_none());
+    let seen = established(&client).unwrap();
+    assert_eq!(seen.peer, theirs.fingerprint());
+    assert_eq!(seen.cipher, "X25519MLKEM768 TLS13_AES_256_GCM_SHA384");
+    assert_eq!(established(&server).unwrap().peer, ours.fingerprint());
+}
+
+#[test]
+fn each_side_refuses_a_key_that_is_not_pinned() {
+    let (ours, theirs) = identities();
+    let stranger = Fingerprint::from([7; 32]);
+
+    let (mut client, mut server) = connections(
+        client_config(&ours, &[stranger]).unwrap(),
+        server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+    );
+    let [client_error, server_error] = shake(&mut client, &mut server).map(Option::unwrap);
+    assert!(matches!(
+        explain(&client_error),
+        TransportError::WrongPeer { found, expected } if found == theirs.fingerprint() && expected == [stranger]
+    ));
+    assert!(matches!(
+        explain(&server_error),
+        TransportError::PeerRefusedUs { .. }
+    ));
+    // The client must not have finished: nothing it writes may reach the server.
+    assert!(client.is_handshaking());
+
+    let (mut client, mut server) = connections(
+        client_config(&ours, &[theirs.fingerprint()]).unwrap(),
+        server_config(&theirs, &[stranger]).unwrap(),
+    );
+    let [client_error, server_error] = shake(&mut client, &mut server).map(Option::unwrap);
+    assert!(matches!(
+        explain(&server_error),
+        TransportError::WrongPeer { found, .. } if found == ours.fingerprint()
+    ));
+    assert!(matches!(
+        explain(&client_error),
+        TransportError::PeerRefusedUs { .. }
+    ));
+}
+
+#[test]
+fn a_copied_certificate_without_its_key_is_refused() {
+    let (ours, theirs) = identities();
+    // A thief presents the public certificate of `ours` but can only sign with another key.
+    let thief = Identity::generate().unwrap();
+    let stolen = rustls::sign::CertifiedKey::new(
+        ours.certified().cert.clone(),
+        Arc::clone(&thief.certified().key),
+    );
+    let mut config = (*client_config(&thief, &[theirs.fingerprint()]).unwrap()).clone();
+    config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(stolen));
+    let (mut client, mut server) = connections(
+        Arc::new(config),
+        server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+    );
+    let [_, server_error] = shake(&mut client, &mut server);
+    assert!(
+        matches!(server_error, Some(rustls::Error::InvalidCertificate(_))),
+        "{server_error:?}"
+    );
+    assert!(server.is_handshaking());
+}
+
+#[test]
+fn a_client_without_certificate_or_protocol_name_is_refused() {
+    let (ours, theirs) = identities();
+    let server = server_config(&theirs, &[ours.fingerprint()]).unwrap();
+
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let pins = Pins::new(&[theirs.fingerprint()], &provider).unwrap();
+    let mut anonymous = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(pins)
+        .with_no_client_auth();
+    anonymous.alpn_protocols = vec![PROTOCOL.into()];
+    let (mut client, mut end) = connections(Arc::new(anonymous), Arc::clone(&server));
+    let [_, error] = shake(&mut client, &mut end);
+    assert!(matches!(
+        explain(&error.unwrap()),
+        TransportError::NotTranspute { .. }
+    ));
+
+    for (names, refused_by_library) in [(vec![], false), (vec![b"h2".to_vec()], true)] {
+        let mut config = (*client_config(&ours, &[theirs.fingerprint()]).unwrap()).clone();
+        config.alpn_protocols = names;
+        let (mut client, mut end) = connections(Arc::new(config), Arc::clone(&server));
+        let [_, error] = shake(&mut client, &mut end);
+        let error = match error {
+            Some(error) => {
+                assert!(refused_by_library);
+                explain(&error)
+            }
+            None => established(&end).err().unwrap(),
+        };
+        assert!(matches!(error, TransportError::NotTranspute { .. }));
+    }
+}
+
+#[test]
+fn nothing_is_trusted_without_a_pin() {
+    let (ours, _) = identities();
+    assert!(matches!(
+        client_config(&ours, &[]),
+        Err(TransportError::NoPinnedPeer)
+    ));
+    assert!(matches!(
+        server_config(&ours, &[]),
+        Err(TransportError::NoPinnedPeer)
+    ));
+}
