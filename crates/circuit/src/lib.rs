@@ -10,13 +10,18 @@
 //! The crate does no I/O beyond reading and writing circuit files and knows nothing about labels,
 //! keys or networks.
 
+#![forbid(unsafe_code)]
+
 mod bits;
 pub mod bristol;
 pub mod builder;
+pub mod catalogue;
 mod circuit;
 pub mod generators;
 mod program;
 mod split;
+#[cfg(test)]
+mod testing;
 
 pub use bits::{Bits, BitsError};
 pub use bristol::BristolError;
