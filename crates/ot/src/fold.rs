@@ -6,6 +6,7 @@
 
 use zeroize::Zeroizing;
 
+use crate::dispatch::{Work, run};
 use crate::extension::STRIPE_BLOCKS;
 use crate::prg::Stream;
 
@@ -50,20 +51,48 @@ impl Fold {
         blocks: usize,
         columns: &mut [u128],
     ) -> &mut [u128] {
-        let Self { even, odd, waiting } = self;
+        run(Sum {
+            k,
+            leaves,
+            position,
+            blocks,
+            columns,
+            fold: self,
+        });
+        &mut self.even[..blocks]
+    }
+}
+
+/// The arguments of [`Fold::sum`]; the total goes to `fold.even`.
+struct Sum<'a> {
+    k: usize,
+    leaves: &'a [Stream],
+    position: u64,
+    blocks: usize,
+    columns: &'a mut [u128],
+    fold: &'a mut Fold,
+}
+
+impl Work for Sum<'_> {
+    #[inline(always)]
+    fn run<const WORDS: usize>(self) {
+        let Self {
+            k, blocks, columns, ..
+        } = self;
+        let Fold { even, odd, waiting } = self.fold;
         let (even, odd) = (&mut even[..blocks], &mut odd[..blocks]);
         for column in columns.chunks_mut(STRIDE) {
             column[..blocks].fill(0);
         }
-        let mut streams = leaves.iter();
+        let mut leaves = self.leaves.iter();
         let first_known = leaves.len() == 1 << k;
         for pair in 0..1_usize << (k - 1) {
             if pair > 0 || first_known {
-                fill(streams.next(), position, even);
+                fill(leaves.next(), self.position, even);
             } else {
                 even.fill(0);
             }
-            fill(streams.next(), position, odd);
+            fill(leaves.next(), self.position, odd);
             add(&mut columns[..blocks], odd);
             add(even, odd);
             // `even` is now the sum of the pair.
@@ -76,7 +105,6 @@ impl Fold {
                 waiting[carries + 1][..blocks].copy_from_slice(even);
             }
         }
-        even
     }
 }
 
@@ -87,6 +115,7 @@ fn fill(stream: Option<&Stream>, position: u64, out: &mut [u128]) {
 }
 
 /// Adds `b` to `a`.
+#[inline(always)]
 pub(crate) fn add(a: &mut [u128], b: &[u128]) {
     for (a, b) in a.iter_mut().zip(b) {
         *a ^= b;

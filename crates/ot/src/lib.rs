@@ -43,10 +43,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![forbid(unsafe_code)]
+// Only `wide`, a SIMD kernel, has any.
+#![deny(unsafe_code)]
 
 mod base;
 mod cot;
+mod dispatch;
 mod error;
 mod extension;
 mod fold;
@@ -54,6 +56,8 @@ mod mask;
 mod prg;
 mod transpose;
 mod tree;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 pub use base::{
     BASE_COUNT, BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len, delta_choices,

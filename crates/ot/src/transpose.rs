@@ -2,6 +2,8 @@
 
 use zeroize::Zeroizing;
 
+use crate::dispatch::{Work, run};
+
 /// Columns of a matrix, and bits of a row.
 pub(crate) const COLUMNS: usize = 128;
 
@@ -10,6 +12,8 @@ const TILES: usize = 4;
 
 /// 64-bit words of a column in [`TILES`] tiles.
 const LANES: usize = 2 * TILES;
+
+type Tile = [[u64; LANES]; COLUMNS];
 
 /// Appends rows `0..n` of a matrix to `rows`: bit `i` of row `r` is bit `r % 128` of block
 /// `r / 128` of column `i`. Column `i` starts at `columns[i * stride]`.
@@ -20,7 +24,7 @@ pub(crate) fn append_rows(columns: &[u128], stride: usize, n: usize, rows: &mut 
     for first in (0..blocks).step_by(TILES) {
         let used = TILES.min(blocks - first);
         load(&mut tile, columns, stride, first, used);
-        transpose(&mut tile);
+        run(Quarters(&mut tile));
         for j in 0..used {
             let wanted = COLUMNS.min(n - (first + j) * COLUMNS);
             rows.extend(
@@ -34,13 +38,7 @@ pub(crate) fn append_rows(columns: &[u128], stride: usize, n: usize, rows: &mut 
 
 /// Loads blocks `first..first + used` of every column, with the two off-diagonal 64 x 64
 /// quarters of each tile swapped: the first step of its transposition.
-fn load(
-    tile: &mut [[u64; LANES]; COLUMNS],
-    columns: &[u128],
-    stride: usize,
-    first: usize,
-    used: usize,
-) {
+fn load(tile: &mut Tile, columns: &[u128], stride: usize, first: usize, used: usize) {
     const HALF: usize = COLUMNS / 2;
     let (upper, lower) = tile.split_at_mut(HALF);
     for (i, (upper, lower)) in upper.iter_mut().zip(lower).enumerate() {
@@ -57,20 +55,25 @@ fn load(
 
 /// Transposes every 64 x 64 quarter: recursive swaps of off-diagonal squares (Warren, Hacker's
 /// Delight, section 7-3), three sizes per pass over the rows.
-fn transpose(tile: &mut [[u64; LANES]; COLUMNS]) {
-    pass::<8>(tile);
-    pass::<1>(tile);
+struct Quarters<'a>(&'a mut Tile);
+
+impl Work for Quarters<'_> {
+    #[inline(always)]
+    fn run<const WORDS: usize>(self) {
+        pass::<8, WORDS>(self.0);
+        pass::<1, WORDS>(self.0);
+    }
 }
 
-/// Swaps squares of sides `4 * STEP`, `2 * STEP` and `STEP`.
+/// Swaps squares of sides `4 * STEP`, `2 * STEP` and `STEP`, in `WORDS` quarters at a time.
 #[inline(always)]
-fn pass<const STEP: usize>(tile: &mut [[u64; LANES]; COLUMNS]) {
+fn pass<const STEP: usize, const WORDS: usize>(tile: &mut Tile) {
     for high in (0..COLUMNS).step_by(8 * STEP) {
         for base in high..high + STEP {
-            for lane in (0..LANES).step_by(2) {
-                let mut rows = [[0; 2]; 8];
+            for lane in (0..LANES).step_by(WORDS) {
+                let mut rows = [[0; WORDS]; 8];
                 for (i, row) in rows.iter_mut().enumerate() {
-                    *row = [tile[base + i * STEP][lane], tile[base + i * STEP][lane + 1]];
+                    row.copy_from_slice(&tile[base + i * STEP][lane..lane + WORDS]);
                 }
                 for i in 0..4 {
                     swap(&mut rows, i, i + 4, 4 * STEP);
@@ -82,8 +85,7 @@ fn pass<const STEP: usize>(tile: &mut [[u64; LANES]; COLUMNS]) {
                     swap(&mut rows, i, i + 1, STEP);
                 }
                 for (i, row) in rows.iter().enumerate() {
-                    tile[base + i * STEP][lane] = row[0];
-                    tile[base + i * STEP][lane + 1] = row[1];
+                    tile[base + i * STEP][lane..lane + WORDS].copy_from_slice(row);
                 }
             }
         }
@@ -92,21 +94,22 @@ fn pass<const STEP: usize>(tile: &mut [[u64; LANES]; COLUMNS]) {
 
 /// Swaps the high `side` bits of every `2 * side` in row `a` with the low ones in row `b`.
 #[inline(always)]
-fn swap(rows: &mut [[u64; 2]; 8], a: usize, b: usize, side: usize) {
+fn swap<const WORDS: usize>(rows: &mut [[u64; WORDS]; 8], a: usize, b: usize, side: usize) {
     // Ones in the low `side` bits of every `2 * side`.
     let mask = u64::MAX / ((1 << side) + 1);
-    let difference = [0, 1].map(|word| (rows[a][word] >> side ^ rows[b][word]) & mask);
-    for (word, difference) in rows[b].iter_mut().zip(difference) {
-        *word ^= difference;
+    let (mut upper, mut lower) = (rows[a], rows[b]);
+    for (upper, lower) in upper.iter_mut().zip(&mut lower) {
+        let difference = (*upper >> side ^ *lower) & mask;
+        *lower ^= difference;
+        *upper ^= difference << side;
     }
-    for (word, difference) in rows[a].iter_mut().zip(difference) {
-        *word ^= difference << side;
-    }
+    (rows[a], rows[b]) = (upper, lower);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::run_portable;
 
     /// The definition, bit by bit.
     fn naive(columns: &[u128], stride: usize, n: usize) -> Vec<u128> {
@@ -117,6 +120,17 @@ mod tests {
                     .sum()
             })
             .collect()
+    }
+
+    #[test]
+    fn every_back_end_gives_the_same_tile() {
+        let mut chosen: Tile = std::array::from_fn(|i| {
+            std::array::from_fn(|j| (i as u64 + 7).wrapping_pow(j as u32 * 2 + 21))
+        });
+        let mut portable = chosen;
+        run(Quarters(&mut chosen));
+        run_portable(Quarters(&mut portable));
+        assert_eq!(chosen, portable);
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn the_chosen_message_arrives_and_only_that() {
         let chosen = |i: usize| choices[i / 64] >> (i % 64) & 1;
         let q: Vec<u128> = (0..n as u128).map(|i| i << 64 | 77).collect();
         let t: Vec<u128> = (0..n)
-            .map(|i| q[i] ^ delta * u128::from(chosen(i)))
+            .map(|i| q[i] ^ (delta * u128::from(chosen(i))))
             .collect();
         let messages: Vec<[u128; 2]> = (0..n as u128).map(|i| [2 * i, 2 * i + 1]).collect();
 
