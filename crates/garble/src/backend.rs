@@ -1,0 +1,192 @@
+//! The AES back ends and the choice among them at run time.
+#![expect(
+    unsafe_code,
+    reason = "calls of functions with target features, behind a proof that the CPU has them"
+)]
+
+use std::{fmt, str::FromStr};
+
+#[cfg(target_arch = "x86_64")]
+use crate::engine::{AesNi, Vaes256, Vaes512};
+use crate::{
+    GarbleError,
+    engine::{Isa, Portable, Wide},
+};
+
+/// An implementation of the AES-based gate kernels. All give the same bytes.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Backend {
+    /// Any CPU, through the `aes` crate.
+    Portable,
+    /// x86-64 with AES-NI and SSSE3: one block per instruction.
+    AesNi,
+    /// x86-64 with vector AES and AVX2: two blocks per instruction.
+    Vaes256,
+    /// x86-64 with vector AES and AVX-512: four blocks per instruction.
+    Vaes512,
+}
+
+impl Backend {
+    /// All back ends, slowest first.
+    pub const ALL: [Self; 4] = [Self::Portable, Self::AesNi, Self::Vaes256, Self::Vaes512];
+
+    /// Name of the environment variable that [`Backend::best`] obeys.
+    pub const VARIABLE: &'static str = "TRANSPUTE_AES";
+
+    /// Returns the back ends this CPU has the instructions for, slowest first.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        (Self::ALL.into_iter())
+            .filter(|&backend| Dispatch::new(backend).is_ok())
+            .collect()
+    }
+
+    /// Returns the fastest available back end, or the one that the environment variable
+    /// `TRANSPUTE_AES` names (`portable`, `aes-ni`, `vaes256`, `vaes512`) if that is available.
+    #[must_use]
+    pub fn best() -> Self {
+        let available = Self::available();
+        std::env::var(Self::VARIABLE)
+            .ok()
+            .and_then(|name| name.parse().ok())
+            .filter(|wanted| available.contains(wanted))
+            .or(available.last().copied())
+            .unwrap_or(Self::Portable)
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::AesNi => "aes-ni",
+            Self::Vaes256 => "vaes256",
+            Self::Vaes512 => "vaes512",
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Backend {
+    type Err = GarbleError;
+
+    fn from_str(text: &str) -> Result<Self, GarbleError> {
+        Self::ALL
+            .into_iter()
+            .find(|backend| backend.name() == text)
+            .ok_or_else(|| GarbleError::UnknownBackend {
+                found: text.to_owned(),
+            })
+    }
+}
+
+/// Work that is written once for all instruction sets.
+///
+/// `run` and all it calls on vectors must be `#[inline(always)]`.
+pub(crate) trait Job {
+    /// Does the work: groups of gates on `wide`, single gates on `narrow`.
+    fn run<I: Isa, const N: usize, J: Isa<Schedule = I::Schedule>>(
+        self,
+        wide: Wide<I, N>,
+        narrow: Wide<J, 1>,
+    );
+}
+
+/// A back end with the proof that this CPU can run it.
+#[derive(Clone, Copy)]
+pub(crate) enum Dispatch {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    AesNi(AesNi),
+    #[cfg(target_arch = "x86_64")]
+    Vaes256(Vaes256),
+    #[cfg(target_arch = "x86_64")]
+    Vaes512(Vaes512),
+}
+
+impl Dispatch {
+    /// Asks the CPU.
+    pub(crate) fn new(backend: Backend) -> Result<Self, GarbleError> {
+        let dispatch = match backend {
+            Backend::Portable => Some(Self::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Backend::AesNi => AesNi::detect().map(Self::AesNi),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Vaes256 => Vaes256::detect().map(Self::Vaes256),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Vaes512 => Vaes512::detect().map(Self::Vaes512),
+            #[cfg(not(target_arch = "x86_64"))]
+            Backend::AesNi | Backend::Vaes256 | Backend::Vaes512 => None,
+        };
+        dispatch.ok_or(GarbleError::BackendUnavailable { wanted: backend })
+    }
+
+    /// Runs a job with the instructions of this back end.
+    pub(crate) fn run(self, job: impl Job) {
+        match self {
+            Self::Portable => job.run(Wide::<_, 8>(Portable), Wide(Portable)),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value proves the CPU features.
+            Self::AesNi(isa) => unsafe { run_aes_ni(isa, job) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value proves the CPU features.
+            Self::Vaes256(isa) => unsafe { run_vaes256(isa, job) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value proves the CPU features.
+            Self::Vaes512(isa) => unsafe { run_vaes512(isa, job) },
+        }
+    }
+}
+
+// Register budgets: four keys and eight blocks in flight leave four of sixteen registers for the
+// key schedule; the 32 registers of AVX-512 would hold more, but two keys and four blocks already
+// fill its ports.
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "aes,ssse3")]
+fn run_aes_ni(isa: AesNi, job: impl Job) {
+    job.run(Wide::<_, 4>(isa), Wide(isa));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "aes,vaes,avx2")]
+fn run_vaes256(isa: Vaes256, job: impl Job) {
+    job.run(Wide::<_, 4>(isa), Wide(isa.narrow()));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_vaes512(isa: Vaes512, job: impl Job) {
+    job.run(Wide::<_, 2>(isa), Wide(isa.narrow()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_the_portable_back_end_is_everywhere() {
+        for backend in Backend::ALL {
+            assert_eq!(backend.to_string().parse(), Ok(backend));
+        }
+        assert!("avx".parse::<Backend>().is_err());
+        let available = Backend::available();
+        assert_eq!(available[0], Backend::Portable);
+        assert!(available.contains(&Backend::best()));
+    }
+
+    #[test]
+    fn back_ends_the_cpu_lacks_are_refused() {
+        for backend in Backend::ALL {
+            match Dispatch::new(backend) {
+                Ok(_) => assert!(Backend::available().contains(&backend)),
+                Err(error) => {
+                    assert_eq!(error, GarbleError::BackendUnavailable { wanted: backend });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! How the tables of an instance are cut into chunks.
+//!
+//! Both parties compute the cuts from the program, the scheme and the longest chunk allowed; no
+//! length ever has to be believed.
+//!
+//! # The rule
+//! Every gate has a cost in bits: under free XOR an XOR gate costs nothing; an AND gate costs 256
+//! bits (half-gates, fixed-key) or 192 + 5 bits (three-halves); under prf an XOR gate costs 128
+//! bits and an AND gate 256 + 4 bits. A chunk takes whole gates in program order for as long as
+//! the sum of their costs is at most 8 times the limit in bytes, and so may end anywhere in a
+//! batch. Gates that cost nothing go with the gates before them, at the start of an instance with
+//! the first chunk. An instance without any cost has no chunks.
+//!
+//! # The layout
+//! The ciphertexts of all gates in program order, then the trailer: the extra bits of the AND gates
+//! in program order, packed from bit 0 of each byte upwards; bits past the last are zero. The sum
+//! of the costs in bytes, rounded up, is the length.
+
+use transpute_circuit::{Batch, BatchKind, Program, ProgramGate};
+
+use crate::{GarbleError, Scheme};
+
+/// The smallest limit on the length of a chunk, in bytes.
+pub const MIN_CHUNK_LIMIT: usize = 64;
+
+/// The lengths of all chunks of one instance, in order.
+///
+/// # Examples
+/// ```
+/// # use transpute_circuit::{Circuit, Gate, Op, Program};
+/// # let and = |a, b| Gate { op: Op::And, a, b };
+/// # let circuit = Circuit::new(vec![2], vec![3], [and(0, 1), and(0, 2), and(1, 3)], vec![2, 3, 4])?;
+/// use transpute_garble::{ChunkPlan, Scheme};
+/// let program = Program::compile(&circuit)?;
+/// assert_eq!(program.and_count(), 1);
+/// let chunks: Vec<usize> = ChunkPlan::new(&program, Scheme::ThreeHalves, 64)?.collect();
+/// assert_eq!(chunks, [25]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ChunkPlan<'a> {
+    program: &'a Program,
+    scheme: Scheme,
+    limit: usize,
+    cursor: Cursor,
+}
+
+impl<'a> ChunkPlan<'a> {
+    /// Plans chunks of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`GarbleError::ChunkLimit`] where `limit` is under [`MIN_CHUNK_LIMIT`].
+    pub fn new(program: &'a Program, scheme: Scheme, limit: usize) -> Result<Self, GarbleError> {
+        check_limit(limit)?;
+        Ok(Self {
+            program,
+            scheme,
+            limit,
+            cursor: Cursor::default(),
+        })
+    }
+
+    /// Returns the sum of all lengths that are still to come.
+    #[must_use]
+    pub fn total_bytes(self) -> u64 {
+        self.map(|length| length as u64).sum()
+    }
+}
+
+impl Iterator for ChunkPlan<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let span = self.cursor.span(self.program, self.scheme, self.limit);
+        self.cursor = span.end;
+        (span.bytes() > 0).then_some(span.bytes())
+    }
+}
+
+/// Returns how many bytes of tables one instance has in all.
+///
+/// # Errors
+/// [`GarbleError::ChunkLimit`] where `limit`, the longest chunk, is under [`MIN_CHUNK_LIMIT`].
+pub fn table_bytes(program: &Program, scheme: Scheme, limit: usize) -> Result<u64, GarbleError> {
+    Ok(ChunkPlan::new(program, scheme, limit)?.total_bytes())
+}
+
+pub(crate) fn check_limit(limit: usize) -> Result<(), GarbleError> {
+    if limit < MIN_CHUNK_LIMIT {
+        return Err(GarbleError::ChunkLimit {
+            min: MIN_CHUNK_LIMIT,
+            found: limit,
+        });
+    }
+    Ok(())
+}
+
+/// A position in a program, between two gates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    batch: usize,
+    done_in_batch: u32,
+    gate: usize,
+    and: u64,
+}
+
+/// The gates of one chunk.
+pub(crate) struct Span {
+    pub(crate) start: Cursor,
+    pub(crate) end: Cursor,
+    pub(crate) ciphertext_bytes: usize,
+    trailer_bits: usize,
+}
+
+impl Span {
+    /// Length of the chunk.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ciphertext_bytes + self.trailer_bits.div_ceil(8)
+    }
+
+    /// Gates in the span.
+    pub(crate) fn gates(&self) -> usize {
+        self.end.gate - self.start.gate
+    }
+}
+
+impl Cursor {
+    /// Says whether all gates are done.
+    pub(crate) fn at_end(self, program: &Program) -> bool {
+        self.gate == program.gates().len()
+    }
+
+    /// Returns the gates of the chunk that starts here. The limit has been checked, or counts as
+    /// [`MIN_CHUNK_LIMIT`].
+    pub(crate) fn span(self, program: &Program, scheme: Scheme, limit: usize) -> Span {
+        let mut span = Span {
+            start: self,
+            end: self,
+            ciphertext_bytes: 0,
+            trailer_bits: 0,
+        };
+        // Costs are counted in bits; a limit past what any program needs changes nothing.
+        let mut budget = (limit.max(MIN_CHUNK_LIMIT) as u64).saturating_mul(8);
+        while let Some(batch) = program.batches().get(span.end.batch) {
+            let (bytes, bits) = match batch.kind {
+                BatchKind::And => (scheme.and_bytes(), scheme.and_bits()),
+                BatchKind::Xor => (scheme.xor_bytes(), 0),
+            };
+            let cost = (8 * bytes + bits) as u64;
+            let left = batch.len - span.end.done_in_batch;
+            let taken = match budget.checked_div(cost) {
+                None => left,
+                // Fits: it is at most `left`.
+                Some(affordable) => affordable.min(u64::from(left)) as u32,
+            };
+            budget -= u64::from(taken) * cost;
+            span.ciphertext_bytes += taken as usize * bytes;
+            span.trailer_bits += taken as usize * bits;
+            span.end.skip(batch, taken);
+            if taken < left {
+                break;
+            }
+        }
+        span
+    }
+
+    /// Moves on by gates of the current batch.
+    fn skip(&mut self, batch: &Batch, gates: u32) {
+        self.gate += gates as usize;
+        self.done_in_batch += gates;
+        if batch.kind == BatchKind::And {
+            self.and += u64::from(gates);
+        }
+        if self.done_in_batch == batch.len {
+            self.batch += 1;
+            self.done_in_batch = 0;
+        }
+    }
+}
+
+/// Independent gates of one kind, at most a batch.
+pub(crate) struct Run<'a> {
+    pub(crate) kind: BatchKind,
+    pub(crate) gates: &'a [ProgramGate],
+    /// Position of the first one among all gates.
+    pub(crate) gate: u64,
+    /// Number of AND gates before it.
+    pub(crate) and: u64,
+}
+
+/// Iterates over the runs of a span.
+pub(crate) struct Runs<'a> {
+    program: &'a Program,
+    cursor: Cursor,
+    left: usize,
+}
+
+impl<'a> Runs<'a> {
+    pub(crate) fn new(program: &'a Program, span: &Span) -> Self {
+        Self {
+            program,
+            cursor: span.start,
+            left: span.gates(),
+        }
+    }
+}
+
+impl<'a> Iterator for Runs<'a> {
+    type Item = Run<'a>;
+
+    fn next(&mut self) -> Option<Run<'a>> {
+        if self.left == 0 {
+            return None;
+        }
+        let batch = self.program.batches().get(self.cursor.batch)?;
+        let in_batch = (batch.len - self.cursor.done_in_batch) as usize;
+        let taken = in_batch.min(self.left);
+        let Cursor { gate, and, .. } = self.cursor;
+        self.left -= taken;
+        // Fits: it is at most a batch.
+        self.cursor.skip(batch, taken as u32);
+        Some(Run {
+            kind: batch.kind,
+            gates: &self.program.gates()[gate..gate + taken],
+            gate: gate as u64,
+            and,
+        })
+    }
+}

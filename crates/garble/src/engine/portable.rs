@@ -1,0 +1,126 @@
+//! One label at a time on any CPU, with the constant-time `aes` crate: the reference for all other
+//! instruction sets.
+
+use aes::{
+    Aes128,
+    cipher::{Array, BlockCipherEncrypt, KeyInit},
+};
+
+use super::Isa;
+use crate::Label;
+
+/// Any CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+const LOW: u128 = u64::MAX as u128;
+
+impl Isa for Portable {
+    const LANES: usize = 1;
+    const NARROW_REST: usize = usize::MAX;
+
+    type Reg = u128;
+    type Schedule = Aes128;
+
+    #[inline(always)]
+    fn splat(self, value: u128) -> u128 {
+        value
+    }
+
+    #[inline(always)]
+    fn counter(self, low: u64, _step: u64, high: u64) -> u128 {
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    #[inline(always)]
+    fn gather(self, from: &[Label], index: &[u32]) -> u128 {
+        from[index[0] as usize].0
+    }
+
+    #[inline(always)]
+    fn scatter(self, reg: u128, to: &mut [Label], index: &[u32]) {
+        to[index[0] as usize].0 = reg;
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8], _stride: usize) -> u128 {
+        let mut block = [0; 16];
+        block.copy_from_slice(&bytes[..16]);
+        u128::from_le_bytes(block)
+    }
+
+    #[inline(always)]
+    fn store(self, reg: u128, bytes: &mut [u8], _stride: usize) {
+        bytes[..16].copy_from_slice(&reg.to_le_bytes());
+    }
+
+    #[inline(always)]
+    fn xor(self, a: u128, b: u128) -> u128 {
+        a ^ b
+    }
+
+    #[inline(always)]
+    fn and(self, a: u128, b: u128) -> u128 {
+        a & b
+    }
+
+    #[inline(always)]
+    fn swap(self, reg: u128) -> u128 {
+        reg.rotate_left(64)
+    }
+
+    #[inline(always)]
+    fn join_low(self, low: u128, high: u128) -> u128 {
+        low & LOW | high << 64
+    }
+
+    #[inline(always)]
+    fn double_halves(self, reg: u128) -> u128 {
+        let carries = (reg >> 63) & (1 << 64 | 1);
+        ((reg & !(1 << 127 | 1 << 63)) << 1) ^ carries * 0x1b
+    }
+
+    #[inline(always)]
+    fn colour_mask(self, reg: u128) -> u128 {
+        (reg & 1).wrapping_neg()
+    }
+
+    #[inline(always)]
+    fn colours(self, reg: u128) -> u32 {
+        (reg & 1) as u32
+    }
+
+    #[inline(always)]
+    fn mask(self, bits: u32) -> u128 {
+        u128::from(bits & 1).wrapping_neg()
+    }
+
+    #[inline(always)]
+    fn schedule(self, key: u128) -> Aes128 {
+        Aes128::new(&Array(key.to_le_bytes()))
+    }
+
+    #[inline(always)]
+    fn encrypt<const N: usize>(self, schedule: &Aes128, blocks: [u128; N]) -> [u128; N] {
+        let mut bytes = blocks.map(|block| Array(block.to_le_bytes()));
+        schedule.encrypt_blocks(&mut bytes);
+        bytes.map(|block| u128::from_le_bytes(block.into()))
+    }
+
+    #[inline(always)]
+    fn encrypt_keyed<const N: usize, const B: usize>(
+        self,
+        keys: [u128; N],
+        blocks: [[u128; N]; B],
+    ) -> [[u128; N]; B] {
+        let mut out = blocks;
+        for n in 0..N {
+            let schedule = self.schedule(keys[n]);
+            let encrypted = self.encrypt(&schedule, blocks.map(|lanes| lanes[n]));
+            for (lanes, block) in out.iter_mut().zip(encrypted) {
+                lanes[n] = block;
+            }
+        }
+        out
+    }
+}

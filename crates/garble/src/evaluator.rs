@@ -1,0 +1,204 @@
+//! The evaluator's side of one garbling.
+
+use std::sync::Arc;
+
+use transpute_circuit::{InputSplit, OutputBit, Program};
+use zeroize::Zeroizing;
+
+use crate::{
+    Backend, EvaluatedOutputs, GarbleError, Label, Params, Scheme,
+    chunk::{Span, check_limit},
+    frame::Frame,
+    inputs::PublicLabels,
+    kernel::{
+        HalfGatesEvaluate, PerPeriod, PerTweak, PrfEvaluate, TableReader, ThreeHalvesEvaluate,
+    },
+};
+
+/// Evaluates garbled instances of one program, one after the other, chunk by chunk.
+///
+/// It holds one label per live wire. Altered tables give altered labels, not errors; what tells
+/// them apart is the output check, see
+/// [`GarbledOutputs::decode_info`](crate::GarbledOutputs::decode_info).
+///
+/// [`Garbler`](crate::Garbler) has an example of both. No `Debug`; wiped on drop.
+pub struct Evaluator {
+    frame: Frame,
+    public: PublicLabels,
+}
+
+impl Evaluator {
+    /// Prepares to evaluate `program` with the garbler's inputs as `split` says.
+    ///
+    /// # Errors
+    /// [`GarbleError::RekeyPeriod`], [`GarbleError::SplitMismatch`],
+    /// [`GarbleError::BackendUnavailable`].
+    pub fn new(
+        program: Arc<Program>,
+        split: &InputSplit,
+        params: Params,
+        backend: Backend,
+    ) -> Result<Self, GarbleError> {
+        Ok(Self {
+            frame: Frame::new(program, split, params, backend, 1)?,
+            public: PublicLabels::new(params.input_seed),
+        })
+    }
+
+    /// Returns the program.
+    #[must_use]
+    pub fn program(&self) -> &Arc<Program> {
+        &self.frame.program
+    }
+
+    /// Returns the public parameters.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.frame.params
+    }
+
+    /// Begins the next instance with the active labels of both parties' input bits. The garbler's
+    /// are given where [`Scheme::sends_garbler_labels`] says so and nowhere else.
+    ///
+    /// # Errors
+    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing,
+    /// [`GarbleError::LabelCount`], [`GarbleError::TooManyGates`].
+    pub fn begin_instance(
+        &mut self,
+        garbler_labels: Option<&[Label]>,
+        evaluator_labels: &[Label],
+    ) -> Result<(), GarbleError> {
+        let instance = self.frame.next_instance()?;
+        let Frame {
+            garbler_slots,
+            evaluator_slots,
+            slots,
+            params,
+            ..
+        } = &mut self.frame;
+        let sent = if params.scheme.sends_garbler_labels() {
+            garbler_slots.len()
+        } else {
+            0
+        };
+        let given = garbler_labels.map_or(0, <[Label]>::len);
+        check_count("garbler", sent, given)?;
+        check_count("evaluator", evaluator_slots.len(), evaluator_labels.len())?;
+        for (slot, label) in garbler_slots.iter().zip(garbler_labels.unwrap_or_default()) {
+            slots[*slot as usize] = *label;
+        }
+        if !params.scheme.sends_garbler_labels() {
+            let range = 0..garbler_slots.len();
+            self.public.labels(instance, range, |i, label| {
+                slots[garbler_slots[i] as usize] = label;
+            });
+        }
+        for (slot, label) in evaluator_slots.iter().zip(evaluator_labels) {
+            slots[*slot as usize] = *label;
+        }
+        self.frame.begin();
+        self.skip_free_instance();
+        Ok(())
+    }
+
+    /// Returns the length of the next chunk, or `None` where the instance is done. A limit under
+    /// [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) counts as that.
+    #[must_use]
+    pub fn next_chunk_len(&self, max_len: usize) -> Option<usize> {
+        self.frame.span(max_len).map(|span| span.bytes())
+    }
+
+    /// Evaluates the next chunk, made with the same `max_len`. A refused chunk changes nothing.
+    ///
+    /// # Errors
+    /// [`GarbleError::ChunkLimit`]; [`GarbleError::NoInstance`] where none is expected;
+    /// [`GarbleError::ChunkLength`].
+    pub fn evaluate_chunk(&mut self, chunk: &[u8], max_len: usize) -> Result<(), GarbleError> {
+        check_limit(max_len)?;
+        let span = self.frame.span(max_len).ok_or(GarbleError::NoInstance)?;
+        if chunk.len() != span.bytes() {
+            return Err(GarbleError::ChunkLength {
+                expected: span.bytes(),
+                found: chunk.len(),
+            });
+        }
+        self.evaluate(&span, chunk);
+        Ok(())
+    }
+
+    /// Says whether there is nothing left to evaluate in this instance.
+    #[must_use]
+    pub fn is_instance_done(&self) -> bool {
+        self.frame.is_done()
+    }
+
+    /// Takes the output labels of the instance just finished; the next one may then begin.
+    ///
+    /// # Errors
+    /// [`GarbleError::NoOutputs`] where no instance is finished or its outputs were taken.
+    pub fn take_outputs(&mut self) -> Result<EvaluatedOutputs, GarbleError> {
+        self.frame.take()?;
+        let outputs = self.frame.program.outputs();
+        let mut labels = Zeroizing::new(Vec::with_capacity(outputs.len()));
+        for output in outputs {
+            if let OutputBit::Slot { slot, .. } = *output {
+                labels.push(self.frame.slots[slot as usize]);
+            }
+        }
+        let program = self.frame.program.clone();
+        Ok(EvaluatedOutputs::new(
+            program,
+            self.frame.instance(),
+            labels,
+        ))
+    }
+
+    /// Does an instance that has no tables.
+    fn skip_free_instance(&mut self) {
+        // Any limit: without tables there is one span.
+        if let Some(span) = self.frame.span(0)
+            && span.bytes() == 0
+        {
+            self.evaluate(&span, &[]);
+        }
+    }
+
+    fn evaluate(&mut self, span: &Span, chunk: &[u8]) {
+        let frame = &mut self.frame;
+        let params = frame.params;
+        let start = u128::from_le_bytes(params.start);
+        let tables = TableReader::new(chunk, span.ciphertext_bytes);
+        match params.scheme {
+            Scheme::HalfGates if params.rekey_period == 1 => {
+                let hash = PerTweak { start };
+                frame.run(span, HalfGatesEvaluate { hash, tables });
+            }
+            Scheme::HalfGates => {
+                let log_period = params.rekey_period.trailing_zeros();
+                let hash = PerPeriod { start, log_period };
+                frame.run(span, HalfGatesEvaluate { hash, tables });
+            }
+            Scheme::FixedKey => {
+                let hash = PerPeriod::FIXED_KEY;
+                frame.run(span, HalfGatesEvaluate { hash, tables });
+            }
+            Scheme::Prf => {
+                let nonce = params.nonce;
+                frame.run(span, PrfEvaluate { nonce, tables });
+            }
+            Scheme::ThreeHalves => frame.run(span, ThreeHalvesEvaluate { start, tables }),
+        }
+    }
+}
+
+fn check_count(party: &'static str, expected: usize, found: usize) -> Result<(), GarbleError> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(GarbleError::LabelCount {
+            party,
+            expected,
+            found,
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! The bytes of one chunk, filled or drained gate by gate.
+
+/// Longest table of one gate, in bytes.
+const MAX_GATE_BYTES: usize = 32;
+
+/// Room for the ciphertexts of one group.
+pub(crate) type Scratch = [u8; MAX_GATE_BYTES * crate::engine::MAX_WIDTH];
+
+/// The chunk a garbler fills.
+pub(crate) struct TableWriter<'a> {
+    ciphertexts: &'a mut [u8],
+    trailer: &'a mut [u8],
+    pending: u64,
+    pending_bits: u32,
+}
+
+impl<'a> TableWriter<'a> {
+    pub(crate) fn new(chunk: &'a mut [u8], ciphertext_bytes: usize) -> Self {
+        let (ciphertexts, trailer) = chunk.split_at_mut(ciphertext_bytes);
+        Self {
+            ciphertexts,
+            trailer,
+            pending: 0,
+            pending_bits: 0,
+        }
+    }
+
+    /// Returns the place of the next `live` gates of `bytes` each, or the scratch buffer if it is
+    /// too short for a whole group of `width`; [`TableWriter::keep`] must follow.
+    #[inline(always)]
+    pub(super) fn group<'b>(
+        &'b mut self,
+        scratch: &'b mut Scratch,
+        bytes: usize,
+        live: usize,
+        width: usize,
+    ) -> &'b mut [u8] {
+        if live == width {
+            &mut self.ciphertexts[..width * bytes]
+        } else {
+            &mut scratch[..width * bytes]
+        }
+    }
+
+    /// Moves past the next `live` gates, copying them from the scratch buffer if they are there.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, scratch: &Scratch, bytes: usize, live: usize, width: usize) {
+        let (done, rest) = std::mem::take(&mut self.ciphertexts).split_at_mut(live * bytes);
+        if live != width {
+            done.copy_from_slice(&scratch[..live * bytes]);
+        }
+        self.ciphertexts = rest;
+    }
+
+    /// Appends at most 40 bits to the trailer.
+    #[inline(always)]
+    pub(super) fn push_bits(&mut self, bits: u64, count: u32) {
+        self.pending |= (bits & ((1 << count) - 1)) << self.pending_bits;
+        self.pending_bits += count;
+        while self.pending_bits >= 8 {
+            let (byte, rest) = std::mem::take(&mut self.trailer).split_at_mut(1);
+            byte[0] = self.pending as u8;
+            self.trailer = rest;
+            self.pending >>= 8;
+            self.pending_bits -= 8;
+        }
+        // So that the last byte needs no call at the end.
+        if self.pending_bits > 0 {
+            self.trailer[0] = self.pending as u8;
+        }
+    }
+}
+
+/// The chunk an evaluator drains.
+pub(crate) struct TableReader<'a> {
+    ciphertexts: &'a [u8],
+    trailer: &'a [u8],
+    pending: u64,
+    pending_bits: u32,
+}
+
+impl<'a> TableReader<'a> {
+    pub(crate) fn new(chunk: &'a [u8], ciphertext_bytes: usize) -> Self {
+        let (ciphertexts, trailer) = chunk.split_at(ciphertext_bytes);
+        Self {
+            ciphertexts,
+            trailer,
+            pending: 0,
+            pending_bits: 0,
+        }
+    }
+
+    /// Returns the ciphertexts of the next `live` gates of `bytes` each, padded by means of the
+    /// scratch buffer to a whole group of `width`.
+    #[inline(always)]
+    pub(super) fn group<'b>(
+        &mut self,
+        scratch: &'b mut Scratch,
+        bytes: usize,
+        live: usize,
+        width: usize,
+    ) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        let (group, rest) = self.ciphertexts.split_at(live * bytes);
+        self.ciphertexts = rest;
+        if live == width {
+            return group;
+        }
+        scratch[..live * bytes].copy_from_slice(group);
+        &scratch[..width * bytes]
+    }
+
+    /// Takes the next bits of the trailer, at most 40.
+    #[inline(always)]
+    pub(super) fn take_bits(&mut self, count: u32) -> u64 {
+        while self.pending_bits < count {
+            let (byte, rest) = self.trailer.split_at(1);
+            self.pending |= u64::from(byte[0]) << self.pending_bits;
+            self.trailer = rest;
+            self.pending_bits += 8;
+        }
+        let bits = self.pending & ((1 << count) - 1);
+        self.pending >>= count;
+        self.pending_bits -= count;
+        bits
+    }
+}
+
+/// For each of `bits`, sets bit `stride * i` of the result.
+///
+/// The loop has no branch and no table, whatever the bits are.
+#[inline(always)]
+pub(super) fn spread(bits: u32, stride: u32) -> u64 {
+    let mut out = 0;
+    for i in 0..8 {
+        out |= u64::from(bits >> i & 1) << (stride * i);
+    }
+    out
+}
+
+/// Collects the bits `stride * i` of `packed` into bit `i` of the result.
+#[inline(always)]
+pub(super) fn collect(packed: u64, stride: u32) -> u32 {
+    let mut out = 0;
+    for i in 0..8 {
+        out |= ((packed >> (stride * i) & 1) as u32) << i;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trailer_is_packed_from_the_lowest_bit() {
+        let mut chunk = [0; 6];
+        let mut writer = TableWriter::new(&mut chunk, 1);
+        writer.push_bits(0b10110, 5);
+        writer.push_bits(0b01101, 5);
+        writer.push_bits(u64::MAX, 25);
+        assert_eq!(chunk, [0, 0b10110110, 0b11111101, 0xff, 0xff, 0b111]);
+        let mut reader = TableReader::new(&chunk, 1);
+        assert_eq!(reader.take_bits(5), 0b10110);
+        assert_eq!(reader.take_bits(5), 0b01101);
+        assert_eq!(reader.take_bits(25), (1 << 25) - 1);
+    }
+
+    #[test]
+    fn spread_and_collect_are_inverse() {
+        for bits in 0..256 {
+            for stride in [1, 4, 5] {
+                assert_eq!(collect(spread(bits, stride), stride), bits);
+            }
+        }
+        assert_eq!(spread(0b101, 5), 1 | 1 << 10);
+    }
+}

@@ -1,0 +1,331 @@
+//! What becomes of the output labels: decoding, the check that they are genuine, and the proof of
+//! which outputs the evaluator obtained.
+//!
+//! * **Decoding.** The evaluator knows a label and its colour per output bit; the garbler tells
+//!   which colour means 1.
+//! * **Check.** Optionally the garbler adds a short hash of both labels of every output bit, so
+//!   that the evaluator notices tables or labels that were altered on the way.
+//! * **Tag.** Where the garbler learns the output, the evaluator sends the colours and a hash of
+//!   all output labels: it can claim no output that it did not evaluate to.
+//!
+//! Outputs that do not depend on the inputs have no label: both sides read them from the program.
+
+use std::{fmt, sync::Arc};
+
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use transpute_circuit::{Bits, OutputBit, Program};
+use zeroize::Zeroizing;
+
+use crate::{GarbleError, Label};
+
+/// Bytes of a hash of a label in [`DecodeInfo`].
+const CHECK_BYTES: usize = 8;
+
+/// How output colours translate to bits, and perhaps hashes to check the labels by.
+///
+/// On the wire: one bit per output bit, the colour that means 0, packed from bit 0 of each byte
+/// upwards (zero for outputs without a label); then, if there is a check, the two 8-byte hashes of
+/// each output bit with a label, for value 0 and value 1.
+#[derive(Clone, Eq, PartialEq)]
+pub struct DecodeInfo {
+    zero_colours: Bits,
+    checks: Option<Vec<[[u8; CHECK_BYTES]; 2]>>,
+}
+
+impl DecodeInfo {
+    /// Returns the bytes on the wire; [`decode_len`] of them.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.zero_colours.len().div_ceil(8)];
+        for (i, colour) in self.zero_colours.iter().enumerate() {
+            bytes[i / 8] |= u8::from(colour) << (i % 8);
+        }
+        for check in self.checks.iter().flatten() {
+            bytes.extend_from_slice(check.as_flattened());
+        }
+        bytes
+    }
+
+    /// Reads what [`DecodeInfo::to_bytes`] wrote for `program`, with a check or without.
+    ///
+    /// # Errors
+    /// [`GarbleError::DecodeLength`], [`GarbleError::DecodePadding`].
+    pub fn from_bytes(program: &Program, check: bool, bytes: &[u8]) -> Result<Self, GarbleError> {
+        let expected = decode_len(program, check);
+        if bytes.len() != expected {
+            return Err(GarbleError::DecodeLength {
+                expected,
+                found: bytes.len(),
+            });
+        }
+        let outputs = program.outputs();
+        let (packed, hashes) = bytes.split_at(outputs.len().div_ceil(8));
+        let bit = |i: usize| packed[i / 8] >> (i % 8) & 1 == 1;
+        let padding = outputs.len()..8 * packed.len();
+        let constants = (outputs.iter().enumerate())
+            .filter(|(_, output)| matches!(output, OutputBit::Constant(_)))
+            .map(|(i, _)| i);
+        if padding.chain(constants).any(bit) {
+            return Err(GarbleError::DecodePadding);
+        }
+        let (pairs, _) = hashes.as_chunks::<{ 2 * CHECK_BYTES }>();
+        Ok(Self {
+            zero_colours: (0..outputs.len()).map(bit).collect(),
+            checks: check.then(|| pairs.iter().map(split_pair).collect()),
+        })
+    }
+
+    /// Says whether there are hashes to check the labels by.
+    #[must_use]
+    pub fn has_check(&self) -> bool {
+        self.checks.is_some()
+    }
+}
+
+impl fmt::Debug for DecodeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DecodeInfo")
+            .field("outputs", &self.zero_colours.len())
+            .field("check", &self.has_check())
+            .finish()
+    }
+}
+
+/// Returns the length of the decoding information for `program` on the wire, in bytes.
+#[must_use]
+pub fn decode_len(program: &Program, check: bool) -> usize {
+    let packed = program.outputs().len().div_ceil(8);
+    let labels = slot_outputs(program).count();
+    packed + if check { 2 * CHECK_BYTES * labels } else { 0 }
+}
+
+/// What the garbler keeps of a finished instance: both labels of every output bit.
+///
+/// Several may wait for their messages while later instances are garbled. No `Debug`; wiped on
+/// drop.
+pub struct GarbledOutputs {
+    program: Arc<Program>,
+    instance: u64,
+    /// By value of the wire in the slot, for the outputs that have one.
+    labels: Zeroizing<Vec<[Label; 2]>>,
+}
+
+impl GarbledOutputs {
+    pub(crate) fn new(
+        program: Arc<Program>,
+        instance: u64,
+        labels: Zeroizing<Vec<[Label; 2]>>,
+    ) -> Self {
+        Self {
+            program,
+            instance,
+            labels,
+        }
+    }
+
+    /// Returns the number of the instance.
+    #[must_use]
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// Returns what the evaluator needs to decode the outputs, with hashes to check the labels by
+    /// if `check` is set. `sid` is the session identifier.
+    ///
+    /// A hash is the first 8 bytes of `SHA-256("transpute output check" || 0x02 || sid ||
+    /// LE64(instance) || LE32(output bit) || label)`.
+    #[must_use]
+    pub fn decode_info(&self, sid: &[u8; 32], check: bool) -> DecodeInfo {
+        let mut zero_colours = Bits::zeros(self.program.outputs().len());
+        let mut checks = Vec::with_capacity(if check { self.labels.len() } else { 0 });
+        for ((bit, invert), pair) in slot_outputs(&self.program).zip(self.labels.iter()) {
+            let [zero, one] = by_output_value(pair, invert);
+            zero_colours.set(bit, zero.colour());
+            if check {
+                checks.push([zero, one].map(|label| check_hash(sid, self.instance, bit, label)));
+            }
+        }
+        DecodeInfo {
+            zero_colours,
+            checks: check.then_some(checks),
+        }
+    }
+
+    /// Returns the outputs that the evaluator claims with the colours of its output labels, if the
+    /// tag proves that it has these labels.
+    ///
+    /// # Errors
+    /// [`GarbleError::ColourCount`], [`GarbleError::TagRejected`].
+    pub fn verify(
+        &self,
+        sid: &[u8; 32],
+        colours: &Bits,
+        tag: &[u8; 32],
+    ) -> Result<Bits, GarbleError> {
+        let mut outputs = constant_outputs(&self.program);
+        if colours.len() != outputs.len() {
+            return Err(GarbleError::ColourCount {
+                expected: outputs.len(),
+                found: colours.len(),
+            });
+        }
+        let mut hash = TagHash::new(sid, self.instance);
+        let mut canonical = Bits::zeros(outputs.len());
+        for ((bit, invert), pair) in slot_outputs(&self.program).zip(self.labels.iter()) {
+            let [zero, one] = by_output_value(pair, invert);
+            let value = colours.get(bit) ^ zero.colour();
+            hash.add(zero ^ (zero ^ one).masked(value));
+            outputs.set(bit, value);
+            canonical.set(bit, colours.get(bit));
+        }
+        // Outputs without a label have no colour either.
+        let genuine = hash.finish().ct_eq(tag);
+        if bool::from(genuine) && canonical == *colours {
+            Ok(outputs)
+        } else {
+            Err(GarbleError::TagRejected)
+        }
+    }
+}
+
+/// What the evaluator obtained from a finished instance: the active label of every output bit.
+///
+/// No `Debug`; wiped on drop.
+pub struct EvaluatedOutputs {
+    program: Arc<Program>,
+    instance: u64,
+    labels: Zeroizing<Vec<Label>>,
+}
+
+impl EvaluatedOutputs {
+    pub(crate) fn new(program: Arc<Program>, instance: u64, labels: Zeroizing<Vec<Label>>) -> Self {
+        Self {
+            program,
+            instance,
+            labels,
+        }
+    }
+
+    /// Returns the number of the instance.
+    #[must_use]
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// Returns the colour of the label of every output bit; 0 for outputs without a label.
+    #[must_use]
+    pub fn colours(&self) -> Bits {
+        let mut colours = Bits::zeros(self.program.outputs().len());
+        for ((bit, _), label) in slot_outputs(&self.program).zip(self.labels.iter()) {
+            colours.set(bit, label.colour());
+        }
+        colours
+    }
+
+    /// Returns the proof of holding these output labels: `SHA-256("transpute output" || sid ||
+    /// LE64(instance) || labels)`.
+    #[must_use]
+    pub fn tag(&self, sid: &[u8; 32]) -> [u8; 32] {
+        let mut hash = TagHash::new(sid, self.instance);
+        for label in self.labels.iter() {
+            hash.add(*label);
+        }
+        hash.finish()
+    }
+
+    /// Returns the output bits. With a check in `info` every label is compared with the hash of
+    /// its value, in constant time.
+    ///
+    /// # Errors
+    /// [`GarbleError::DecodeLength`] where `info` is for another program,
+    /// [`GarbleError::OutputRejected`].
+    pub fn decode(&self, info: &DecodeInfo, sid: &[u8; 32]) -> Result<Bits, GarbleError> {
+        let mut outputs = constant_outputs(&self.program);
+        let hashed = info.checks.as_ref().map_or(self.labels.len(), Vec::len);
+        if info.zero_colours.len() != outputs.len() || hashed != self.labels.len() {
+            return Err(GarbleError::DecodeLength {
+                expected: decode_len(&self.program, info.has_check()),
+                found: info.to_bytes().len(),
+            });
+        }
+        let mut genuine = Choice::from(1);
+        for (i, (bit, _)) in slot_outputs(&self.program).enumerate() {
+            let label = self.labels[i];
+            let value = label.colour() ^ info.zero_colours.get(bit);
+            outputs.set(bit, value);
+            if let Some(checks) = &info.checks {
+                let [zero, one] = checks[i].map(u64::from_le_bytes);
+                let expected = u64::conditional_select(&zero, &one, u8::from(value).into());
+                let found = check_hash(sid, self.instance, bit, label);
+                genuine &= u64::from_le_bytes(found).ct_eq(&expected);
+            }
+        }
+        if bool::from(genuine) {
+            Ok(outputs)
+        } else {
+            Err(GarbleError::OutputRejected)
+        }
+    }
+}
+
+/// The output bits that have a label: position and whether they negate the bit in the slot.
+fn slot_outputs(program: &Program) -> impl Iterator<Item = (usize, bool)> + '_ {
+    (program.outputs().iter().enumerate()).filter_map(|(bit, output)| match *output {
+        OutputBit::Slot { invert, .. } => Some((bit, invert)),
+        OutputBit::Constant(_) => None,
+    })
+}
+
+/// The outputs with only the constant ones filled in.
+fn constant_outputs(program: &Program) -> Bits {
+    (program.outputs().iter())
+        .map(|output| matches!(output, OutputBit::Constant(true)))
+        .collect()
+}
+
+/// Labels by value of the output bit, from labels by value of the slot.
+fn by_output_value(pair: &[Label; 2], invert: bool) -> [Label; 2] {
+    if invert { [pair[1], pair[0]] } else { *pair }
+}
+
+fn check_hash(sid: &[u8; 32], instance: u64, bit: usize, label: Label) -> [u8; CHECK_BYTES] {
+    let hash = Sha256::new()
+        .chain_update(b"transpute output check\x02")
+        .chain_update(sid)
+        .chain_update(instance.to_le_bytes())
+        // A program has fewer than 2^32 output bits.
+        .chain_update((bit as u32).to_le_bytes())
+        .chain_update(label.to_bytes())
+        .finalize();
+    let mut short = [0; CHECK_BYTES];
+    short.copy_from_slice(&hash[..CHECK_BYTES]);
+    short
+}
+
+fn split_pair(pair: &[u8; 2 * CHECK_BYTES]) -> [[u8; CHECK_BYTES]; 2] {
+    let mut halves = [[0; CHECK_BYTES]; 2];
+    halves.as_flattened_mut().copy_from_slice(pair);
+    halves
+}
+
+/// The hash of all active output labels.
+struct TagHash(Sha256);
+
+impl TagHash {
+    fn new(sid: &[u8; 32], instance: u64) -> Self {
+        let hash = Sha256::new()
+            .chain_update(b"transpute output")
+            .chain_update(sid)
+            .chain_update(instance.to_le_bytes());
+        Self(hash)
+    }
+
+    fn add(&mut self, label: Label) {
+        self.0.update(label.to_bytes());
+    }
+
+    fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}

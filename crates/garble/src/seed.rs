@@ -1,0 +1,245 @@
+//! The garbler's secret and everything expanded from it.
+
+use std::ops::Range;
+
+use aes::{
+    Aes256,
+    cipher::{Array, BlockCipherEncrypt, KeyInit},
+};
+use rand::Rng;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::Label;
+
+/// The secret of one garbling: the offset, all labels and all random bits are expanded from it.
+///
+/// One seed serves one [`Garbler`](crate::Garbler): a seed that garbles two circuits gives the
+/// evaluator both labels of a wire, and with them every input. Wiped on drop.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Seed([u8; 32]);
+
+impl Seed {
+    /// Draws a fresh seed from the generator of the `rand` crate that the operating system seeds.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    #[must_use]
+    pub fn random() -> Self {
+        let mut seed = Self([0; 32]);
+        rand::rng().fill_bytes(&mut seed.0);
+        seed
+    }
+
+    /// Takes a seed from outside, for tests and benchmarks that must be reproducible.
+    ///
+    /// Using one seed twice is fatal, see [`Seed`].
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+/// What a pseudorandom block is for; byte 15 of the AES input.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Purpose {
+    /// The free-XOR offset.
+    Delta = 0x10,
+    /// The label of value 0 of an evaluator's input bit.
+    EvaluatorZero = 0x11,
+    /// The label of value 1 of an evaluator's input bit, where there is no offset.
+    EvaluatorOne = 0x12,
+    /// The labels of a garbler's input bit, where they are sent.
+    GarblerZero = 0x13,
+    GarblerOne = 0x14,
+    /// Random bits, one per gate: the first dice of three-halves, the permute bits of prf.
+    FirstDice = 0x15,
+    /// The second dice of three-halves.
+    SecondDice = 0x16,
+}
+
+/// Random-access pseudorandom labels and bits: AES-256 under the seed, a different input block for
+/// every value.
+///
+/// Input of a label: bytes 0-7 the instance, bytes 8-11 the position among one party's input bits,
+/// byte 15 the [`Purpose`]. Input of 128 bits for gates: bytes 0-7 the block number. All integers
+/// are little-endian, all other bytes zero.
+pub(crate) struct SecretPrg(Aes256);
+
+impl SecretPrg {
+    pub(crate) fn new(seed: &Seed) -> Self {
+        Self(Aes256::new(&Array(seed.0)))
+    }
+
+    /// Returns the offset: its colour is set, so that the two labels of a wire differ in colour.
+    pub(crate) fn delta(&self) -> Label {
+        let mut delta = [Label::ZERO];
+        self.labels(Purpose::Delta, 0, 0..1, |_, label| delta[0] = label);
+        delta[0].with_colour(true)
+    }
+
+    /// Hands out the labels for one purpose, position by position.
+    pub(crate) fn labels(
+        &self,
+        purpose: Purpose,
+        instance: u64,
+        range: Range<usize>,
+        mut each: impl FnMut(usize, Label),
+    ) {
+        let mut blocks = [Array([0; 16]); 8];
+        let mut start = range.start;
+        while start < range.end {
+            let count = blocks.len().min(range.end - start);
+            for (i, block) in blocks[..count].iter_mut().enumerate() {
+                *block = Array(label_block(purpose as u8, instance, start + i));
+            }
+            self.0.encrypt_blocks(&mut blocks[..count]);
+            for (i, block) in blocks[..count].iter().enumerate() {
+                each(start + i, Label::from_bytes((*block).into()));
+            }
+            start += count;
+        }
+        for block in &mut blocks {
+            block.0.zeroize();
+        }
+    }
+}
+
+/// The input block of a label.
+pub(crate) fn label_block(domain: u8, instance: u64, position: usize) -> [u8; 16] {
+    let mut block = [0; 16];
+    block[..8].copy_from_slice(&instance.to_le_bytes());
+    // A program has fewer than 2^31 input bits.
+    block[8..12].copy_from_slice(&(position as u32).to_le_bytes());
+    block[15] = domain;
+    block
+}
+
+/// One secret random bit per gate, by gate id.
+pub(crate) struct Dice {
+    purpose: Purpose,
+    /// Number of the first word held.
+    first: Option<u64>,
+    words: [u64; DICE_WORDS],
+}
+
+/// Words of random bits made at a time.
+const DICE_WORDS: usize = 16;
+
+impl Dice {
+    pub(crate) fn new(purpose: Purpose) -> Self {
+        Self {
+            purpose,
+            first: None,
+            words: [0; DICE_WORDS],
+        }
+    }
+
+    /// Returns the bits of the gates `id..id + 8`; bit `i` belongs to gate `id + i`.
+    pub(crate) fn eight(&mut self, prg: &SecretPrg, id: u64) -> u32 {
+        let low = self.word(prg, id / 64) >> (id % 64);
+        if id % 64 <= 56 {
+            return (low & 0xff) as u32;
+        }
+        let high = self.word(prg, id / 64 + 1) << (64 - id % 64);
+        ((low | high) & 0xff) as u32
+    }
+
+    fn word(&mut self, prg: &SecretPrg, index: u64) -> u64 {
+        let first = index - index % DICE_WORDS as u64;
+        if self.first != Some(first) {
+            self.fill(prg, first);
+        }
+        self.words[(index - first) as usize]
+    }
+
+    #[cold]
+    fn fill(&mut self, prg: &SecretPrg, first: u64) {
+        let mut blocks = [Array([0; 16]); DICE_WORDS / 2];
+        for (i, block) in blocks.iter_mut().enumerate() {
+            block[..8].copy_from_slice(&(first / 2 + i as u64).to_le_bytes());
+            block[15] = self.purpose as u8;
+        }
+        prg.0.encrypt_blocks(&mut blocks);
+        for (i, block) in blocks.iter_mut().enumerate() {
+            let bits = u128::from_le_bytes((*block).into());
+            self.words[2 * i] = bits as u64;
+            self.words[2 * i + 1] = (bits >> 64) as u64;
+            block.0.zeroize();
+        }
+        self.first = Some(first);
+    }
+}
+
+impl Drop for Dice {
+    fn drop(&mut self) {
+        self.words.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn labels_do_not_depend_on_how_the_range_is_cut() {
+        let prg = SecretPrg::new(&Seed::from_bytes([7; 32]));
+        let mut whole = Vec::new();
+        prg.labels(Purpose::EvaluatorZero, 3, 0..29, |i, label| {
+            whole.push((i, label.0));
+        });
+        let mut cut = Vec::new();
+        for range in [0..1, 1..12, 12..12, 12..29] {
+            prg.labels(Purpose::EvaluatorZero, 3, range, |i, label| {
+                cut.push((i, label.0));
+            });
+        }
+        assert_eq!(whole, cut);
+    }
+
+    #[test]
+    fn purposes_instances_and_positions_give_different_labels() {
+        let prg = SecretPrg::new(&Seed::from_bytes([7; 32]));
+        let mut seen = HashSet::new();
+        for purpose in [
+            Purpose::EvaluatorZero,
+            Purpose::EvaluatorOne,
+            Purpose::GarblerZero,
+            Purpose::GarblerOne,
+        ] {
+            for instance in [0, 1, 1 << 40] {
+                prg.labels(purpose, instance, 0..20, |_, label| {
+                    assert!(seen.insert(label.0));
+                });
+            }
+        }
+        assert!(seen.insert(prg.delta().0));
+        assert!(prg.delta().colour());
+    }
+
+    #[test]
+    fn dice_do_not_depend_on_where_they_are_read_from() {
+        let prg = SecretPrg::new(&Seed::from_bytes([9; 32]));
+        let mut forward = Dice::new(Purpose::FirstDice);
+        let bits: Vec<u32> = (0..3000).map(|id| forward.eight(&prg, id) & 1).collect();
+        for id in (0..2900).rev() {
+            let byte = Dice::new(Purpose::FirstDice).eight(&prg, id);
+            let expected = (0..8).fold(0, |byte, i| byte | bits[id as usize + i] << i);
+            assert_eq!(byte, expected, "gate {id}");
+        }
+        let ones: u32 = bits.iter().sum();
+        assert!((1300..1700).contains(&ones), "{ones} of 3000 bits are set");
+        assert_ne!(
+            forward.eight(&prg, 0),
+            Dice::new(Purpose::SecondDice).eight(&prg, 0)
+        );
+    }
+
+    #[test]
+    fn no_two_random_seeds_are_equal() {
+        let seeds: HashSet<[u8; 32]> = (0..10_000).map(|_| Seed::random().0).collect();
+        assert_eq!(seeds.len(), 10_000);
+    }
+}
