@@ -1,2 +1,56 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores: `cargo xtask <chore>`.
+#![forbid(unsafe_code)]
+
+use std::{
+    env,
+    error::Error,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+mod circuits;
+mod tidy;
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+
+  circuits          write the circuit files under circuits/ anew
+  circuits --check  fail unless they are what would be written
+  tidy              fail unless the sources keep the rules of the house
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
+        ["circuits"] => circuits::write(&root()),
+        ["circuits", "--check"] => circuits::check(&root()).and_then(none_found),
+        ["tidy"] => tidy::check(&root()).and_then(none_found),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace, wherever the command is called from.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn none_found(complaints: Vec<String>) -> Result<(), Box<dyn Error>> {
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    for complaint in &complaints {
+        eprintln!("{complaint}");
+    }
+    Err(format!("{} complaints", complaints.len()).into())
+}

@@ -184,7 +184,7 @@ fn parameters_out_of_range_are_refused() {
         let error = min_of_candidates(count, width, default).unwrap_err();
         assert!(matches!(error, GeneratorError::OutOfRange { .. }));
     }
-    for (vertices, width) in [(2, 8), (19, 8), (8, 0), (8, 65), (usize::MAX, usize::MAX)] {
+    for (vertices, width) in [(2, 8), (17, 8), (8, 0), (8, 65), (usize::MAX, usize::MAX)] {
         let error = exact_min_cut(vertices, width, ExactMinCutOptions::default()).unwrap_err();
         assert!(matches!(error, GeneratorError::OutOfRange { .. }));
     }

@@ -139,6 +139,14 @@ impl Gates {
         self.push(Op::Zero, [0; 2])
     }
 
+    /// The same literal without an inversion that later gates would have to deal with.
+    pub(super) fn grounded(&mut self, lit: Lit) -> Lit {
+        if lit.is_constant() {
+            return lit;
+        }
+        Lit(self.positive(lit) << 1)
+    }
+
     /// Returns a node that carries the literal itself.
     fn positive(&mut self, lit: Lit) -> u32 {
         if !lit.is_inverted() {

@@ -65,6 +65,12 @@ impl<'b> Word<'b> {
         Self::new(self.builder, lits)
     }
 
+    /// The same word with its negations as gates of their own here, where otherwise every AND that
+    /// depends on them through XORs would need one.
+    pub(crate) fn grounded(&self) -> Self {
+        self.unary(|g, bits| bits.iter().map(|&bit| g.grounded(bit)).collect())
+    }
+
     /// Says whether this number is less than the other, both in two's complement: `n` AND.
     ///
     /// # Panics

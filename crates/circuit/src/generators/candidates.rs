@@ -5,7 +5,7 @@ use super::{GeneratorError, check};
 use crate::{Bit, Builder, Circuit, Word};
 
 /// The most input bits that [`min_of_candidates`] takes in all.
-pub const MAX_CANDIDATE_BITS: usize = 1 << 24;
+pub const MAX_CANDIDATE_BITS: usize = 1 << 22;
 
 /// In which order the candidates are compared.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -4,7 +4,7 @@ use super::{GeneratorError, check};
 use crate::{Bit, Builder, Circuit, Word};
 
 /// The most vertices [`exact_min_cut`] takes: the gates double with each one.
-pub const MAX_VERTICES: usize = 18;
+pub const MAX_VERTICES: usize = 16;
 
 /// The widest edge weights [`exact_min_cut`] takes, in bits.
 pub const MAX_WEIGHT_BITS: usize = 64;

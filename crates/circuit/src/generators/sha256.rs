@@ -68,8 +68,8 @@ pub fn sha256_of_parts(parts: &[usize]) -> Result<Circuit, GeneratorError> {
     })?)
 }
 
-/// The longest message that [`sha256`] takes: 64 KiB, 23 million AND gates.
-pub const MAX_MESSAGE_BYTES: usize = 1 << 16;
+/// The longest message that [`sha256`] takes: 16 KiB, 5.8 million AND gates.
+pub const MAX_MESSAGE_BYTES: usize = 1 << 14;
 
 /// Adds `block` (16 words) to `state` (8 words).
 fn compress<'b>(b: Builder<'b>, state: &[Word<'b>], block: &[Word<'b>]) -> Vec<Word<'b>> {
@@ -85,16 +85,19 @@ fn compress<'b>(b: Builder<'b>, state: &[Word<'b>], block: &[Word<'b>]) -> Vec<W
         ]));
     }
     let mut rotated: [Word<'b>; 8] = std::array::from_fn(|i| state[i].clone());
+    let mut bc_differ = &state[1] ^ &state[2];
     for (word, &constant) in schedule.iter().zip(&ROUND_CONSTANTS) {
         let [a, b1, c, d, e, f, g, h] = rotated;
         let sum1 = sigma(&e, [6, 11], Last::Rotate(25));
         let choice = &g ^ &(&e & &(&f ^ &g));
         // The constant is added to the schedule alone, where its low bits save carries.
-        let keyed = word + &b.word(constant.into(), 32);
+        let keyed = (word + &b.word(constant.into(), 32)).grounded();
         let t1 = Word::sum(&[h, sum1, choice, keyed]);
         let sum0 = sigma(&a, [2, 13], Last::Rotate(22));
-        // The majority: b where a = b, else c.
-        let majority = &b1 ^ &((&a ^ &b1) & (&b1 ^ &c));
+        // The majority: b where a = b, else c. This round's a and b are the next one's b and c.
+        let ab_differ = &a ^ &b1;
+        let majority = &b1 ^ &(&ab_differ & &bc_differ);
+        bc_differ = ab_differ;
         let new_e = &d + &t1;
         let new_a = Word::sum(&[sum0, majority, t1]);
         rotated = [new_a, a, b1, c, new_e, e, f, g];

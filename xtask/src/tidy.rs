@@ -1,0 +1,167 @@
+//! Rules of the house that neither the compiler nor Clippy checks.
+
+use std::{
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Crates that are pure state machines.
+const CORE_CRATES: [&str; 3] = ["circuit", "garble", "ot"];
+
+/// What a core crate may not depend on: runtimes and sockets.
+const NO_CORE_DEPENDENCIES: [&str; 5] = ["tokio", "async-trait", "socket2", "quinn", "rustls"];
+
+/// What the sources of a core crate may not name: sockets and clocks.
+const NO_CORE_TEXTS: [&str; 4] = ["std::net", "Instant::now", "SystemTime", "thread::sleep"];
+
+/// Where sources are.
+const FOLDERS: [&str; 4] = ["crates", "examples", "benches", "xtask"];
+
+/// No file is longer; past 400 lines it needs a reason.
+const MAX_LINES: usize = 800;
+
+/// Names all places where a rule is broken.
+pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut complaints = Vec::new();
+    for folder in FOLDERS {
+        let mut files = Vec::new();
+        collect_sources(&root.join(folder), &mut files)?;
+        files.sort();
+        for file in files {
+            let shown = file.strip_prefix(root).unwrap_or(&file).display();
+            let text = fs::read_to_string(&file)?;
+            complaints.extend(check_source(&text).map(|rule| format!("{shown}: {rule}")));
+        }
+    }
+    for name in CORE_CRATES {
+        let folder = root.join("crates").join(name);
+        let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
+        let found = forbidden_dependencies(&manifest);
+        complaints.extend(found.map(|dependency| {
+            format!("crates/{name}: a core crate does not depend on {dependency}")
+        }));
+        let mut files = Vec::new();
+        collect_sources(&folder.join("src"), &mut files)?;
+        for file in files {
+            let shown = file.strip_prefix(root).unwrap_or(&file).display();
+            let text = fs::read_to_string(&file)?;
+            let found = NO_CORE_TEXTS
+                .iter()
+                .filter(|banned| text.contains(**banned));
+            complaints
+                .extend(found.map(|banned| format!("{shown}: a core crate does not use {banned}")));
+        }
+    }
+    Ok(complaints)
+}
+
+fn collect_sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            // Build output, where a package is built on its own.
+            if !path.ends_with("target") {
+                collect_sources(&path, files)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Names the rules that a source file breaks.
+fn check_source(text: &str) -> impl Iterator<Item = String> {
+    let mut broken = Vec::new();
+    if !text.starts_with("//!") {
+        broken.push("does not start with a module comment".into());
+    }
+    let lines = text.lines().count();
+    if lines > MAX_LINES {
+        broken.push(format!("has {lines} lines, more than {MAX_LINES}"));
+    }
+    for (line, number) in text.lines().zip(1..) {
+        let code = line.trim_start();
+        if code.starts_with("//") {
+            continue;
+        }
+        // The names are in two pieces, or this file would break the rules it checks.
+        for banned in ["todo", "unimplemented", "dbg"] {
+            if code.contains(&format!("{banned}!(")) {
+                broken.push(format!("line {number} has a {banned}!"));
+            }
+        }
+        if code.starts_with("#[allow") || code.starts_with("#![allow") {
+            broken.push(format!(
+                "line {number} allows a lint: expect it, with a reason"
+            ));
+        }
+        if line.ends_with([' ', '\t']) {
+            broken.push(format!("line {number} ends in blanks"));
+        }
+    }
+    broken.into_iter()
+}
+
+/// Finds forbidden entries in the dependency tables of a manifest; development ones are free.
+fn forbidden_dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut in_dependencies = false;
+    manifest.lines().filter_map(move |line| {
+        if line.starts_with('[') {
+            in_dependencies = line.contains("dependencies") && !line.contains("dev-dependencies");
+        }
+        let name = line.split(['.', '=', ' ']).next()?;
+        (in_dependencies && NO_CORE_DEPENDENCIES.contains(&name)).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sources_are_tidy() {
+        let complaints = check(&crate::root()).unwrap();
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+
+    #[test]
+    fn broken_rules_are_found() {
+        let rules = |text: &str| check_source(text).collect::<Vec<_>>();
+        assert!(rules("//! A module.\nfn f() {}\n").is_empty());
+        assert_eq!(
+            rules("fn f() {}\n"),
+            ["does not start with a module comment"]
+        );
+        let unfinished = format!("//! A module.\nfn f() {{ {}!() }}\n", "todo");
+        assert_eq!(rules(&unfinished), ["line 2 has a todo!"]);
+        let lax = "//! A module.\n#[allow(dead_code)]\nfn f() {} \n";
+        assert_eq!(
+            rules(lax),
+            [
+                "line 2 allows a lint: expect it, with a reason",
+                "line 3 ends in blanks"
+            ]
+        );
+        let long = format!("//! A module.\n{}", "\n".repeat(800));
+        assert_eq!(rules(&long), ["has 801 lines, more than 800"]);
+    }
+
+    #[test]
+    fn forbidden_dependencies_are_found() {
+        let manifest = "\
+[dependencies]
+thiserror.workspace = true
+tokio = { workspace = true }
+
+[target.'cfg(unix)'.dependencies]
+socket2.workspace = true
+
+[dev-dependencies]
+tokio.workspace = true
+";
+        let found: Vec<&str> = forbidden_dependencies(manifest).collect();
+        assert_eq!(found, ["tokio", "socket2"]);
+    }
+}
