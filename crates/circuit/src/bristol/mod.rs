@@ -183,3 +183,6 @@ impl Circuit {
         write::write(self, out, format, options)
     }
 }
+
+#[cfg(test)]
+mod tests;

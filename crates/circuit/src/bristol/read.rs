@@ -42,7 +42,9 @@ pub(super) fn read<R: Read>(
         operands,
         outputs,
     )
-    .expect("operands are looked up among defined wires, as are outputs, which have the widths");
+    // Operands and outputs were looked up among defined wires, the outputs are as many as their
+    // widths say, and the header has fewer than 2^31 wires, all of which were counted.
+    .expect("a circuit checked gate by gate");
     let format = header.format;
     Ok(Parsed { circuit, format })
 }

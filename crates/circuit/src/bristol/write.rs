@@ -108,6 +108,14 @@ impl Numbering {
             wires,
         })
     }
+
+    /// Returns the number of a wire in the file.
+    fn number(&self, circuit: &Circuit, wire: Wire) -> u32 {
+        match wire.checked_sub(circuit.input_bits()) {
+            None => wire,
+            Some(gate) => self.gates[gate as usize],
+        }
+    }
 }
 
 /// Checks that the old format can say what the circuit is.
@@ -229,16 +237,6 @@ impl<W: Write> Writer<'_, W> {
 
     fn number(&self, wire: Wire) -> u32 {
         self.numbering.number(self.circuit, wire)
-    }
-}
-
-impl Numbering {
-    /// Returns the number of a wire in the file.
-    fn number(&self, circuit: &Circuit, wire: Wire) -> u32 {
-        match wire.checked_sub(circuit.input_bits()) {
-            None => wire,
-            Some(gate) => self.gates[gate as usize],
-        }
     }
 }
 
