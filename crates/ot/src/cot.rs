@@ -9,7 +9,9 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::error::check_len;
-use crate::extension::{BLOCK_LEN, BLOCK_OTS, STRIPE_BLOCKS, STRIPE_OTS};
+use crate::extension::{
+    BLOCK_LEN, BLOCK_OTS, Block, STRIPE_BLOCKS, STRIPE_OTS, from_block, to_block,
+};
 use crate::fold::{Fold, STRIDE, add};
 use crate::prg::Stream;
 use crate::transpose::append_rows;
@@ -99,11 +101,12 @@ impl CotSender {
                     .iter()
                     .enumerate()
                 {
-                    total[i] = u128::from_le_bytes(*correction);
+                    total[i] = to_block(u128::from_le_bytes(*correction));
                 }
                 for (j, column) in columns.chunks_mut(STRIDE).enumerate() {
-                    let mask = 0_u128.wrapping_sub(delta >> (first + j) & 1);
-                    for (q, correction) in column.iter_mut().zip(&*total) {
+                    let mask = 0_u64.wrapping_sub((delta >> (first + j) & 1) as u64);
+                    let q = column[..total.len()].as_flattened_mut();
+                    for (q, correction) in q.iter_mut().zip(total.as_flattened()) {
                         *q ^= mask & correction;
                     }
                 }
@@ -200,7 +203,7 @@ impl CotReceiver {
             self.expansion.expand(ots, t, |_, _, total| {
                 add(total, &packed);
                 for block in total {
-                    message.extend_from_slice(&block.to_le_bytes());
+                    message.extend_from_slice(&from_block(*block).to_le_bytes());
                 }
             });
         }
@@ -219,14 +222,12 @@ fn stripe_sizes(n: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Packs the first `n` choices into blocks; bits past `n` become 0.
-fn pack(choices: &[u64], n: usize) -> Zeroizing<Vec<u128>> {
-    let mut blocks = Zeroizing::new(vec![0; n.div_ceil(BLOCK_OTS)]);
-    for (block, words) in blocks.iter_mut().zip(choices.chunks(2)) {
-        let high = words.get(1).copied().unwrap_or(0);
-        *block = u128::from(high) << 64 | u128::from(words[0]);
-    }
-    if !n.is_multiple_of(BLOCK_OTS) {
-        blocks[n / BLOCK_OTS] &= (1 << (n % BLOCK_OTS)) - 1;
+fn pack(choices: &[u64], n: usize) -> Zeroizing<Vec<Block>> {
+    let mut blocks = Zeroizing::new(vec![[0; 2]; n.div_ceil(BLOCK_OTS)]);
+    let words = blocks.as_flattened_mut();
+    words[..n.div_ceil(64)].copy_from_slice(&choices[..n.div_ceil(64)]);
+    if !n.is_multiple_of(64) {
+        words[n / 64] &= (1 << (n % 64)) - 1;
     }
     blocks
 }
@@ -239,7 +240,7 @@ struct Expansion {
     streams: Vec<Stream>,
     /// Blocks of every stream used up. It never goes back, and 2^64 blocks are never reached.
     position: u64,
-    columns: Zeroizing<Vec<u128>>,
+    columns: Zeroizing<Vec<Block>>,
     fold: Fold,
 }
 
@@ -250,7 +251,7 @@ impl Expansion {
             nonce,
             streams: Vec::with_capacity(kind.groups() << kind.k()),
             position: 0,
-            columns: Zeroizing::new(vec![0; BASE_COUNT * STRIDE]),
+            columns: Zeroizing::new(vec![[0; 2]; BASE_COUNT * STRIDE]),
             fold: Fold::new(),
         }
     }
@@ -261,7 +262,7 @@ impl Expansion {
         &mut self,
         ots: usize,
         rows: &mut Vec<u128>,
-        mut finish: impl FnMut(usize, &mut [u128], &mut [u128]),
+        mut finish: impl FnMut(usize, &mut [Block], &mut [Block]),
     ) {
         let k = self.kind.k();
         let blocks = ots.div_ceil(BLOCK_OTS);

@@ -39,6 +39,20 @@ pub const STRIPE_OTS: usize = 8192;
 /// Blocks per stripe.
 pub(crate) const STRIPE_BLOCKS: usize = STRIPE_OTS / BLOCK_OTS;
 
+/// 128 bits in the kernels, low word first: the compiler makes vector code of loops over `u64`, not
+/// of loops over `u128`.
+pub(crate) type Block = [u64; 2];
+
+/// Splits a string into words.
+pub(crate) fn to_block(value: u128) -> Block {
+    [value as u64, (value >> 64) as u64]
+}
+
+/// Joins the words of a string.
+pub(crate) fn from_block([low, high]: Block) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
+}
+
 /// Bytes of one 128-bit string on the wire.
 pub(crate) const BLOCK_LEN: usize = 16;
 

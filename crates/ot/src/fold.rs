@@ -7,7 +7,7 @@
 use zeroize::Zeroizing;
 
 use crate::dispatch::{Work, run};
-use crate::extension::STRIPE_BLOCKS;
+use crate::extension::{Block, STRIPE_BLOCKS};
 use crate::prg::Stream;
 
 /// Blocks between the starts of two columns: not a multiple of a large power of two, so that the
@@ -16,7 +16,9 @@ pub(crate) const STRIDE: usize = STRIPE_BLOCKS + 4;
 
 const MAX_K: usize = 8;
 
-type Buffer = [u128; STRIPE_BLOCKS];
+type Buffer = [Block; STRIPE_BLOCKS];
+
+const ZERO: Block = [0; 2];
 
 /// Working memory of the sums, wiped on drop.
 pub(crate) struct Fold {
@@ -29,9 +31,9 @@ pub(crate) struct Fold {
 impl Fold {
     pub(crate) fn new() -> Self {
         Self {
-            even: Zeroizing::new([0; STRIPE_BLOCKS]),
-            odd: Zeroizing::new([0; STRIPE_BLOCKS]),
-            waiting: Zeroizing::new([[0; STRIPE_BLOCKS]; MAX_K]),
+            even: Zeroizing::new([ZERO; STRIPE_BLOCKS]),
+            odd: Zeroizing::new([ZERO; STRIPE_BLOCKS]),
+            waiting: Zeroizing::new([[ZERO; STRIPE_BLOCKS]; MAX_K]),
         }
     }
 
@@ -49,8 +51,8 @@ impl Fold {
         leaves: &[Stream],
         position: u64,
         blocks: usize,
-        columns: &mut [u128],
-    ) -> &mut [u128] {
+        columns: &mut [Block],
+    ) -> &mut [Block] {
         run(Sum {
             k,
             leaves,
@@ -69,7 +71,7 @@ struct Sum<'a> {
     leaves: &'a [Stream],
     position: u64,
     blocks: usize,
-    columns: &'a mut [u128],
+    columns: &'a mut [Block],
     fold: &'a mut Fold,
 }
 
@@ -82,7 +84,7 @@ impl Work for Sum<'_> {
         let Fold { even, odd, waiting } = self.fold;
         let (even, odd) = (&mut even[..blocks], &mut odd[..blocks]);
         for column in columns.chunks_mut(STRIDE) {
-            column[..blocks].fill(0);
+            column[..blocks].fill(ZERO);
         }
         let mut leaves = self.leaves.iter();
         let first_known = leaves.len() == 1 << k;
@@ -90,7 +92,7 @@ impl Work for Sum<'_> {
             if pair > 0 || first_known {
                 fill(leaves.next(), self.position, even);
             } else {
-                even.fill(0);
+                even.fill(ZERO);
             }
             fill(leaves.next(), self.position, odd);
             add(&mut columns[..blocks], odd);
@@ -108,7 +110,7 @@ impl Work for Sum<'_> {
     }
 }
 
-fn fill(stream: Option<&Stream>, position: u64, out: &mut [u128]) {
+fn fill(stream: Option<&Stream>, position: u64, out: &mut [Block]) {
     if let Some(stream) = stream {
         stream.fill(position, out);
     }
@@ -116,8 +118,8 @@ fn fill(stream: Option<&Stream>, position: u64, out: &mut [u128]) {
 
 /// Adds `b` to `a`.
 #[inline(always)]
-pub(crate) fn add(a: &mut [u128], b: &[u128]) {
-    for (a, b) in a.iter_mut().zip(b) {
+pub(crate) fn add(a: &mut [Block], b: &[Block]) {
+    for (a, b) in a.as_flattened_mut().iter_mut().zip(b.as_flattened()) {
         *a ^= b;
     }
 }
@@ -132,17 +134,17 @@ mod tests {
         for k in [1, 2, 4, 8] {
             let streams: Vec<Stream> = (0..1 << k).map(|x| Stream::new(x, 0)).collect();
             for missing in [0, 1] {
-                let mut expected = vec![0; k * STRIDE];
-                let mut total = [0; BLOCKS];
+                let mut expected = vec![ZERO; k * STRIDE];
+                let mut total = [ZERO; BLOCKS];
                 for (x, stream) in streams.iter().enumerate().skip(missing) {
-                    let mut leaf = [0; BLOCKS];
+                    let mut leaf = [ZERO; BLOCKS];
                     stream.fill(11, &mut leaf);
                     add(&mut total, &leaf);
                     for j in (0..k).filter(|j| x >> j & 1 == 1) {
                         add(&mut expected[j * STRIDE..][..BLOCKS], &leaf);
                     }
                 }
-                let mut columns = vec![0; k * STRIDE];
+                let mut columns = vec![ZERO; k * STRIDE];
                 let mut fold = Fold::new();
                 for _ in 0..2 {
                     let sum = fold.sum(k, &streams[missing..], 11, BLOCKS, &mut columns);

@@ -3,6 +3,7 @@
 use zeroize::Zeroizing;
 
 use crate::dispatch::{Work, run};
+use crate::extension::{Block, from_block};
 
 /// Columns of a matrix, and bits of a row.
 pub(crate) const COLUMNS: usize = 128;
@@ -17,7 +18,7 @@ type Tile = [[u64; LANES]; COLUMNS];
 
 /// Appends rows `0..n` of a matrix to `rows`: bit `i` of row `r` is bit `r % 128` of block
 /// `r / 128` of column `i`. Column `i` starts at `columns[i * stride]`.
-pub(crate) fn append_rows(columns: &[u128], stride: usize, n: usize, rows: &mut Vec<u128>) {
+pub(crate) fn append_rows(columns: &[Block], stride: usize, n: usize, rows: &mut Vec<u128>) {
     rows.reserve(n);
     let mut tile = Zeroizing::new([[0; LANES]; COLUMNS]);
     let blocks = n.div_ceil(COLUMNS);
@@ -30,7 +31,7 @@ pub(crate) fn append_rows(columns: &[u128], stride: usize, n: usize, rows: &mut 
             rows.extend(
                 tile[..wanted]
                     .iter()
-                    .map(|row| u128::from(row[2 * j + 1]) << 64 | u128::from(row[2 * j])),
+                    .map(|row| from_block([row[2 * j], row[2 * j + 1]])),
             );
         }
     }
@@ -38,17 +39,15 @@ pub(crate) fn append_rows(columns: &[u128], stride: usize, n: usize, rows: &mut 
 
 /// Loads blocks `first..first + used` of every column, with the two off-diagonal 64 x 64
 /// quarters of each tile swapped: the first step of its transposition.
-fn load(tile: &mut Tile, columns: &[u128], stride: usize, first: usize, used: usize) {
+fn load(tile: &mut Tile, columns: &[Block], stride: usize, first: usize, used: usize) {
     const HALF: usize = COLUMNS / 2;
     let (upper, lower) = tile.split_at_mut(HALF);
     for (i, (upper, lower)) in upper.iter_mut().zip(lower).enumerate() {
         let a = &columns[i * stride + first..][..used];
         let b = &columns[(i + HALF) * stride + first..][..used];
         for (j, (a, b)) in a.iter().zip(b).enumerate() {
-            upper[2 * j] = *a as u64;
-            upper[2 * j + 1] = *b as u64;
-            lower[2 * j] = (*a >> 64) as u64;
-            lower[2 * j + 1] = (*b >> 64) as u64;
+            [upper[2 * j], lower[2 * j]] = *a;
+            [upper[2 * j + 1], lower[2 * j + 1]] = *b;
         }
     }
 }
@@ -110,13 +109,14 @@ fn swap<const WORDS: usize>(rows: &mut [[u64; WORDS]; 8], a: usize, b: usize, si
 mod tests {
     use super::*;
     use crate::dispatch::run_portable;
+    use crate::extension::to_block;
 
     /// The definition, bit by bit.
-    fn naive(columns: &[u128], stride: usize, n: usize) -> Vec<u128> {
+    fn naive(columns: &[Block], stride: usize, n: usize) -> Vec<u128> {
         (0..n)
             .map(|r| {
                 (0..COLUMNS)
-                    .map(|i| (columns[i * stride + r / 128] >> (r % 128) & 1) << i)
+                    .map(|i| (from_block(columns[i * stride + r / 128]) >> (r % 128) & 1) << i)
                     .sum()
             })
             .collect()
@@ -137,10 +137,10 @@ mod tests {
     fn agrees_with_the_definition() {
         let mut state = 1_u128;
         for (blocks, stride) in [(1, 1), (2, 3), (3, 3), (4, 5), (5, 8), (9, 9)] {
-            let columns: Vec<u128> = (0..COLUMNS * stride)
+            let columns: Vec<Block> = (0..COLUMNS * stride)
                 .map(|_| {
                     state = state.wrapping_mul(0xda94_2042_e4dd_58b5_1234_5678_9abc_def1) + 1;
-                    state ^ state >> 61
+                    to_block(state ^ state >> 61)
                 })
                 .collect();
             for n in [blocks * 128, blocks * 128 - 1, blocks * 128 - 127] {

@@ -17,6 +17,7 @@ use std::arch::x86_64::{
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::dispatch::Work;
+use crate::extension::Block;
 
 /// Proof that this CPU has AES, AVX-512 F, BW and VL and VAES.
 #[derive(Clone, Copy)]
@@ -55,7 +56,7 @@ impl Schedule {
     }
 
     /// Writes the encryption of `label << 64 | position + i` to `out[i]`.
-    pub(crate) fn fill(&self, label: u64, position: u64, out: &mut [u128]) {
+    pub(crate) fn fill(&self, label: u64, position: u64, out: &mut [Block]) {
         // SAFETY: a `Schedule` is made only where a `Wide` was given: the CPU has the features.
         unsafe { fill(&self.0, label, position, out) }
     }
@@ -114,7 +115,7 @@ fn store(value: __m128i) -> u128 {
 const LOW_HALVES: u8 = 0b0101_0101;
 
 #[target_feature(enable = "avx512f,vaes")]
-fn fill(schedule: &[u128; 11], label: u64, position: u64, out: &mut [u128]) {
+fn fill(schedule: &[u128; 11], label: u64, position: u64, out: &mut [Block]) {
     let mut keys = [_mm512_setzero_si512(); 11];
     for (key, value) in keys.iter_mut().zip(schedule) {
         *key = _mm512_broadcast_i32x4(load(*value));
@@ -133,7 +134,7 @@ fn fill(schedule: &[u128; 11], label: u64, position: u64, out: &mut [u128]) {
         burst::<4>(&keys, &mut counter, part);
     }
     for part in rest.chunks_mut(4) {
-        let mut blocks = [0; 4];
+        let mut blocks = [[0; 2]; 4];
         burst::<1>(&keys, &mut counter, &mut blocks);
         part.copy_from_slice(&blocks[..part.len()]);
     }
@@ -142,7 +143,7 @@ fn fill(schedule: &[u128; 11], label: u64, position: u64, out: &mut [u128]) {
 /// Encrypts the next `4 * VECTORS` counters.
 #[inline]
 #[target_feature(enable = "avx512f,vaes")]
-fn burst<const VECTORS: usize>(keys: &[__m512i; 11], counter: &mut __m512i, out: &mut [u128]) {
+fn burst<const VECTORS: usize>(keys: &[__m512i; 11], counter: &mut __m512i, out: &mut [Block]) {
     let step = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
     let mut state = [_mm512_setzero_si512(); VECTORS];
     for vector in &mut state {
