@@ -144,6 +144,22 @@ proptest! {
     }
 
     #[test]
+    fn products_of_all_widths_agree(x: u128, y: u128) {
+        // Both ways of multiplying, and every way of halving.
+        for width in 14..=40 {
+            let (x, y) = (x & mask(width), y & mask(width));
+            let circuit = Builder::build(|b| {
+                let (x, y) = (b.input_word(width), b.input_word(width));
+                let (low, high) = x.widening_mul(&y);
+                b.output(low.concat(&high));
+                b.output(x * y);
+            })
+            .unwrap();
+            prop_assert_eq!(run(&circuit, &[x, y]), [x * y, (x * y) & mask(width)]);
+        }
+    }
+
+    #[test]
     fn shifts_and_rotations_agree(x: u64, distance in 0_usize..200) {
         let circuit = Builder::build(|b| {
             let x = b.input::<UInt<64>>();

@@ -46,6 +46,11 @@ impl<'b> Bit<'b> {
         self.builder
     }
 
+    /// The same bit with its negation, if any, as a gate of its own; see `Word::grounded`.
+    pub(crate) fn grounded(self) -> Self {
+        self.make(|gates| gates.grounded(self.lit))
+    }
+
     fn mux(self, if_one: Self, if_zero: Self) -> Self {
         self.make(|gates| gates.mux(self.lit, if_one.lit, if_zero.lit))
     }

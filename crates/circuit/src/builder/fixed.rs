@@ -15,7 +15,7 @@ use super::{
 /// | --- | --- |
 /// | `+`, `-` (modulo `2^N`) | `N - 1` |
 /// | unary `-` | `N - 2` |
-/// | `*` (modulo `2^N`) | `N^2 - N + 1` |
+/// | `*` (modulo `2^N`) | `N^2 - N + 1`, fewer from 32 bits on: 975 for 32, 3,620 for 64, 12,595 for 128 |
 /// | `/` | `N (N + 1) / 2 + 2 N - 3` |
 /// | `%` | `2 N - 1` more than `/` |
 /// | <code>&</code>, <code>\|</code> | `N` |

@@ -1,12 +1,35 @@
 //! Multiplication and division over slices of literals, least significant first.
 
 use super::{
-    arith::{add, negate_if},
+    arith::{add, negate_if, subtract},
     gates::{Gates, Lit},
 };
 
-/// Returns the low `n` bits of the product of two `n`-bit numbers: `n^2 - n + 1` AND.
+/// Narrower factors are multiplied row by row, wider ones after Karatsuba: from here on that spends
+/// fewer AND gates.
+const KARATSUBA_WIDTH: usize = 16;
+
+/// Returns the low `n` bits of the product of two `n`-bit numbers: `n^2 - n + 1` AND, fewer from
+/// [`KARATSUBA_WIDTH`] on.
 pub(super) fn multiply(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
+    let n = a.len();
+    if n < 2 * KARATSUBA_WIDTH {
+        return multiply_rows(g, a, b);
+    }
+    // a0 b0 in full; of the products that start at half only the low bits.
+    let half = n.div_ceil(2);
+    let rest = n - half;
+    let mut product = multiply_wide(g, &a[..half], &b[..half]);
+    let left = multiply(g, &a[half..], &b[..rest]);
+    let right = multiply(g, &a[..rest], &b[half..]);
+    let (middle, _) = add(g, &left, &right, Lit::ZERO);
+    let (high, _) = add(g, &product[half..n], &middle, Lit::ZERO);
+    product.truncate(half);
+    product.extend(high);
+    product
+}
+
+fn multiply_rows(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     let n = a.len();
     let mut product = row(g, a, b.first().copied().unwrap_or(Lit::ZERO));
     for shift in 1..n {
@@ -18,8 +41,37 @@ pub(super) fn multiply(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     product
 }
 
-/// Returns all `2 n` bits of the product of two unsigned `n`-bit numbers: `2 n^2 - n` AND.
+/// Returns all `2 n` bits of the product of two unsigned `n`-bit numbers: `2 n^2 - n` AND, fewer
+/// from [`KARATSUBA_WIDTH`] on.
 pub(super) fn multiply_wide(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
+    let n = a.len();
+    if n < KARATSUBA_WIDTH {
+        return multiply_wide_rows(g, a, b);
+    }
+    // With a = a0 + a1 2^h and b alike: a0 b1 + a1 b0 = (a0 + a1)(b0 + b1) - a0 b0 - a1 b1.
+    let half = n.div_ceil(2);
+    let low = multiply_wide(g, &a[..half], &b[..half]);
+    let high = multiply_wide(g, &a[half..], &b[half..]);
+    let mut halves_sum = |number: &[Lit]| {
+        let high = widened(&number[half..], half);
+        let (mut sum, carry) = add(g, &number[..half], &high, Lit::ZERO);
+        sum.push(carry);
+        sum
+    };
+    let (a_sum, b_sum) = (halves_sum(a), halves_sum(b));
+    let middle_width = 2 * half + 1;
+    let mut middle = multiply_wide(g, &a_sum, &b_sum);
+    middle.truncate(middle_width);
+    for outer in [&low, &high] {
+        (middle, _) = subtract(g, &middle, &widened(outer, middle_width));
+    }
+    let upper = [&low[half..], &high].concat();
+    let width = upper.len();
+    let (upper, _) = add(g, &upper, &widened(&middle, width), Lit::ZERO);
+    [&low[..half], &upper].concat()
+}
+
+fn multiply_wide_rows(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     let n = a.len();
     let mut product = row(g, a, b.first().copied().unwrap_or(Lit::ZERO));
     product.resize(2 * n, Lit::ZERO);
@@ -30,6 +82,12 @@ pub(super) fn multiply_wide(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
         product[shift + n] = carry;
     }
     product
+}
+
+fn widened(bits: &[Lit], width: usize) -> Vec<Lit> {
+    let mut bits = bits.to_vec();
+    bits.resize(width, Lit::ZERO);
+    bits
 }
 
 fn row(g: &mut Gates, a: &[Lit], factor: Lit) -> Vec<Lit> {

@@ -378,7 +378,8 @@ macro_rules! unsigned_methods {
                 (self.like(difference), self.as_bit(borrow))
             }
 
-            /// Returns the low and the high half of the full product: `2 n^2 - n` AND.
+            /// Returns the low and the high half of the full product: `2 n^2 - n` AND, fewer from
+            /// 16 bits on: 1,608 for 32, 5,229 for 64, 16,466 for 128.
             ///
             /// # Panics
             /// If the operands differ in width.

@@ -31,7 +31,7 @@ pub fn subtract(bits: usize) -> Result<Circuit, GeneratorError> {
 /// Multiplies modulo `2^bits`; input values 0 and 1 are the factors, output value 0 the product.
 /// It is right for unsigned numbers and for two's complement.
 ///
-/// `bits^2 - bits + 1` AND.
+/// `bits^2 - bits + 1` AND, fewer from 32 bits on: 975 for 32, 3,620 for 64, 12,595 for 128.
 ///
 /// # Errors
 /// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -42,7 +42,7 @@ pub fn multiply(bits: usize) -> Result<Circuit, GeneratorError> {
 /// Multiplies unsigned numbers exactly; input values 0 and 1 are the factors, output value 0 the
 /// product of `2 bits` bits.
 ///
-/// `2 bits^2 - bits` AND.
+/// `2 bits^2 - bits` AND, fewer from 16 bits on: 1,608 for 32, 5,229 for 64, 16,466 for 128.
 ///
 /// # Errors
 /// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].

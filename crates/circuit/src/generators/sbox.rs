@@ -117,19 +117,18 @@ pub(super) fn sbox<'b>(x: [Bit<'b>; 8]) -> [Bit<'b>; 8] {
     let c16 = z6 ^ c8;
     let c17 = z14 ^ c10;
     let c18 = c13 ^ c14;
-    let s7 = !(z12 ^ c18);
     let c20 = z15 ^ c16;
     let c21 = c2 ^ z11;
     let c26 = c17 ^ c20;
     [
         c3 ^ c16,
-        !(s3 ^ c16),
-        !(c26 ^ z17),
+        (!(s3 ^ c16)).grounded(),
+        (!(c26 ^ z17)).grounded(),
         s3,
         c14 ^ s3,
         c21 ^ c17,
-        !(c10 ^ c18),
-        s7,
+        (!(c10 ^ c18)).grounded(),
+        (!(z12 ^ c18)).grounded(),
     ]
 }
 

@@ -77,12 +77,13 @@ fn compress<'b>(b: Builder<'b>, state: &[Word<'b>], block: &[Word<'b>]) -> Vec<W
     for i in 16..64 {
         let sigma0 = sigma(&schedule[i - 15], [7, 18], Last::Shift(3));
         let sigma1 = sigma(&schedule[i - 2], [17, 19], Last::Shift(10));
-        schedule.push(Word::sum(&[
+        let terms = [
             schedule[i - 16].clone(),
             sigma0,
             schedule[i - 7].clone(),
             sigma1,
-        ]));
+        ];
+        schedule.push(Word::sum(&terms).grounded());
     }
     let mut rotated: [Word<'b>; 8] = std::array::from_fn(|i| state[i].clone());
     let mut bc_differ = &state[1] ^ &state[2];
@@ -98,8 +99,8 @@ fn compress<'b>(b: Builder<'b>, state: &[Word<'b>], block: &[Word<'b>]) -> Vec<W
         let ab_differ = &a ^ &b1;
         let majority = &b1 ^ &(&ab_differ & &bc_differ);
         bc_differ = ab_differ;
-        let new_e = &d + &t1;
-        let new_a = Word::sum(&[sum0, majority, t1]);
+        let new_e = (&d + &t1).grounded();
+        let new_a = Word::sum(&[sum0, majority, t1]).grounded();
         rotated = [new_a, a, b1, c, new_e, e, f, g];
     }
     (state.iter().zip(&rotated)).map(|(a, b)| a + b).collect()
