@@ -31,7 +31,7 @@ pub const MIN_CHUNK_LIMIT: usize = 64;
 /// # let and = |a, b| Gate { op: Op::And, a, b };
 /// # let circuit = Circuit::new(vec![2], vec![3], [and(0, 1), and(0, 2), and(1, 3)], vec![2, 3, 4])?;
 /// use transpute_garble::{ChunkPlan, Scheme};
-/// let program = Program::compile(&circuit)?;
+/// let program = Program::compile(&circuit);
 /// assert_eq!(program.and_count(), 1);
 /// let chunks: Vec<usize> = ChunkPlan::new(&program, Scheme::ThreeHalves, 64)?.collect();
 /// assert_eq!(chunks, [25]);

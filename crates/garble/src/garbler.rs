@@ -31,7 +31,7 @@ use crate::{
 /// # use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program};
 /// use transpute_garble::{Backend, Evaluator, Garbler, Params, Scheme, Seed};
 /// # let circuit = Circuit::new(vec![1, 1], vec![1], [Gate { op: Op::And, a: 0, b: 1 }], vec![2])?;
-/// let program = Arc::new(Program::compile(&circuit)?);
+/// let program = Arc::new(Program::compile(&circuit));
 /// let split = InputSplit::first_to_garbler(program.input_widths());
 /// let params = Params::random(Scheme::HalfGates, 1, &mut rand::rng());
 /// let (backend, limit, sid) = (Backend::best(), 65536, [7; 32]);

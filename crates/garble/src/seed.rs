@@ -135,6 +135,16 @@ impl Dice {
         }
     }
 
+    /// Dice that show `value` for all gates below 1024.
+    #[cfg(test)]
+    pub(crate) fn loaded(value: bool) -> Self {
+        Self {
+            purpose: Purpose::FirstDice,
+            first: Some(0),
+            words: [u64::from(value).wrapping_neg(); DICE_WORDS],
+        }
+    }
+
     /// Returns the bits of the gates `id..id + 8`; bit `i` belongs to gate `id + i`.
     pub(crate) fn eight(&mut self, prg: &SecretPrg, id: u64) -> u32 {
         let low = self.word(prg, id / 64) >> (id % 64);

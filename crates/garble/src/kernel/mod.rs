@@ -182,3 +182,6 @@ fn free_xors<J: Isa>(narrow: Wide<J, 1>, slots: &mut [Label], gates: &[ProgramGa
         isa.scatter(isa.xor(a, b), slots, &[gate.out]);
     }
 }
+
+#[cfg(test)]
+mod tests;
