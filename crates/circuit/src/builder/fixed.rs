@@ -6,7 +6,8 @@ use super::{
     Bit, Builder, Word, arith,
     gates::Lit,
     multiply,
-    number::{self, Number, number_methods, number_operators, unsigned_methods},
+    number::{self, Number, number_methods, unsigned_methods},
+    operators::number_operators,
 };
 
 /// An unsigned number of `N` bits, at least 1.

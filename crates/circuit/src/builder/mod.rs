@@ -48,6 +48,7 @@ mod fixed;
 mod gates;
 mod multiply;
 mod number;
+mod operators;
 mod value;
 mod word;
 
