@@ -12,6 +12,7 @@
 //! | `tls` | TLS 1.3 with pinned keys |
 //! | `preamble` | plaintext, and telling strangers apart |
 //! | `tcp` | the TCP transport |
+//! | [`conformance`] | checks that any transport must pass |
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,6 +31,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod conformance;
 mod error;
 mod identity;
 mod link;

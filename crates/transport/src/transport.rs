@@ -8,8 +8,8 @@ use crate::{Fingerprint, Identity, Link, TransportError};
 
 /// A way of carrying bytes between two parties.
 ///
-/// To add one: implement this trait and register it ([`Registry::register`]).
-/// All methods need a Tokio runtime with I/O and time enabled.
+/// To add one: implement this trait, register it ([`Registry::register`]), and run
+/// [`conformance::run`](crate::conformance::run) over it. All methods need a Tokio runtime with I/O and time enabled.
 #[async_trait]
 pub trait Transport: Send + Sync {
     /// The name users choose it by: short, lower case.

@@ -1,0 +1,174 @@
+//! The two parties of a check, and how they send and receive.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{
+    Mode, Options,
+    pattern::{Pattern, Sizes},
+};
+use crate::{
+    Fingerprint, Identity, Link, LinkReader, LinkWriter, Listener, Security, Transport,
+    TransportError,
+};
+
+/// A fresh pair of parties for one check.
+pub(super) struct Bench<'a> {
+    pub(super) transport: &'a dyn Transport,
+    pub(super) mode: Mode,
+    pub(super) options: &'a Options,
+    pub(super) listening: Arc<Identity>,
+    pub(super) connecting: Arc<Identity>,
+    pub(super) stranger: Arc<Identity>,
+}
+
+/// Two linked parties.
+pub(super) struct Pair {
+    pub(super) accepted: Link,
+    pub(super) connected: Link,
+    /// Kept so that closing the listener does not disturb the check.
+    pub(super) listener: Box<dyn Listener>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        transport: &'a dyn Transport,
+        mode: Mode,
+        options: &'a Options,
+    ) -> Result<Self, String> {
+        let identity = || {
+            Identity::generate()
+                .map(Arc::new)
+                .map_err(|error| error.to_string())
+        };
+        Ok(Self {
+            transport,
+            mode,
+            options,
+            listening: identity()?,
+            connecting: identity()?,
+            stranger: identity()?,
+        })
+    }
+
+    /// The protection that a party asks for in this mode.
+    pub(super) fn security(&self, me: &Arc<Identity>, peer: &Identity) -> Security {
+        match self.mode {
+            Mode::Tls => Security::tls(Arc::clone(me), [peer.fingerprint()]),
+            Mode::Plaintext => Security::Plaintext,
+        }
+    }
+
+    pub(super) async fn listen(&self) -> Result<Box<dyn Listener>, String> {
+        self.transport
+            .listen(
+                &self.options.address,
+                &self.security(&self.listening, &self.connecting),
+            )
+            .await
+            .map_err(|error| format!("cannot listen: {error}"))
+    }
+
+    pub(super) async fn connect(&self, address: &str) -> Result<Link, TransportError> {
+        self.transport
+            .connect(address, &self.security(&self.connecting, &self.listening))
+            .await
+    }
+
+    /// Links the right parties over a listener that may have been through something.
+    pub(super) async fn link(&self, listener: &mut dyn Listener) -> Result<(Link, Link), String> {
+        let address = listener.local_address();
+        let (accepted, connected) = tokio::join!(listener.accept(), self.connect(&address));
+        Ok((
+            accepted.map_err(|error| format!("cannot accept: {error}"))?,
+            connected.map_err(|error| format!("cannot connect: {error}"))?,
+        ))
+    }
+
+    pub(super) async fn pair(&self) -> Result<Pair, String> {
+        let mut listener = self.listen().await?;
+        let (accepted, connected) = self.link(&mut *listener).await?;
+        Ok(Pair {
+            accepted,
+            connected,
+            listener,
+        })
+    }
+
+    pub(super) fn fingerprint(&self, party: &Identity) -> Option<Fingerprint> {
+        (self.mode == Mode::Tls).then(|| party.fingerprint())
+    }
+}
+
+/// Sends `total` bytes of a pattern in writes of random sizes up to `largest`, and flushes.
+pub(super) async fn send(
+    writer: &mut LinkWriter,
+    pattern: &mut Pattern,
+    total: usize,
+    largest: usize,
+    sizes: &mut Sizes,
+) -> Result<(), String> {
+    let mut left = total;
+    while left > 0 {
+        let mut bytes = vec![0; sizes.draw(largest).min(left)];
+        pattern.fill(&mut bytes);
+        writer
+            .write_all(&bytes)
+            .await
+            .map_err(|error| format!("cannot write at {}: {error}", pattern.position()))?;
+        left -= bytes.len();
+    }
+    writer
+        .flush()
+        .await
+        .map_err(|error| format!("cannot flush: {error}"))
+}
+
+/// Closes the sending direction.
+pub(super) async fn finish(writer: &mut LinkWriter) -> Result<(), String> {
+    writer
+        .shutdown()
+        .await
+        .map_err(|error| format!("cannot shut down the writer: {error}"))
+}
+
+/// Receives exactly `total` bytes of a pattern in reads of random sizes.
+pub(super) async fn receive(
+    reader: &mut LinkReader,
+    pattern: &mut Pattern,
+    total: usize,
+    sizes: &mut Sizes,
+) -> Result<(), String> {
+    let mut buffer = vec![0; LARGEST_READ];
+    let mut left = total;
+    while left > 0 {
+        let room = sizes.draw(LARGEST_READ).min(left);
+        let read = reader
+            .read(&mut buffer[..room])
+            .await
+            .map_err(|error| format!("cannot read at {}: {error}", pattern.position()))?;
+        if read == 0 {
+            return Err(format!(
+                "the stream ends at byte {} with {left} bytes missing",
+                pattern.position()
+            ));
+        }
+        pattern.check(&buffer[..read])?;
+        left -= read;
+    }
+    Ok(())
+}
+
+/// Expects the clean end of the stream.
+pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
+    match reader.read(&mut [0; 64]).await {
+        Ok(0) => Ok(()),
+        Ok(read) => Err(format!(
+            "{read} bytes arrived after the last one that was sent"
+        )),
+        Err(error) => Err(format!("expected the end of the stream, got: {error}")),
+    }
+}
+
+const LARGEST_READ: usize = 256 * 1024;

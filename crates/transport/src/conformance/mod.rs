@@ -1,0 +1,286 @@
+//! Checks that every transport must pass, for transports of this crate and of others.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use transpute_transport::{Tcp, conformance};
+//!
+//! let report = conformance::run(&Tcp::default(), &conformance::Options::default()).await?;
+//! println!("{report}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Both ends run in one task on this machine, so the checks see what a program sees: bytes, order, ends, errors,
+//! back-pressure and identities. They do not measure speed.
+
+mod bench;
+mod carriage;
+mod pattern;
+mod trust;
+
+use std::{fmt, time::Duration};
+
+use thiserror::Error;
+use tokio::time::Instant;
+
+use self::bench::Bench;
+use crate::Transport;
+
+/// What to check and how.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Where to listen. Default: `127.0.0.1:0`.
+    pub address: String,
+    /// The kinds of link the transport offers. Default: both.
+    pub modes: Vec<Mode>,
+    /// What kind of socket the transport listens on, to throw garbage at it. Default: TCP.
+    pub port: Port,
+    /// Bytes of the largest single write, and about the number sent each way in the bulk checks. Default: 8 MiB.
+    pub payload: usize,
+    /// Bytes that a link may take in while the peer reads nothing. Default: 64 MiB, above the largest socket buffers
+    /// that Linux chooses by itself.
+    pub max_buffered: u64,
+    /// Time for each check. A transport that hangs fails. Default: 30 s.
+    pub check_timeout: Duration,
+    /// Chooses the sizes and contents of what is sent. Default: 1.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            address: "127.0.0.1:0".into(),
+            modes: vec![Mode::Tls, Mode::Plaintext],
+            port: Port::Tcp,
+            payload: 8 << 20,
+            max_buffered: 64 << 20,
+            check_timeout: Duration::from_secs(30),
+            seed: 1,
+        }
+    }
+}
+
+/// A kind of link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// [`Security::Tls`](crate::Security::Tls).
+    Tls,
+    /// [`Security::Plaintext`](crate::Security::Plaintext).
+    Plaintext,
+}
+
+/// What a listener's address leads to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Port {
+    /// A TCP port of this machine.
+    Tcp,
+    /// A UDP port of this machine.
+    Udp,
+    /// Neither; the garbage check is left out.
+    Other,
+}
+
+/// What was checked and how it went.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Name of the transport.
+    pub transport: &'static str,
+    /// One entry per check, in the order they ran.
+    pub checks: Vec<CheckReport>,
+}
+
+/// How one check went.
+#[derive(Clone, Debug)]
+pub struct CheckReport {
+    /// Kind of link and name of the check, such as `tls/half-close`.
+    pub name: String,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// What was wrong; `None` if the check passed.
+    pub failure: Option<String>,
+}
+
+/// The transport failed at least one check.
+#[derive(Clone, Debug, Error)]
+#[error("the transport does not conform\n{report}")]
+pub struct ConformanceError {
+    /// All checks, passed and failed.
+    pub report: Report,
+}
+
+/// Runs every check that applies, also after one has failed.
+///
+/// Needs a Tokio runtime with I/O and time enabled, and about 100 MB of memory for a transport that buffers too much.
+///
+/// # Errors
+/// [`ConformanceError`] with the full report if any check failed.
+pub async fn run(
+    transport: &dyn Transport,
+    options: &Options,
+) -> Result<Report, Box<ConformanceError>> {
+    let mut checks = Vec::new();
+    for &mode in &options.modes {
+        for &check in Check::ALL {
+            if !check.applies(mode, options) {
+                continue;
+            }
+            let started = Instant::now();
+            let performed = async {
+                let bench = Bench::new(transport, mode, options)?;
+                check.perform(&bench).await
+            };
+            let failure = match tokio::time::timeout(options.check_timeout, performed).await {
+                Ok(Ok(())) => None,
+                Ok(Err(reason)) => Some(reason),
+                Err(_) => Some(format!(
+                    "not finished after {:?}: something hangs",
+                    options.check_timeout
+                )),
+            };
+            let name = format!("{mode}/{}", check.name());
+            tracing::debug!(check = name, ?failure, "conformance check done");
+            checks.push(CheckReport {
+                name,
+                elapsed: started.elapsed(),
+                failure,
+            });
+        }
+    }
+    let report = Report {
+        transport: transport.name(),
+        checks,
+    };
+    if report.failures().next().is_none() {
+        Ok(report)
+    } else {
+        Err(Box::new(ConformanceError { report }))
+    }
+}
+
+impl Report {
+    /// Iterates over the checks that failed.
+    pub fn failures(&self) -> impl Iterator<Item = &CheckReport> {
+        self.checks.iter().filter(|check| check.failure.is_some())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let failed = self.failures().count();
+        writeln!(
+            f,
+            "transport {}: {} checks passed, {failed} failed",
+            self.transport,
+            self.checks.len() - failed
+        )?;
+        for check in &self.checks {
+            match &check.failure {
+                None => writeln!(f, "  ok      {:36} {:.1?}", check.name, check.elapsed)?,
+                Some(reason) => writeln!(f, "  FAILED  {:36} {reason}", check.name)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tls => "tls",
+            Self::Plaintext => "plaintext",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Check {
+    Info,
+    DuplexBulk,
+    SmallWrites,
+    HalfClose,
+    BackPressure,
+    CancelledReads,
+    CancelledAccepts,
+    TwoLinks,
+    Statistics,
+    PeerDrop,
+    ClosedListener,
+    WrongPinByConnector,
+    WrongPinByListener,
+    SecurityMismatch,
+    Garbage,
+}
+
+impl Check {
+    const ALL: &[Self] = &[
+        Self::Info,
+        Self::DuplexBulk,
+        Self::SmallWrites,
+        Self::HalfClose,
+        Self::BackPressure,
+        Self::CancelledReads,
+        Self::CancelledAccepts,
+        Self::TwoLinks,
+        Self::Statistics,
+        Self::PeerDrop,
+        Self::ClosedListener,
+        Self::WrongPinByConnector,
+        Self::WrongPinByListener,
+        Self::SecurityMismatch,
+        Self::Garbage,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Info => "link-info",
+            Self::DuplexBulk => "duplex-bulk",
+            Self::SmallWrites => "small-writes",
+            Self::HalfClose => "half-close",
+            Self::BackPressure => "back-pressure",
+            Self::CancelledReads => "cancelled-reads",
+            Self::CancelledAccepts => "cancelled-accepts",
+            Self::TwoLinks => "two-links",
+            Self::Statistics => "statistics",
+            Self::PeerDrop => "peer-drop",
+            Self::ClosedListener => "closed-listener",
+            Self::WrongPinByConnector => "wrong-pin-seen-by-connector",
+            Self::WrongPinByListener => "wrong-pin-seen-by-listener",
+            Self::SecurityMismatch => "security-mismatch",
+            Self::Garbage => "garbage",
+        }
+    }
+
+    fn applies(self, mode: Mode, options: &Options) -> bool {
+        match self {
+            Self::WrongPinByConnector | Self::WrongPinByListener => mode == Mode::Tls,
+            Self::SecurityMismatch => [Mode::Tls, Mode::Plaintext]
+                .iter()
+                .all(|mode| options.modes.contains(mode)),
+            Self::Garbage => options.port != Port::Other,
+            _ => true,
+        }
+    }
+
+    async fn perform(self, bench: &Bench<'_>) -> Result<(), String> {
+        match self {
+            Self::Info => trust::info(bench).await,
+            Self::DuplexBulk => carriage::duplex_bulk(bench).await,
+            Self::SmallWrites => carriage::small_writes(bench).await,
+            Self::HalfClose => carriage::half_close(bench).await,
+            Self::BackPressure => carriage::back_pressure(bench).await,
+            Self::CancelledReads => carriage::cancelled_reads(bench).await,
+            Self::CancelledAccepts => trust::cancelled_accepts(bench).await,
+            Self::TwoLinks => carriage::two_links(bench).await,
+            Self::Statistics => carriage::statistics(bench).await,
+            Self::PeerDrop => carriage::peer_drop(bench).await,
+            Self::ClosedListener => trust::closed_listener(bench).await,
+            Self::WrongPinByConnector => trust::wrong_pin_by_connector(bench).await,
+            Self::WrongPinByListener => trust::wrong_pin_by_listener(bench).await,
+            Self::SecurityMismatch => trust::security_mismatch(bench).await,
+            Self::Garbage => trust::garbage(bench).await,
+        }
+    }
+}

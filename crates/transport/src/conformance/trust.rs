@@ -1,0 +1,253 @@
+//! Checks of who gets a link.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, UdpSocket},
+    time::timeout,
+};
+
+use super::{
+    Mode, Port,
+    bench::{Bench, Pair, receive, send},
+    pattern::{Pattern, Sizes},
+};
+use crate::{Link, Listener, Security, TransportError};
+
+/// The link says truthfully what it is.
+pub(super) async fn info(bench: &Bench<'_>) -> Result<(), String> {
+    let Pair {
+        accepted,
+        connected,
+        listener,
+    } = bench.pair().await?;
+    let encrypted = bench.mode == Mode::Tls;
+    for (side, link, peer) in [
+        ("accepting", &accepted, &bench.connecting),
+        ("connecting", &connected, &bench.listening),
+    ] {
+        let info = link.info();
+        if info.transport != bench.transport.name() {
+            return Err(format!(
+                "{side} side: the link names the transport {:?}",
+                info.transport
+            ));
+        }
+        if info.encrypted != encrypted {
+            return Err(format!(
+                "{side} side: the link says encrypted = {}",
+                info.encrypted
+            ));
+        }
+        if info.peer_fingerprint != bench.fingerprint(peer) {
+            return Err(format!(
+                "{side} side: the peer is {:?}, expected {:?}",
+                info.peer_fingerprint,
+                bench.fingerprint(peer)
+            ));
+        }
+    }
+    let (told, seen) = (listener.local_address(), &connected.info().peer_address);
+    if &told == seen {
+        Ok(())
+    } else {
+        Err(format!(
+            "the listener is at {told} and the connector reached {seen}"
+        ))
+    }
+}
+
+/// A listener whose waiting is given up and resumed loses nobody.
+pub(super) async fn cancelled_accepts(bench: &Bench<'_>) -> Result<(), String> {
+    let mut listener = bench.listen().await?;
+    let address = listener.local_address();
+    let accept = async {
+        loop {
+            if let Ok(link) = timeout(Duration::from_millis(1), listener.accept()).await {
+                return link;
+            }
+        }
+    };
+    let (accepted, connected) = tokio::join!(accept, bench.connect(&address));
+    let accepted = accepted.map_err(|error| format!("cannot accept: {error}"))?;
+    let connected = connected.map_err(|error| format!("cannot connect: {error}"))?;
+    works(accepted, connected).await
+}
+
+/// Nobody connects to a listener that is gone.
+pub(super) async fn closed_listener(bench: &Bench<'_>) -> Result<(), String> {
+    let listener = bench.listen().await?;
+    let address = listener.local_address();
+    drop(listener);
+    match bench.connect(&address).await {
+        Err(_) => Ok(()),
+        Ok(link) => {
+            let (mut reader, _writer) = link.into_parts();
+            match reader.read(&mut [0; 1]).await {
+                Ok(1..) => Err("somebody answers at the address of a dropped listener".into()),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// The connector refuses a listener whose key is not pinned, and names both keys.
+pub(super) async fn wrong_pin_by_connector(bench: &Bench<'_>) -> Result<(), String> {
+    let mut listener = bench.listen().await?;
+    let address = listener.local_address();
+    let security = bench.security(&bench.connecting, &bench.stranger);
+    let connect = bench.transport.connect(&address, &security);
+    match alone(&mut *listener, connect).await? {
+        Err(TransportError::WrongPeer { expected, found })
+            if found == bench.listening.fingerprint()
+                && expected == [bench.stranger.fingerprint()] => {}
+        Err(error) => return Err(format!("expected the error WrongPeer, got: {error}")),
+        Ok(_) => return Err("connected to a peer whose key is not pinned".into()),
+    }
+    still_serves(bench, &mut *listener).await
+}
+
+/// The listener refuses a connector whose key is not pinned, and that one learns why.
+pub(super) async fn wrong_pin_by_listener(bench: &Bench<'_>) -> Result<(), String> {
+    let mut listener = bench.listen().await?;
+    let address = listener.local_address();
+    let security = bench.security(&bench.stranger, &bench.listening);
+    let intrude = async {
+        let link = bench.transport.connect(&address, &security).await?;
+        first_byte(link).await
+    };
+    match alone(&mut *listener, intrude).await? {
+        Err(TransportError::PeerRefusedUs { .. }) => {}
+        Err(error) => return Err(format!("expected the error PeerRefusedUs, got: {error}")),
+        Ok(()) => return Err("a party whose key is not pinned was served".into()),
+    }
+    still_serves(bench, &mut *listener).await
+}
+
+/// TLS and plaintext do not meet, in either direction.
+pub(super) async fn security_mismatch(bench: &Bench<'_>) -> Result<(), String> {
+    let mut listener = bench.listen().await?;
+    let address = listener.local_address();
+    let security = match bench.mode {
+        Mode::Tls => Security::Plaintext,
+        Mode::Plaintext => Security::tls(
+            Arc::clone(&bench.connecting),
+            [bench.listening.fingerprint()],
+        ),
+    };
+    let mismatched = async {
+        let link = bench.transport.connect(&address, &security).await?;
+        first_byte(link).await
+    };
+    if alone(&mut *listener, mismatched).await?.is_ok() {
+        return Err("one side spoke TLS and the other plaintext, and they understood".into());
+    }
+    still_serves(bench, &mut *listener).await
+}
+
+/// Strangers that send garbage, or nothing, in numbers, keep nobody from connecting.
+pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
+    let mut listener = bench.listen().await?;
+    let address = listener.local_address();
+    // Held open until the end: a listener must not wait for those that say nothing.
+    let mut crowd = Vec::new();
+    let throw = async {
+        for round in 0..100u64 {
+            let mut bytes = match round % 5 {
+                0 => Vec::new(),
+                // A TLS record that promises a handshake message of 16 MiB.
+                1 => b"\x16\x03\x01\x40\x00\x01\xff\xff\xff".to_vec(),
+                2 => b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+                3 => b"transpute/1 plain".to_vec(),
+                _ => Vec::new(),
+            };
+            if round % 5 == 4 {
+                bytes.resize(1000, 0);
+                Pattern::new(bench.options.seed ^ round).fill(&mut bytes);
+            }
+            match bench.options.port {
+                Port::Tcp => {
+                    let mut stream = TcpStream::connect(&address).await?;
+                    // May fail if the listener has hung up already.
+                    let _ = stream.write_all(&bytes).await;
+                    if round % 2 == 0 {
+                        crowd.push(stream);
+                    }
+                }
+                Port::Udp => {
+                    let local = if address.starts_with('[') {
+                        "[::1]:0"
+                    } else {
+                        "127.0.0.1:0"
+                    };
+                    let socket = UdpSocket::bind(local).await?;
+                    socket.send_to(&bytes, &address).await?;
+                }
+                Port::Other => {}
+            }
+        }
+        std::io::Result::Ok(())
+    };
+    alone(&mut *listener, throw)
+        .await?
+        .map_err(|error| format!("cannot reach the port: {error}"))?;
+    still_serves(bench, &mut *listener).await
+}
+
+/// Runs something during which the listener must not report a link, nor break.
+async fn alone<T>(
+    listener: &mut dyn Listener,
+    future: impl Future<Output = T>,
+) -> Result<T, String> {
+    tokio::select! {
+        output = future => Ok(output),
+        accepted = listener.accept() => Err(match accepted {
+            Ok(link) => format!("the listener accepted a stranger: {:?}", link.info()),
+            Err(error) => format!("the listener broke: {error}"),
+        }),
+    }
+}
+
+/// The right peer still gets a link that works.
+async fn still_serves(bench: &Bench<'_>, listener: &mut dyn Listener) -> Result<(), String> {
+    let (accepted, connected) = bench
+        .link(listener)
+        .await
+        .map_err(|error| format!("afterwards: {error}"))?;
+    works(accepted, connected)
+        .await
+        .map_err(|error| format!("afterwards: {error}"))
+}
+
+async fn works(a: Link, b: Link) -> Result<(), String> {
+    const LENGTH: usize = 1000;
+    let (mut a_reader, mut a_writer) = a.into_parts();
+    let (mut b_reader, mut b_writer) = b.into_parts();
+    let party = async |reader: &mut _, writer: &mut _| {
+        let mut sizes = Sizes::new(1);
+        send(writer, &mut Pattern::new(9), LENGTH, 100, &mut sizes).await?;
+        receive(reader, &mut Pattern::new(9), LENGTH, &mut sizes).await
+    };
+    tokio::try_join!(
+        party(&mut a_reader, &mut a_writer),
+        party(&mut b_reader, &mut b_writer)
+    )?;
+    Ok(())
+}
+
+/// Reads once, as a party does that does not know yet whether the peer accepts it.
+async fn first_byte(link: Link) -> Result<(), TransportError> {
+    let (mut reader, mut writer) = link.into_parts();
+    let written = async {
+        writer.write_all(&[0; 1000]).await?;
+        writer.flush().await
+    };
+    // What counts is what reading says: a refusal may overtake the writing or not.
+    let _ = written.await;
+    match reader.read(&mut [0; 1]).await {
+        Ok(0) => Err(TransportError::Closed),
+        Ok(_) => Ok(()),
+        Err(error) => Err(TransportError::from_io(error)),
+    }
+}
