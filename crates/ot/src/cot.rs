@@ -4,8 +4,12 @@
 //! columns `v` and the total `u` of its tree and sends `c = u ^ x`, `x` being its choices. The
 //! sender has `w_j = v_j ^ delta_j u` and makes `q_j = w_j ^ delta_j c = v_j ^ delta_j x`. The
 //! rows of the columns are `t` and `q`.
+//!
+//! The message of a call is its stripes in order; a stripe has the `c` of every group in order,
+//! each the started blocks of 128 OTs of the stripe, 16 bytes per block, OT 0 in bit 0 of byte 0.
 
 use sha2::{Digest, Sha256};
+use subtle::Choice;
 use zeroize::Zeroizing;
 
 use crate::error::check_len;
@@ -95,16 +99,17 @@ impl CotSender {
         let groups = self.expansion.kind.groups();
         for (stripe, ots) in blocks.chunks(STRIPE_BLOCKS * groups).zip(stripe_sizes(n)) {
             let delta = &*self.delta;
-            self.expansion.expand(ots, q, |first, columns, total| {
-                let group = first / (BASE_COUNT / groups);
-                for (i, correction) in stripe[group * total.len()..][..total.len()]
-                    .iter()
-                    .enumerate()
-                {
-                    total[i] = to_block(u128::from_le_bytes(*correction));
+            self.expansion.expand(ots, q, |group, columns, total| {
+                // The sender has no use for the total: its place takes the correction.
+                let sent = &stripe[group * total.len()..][..total.len()];
+                for (correction, bytes) in total.iter_mut().zip(sent) {
+                    *correction = to_block(u128::from_le_bytes(*bytes));
                 }
+                let k = columns.len() / STRIDE;
                 for (j, column) in columns.chunks_mut(STRIDE).enumerate() {
-                    let mask = 0_u64.wrapping_sub((delta >> (first + j) & 1) as u64);
+                    // Opaque to the compiler, so that it does not make a branch of the bit.
+                    let bit = Choice::from((delta >> (group * k + j) & 1) as u8);
+                    let mask = 0_u64.wrapping_sub(u64::from(bit.unwrap_u8()));
                     let q = column[..total.len()].as_flattened_mut();
                     for (q, correction) in q.iter_mut().zip(total.as_flattened()) {
                         *q ^= mask & correction;
@@ -256,8 +261,8 @@ impl Expansion {
         }
     }
 
-    /// Makes the columns of one stripe, lets `finish` see every group - index of its first column,
-    /// its columns, its total, which may be used as scratch - and appends the rows.
+    /// Makes the columns of one stripe, lets `finish` see every group (index, columns, total) and
+    /// appends the rows.
     fn expand(
         &mut self,
         ots: usize,
@@ -274,7 +279,7 @@ impl Expansion {
             .enumerate()
         {
             let total = self.fold.sum(k, streams, self.position, blocks, columns);
-            finish(group * k, columns, total);
+            finish(group, columns, total);
         }
         self.position += blocks as u64;
         append_rows(&self.columns, STRIDE, ots, rows);

@@ -127,6 +127,7 @@ pub(crate) fn add(a: &mut [Block], b: &[Block]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::run_portable;
 
     #[test]
     fn columns_are_sums_over_the_bits_of_the_leaf_number() {
@@ -146,10 +147,22 @@ mod tests {
                 }
                 let mut columns = vec![ZERO; k * STRIDE];
                 let mut fold = Fold::new();
-                for _ in 0..2 {
-                    let sum = fold.sum(k, &streams[missing..], 11, BLOCKS, &mut columns);
-                    assert_eq!(sum, total);
-                    assert_eq!(columns, expected);
+                let sum = fold.sum(k, &streams[missing..], 11, BLOCKS, &mut columns);
+                assert_eq!(sum, total);
+                assert_eq!(columns, expected);
+
+                columns.fill([7; 2]);
+                run_portable(Sum {
+                    k,
+                    leaves: &streams[missing..],
+                    position: 11,
+                    blocks: BLOCKS,
+                    columns: &mut columns,
+                    fold: &mut fold,
+                });
+                assert_eq!(fold.even[..BLOCKS], total);
+                for (column, expected) in columns.chunks(STRIDE).zip(expected.chunks(STRIDE)) {
+                    assert_eq!(column[..BLOCKS], expected[..BLOCKS]);
                 }
             }
         }

@@ -4,6 +4,7 @@ use aes::Aes128Enc;
 use aes::cipher::array::Array;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};
 
 /// Masks two chosen messages with the two keys of a base OT: what the sender of a *direct* OT
@@ -19,7 +20,7 @@ pub fn mask_pair(keys: [u128; 2], messages: [u128; 2]) -> [u128; 2] {
 /// Recovers the chosen message of a direct OT from its key, in constant time.
 #[must_use]
 pub fn unmask_pair(key: u128, choice: bool, masked: [u128; 2]) -> u128 {
-    key ^ choose(u128::from(choice), masked)
+    key ^ choose(u8::from(choice), masked)
 }
 
 /// First index that [`MaskHash`] refuses.
@@ -131,7 +132,7 @@ impl MaskHash {
                     .enumerate()
                     .map(|(i, (key, masked))| {
                         let j = first + i;
-                        key ^ choose(u128::from(choices[j / 64] >> (j % 64) & 1), *masked)
+                        key ^ choose((choices[j / 64] >> (j % 64) & 1) as u8, *masked)
                     }),
             );
         }
@@ -171,6 +172,6 @@ fn check_range(start: u64, count: usize) {
 }
 
 /// Returns element `choice` (0 or 1) without a branch.
-fn choose(choice: u128, pair: [u128; 2]) -> u128 {
-    pair[0] ^ 0_u128.wrapping_sub(choice) & (pair[0] ^ pair[1])
+fn choose(choice: u8, pair: [u128; 2]) -> u128 {
+    u128::conditional_select(&pair[0], &pair[1], Choice::from(choice))
 }

@@ -10,6 +10,7 @@
 //! The party with a hole numbers nodes relative to `alpha` (`y = x ^ alpha`), so the hole is
 //! always node 0 and no memory access depends on `alpha`.
 
+use subtle::{Choice, ConditionallySelectable};
 use zeroize::Zeroize;
 
 use crate::extension::BLOCK_LEN;
@@ -62,17 +63,15 @@ pub(crate) fn grow_punctured(
     let (corrections, _) = corrections.as_chunks::<2>();
     for ((level, key), correction) in keys.iter().enumerate().skip(1).zip(corrections) {
         let known = alpha & ((1 << level) - 1);
-        let mask = 0_u128.wrapping_sub((alpha >> level & 1) as u128);
+        let bit = Choice::from((alpha >> level & 1) as u8);
         let [zero, one] = correction.map(u128::from_le_bytes);
         // The sum of all nodes on the other side of alpha; what is left of it in the end is the
         // sibling of the hole.
-        let mut sibling = zero ^ mask & (zero ^ one) ^ key;
+        let mut sibling = u128::conditional_select(&zero, &one, bit) ^ key;
         let (low, high) = leaves[..2 << level].split_at_mut(1 << level);
         for (y, (low, high)) in low.iter_mut().zip(&mut *high).enumerate().skip(1) {
-            let [left, right] = Stream::pair(*low, label(nonce, level, group, y ^ known));
-            let swap = mask & (left ^ right);
-            *low = left ^ swap;
-            *high = right ^ swap;
+            [*low, *high] = Stream::pair(*low, label(nonce, level, group, y ^ known));
+            u128::conditional_swap(low, high, bit);
             sibling ^= *high;
         }
         high[0] = sibling;

@@ -15,7 +15,7 @@ use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::IsIdentity;
 use rand::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::OtError;
 use crate::error::check_len;
@@ -42,9 +42,9 @@ pub fn delta_choices(delta: u128) -> Zeroizing<[bool; BASE_COUNT]> {
 
 /// Receiver of a batch of base OTs, **semi-honest**.
 ///
-/// The choices are hidden unconditionally. The OT is *endemic*: a party that deviates can fix
-/// the keys it gets (a malicious receiver its own, a malicious sender both), so the keys are good
-/// as seeds of a semi-honest extension or as one-time masks, not as public coins.
+/// The choices are hidden unconditionally. The OT is *endemic*: nothing keeps a party that
+/// deviates from choosing the keys that it gets (a receiver its own, a sender both), so they serve
+/// as seeds of an extension or as one-time masks, not as coins that both parties trust.
 ///
 /// Secrets are wiped on drop; temporaries inside the curve arithmetic are not.
 pub struct BaseReceiver {
@@ -69,29 +69,33 @@ impl BaseReceiver {
     ) -> (Self, Vec<u8>) {
         let choices: Zeroizing<Vec<u8>> =
             Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect());
-        let random: Vec<RistrettoPoint> = choices
-            .iter()
-            .map(|_| RistrettoPoint::random(rng))
-            .collect();
-        let random = RistrettoPoint::double_and_compress_batch(&random);
+        // Which of an instance's two points is random is its choice: both lists are secret.
+        let random: Zeroizing<Vec<RistrettoPoint>> = Zeroizing::new(
+            choices
+                .iter()
+                .map(|_| RistrettoPoint::random(rng))
+                .collect(),
+        );
+        let random = encode_doubles(&random);
         let halves: Zeroizing<Vec<Scalar>> =
             Zeroizing::new(choices.iter().map(|_| Scalar::random(rng)).collect());
 
         let hash = PointHash::new(binding);
-        let mut chosen: Vec<RistrettoPoint> = choices
-            .iter()
-            .zip(halves.iter())
-            .zip(&random)
-            .enumerate()
-            .map(|(i, ((&choice, half), other))| {
-                RistrettoPoint::mul_base(half) - hash.half_point(i, choice, other.as_bytes())
-            })
-            .collect();
-        let encoded = RistrettoPoint::double_and_compress_batch(&chosen);
-        chosen.zeroize();
+        let chosen: Zeroizing<Vec<RistrettoPoint>> = Zeroizing::new(
+            choices
+                .iter()
+                .zip(halves.iter())
+                .zip(random.iter())
+                .enumerate()
+                .map(|(i, ((&choice, half), other))| {
+                    RistrettoPoint::mul_base(half) - hash.half_point(i, choice, other.as_bytes())
+                })
+                .collect(),
+        );
+        let chosen = encode_doubles(&chosen);
 
         let mut message = Vec::with_capacity(base_receiver_len(choices.len()));
-        for ((&choice, own), other) in choices.iter().zip(&encoded).zip(&random) {
+        for ((&choice, own), other) in choices.iter().zip(chosen.iter()).zip(random.iter()) {
             let swap = Choice::from(choice);
             message.extend_from_slice(&select(own, other, swap));
             message.extend_from_slice(&select(other, own, swap));
@@ -125,7 +129,7 @@ impl BaseReceiver {
             shared.extend(self.halves.iter().map(|half| half * &table));
         }
         let hash = KeyHash::new(sid, &self.binding, &self.message, sender_message);
-        let points = Zeroizing::new(RistrettoPoint::double_and_compress_batch(shared.iter()));
+        let points = encode_doubles(&shared);
         Ok(Zeroizing::new(
             points
                 .iter()
@@ -191,7 +195,7 @@ impl BaseSender {
             shared.push(*self.half * public);
         }
         let hash = KeyHash::new(sid, binding, receiver_message, &self.message);
-        let points = Zeroizing::new(RistrettoPoint::double_and_compress_batch(shared.iter()));
+        let points = encode_doubles(&shared);
         let (pairs, _) = points.as_chunks::<2>();
         Ok(Zeroizing::new(
             pairs
@@ -213,7 +217,7 @@ const RECEIVER_MESSAGE: &str = "base OT receiver message";
 const SENDER_MESSAGE: &str = "base OT sender message";
 
 /// From this many multiplications on, a table of multiples of the point pays for itself.
-const TABLE_WORTH: usize = 16;
+const TABLE_WORTH: usize = 48;
 
 fn decode_sender(message: &[u8]) -> Result<RistrettoPoint, OtError> {
     check_len(SENDER_MESSAGE, BASE_SENDER_LEN, message.len())?;
@@ -235,6 +239,11 @@ fn decode(
         return Err(OtError::IdentityPoint { message, index });
     }
     Ok(point)
+}
+
+/// Encodes twice every point.
+fn encode_doubles(halves: &[RistrettoPoint]) -> Zeroizing<Vec<CompressedRistretto>> {
+    Zeroizing::new(RistrettoPoint::double_and_compress_batch(halves))
 }
 
 /// Returns the encoding of `zero` or of `one` without revealing which.
