@@ -241,27 +241,3 @@ async fn linux_reports_the_path() {
     let after = stats.snapshot();
     assert_eq!(after.path.wire_bytes_sent, live.path.wire_bytes_sent);
 }
-
-/// Takes a quarter of a minute, as it waits out the kernel's timers.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-#[ignore = "takes 15 s; run with --ignored"]
-async fn a_live_peer_that_does_not_read_is_waited_for() {
-    let tcp = Tcp::default();
-    let security = Security::Plaintext;
-    let mut listener = tcp.listen("127.0.0.1:0", &security).await.unwrap();
-    let address = listener.local_address();
-    let (accepted, connected) = tokio::join!(listener.accept(), tcp.connect(&address, &security));
-    let (_reader, mut writer) = connected.unwrap().into_parts();
-    let (mut reader, _writer) = accepted.unwrap().into_parts();
-    let total = 64 << 20;
-    let sending = tokio::spawn(async move {
-        writer.write_all(&vec![1; total]).await?;
-        writer.shutdown().await
-    });
-    tokio::time::sleep(Duration::from_secs(15)).await;
-    assert!(!sending.is_finished());
-    let mut got = Vec::new();
-    assert_eq!(reader.read_to_end(&mut got).await.unwrap(), total);
-    sending.await.unwrap().unwrap();
-}

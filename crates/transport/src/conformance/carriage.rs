@@ -88,8 +88,11 @@ pub(super) async fn small_writes(bench: &Bench<'_>) -> Result<(), String> {
 
 /// One direction closes, the other goes on.
 pub(super) async fn half_close(bench: &Bench<'_>) -> Result<(), String> {
-    let pair = bench.pair().await?;
-    for (first, second) in [(pair.accepted, pair.connected)] {
+    let (one, other) = (bench.pair().await?, bench.pair().await?);
+    for (first, second) in [
+        (one.accepted, one.connected),
+        (other.connected, other.accepted),
+    ] {
         let (mut a_reader, mut a_writer) = first.into_parts();
         let (mut b_reader, mut b_writer) = second.into_parts();
         let mut sizes = Sizes::new(bench.options.seed);

@@ -3,7 +3,6 @@
 use std::{
     future::Future,
     net::SocketAddr,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -184,7 +183,7 @@ impl Context {
         started: Instant,
         trust: Trust,
     ) -> Link {
-        watchdog::watch(&Arc::clone(&socket.connection()));
+        watchdog::watch(&socket.connection());
         let (peer_fingerprint, cipher) = match trust {
             Trust::Peer {
                 fingerprint,

@@ -22,14 +22,12 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// at least this often, so that the last answer of a live peer is always younger than [`PEER_TIMEOUT`].
 const PROBE_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-/// Watches a connection until it is dropped.
-#[cfg(target_os = "linux")]
+/// Watches a connection until it is dropped. Other systems than Linux do not say what the window is.
 pub(super) fn watch(connection: &Arc<Connection>) {
-    tokio::spawn(run(Arc::downgrade(connection)));
+    if cfg!(target_os = "linux") {
+        tokio::spawn(run(Arc::downgrade(connection)));
+    }
 }
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn watch(_: &Arc<Connection>) {}
 
 async fn run(connection: Weak<Connection>) {
     let mut watchdog = Watchdog::default();
