@@ -1,2 +1,89 @@
-//! `transpute` command.
-fn main() {}
+//! The `transpute` command: two-party computation from a shell.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod circuit;
+mod demo;
+mod failure;
+mod id;
+mod inputs;
+mod interrupt;
+mod log;
+mod output;
+mod progress;
+mod run;
+mod source;
+mod value;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    it worked
+  1    any failure that is none of the others
+  2    a flag or an input value is wrong; the message names it
+  3    a file (circuit, values, batch, identity) is wrong; the message says where
+  4    the peer cannot be reached or authenticated
+  5    the parties do not agree on what to compute or how
+  6    the protocol failed: the peer was lost, data was tampered with, or a check failed
+  130  interrupted (143: told to end)";
+
+/// Two parties compute a function of their private inputs.
+#[derive(Parser)]
+#[command(name = "transpute", version, after_help = EXIT_CODES)]
+struct Cli {
+    /// Log more to standard error; twice logs everything. TRANSPUTE_LOG, with the syntax
+    /// `level` or `target=level,...`, overrides it
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run both parties on this machine and check the answer
+    Demo(demo::Args),
+    /// Be one of the two parties of a computation
+    Run(Box<run::Args>),
+    /// Show, make, convert and evaluate circuits
+    #[command(subcommand)]
+    Circuit(circuit::Command),
+    /// Make and show identities
+    #[command(subcommand)]
+    Id(id::Command),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = log::start(cli.verbose).and_then(|()| match cli.command {
+        Command::Demo(args) => demo::demo(&args),
+        Command::Run(args) => run::run(*args),
+        Command::Circuit(command) => circuit::run(command),
+        Command::Id(command) => id::run(command),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// Runs a future on a runtime of this thread, and leaves no work behind.
+fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::other("cannot start the runtime").because(error))?;
+    let result = runtime.block_on(future);
+    // After an interruption the computing thread may be in the middle of a chunk: give it a moment
+    // to wipe its secrets, but do not wait for a peer.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    result
+}

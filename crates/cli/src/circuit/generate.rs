@@ -1,0 +1,62 @@
+//! `transpute circuit generate`.
+
+use transpute::circuit::catalogue;
+
+use super::file::{self, FileFormat};
+use crate::{failure::Failure, output, source};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The built-in circuit, with its parameters
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// The file to write; `-` is standard output
+    #[arg(default_value = "-")]
+    output: String,
+    /// The format to write
+    #[arg(long, value_enum, default_value_t)]
+    to: FileFormat,
+    /// List the built-in circuits
+    #[arg(long, conflicts_with_all = ["name", "output", "to"])]
+    list: bool,
+}
+
+pub(crate) fn generate(args: &Args) -> Result<(), Failure> {
+    match &args.name {
+        Some(name) => {
+            let circuit = source::named("NAME", name)?;
+            file::write(&circuit, &args.output, args.to)
+        }
+        // Without a name there is --list.
+        None => list(),
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    output::print(|out| {
+        for (number, entry) in catalogue::entries().iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            writeln!(out, "{}", entry.usage())?;
+            writeln!(out, "    {}", entry.summary)?;
+            for (kind, values) in [("input", entry.inputs), ("output", entry.outputs)] {
+                for (index, value) in values.iter().enumerate() {
+                    writeln!(out, "    {kind} {index}: {value}")?;
+                }
+            }
+            let example = &entry.example;
+            if !example.inputs.is_empty() {
+                write!(out, "    transpute circuit eval {}", example.spec)?;
+                for (index, value) in example.inputs.iter().enumerate() {
+                    write!(out, " --input {index}=hex:{value}")?;
+                }
+                writeln!(out)?;
+                for (index, value) in example.outputs.iter().enumerate() {
+                    writeln!(out, "    gives output {index}: hex:{value}")?;
+                }
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,32 @@
+//! `transpute circuit`: circuits without a peer.
+
+mod convert;
+mod eval;
+mod file;
+mod generate;
+mod info;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Show what a circuit is made of and what it costs
+    Info(info::Args),
+    /// Write a circuit in another format
+    Convert(convert::Args),
+    /// Write a built-in circuit to a file
+    Generate(generate::Args),
+    /// Evaluate a circuit in the clear
+    Eval(eval::Args),
+}
+
+pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Info(args) => info::info(&args),
+        Command::Convert(args) => convert::convert(&args),
+        Command::Generate(args) => generate::generate(&args),
+        Command::Eval(args) => eval::eval(&args),
+    }
+}

@@ -1,0 +1,191 @@
+//! How a command fails, and what the shell learns of it.
+
+use std::{
+    error::Error,
+    io::{self, Write},
+    path::Path,
+};
+
+use transpute::{SessionError, TransportError};
+
+/// What went wrong, by exit code.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Other = 1,
+    Usage = 2,
+    File = 3,
+    Peer = 4,
+    Disagreement = 5,
+    Protocol = 6,
+}
+
+/// Why a command ends with an exit code other than 0.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// With a message.
+    Told {
+        kind: Kind,
+        message: String,
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+    /// Without one: an interruption, or nobody reads what is written.
+    Silent(u8),
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self::Told {
+            kind,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn other(message: impl Into<String>) -> Self {
+        Self::new(Kind::Other, message)
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    pub(crate) fn file(path: &Path, message: impl AsRef<str>) -> Self {
+        let message = format!("{}: {}", path.display(), message.as_ref());
+        Self::new(Kind::File, message)
+    }
+
+    /// Adds what the message did not say.
+    pub(crate) fn because(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        if let Self::Told { source, .. } = &mut self {
+            *source = Some(cause.into());
+        }
+        self
+    }
+
+    /// The failure to write to standard output.
+    pub(crate) fn stdout(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            // Whoever read has seen enough.
+            return Self::Silent(Kind::Other as u8);
+        }
+        Self::other("cannot write to standard output").because(error)
+    }
+
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Told { kind, .. } => *kind as u8,
+            Self::Silent(code) => *code,
+        }
+    }
+
+    /// Prints one line with the message and its causes.
+    pub(crate) fn print(&self) {
+        if let Some(line) = self.line() {
+            // There is nowhere to complain to.
+            let _ = writeln!(io::stderr(), "error: {line}");
+        }
+    }
+
+    fn line(&self) -> Option<String> {
+        let Self::Told {
+            message, source, ..
+        } = self
+        else {
+            return None;
+        };
+        let mut line = message.clone();
+        let mut cause = source.as_deref().map(|cause| cause as &dyn Error);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Many errors end with their cause themselves.
+            if !line.ends_with(&text) {
+                line.push_str(": ");
+                line.push_str(&text);
+            }
+            cause = error.source();
+        }
+        Some(line.replace(['\n', '\r'], " "))
+    }
+}
+
+impl From<transpute::Error> for Failure {
+    fn from(error: transpute::Error) -> Self {
+        let kind = match &error {
+            transpute::Error::Split(_) => {
+                return Self::usage("--garbler-inputs").because(error);
+            }
+            transpute::Error::Unprotected(_) => Kind::Usage,
+            transpute::Error::Transport(error) => before_session(error),
+            transpute::Error::Session(error) => in_session(error),
+            _ => Kind::Other,
+        };
+        Self::new(kind, error.to_string()).because(error)
+    }
+}
+
+fn before_session(error: &TransportError) -> Kind {
+    match error {
+        TransportError::UnknownTransport { .. }
+        | TransportError::InvalidAddress { .. }
+        | TransportError::NoPinnedPeer => Kind::Usage,
+        TransportError::DuplicateTransport { .. } => Kind::Other,
+        _ => Kind::Peer,
+    }
+}
+
+fn in_session(error: &SessionError) -> Kind {
+    match error {
+        SessionError::Config(_) => Kind::Usage,
+        SessionError::Input { .. } => Kind::File,
+        SessionError::Disagreement { .. } | SessionError::RefusedByPeer(_) => Kind::Disagreement,
+        SessionError::NotTranspute => Kind::Peer,
+        // The connecting side learns at its first read what the listening side thinks of it.
+        SessionError::Transport(
+            TransportError::PeerRefusedUs { .. }
+            | TransportError::WrongPeer { .. }
+            | TransportError::SecurityMismatch { .. }
+            | TransportError::NotTranspute { .. }
+            | TransportError::Timeout { .. }
+            | TransportError::ClosedDuringHandshake,
+        ) => Kind::Peer,
+        SessionError::Cancelled => Kind::Other,
+        _ => Kind::Protocol,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_follow_the_message_once() {
+        let inner = io::Error::other("no such thing");
+        let failure = Failure::usage("--input 0: no such thing").because(inner);
+        assert_eq!(failure.line().unwrap(), "--input 0: no such thing");
+        let failure = Failure::file(Path::new("a/b"), "cannot be read")
+            .because(io::Error::other("it is\ngone"));
+        assert_eq!(failure.line().unwrap(), "a/b: cannot be read: it is gone");
+        assert_eq!(failure.code(), 3);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_silent() {
+        let failure = Failure::stdout(io::ErrorKind::BrokenPipe.into());
+        assert_eq!((failure.line(), failure.code()), (None, 1));
+    }
+
+    #[test]
+    fn exit_codes_tell_refusal_from_failure() {
+        let code = |error: SessionError| Failure::from(transpute::Error::from(error)).code();
+        assert_eq!(code(SessionError::Closed), 6);
+        assert_eq!(code(SessionError::Transport(TransportError::Truncated)), 6);
+        let refused = TransportError::ClosedDuringHandshake;
+        assert_eq!(code(SessionError::Transport(refused)), 4);
+        let unknown = TransportError::UnknownTransport {
+            name: "smoke".into(),
+            known: vec![],
+        };
+        assert_eq!(Failure::from(transpute::Error::from(unknown)).code(), 2);
+    }
+}

@@ -1,0 +1,44 @@
+//! Ctrl-C, and being told to end.
+
+use crate::failure::Failure;
+
+/// Exit code after SIGINT: 128 and the number of the signal.
+const INTERRUPTED: u8 = 130;
+
+/// Exit code after SIGTERM.
+#[cfg(unix)]
+const TERMINATED: u8 = 143;
+
+/// Waits for `work` unless the user or the system wants it to end.
+pub(crate) async fn unless_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        result = work => result,
+        code = interrupted() => Err(Failure::Silent(code)),
+    }
+}
+
+#[cfg(unix)]
+async fn interrupted() -> u8 {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        // Without handlers the signals end the process on their own.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => INTERRUPTED,
+        _ = terminate.recv() => TERMINATED,
+    }
+}
+
+#[cfg(not(unix))]
+async fn interrupted() -> u8 {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => INTERRUPTED,
+        Err(_) => std::future::pending().await,
+    }
+}

@@ -1,0 +1,108 @@
+//! What commands print: output values, JSON, quantities.
+
+use std::io::{self, BufWriter, Write};
+
+use serde::{Deserialize, Serialize};
+use transpute::Bits;
+
+use crate::failure::Failure;
+
+/// An output value in JSON.
+#[derive(Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct OutputValue {
+    /// One character per bit in wire order, as `bits:` takes it.
+    pub(crate) bits: String,
+    /// Most significant digit first, as `hex:` takes it.
+    pub(crate) hex: String,
+}
+
+impl OutputValue {
+    pub(crate) fn list(values: &[Bits]) -> Vec<Self> {
+        let value = |bits: &Bits| Self {
+            bits: bits.to_string(),
+            hex: bits.to_hex(),
+        };
+        values.iter().map(value).collect()
+    }
+}
+
+/// Writes to standard output; nothing panics when nobody reads it.
+pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .map_err(Failure::stdout)
+}
+
+/// Writes one JSON object on a line of its own.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(|out| {
+        serde_json::to_writer(&mut *out, value)?;
+        writeln!(out)
+    })
+}
+
+/// Writes to standard error; that it is closed is no reason to fail.
+pub(crate) fn note(text: impl AsRef<str>) {
+    let mut err = io::stderr().lock();
+    let _ = writeln!(err, "{}", text.as_ref()).and_then(|()| err.flush());
+}
+
+/// Writes a line per output value.
+pub(crate) fn write_values(out: &mut dyn Write, prefix: &str, values: &[Bits]) -> io::Result<()> {
+    for (index, bits) in values.iter().enumerate() {
+        writeln!(
+            out,
+            "{prefix}output {index}: hex:{} bits:{bits}",
+            bits.to_hex()
+        )?;
+    }
+    Ok(())
+}
+
+/// Prints bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Prints a count with commas between thousands.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (count, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (28_176, "28,176"),
+            (1_999_920, "1,999,920"),
+        ] {
+            assert_eq!(grouped(count), text);
+        }
+    }
+
+    #[test]
+    fn values_print_in_both_notations() {
+        let values = [Bits::from_u128(6, 4), Bits::from_u128(1, 1)];
+        let mut out = Vec::new();
+        write_values(&mut out, "evaluation 2 ", &values).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "evaluation 2 output 0: hex:6 bits:0110\nevaluation 2 output 1: hex:1 bits:1\n"
+        );
+    }
+}

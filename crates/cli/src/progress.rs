@@ -1,0 +1,66 @@
+//! The progress bar of a long run.
+
+use std::{
+    convert::Infallible,
+    future::pending,
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::{
+    sync::oneshot,
+    time::{interval, sleep},
+};
+use transpute::Progress;
+
+/// Runs shorter than this show nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Shows how a session gets on, once `started` brings its counters, until dropped.
+pub(crate) async fn show(started: oneshot::Receiver<Progress>, batch: u64) -> Infallible {
+    let Ok(progress) = started.await else {
+        return pending().await;
+    };
+    if !io::stderr().is_terminal() {
+        return pending().await;
+    }
+    sleep(PATIENCE).await;
+    let bar = Bar::new(progress.tables().1, batch);
+    let mut ticks = interval(INTERVAL);
+    loop {
+        ticks.tick().await;
+        let (done, total) = progress.tables();
+        bar.0.set_length(total);
+        bar.0.set_position(done);
+        if batch > 1 {
+            (bar.0).set_message(format!("evaluation {} of {batch}", progress.evaluations()));
+        }
+    }
+}
+
+/// A bar that leaves the terminal as it was.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(total: u64, batch: u64) -> Self {
+        let template = if batch > 1 {
+            "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta} {msg}"
+        } else {
+            "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}"
+        };
+        let bar = ProgressBar::new(total);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

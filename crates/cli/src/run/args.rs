@@ -1,0 +1,194 @@
+//! The flags of `transpute run`, and what of them can be checked before anything is read.
+
+use std::{fmt, num::NonZeroU64, path::PathBuf, str::FromStr, time::Duration};
+
+use transpute::{Choice, Fingerprint, OtChoice, OutputPolicy, Role, Scheme};
+use zeroize::Zeroizing;
+
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("address").required(true).args(["listen", "connect"]),
+    after_help = "\
+Values:
+  bits:0110...   one character per bit, the first for the first wire of the value
+  hex:0f...      most significant digit first; the first wire is the least significant bit
+  dec:-5         a decimal number, negative ones in two's complement
+  @FILE          a file that holds one of these, or only 0 and 1; blanks do not count
+Other users of this machine can see the arguments of a command: keep secrets in files.
+
+Everything but addresses, inputs and keys must be the same on both sides."
+)]
+pub(crate) struct Args {
+    /// This party's role: garbler or evaluator. Either may listen
+    #[arg(long)]
+    pub(super) role: Role,
+    /// The circuit: a file, or the name of a built-in one (see `transpute circuit generate --list`)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) circuit: String,
+    /// An input value of this party, N being its number in the circuit; may be repeated
+    #[arg(short, long = "input", value_name = "N=VALUE")]
+    pub(super) inputs: Vec<InputText>,
+    /// Wait for the peer at this address (host:port; port 0 lets the system choose)
+    #[arg(long, value_name = "ADDR")]
+    pub(super) listen: Option<String>,
+    /// Connect to the peer at this address (host:port)
+    #[arg(long, value_name = "ADDR")]
+    pub(super) connect: Option<String>,
+    /// The key file that proves who this party is
+    #[arg(long, value_name = "FILE")]
+    pub(super) identity: Option<PathBuf>,
+    /// The fingerprint of the peer's key; repeated, any of them will do
+    #[arg(long = "peer", value_name = "FINGERPRINT")]
+    pub(super) peers: Vec<Fingerprint>,
+    /// Neither encrypt nor authenticate. Both sides must ask for it
+    #[arg(long, conflicts_with_all = ["identity", "peers"])]
+    pub(super) plaintext: bool,
+    /// The garbling scheme: half-gates, fixed-key, prf or three-halves
+    #[arg(long, default_value_t = Scheme::HalfGates)]
+    pub(super) scheme: Scheme,
+    /// The transport, by name or auto
+    #[arg(long, default_value_t = Choice::Auto, value_parser = parse_transport)]
+    pub(super) transport: Choice,
+    /// Who learns the outputs: evaluator, garbler or both
+    #[arg(long, value_name = "WHO", default_value_t = OutputPolicy::Evaluator)]
+    pub(super) output_to: OutputPolicy,
+    /// Which input values are the garbler's: numbers with commas between, or none. All others are
+    /// the evaluator's [default: 0]
+    #[arg(long, value_name = "N,...")]
+    pub(super) garbler_inputs: Option<ValueNumbers>,
+    /// A file with the inputs of many evaluations: a line for each, with N=VALUE for every value
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "batch"])]
+    pub(super) batch_file: Option<PathBuf>,
+    /// How many times to evaluate, with the same inputs each time
+    #[arg(long, value_name = "K")]
+    pub(super) batch: Option<NonZeroU64>,
+    /// Oblivious transfer: auto, direct, iknp, softspoken-2, softspoken-4 or softspoken-8
+    #[arg(long, default_value = "auto")]
+    pub(super) ot: OtChoice,
+    /// How many hash calls share an AES key in half-gates: a power of two up to 1048576
+    #[arg(long, value_name = "P", default_value_t = 1)]
+    pub(super) rekey_period: u32,
+    /// The largest chunk of garbled tables: 64 to 1048576 bytes
+    #[arg(
+        long, value_name = "BYTES", default_value_t = 64 << 10,
+        value_parser = clap::value_parser!(u32).range(64..=1 << 20),
+    )]
+    pub(super) chunk: u32,
+    /// Do not check outputs against hashes from the garbler
+    #[arg(long)]
+    pub(super) no_output_check: bool,
+    /// How long to try again while the peer refuses connections, in seconds
+    #[arg(long, value_name = "SECS", default_value = "5", value_parser = parse_seconds)]
+    pub(super) patience: Duration,
+    /// Print one JSON object with the outputs and what happened
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print outputs and errors only
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+impl Args {
+    /// Says what is wrong with the flags that name the two parties.
+    pub(super) fn check_protection(&self) -> Result<(), Failure> {
+        let advice = match (self.plaintext, &self.identity, self.peers.is_empty()) {
+            (true, ..) | (false, Some(_), false) => return Ok(()),
+            (false, None, true) => {
+                "--identity FILE and --peer FINGERPRINT are needed: make a key with \
+                 `transpute id new FILE` and exchange fingerprints with the peer, or give \
+                 --plaintext on both sides to do without protection"
+            }
+            (false, None, false) => {
+                "--identity FILE is needed: make a key with `transpute id new FILE`"
+            }
+            (false, Some(_), true) => {
+                "--peer FINGERPRINT is needed: the peer sees its own with `transpute id show FILE`"
+            }
+        };
+        Err(Failure::usage(advice))
+    }
+}
+
+/// An input value as given, which is a secret: wiped on drop and never shown.
+#[derive(Clone)]
+pub(crate) struct InputText(Zeroizing<String>);
+
+impl InputText {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for InputText {
+    fn from(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+}
+
+impl fmt::Debug for InputText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InputText(..)")
+    }
+}
+
+/// Numbers of input values.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct ValueNumbers(pub(super) Vec<usize>);
+
+impl FromStr for ValueNumbers {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "none" {
+            return Ok(Self(Vec::new()));
+        }
+        text.split(',')
+            .map(|number| number.trim().parse())
+            .collect::<Result<_, _>>()
+            .map(Self)
+            .map_err(|_| "expected numbers with commas between, such as 0,2, or none")
+    }
+}
+
+fn parse_transport(text: &str) -> Result<Choice, std::convert::Infallible> {
+    text.parse()
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
+    const MOST: f64 = 86_400.0;
+    (text.parse().ok())
+        .filter(|seconds| (0.0..=MOST).contains(seconds))
+        .map(Duration::from_secs_f64)
+        .ok_or("expected seconds, at most 86400")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_values_are_read() {
+        assert_eq!("0,2".parse(), Ok(ValueNumbers(vec![0, 2])));
+        assert_eq!("none".parse(), Ok(ValueNumbers(vec![])));
+        for wrong in ["", "0,", "a", "-1", "0 2"] {
+            assert!(wrong.parse::<ValueNumbers>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn seconds_are_bounded() {
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["-1", "NaN", "inf", "1e9", "x"] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn inputs_are_not_shown() {
+        let input = InputText::from("0=hex:c0ffee".to_owned());
+        assert_eq!(format!("{input:?}"), "InputText(..)");
+        assert_eq!(input.as_str(), "0=hex:c0ffee");
+    }
+}

@@ -1,0 +1,205 @@
+//! What `transpute run` tells about a run: as JSON, and as a summary for people.
+
+use std::{fmt::Write, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use transpute::{Milestone, Program, Results};
+
+use super::Args;
+use crate::output::{OutputValue, grouped, hex};
+
+/// The JSON object.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct RunReport {
+    pub(crate) role: String,
+    pub(crate) scheme: String,
+    pub(crate) transport: String,
+    pub(crate) transport_reason: String,
+    pub(crate) circuit: CircuitReport,
+    /// Evaluations.
+    pub(crate) batch: u64,
+    pub(crate) peer: PeerReport,
+    pub(crate) encrypted: bool,
+    pub(crate) cipher: Option<String>,
+    /// Of the first evaluation; empty for a party that learns no output.
+    pub(crate) outputs: Vec<OutputValue>,
+    /// Of all evaluations; empty for a party that learns no output.
+    pub(crate) evaluations: Vec<Vec<OutputValue>>,
+    pub(crate) bytes: BytesReport,
+    /// Bytes of tables per AND gate; nothing for a circuit without.
+    pub(crate) bytes_per_and: Option<f64>,
+    /// Until the evaluator has its output, from both parties being connected.
+    pub(crate) round_trips: f64,
+    pub(crate) ot: String,
+    pub(crate) times_ms: TimesReport,
+    /// Smoothed round-trip time of the path, where the transport knows it.
+    pub(crate) rtt_ms: Option<f64>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct CircuitReport {
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    /// Widths in bits.
+    pub(crate) inputs: Vec<u32>,
+    pub(crate) outputs: Vec<u32>,
+    /// Gates garbled per evaluation.
+    pub(crate) and: u64,
+    pub(crate) xor: u64,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct PeerReport {
+    pub(crate) address: String,
+    /// Nothing in plaintext.
+    pub(crate) fingerprint: Option<String>,
+}
+
+/// Bytes of messages with their headers each way; payload by purpose both ways; and what the
+/// transport carried, where it knows.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct BytesReport {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) tables: u64,
+    pub(crate) ot: u64,
+    pub(crate) labels: u64,
+    pub(crate) outputs: u64,
+    pub(crate) framing: u64,
+    pub(crate) wire_sent: Option<u64>,
+    pub(crate) wire_received: Option<u64>,
+}
+
+/// `connect` and `handshake` last so long; all others are from both parties being connected.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct TimesReport {
+    pub(crate) connect: f64,
+    pub(crate) handshake: f64,
+    pub(crate) agreed: Option<f64>,
+    pub(crate) first_labels: Option<f64>,
+    pub(crate) first_table: Option<f64>,
+    pub(crate) last_table: Option<f64>,
+    pub(crate) output: Option<f64>,
+    pub(crate) session: f64,
+}
+
+impl RunReport {
+    pub(super) fn new(args: &Args, program: &Program, results: &Results) -> Self {
+        let report = &results.report;
+        let (session, traffic) = (&report.session, &report.session.traffic);
+        let evaluations: Vec<_> = (results.evaluations.iter())
+            .map(|evaluation| OutputValue::list(&evaluation.outputs))
+            .collect();
+        let at = |milestone| session.at(milestone).map(milliseconds);
+        let ands = program.and_count() * report.batch;
+        Self {
+            role: report.role.to_string(),
+            scheme: args.scheme.to_string(),
+            transport: report.link.transport.to_owned(),
+            transport_reason: report.reason.clone(),
+            circuit: CircuitReport {
+                name: args.circuit.clone(),
+                digest: hex(program.digest()),
+                inputs: program.input_widths().to_vec(),
+                outputs: program.output_widths().to_vec(),
+                and: program.and_count(),
+                xor: program.xor_count(),
+            },
+            batch: report.batch,
+            peer: PeerReport {
+                address: report.link.peer_address.clone(),
+                fingerprint: report.link.peer_fingerprint.map(|print| print.to_string()),
+            },
+            encrypted: report.link.encrypted,
+            cipher: report.link.cipher.clone(),
+            outputs: (results.evaluations.first())
+                .map(|first| OutputValue::list(&first.outputs))
+                .unwrap_or_default(),
+            evaluations,
+            bytes: BytesReport {
+                sent: session.bytes_sent,
+                received: session.bytes_received,
+                tables: traffic.tables,
+                ot: traffic.ot,
+                labels: traffic.garbler_labels,
+                outputs: traffic.outputs,
+                framing: traffic.framing,
+                wire_sent: report.path.path.wire_bytes_sent,
+                wire_received: report.path.path.wire_bytes_received,
+            },
+            bytes_per_and: (ands > 0).then(|| traffic.tables as f64 / ands as f64),
+            round_trips: f64::from(session.flights) / 2.0,
+            ot: session.ot.to_string(),
+            times_ms: TimesReport {
+                connect: milliseconds(report.link.timings.connect),
+                handshake: milliseconds(report.link.timings.handshake),
+                agreed: at(Milestone::Agreed),
+                first_labels: at(Milestone::FirstLabels),
+                first_table: at(Milestone::FirstTable),
+                last_table: at(Milestone::LastTable),
+                output: at(Milestone::LastOutput),
+                session: milliseconds(session.elapsed),
+            },
+            rtt_ms: report.path.path.rtt.map(milliseconds),
+        }
+    }
+
+    /// Returns a few lines for people.
+    pub(crate) fn summary(&self) -> String {
+        let mut text = format!("{} of {}", self.role, self.circuit.name);
+        if self.batch > 1 {
+            let _ = write!(text, ", {} evaluations", grouped(self.batch));
+        }
+        let _ = write!(
+            text,
+            ": {} AND and {} XOR gates, {}",
+            grouped(self.circuit.and),
+            grouped(self.circuit.xor),
+            self.scheme,
+        );
+        let peer = match (&self.peer.fingerprint, &self.cipher) {
+            (Some(fingerprint), Some(cipher)) => format!("{fingerprint} ({cipher})"),
+            (Some(fingerprint), None) => fingerprint.clone(),
+            (None, _) => "not authenticated, not encrypted".to_owned(),
+        };
+        let _ = write!(text, "\npeer:  {}, {peer}", self.peer.address);
+        let _ = write!(
+            text,
+            "\nvia:   {}: {}{}",
+            self.transport,
+            self.transport_reason,
+            (self.rtt_ms).map_or(String::new(), |rtt| format!("; round trip {rtt:.2} ms")),
+        );
+        let bytes = &self.bytes;
+        let _ = write!(
+            text,
+            "\nbytes: {} sent, {} received; tables {}{}, transfer of inputs {} ({}), \
+             other labels {}, outputs {}, framing {}",
+            grouped(bytes.sent),
+            grouped(bytes.received),
+            grouped(bytes.tables),
+            (self.bytes_per_and).map_or(String::new(), |each| format!(" ({each:.3} per AND)")),
+            grouped(bytes.ot),
+            self.ot,
+            grouped(bytes.labels),
+            grouped(bytes.outputs),
+            grouped(bytes.framing),
+        );
+        let times = &self.times_ms;
+        let _ = write!(
+            text,
+            "\ntimes: connect {:.1} ms, handshake {:.1} ms, output after {:.1} ms, \
+             {} round trips",
+            times.connect,
+            times.handshake,
+            times.output.unwrap_or(times.session),
+            self.round_trips,
+        );
+        text
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    // Microseconds are as fine as the clocks mean anything.
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
