@@ -32,9 +32,10 @@ pub const MIN_CHUNK_LIMIT: usize = 64;
 /// # let circuit = Circuit::new(vec![2], vec![3], [and(0, 1), and(0, 2), and(1, 3)], vec![2, 3, 4])?;
 /// use transpute_garble::{ChunkPlan, Scheme};
 /// let program = Program::compile(&circuit);
-/// assert_eq!(program.and_count(), 1);
+/// assert_eq!(program.and_count(), 3);
 /// let chunks: Vec<usize> = ChunkPlan::new(&program, Scheme::ThreeHalves, 64)?.collect();
-/// assert_eq!(chunks, [25]);
+/// // 2 * 197 bits and 197 bits.
+/// assert_eq!(chunks, [50, 25]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -153,6 +153,12 @@ impl Evaluator {
         ))
     }
 
+    /// See [`Frame::skip_to`].
+    #[cfg(test)]
+    pub(crate) fn skip_to(&mut self, begun: u64) {
+        self.frame.skip_to(begun);
+    }
+
     /// Does an instance that has no tables.
     fn skip_free_instance(&mut self) {
         // Any limit: without tables there is one span.

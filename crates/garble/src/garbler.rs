@@ -336,3 +336,46 @@ fn half_gates<H: PairHash>(
         tables,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use transpute_circuit::generators;
+
+    use super::*;
+    use crate::Evaluator;
+
+    #[test]
+    fn more_than_2_to_the_56_tweaks_are_refused() {
+        let program = Arc::new(Program::compile(&generators::aes128()));
+        let split = InputSplit::first_to_garbler(program.input_widths());
+        for scheme in Scheme::ALL {
+            let params = Params::random(scheme, 1, &mut rand::rng());
+            let seed = Seed::random();
+            let backend = Backend::Portable;
+            let gates = if scheme == Scheme::Prf {
+                program.gates().len() as u64
+            } else {
+                program.and_count()
+            };
+            let last = (1 << 56) / (gates * scheme.tweaks_per_gate());
+            let mut garbler = Garbler::new(program.clone(), &split, params, seed, backend).unwrap();
+            let mut evaluator = Evaluator::new(program.clone(), &split, params, backend).unwrap();
+            let bits = Bits::zeros(128);
+            let labels = vec![Label::ZERO; 128];
+            let sent = scheme.sends_garbler_labels().then_some(&labels[..]);
+            for instance in [last, u64::MAX - 1, u64::MAX] {
+                garbler.frame.skip_to(instance);
+                let refused = Err(GarbleError::TooManyGates { instance });
+                assert_eq!(garbler.begin_instance(&bits), refused);
+                evaluator.skip_to(instance);
+                assert_eq!(evaluator.begin_instance(sent, &labels), refused);
+            }
+            // The last one that fits, up to its last gate.
+            garbler.frame.skip_to(last - 1);
+            garbler.begin_instance(&bits).unwrap();
+            let mut out = Vec::new();
+            while !garbler.garble_chunk(1 << 20, &mut out).unwrap() {}
+            assert_eq!(garbler.take_outputs().unwrap().instance(), last - 1);
+        }
+    }
+}

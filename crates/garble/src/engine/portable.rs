@@ -77,7 +77,7 @@ impl Isa for Portable {
     #[inline(always)]
     fn double_halves(self, reg: u128) -> u128 {
         let carries = (reg >> 63) & (1 << 64 | 1);
-        ((reg & !(1 << 127 | 1 << 63)) << 1) ^ carries * 0x1b
+        ((reg & !(1 << 127 | 1 << 63)) << 1) ^ (carries * 0x1b)
     }
 
     #[inline(always)]
