@@ -1,6 +1,6 @@
 //! Nanoseconds per AND gate for every scheme and back end.
 //!
-//! `cargo run --release -p transpute-garble --example gate_speed`
+//! `cargo run --release -p transpute-garble --example gate_speed [circuit [scheme [back end]]]`
 
 use std::{sync::Arc, time::Instant};
 
@@ -50,8 +50,14 @@ fn main() {
         ("aes-128", Program::compile(&generators::aes128())),
         ("chain", Program::compile(&chain())),
     ];
+    // Arguments narrow the table down.
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let skip = |column: usize, name: &str| wanted.get(column).is_some_and(|wanted| wanted != name);
     println!("ns per AND gate: garble / evaluate");
     for (name, program) in circuits {
+        if skip(0, name) {
+            continue;
+        }
         let program = Arc::new(program);
         let (ands, xors) = (program.and_count(), program.xor_count());
         println!(
@@ -65,8 +71,14 @@ fn main() {
             (Scheme::ThreeHalves, 1),
             (Scheme::Prf, 1),
         ] {
+            if skip(1, &scheme.to_string()) {
+                continue;
+            }
             print!("  {:<12} P={period:<5}", scheme.to_string());
             for backend in Backend::available() {
+                if skip(2, &backend.to_string()) {
+                    continue;
+                }
                 let (garble, evaluate) = measure(&program, scheme, period, backend);
                 print!("  {backend} {garble:6.1} / {evaluate:5.1}");
             }

@@ -1,7 +1,10 @@
 //! The AES back ends and the choice among them at run time.
-#![expect(
-    unsafe_code,
-    reason = "calls of functions with target features, behind a proof that the CPU has them"
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "calls of functions with target features, behind a proof that the CPU has them"
+    )
 )]
 
 use std::{fmt, str::FromStr};
@@ -45,13 +48,10 @@ impl Backend {
     /// `TRANSPUTE_AES` names (`portable`, `aes-ni`, `vaes256`, `vaes512`) if that is available.
     #[must_use]
     pub fn best() -> Self {
-        let available = Self::available();
-        std::env::var(Self::VARIABLE)
-            .ok()
-            .and_then(|name| name.parse().ok())
-            .filter(|wanted| available.contains(wanted))
-            .or(available.last().copied())
-            .unwrap_or(Self::Portable)
+        choose(
+            std::env::var(Self::VARIABLE).ok().as_deref(),
+            &Self::available(),
+        )
     }
 
     const fn name(self) -> &'static str {
@@ -62,6 +62,15 @@ impl Backend {
             Self::Vaes512 => "vaes512",
         }
     }
+}
+
+/// Returns the wanted back end if it is available, else the last of those that are.
+fn choose(wanted: Option<&str>, available: &[Backend]) -> Backend {
+    wanted
+        .and_then(|name| name.parse().ok())
+        .filter(|wanted| available.contains(wanted))
+        .or(available.last().copied())
+        .unwrap_or(Backend::Portable)
 }
 
 impl fmt::Display for Backend {
@@ -141,14 +150,14 @@ impl Dispatch {
     }
 }
 
-// Register budgets: four keys and eight blocks in flight leave four of sixteen registers for the
-// key schedule; the 32 registers of AVX-512 would hold more, but two keys and four blocks already
-// fill its ports.
+// Widths as measured with `examples/gate_speed.rs`: as many gates as it takes to hide the latency of
+// the key schedule. Four gates do where a register holds four; more only cost padding in the last
+// group of a batch.
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
 fn run_aes_ni(isa: AesNi, job: impl Job) {
-    job.run(Wide::<_, 4>(isa), Wide(isa));
+    job.run(Wide::<_, 8>(isa), Wide(isa));
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -160,7 +169,7 @@ fn run_vaes256(isa: Vaes256, job: impl Job) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 fn run_vaes512(isa: Vaes512, job: impl Job) {
-    job.run(Wide::<_, 2>(isa), Wide(isa.narrow()));
+    job.run(Wide::<_, 1>(isa), Wide(isa.narrow()));
 }
 
 #[cfg(test)]
@@ -176,6 +185,17 @@ mod tests {
         let available = Backend::available();
         assert_eq!(available[0], Backend::Portable);
         assert!(available.contains(&Backend::best()));
+    }
+
+    #[test]
+    fn the_variable_chooses_among_the_available() {
+        let available = [Backend::Portable, Backend::AesNi];
+        let choice = |wanted| choose(wanted, &available);
+        assert_eq!(choice(None), Backend::AesNi);
+        assert_eq!(choice(Some("portable")), Backend::Portable);
+        assert_eq!(choice(Some("vaes512")), Backend::AesNi);
+        assert_eq!(choice(Some("fastest")), Backend::AesNi);
+        assert_eq!(choose(None, &[]), Backend::Portable);
     }
 
     #[test]

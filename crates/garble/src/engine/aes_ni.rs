@@ -25,7 +25,7 @@ impl AesNi {
 
 impl Isa for AesNi {
     const LANES: usize = 1;
-    const NARROW_REST: usize = 1;
+    const NARROW_REST: usize = 3;
 
     type Reg = __m128i;
     type Schedule = RoundKeys;

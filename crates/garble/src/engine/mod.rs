@@ -130,7 +130,10 @@ macro_rules! each {
 )]
 impl<I: Isa, const N: usize> Wide<I, N> {
     /// Gates handled together.
-    pub(crate) const WIDTH: usize = I::LANES * N;
+    pub(crate) const WIDTH: usize = {
+        assert!(I::LANES * N <= MAX_WIDTH);
+        I::LANES * N
+    };
 
     #[inline(always)]
     pub(crate) fn splat(self, value: u128) -> Lanes<I, N> {
