@@ -159,3 +159,34 @@ impl Frame {
         self.begun = begun;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use transpute_circuit::generators;
+
+    use super::*;
+    use crate::Scheme;
+
+    #[test]
+    fn gate_ids_go_on_across_instances() {
+        let program = Arc::new(Program::compile(&generators::aes128()));
+        let split = InputSplit::first_to_garbler(program.input_widths());
+        for scheme in Scheme::ALL {
+            let params = Params::random(scheme, 1, &mut rand::rng());
+            let backend = Backend::Portable;
+            let mut frame = Frame::new(program.clone(), &split, params, backend, 1).unwrap();
+            let per_instance = match scheme {
+                Scheme::Prf => program.gates().len() as u64,
+                _ => program.and_count(),
+            };
+            for instance in 0..3 {
+                assert_eq!(frame.next_instance(), Ok(instance));
+                frame.skip_to(instance);
+                frame.begin();
+                assert_eq!(frame.instance(), instance);
+                assert_eq!(frame.first_id(), instance * per_instance);
+                frame.phase = Phase::Done;
+            }
+        }
+    }
+}
