@@ -287,22 +287,18 @@ impl Demo {
         line(
             "bytes",
             format!(
-                "{} from the garbler, {} from the evaluator; tables {} ({:.3} per AND), \
+                "{} from the garbler, {} from the evaluator; tables {}, \
                  transfer of inputs {} ({})",
                 grouped(bytes.received),
                 grouped(bytes.sent),
-                grouped(bytes.tables),
-                report.bytes_per_and.unwrap_or_default(),
+                report.tables(),
                 grouped(bytes.ot),
                 report.ot,
             ),
         );
         line(
             "rounds",
-            format!(
-                "{} round trips from connected to output",
-                report.round_trips
-            ),
+            format!("{} from connected to output", report.round_trips()),
         );
         line(
             "times",

@@ -36,8 +36,8 @@ Exit codes:
 #[derive(Parser)]
 #[command(name = "transpute", version, after_help = EXIT_CODES)]
 struct Cli {
-    /// Log more to standard error; twice logs everything. TRANSPUTE_LOG, with the syntax
-    /// `level` or `target=level,...`, overrides it
+    /// Log more to standard error, twice more still. TRANSPUTE_LOG overrides it: `level` or
+    /// `target=level,...`
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]

@@ -3,7 +3,7 @@
 use std::{fmt::Write, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use transpute::{Milestone, Program, Results};
+use transpute::{Milestone, Program, Results, Scheme};
 
 use super::Args;
 use crate::output::{OutputValue, grouped, hex};
@@ -173,12 +173,11 @@ impl RunReport {
         let bytes = &self.bytes;
         let _ = write!(
             text,
-            "\nbytes: {} sent, {} received; tables {}{}, transfer of inputs {} ({}), \
+            "\nbytes: {} sent, {} received; tables {}, transfer of inputs {} ({}), \
              other labels {}, outputs {}, framing {}",
             grouped(bytes.sent),
             grouped(bytes.received),
-            grouped(bytes.tables),
-            (self.bytes_per_and).map_or(String::new(), |each| format!(" ({each:.3} per AND)")),
+            self.tables(),
             grouped(bytes.ot),
             self.ot,
             grouped(bytes.labels),
@@ -188,13 +187,32 @@ impl RunReport {
         let times = &self.times_ms;
         let _ = write!(
             text,
-            "\ntimes: connect {:.1} ms, handshake {:.1} ms, output after {:.1} ms, \
-             {} round trips",
+            "\ntimes: connect {:.1} ms, handshake {:.1} ms, output after {:.1} ms \
+             ({} at least)",
             times.connect,
             times.handshake,
             times.output.unwrap_or(times.session),
-            self.round_trips,
+            self.round_trips(),
         );
+        text
+    }
+
+    /// Returns the round trips in words.
+    pub(crate) fn round_trips(&self) -> String {
+        let plural = if self.round_trips == 1.0 { "" } else { "s" };
+        format!("{} round trip{plural}", self.round_trips)
+    }
+
+    /// Returns the bytes of tables in words, with what that is per AND gate.
+    pub(crate) fn tables(&self) -> String {
+        let mut text = grouped(self.bytes.tables);
+        if let Some(each) = self.bytes_per_and {
+            let _ = write!(text, " ({each:.3} per AND");
+            if self.scheme == Scheme::Prf.to_string() {
+                text.push_str(" and its share of the XOR gates");
+            }
+            text.push(')');
+        }
         text
     }
 }

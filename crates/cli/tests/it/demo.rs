@@ -1,0 +1,35 @@
+//! `transpute demo`.
+
+use std::fs;
+
+use crate::harness::{CIPHERTEXT, Process, SCHEMES};
+
+#[test]
+fn the_demo_checks_its_answer_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = |args: &[&str]| {
+        let args = ["demo"].iter().chain(args);
+        let process = Process::start_with(args, |command| command.env("TMPDIR", folder.path()));
+        let finished = process.finish();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        finished
+    };
+    let text = demo(&[]).expect(0).stdout;
+    for fragment in [
+        CIPHERTEXT,
+        "6,400 AND",
+        "32.000 per AND",
+        "tcp: ",
+        "correct",
+    ] {
+        assert!(text.contains(fragment), "{fragment}\n{text}");
+    }
+    for scheme in SCHEMES {
+        let json = demo(&["--json", "--scheme", scheme]).expect(0).json();
+        assert_eq!(json["ok"], true);
+        assert_eq!(json["computed"], CIPHERTEXT);
+        assert_eq!(json["evaluator"]["scheme"], scheme);
+        assert_eq!(json["garbler"]["encrypted"], true);
+    }
+    demo(&["--transport", "smoke"]).fails(2, "the garbler failed: ");
+}

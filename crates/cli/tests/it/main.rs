@@ -1,0 +1,10 @@
+//! The command, run as users run it: separate processes, real sockets, real files.
+
+mod circuit;
+mod demo;
+mod failures;
+mod harness;
+mod id;
+mod lost;
+mod refusals;
+mod run;

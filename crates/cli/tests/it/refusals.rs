@@ -1,0 +1,129 @@
+//! Peers that are not who they should be, or want something else.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use crate::harness::{CIPHERTEXT, KEY, KEYS, PLAINTEXT, Party, aes, meet};
+
+#[test]
+fn parties_that_disagree_both_say_so() {
+    let garbler = || Party::new("garbler", "add:8").input(0, "dec:1");
+    let evaluator = || Party::new("evaluator", "add:8").input(1, "dec:2");
+    for (setting, field) in [
+        (&["--scheme", "three-halves"][..], "garbling scheme"),
+        (&["--batch", "2"], "batch size"),
+        (&["--output-to", "both"], "output recipient"),
+        (&["--chunk", "1024"], "chunk length"),
+        (&["--ot", "iknp"], "oblivious transfer"),
+        (&["--rekey-period", "2"], "re-key period"),
+        (&["--no-output-check"], "output check"),
+    ] {
+        for party in meet(garbler(), evaluator().and(setting.iter().copied())) {
+            party.fails(5, field);
+        }
+    }
+    let other = Party::new("evaluator", "sub:8").input(1, "dec:2");
+    for party in meet(garbler(), other) {
+        party.fails(5, "circuit");
+    }
+    let all = evaluator()
+        .and(["--garbler-inputs", "none"])
+        .input(0, "dec:1");
+    for party in meet(garbler(), all) {
+        party.fails(5, "garbler's input values");
+    }
+}
+
+#[test]
+fn two_garblers_do_not_agree() {
+    let listening = Party::new("garbler", "add:8").input(0, "dec:1");
+    let connecting = Party::bare("garbler", "add:8")
+        .and(["--identity", KEYS.evaluator.path.to_str().unwrap()])
+        .and(["--peer", &KEYS.garbler.fingerprint])
+        .input(0, "dec:1");
+    for party in meet(listening, connecting) {
+        party.fails(5, "role");
+    }
+}
+
+#[test]
+fn strangers_are_turned_away_and_the_peer_is_let_in() {
+    let [garbler, evaluator] = aes();
+    let (mut listening, address) = garbler.listen();
+
+    // Someone with another key; it learns that it is not wanted.
+    let stranger = |identity: &str, peer: &str| {
+        Party::bare("evaluator", "aes128").input(1, PLAINTEXT).and([
+            "--identity",
+            identity,
+            "--peer",
+            peer,
+        ])
+    };
+    let key = KEYS.stranger.path.to_str().unwrap();
+    stranger(key, &KEYS.garbler.fingerprint)
+        .connect(&address)
+        .finish()
+        .fails(4, "refused our identity");
+    // Someone who pinned another key.
+    let key = KEYS.evaluator.path.to_str().unwrap();
+    stranger(key, &KEYS.stranger.fingerprint)
+        .connect(&address)
+        .finish()
+        .fails(4, &format!("the peer is {}", KEYS.garbler.fingerprint));
+    // Someone without encryption.
+    Party::plaintext("evaluator", "aes128")
+        .input(1, PLAINTEXT)
+        .connect(&address)
+        .finish()
+        .expect(4);
+    // Other programs.
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"\x16\x03\x01\xff\xff",
+        &[0xff; 4096],
+    ] {
+        let mut socket = TcpStream::connect(&address).unwrap();
+        let _ = socket.write_all(garbage);
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        let _ = socket.read_to_end(&mut Vec::new());
+    }
+    // And one who says nothing, still there while the peer comes.
+    let _silent = TcpStream::connect(&address).unwrap();
+
+    let evaluator = evaluator.connect(&address).finish().expect(0);
+    assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
+    // They are seen at the port.
+    let first = listening.line("");
+    assert!(first.contains("WARN"), "{first}");
+    listening.finish().expect(0);
+}
+
+#[test]
+fn any_of_several_pinned_peers_may_come() {
+    let garbler = Party::new("garbler", "aes128")
+        .input(0, KEY)
+        .and(["--peer", &KEYS.stranger.fingerprint]);
+    let evaluator = Party::bare("evaluator", "aes128")
+        .input(1, PLAINTEXT)
+        .and(["--json", "--identity", KEYS.stranger.path.to_str().unwrap()])
+        .and(["--peer", &KEYS.garbler.fingerprint]);
+    let [garbler, _] = meet(garbler, evaluator).map(|party| party.expect(0));
+    let json = garbler.json();
+    assert_eq!(
+        json["peer"]["fingerprint"],
+        KEYS.stranger.fingerprint.as_str()
+    );
+}
+
+#[test]
+fn a_listener_in_plaintext_turns_encryption_away() {
+    let (listening, address) = Party::plaintext("garbler", "aes128").input(0, KEY).listen();
+    let [_, evaluator] = aes();
+    evaluator.connect(&address).finish().expect(4);
+    let evaluator = Party::plaintext("evaluator", "aes128").input(1, PLAINTEXT);
+    evaluator.connect(&address).finish().expect(0);
+    listening.finish().expect(0);
+}
