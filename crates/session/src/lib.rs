@@ -1,1 +1,37 @@
-//! Work in progress.
+//! The two-party protocol of Transpute: agreement, oblivious transfer, streamed garbled tables,
+//! outputs.
+//!
+//! [`Session`] is a pure state machine: frames in, bytes out, no sockets and no clock. [`run`]
+//! drives one over a [`Link`](transpute_transport::Link). The messages are described in
+//! `docs/protocol.md`.
+//!
+//! # Security
+//! The protocol is secure against **semi-honest** parties: each follows it and only tries to learn
+//! from what it sees. A party that deviates can learn bits of the other's input or spoil the
+//! result; see `docs/security.md`.
+#![forbid(unsafe_code)]
+
+mod channel;
+mod config;
+mod driver;
+mod error;
+mod evaluator;
+mod garbler;
+mod hello;
+mod inputs;
+mod ot;
+mod pieces;
+mod report;
+mod session;
+#[cfg(test)]
+mod tests;
+mod transcript;
+mod wire;
+
+pub use config::{Config, ConfigError, OtChoice, OtPlan, OutputPolicy, Role};
+pub use driver::{Closing, DriverOptions, Outcome, run};
+pub use error::{AbortReason, Field, SessionError};
+pub use inputs::{InputError, Inputs, Repeat};
+pub use report::{Milestone, Progress, Report, Traffic};
+pub use session::{Output, Progressed, Session};
+pub use wire::{Frame, FrameDecoder, FrameError, FrameKind, MAX_PAYLOAD};

@@ -1,0 +1,193 @@
+//! One party's two directions: transcripts, counters, and the frames that end a session.
+
+use std::collections::VecDeque;
+
+use crate::{
+    Frame, FrameKind, Milestone, SessionError, Traffic,
+    error::{AbortReason, Field},
+    transcript::Transcript,
+    wire::{HEADER_LEN, write_frame},
+};
+
+/// Bytes of queued control frames above which no more input should be taken: the peer is not
+/// reading, and answering it further would only grow the queue.
+const QUEUE_LIMIT: usize = 1 << 20;
+
+/// The frames sent and received so far, and those that wait to be sent ahead of any table.
+pub(crate) struct Channel {
+    sent: Transcript,
+    received: Transcript,
+    queue: VecDeque<Vec<u8>>,
+    queued_bytes: usize,
+    pub(crate) traffic: Traffic,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) finish_sent: bool,
+    pub(crate) finish_received: bool,
+    /// Bit `m` tells that milestone `m` has been passed.
+    milestones: u8,
+}
+
+impl Channel {
+    /// `covers_tables`: whether the transcripts hash the tables.
+    pub(crate) fn new(covers_tables: bool) -> Self {
+        Self {
+            sent: Transcript::new(covers_tables),
+            received: Transcript::new(covers_tables),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            traffic: Traffic::default(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            finish_sent: false,
+            finish_received: false,
+            milestones: 0,
+        }
+    }
+
+    /// Writes a frame to the stream at once.
+    pub(crate) fn send(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: FrameKind,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        let start = write_frame(out, kind, fill)?;
+        self.sent.add_frame(&out[start..]);
+        self.count(kind, out.len() - start, true);
+        Ok(())
+    }
+
+    /// Queues a whole frame to be written before anything new is made.
+    pub(crate) fn queue(&mut self, frame: Vec<u8>) {
+        self.queued_bytes += frame.len();
+        self.queue.push_back(frame);
+    }
+
+    /// Writes the oldest queued frame; says whether there was one.
+    pub(crate) fn send_queued(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(frame) = self.queue.pop_front() else {
+            return false;
+        };
+        self.queued_bytes -= frame.len();
+        self.sent.add_frame(&frame);
+        if let Some(kind) = FrameKind::from_code(frame[0]) {
+            self.count(kind, frame.len(), true);
+        }
+        out.extend_from_slice(&frame);
+        true
+    }
+
+    /// Says whether nothing is queued.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Says whether more input may be taken.
+    pub(crate) fn wants_input(&self) -> bool {
+        self.queued_bytes < QUEUE_LIMIT
+    }
+
+    /// Takes note of a received frame; handles those that end a session.
+    ///
+    /// Returns the frame if it is for the caller.
+    pub(crate) fn receive(&mut self, frame: Frame) -> Result<Option<Frame>, SessionError> {
+        let Frame { kind, payload } = &frame;
+        if *kind == FrameKind::Alive {
+            return Ok(None);
+        }
+        self.count(*kind, HEADER_LEN + payload.len(), false);
+        if self.finish_received {
+            return Err(SessionError::Unexpected {
+                kind: *kind,
+                problem: "the peer had finished",
+            });
+        }
+        match (kind, &payload[..]) {
+            (FrameKind::Refuse, &[code]) => {
+                return Err(match Field::from_code(code) {
+                    Some(field) => SessionError::RefusedByPeer(field),
+                    None => SessionError::PeerAborted(AbortReason::Protocol),
+                });
+            }
+            (FrameKind::Abort, &[code]) => {
+                let reason = AbortReason::from_code(code).unwrap_or(AbortReason::Protocol);
+                return Err(SessionError::PeerAborted(reason));
+            }
+            (FrameKind::Refuse | FrameKind::Abort, _) => {
+                return Err(SessionError::Length {
+                    kind: *kind,
+                    expected: 1,
+                    found: payload.len(),
+                });
+            }
+            (FrameKind::Finish, hashes) => {
+                if hashes.len() != 64 {
+                    return Err(SessionError::Length {
+                        kind: *kind,
+                        expected: 64,
+                        found: hashes.len(),
+                    });
+                }
+                // What the peer sent is what came here, and what was sent here came there.
+                if hashes != [self.received.hash(), self.sent.hash()].as_flattened() {
+                    return Err(SessionError::Transcript);
+                }
+            }
+            _ => self.received.add(*kind, payload),
+        }
+        Ok(Some(frame))
+    }
+
+    /// Sends the frame that ends this direction. Both transcripts must be complete but for the
+    /// two `Finish` frames, which are in neither.
+    pub(crate) fn send_finish(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        let hashes = [self.sent.hash(), self.received.hash()];
+        let start = write_frame(out, FrameKind::Finish, |out| {
+            out.extend_from_slice(hashes.as_flattened());
+            Ok::<(), SessionError>(())
+        })?;
+        self.count(FrameKind::Finish, out.len() - start, true);
+        self.finish_sent = true;
+        Ok(())
+    }
+
+    /// Says whether both directions are complete.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finish_sent && self.finish_received
+    }
+
+    pub(crate) fn reach(&mut self, milestone: Milestone) {
+        self.milestones |= 1 << milestone as u8;
+    }
+
+    pub(crate) fn milestones(&self) -> u8 {
+        self.milestones
+    }
+
+    fn count(&mut self, kind: FrameKind, frame_len: usize, is_sent: bool) {
+        let total = if is_sent {
+            &mut self.bytes_sent
+        } else {
+            &mut self.bytes_received
+        };
+        *total += frame_len as u64;
+        // The number in front of a table chunk, label run or piece is framing too.
+        let (purpose, overhead) = match kind {
+            FrameKind::Tables => (&mut self.traffic.tables, HEADER_LEN + 8),
+            FrameKind::GarblerLabels => (&mut self.traffic.garbler_labels, HEADER_LEN + 8),
+            FrameKind::Decode | FrameKind::Output => (&mut self.traffic.outputs, HEADER_LEN + 8),
+            FrameKind::OtSetup
+            | FrameKind::OtExtendSetup
+            | FrameKind::OtExtend
+            | FrameKind::OtReply => (&mut self.traffic.ot, HEADER_LEN),
+            _ => {
+                self.traffic.framing += frame_len as u64;
+                return;
+            }
+        };
+        let overhead = overhead.min(frame_len);
+        *purpose += (frame_len - overhead) as u64;
+        self.traffic.framing += overhead as u64;
+    }
+}

@@ -1,0 +1,305 @@
+//! What two parties have to agree on, and what each decides for itself.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+use transpute_garble::{Backend, Scheme};
+use transpute_ot::Extension;
+
+/// Which side of the garbled circuit a party is on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Role {
+    /// Makes the garbled circuit.
+    Garbler,
+    /// Evaluates it.
+    Evaluator,
+}
+
+/// Who learns the outputs.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OutputPolicy {
+    /// The evaluator only.
+    #[default]
+    Evaluator,
+    /// The garbler only.
+    Garbler,
+    /// Both parties.
+    Both,
+}
+
+impl OutputPolicy {
+    /// Says whether `role` learns the outputs.
+    #[must_use]
+    pub fn reaches(self, role: Role) -> bool {
+        match self {
+            Self::Evaluator => role == Role::Evaluator,
+            Self::Garbler => role == Role::Garbler,
+            Self::Both => true,
+        }
+    }
+
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// How the oblivious transfers of the evaluator's inputs are done.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OtChoice {
+    /// Public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, the recommended extension above.
+    #[default]
+    Auto,
+    /// One public-key OT per input bit.
+    Direct,
+    /// 128 base OTs and this extension.
+    Extension(Extension),
+}
+
+/// What an [`OtChoice`] comes to for a number of oblivious transfers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OtPlan {
+    /// The evaluator has no input bits.
+    None,
+    /// Public-key OT on the inputs.
+    Direct,
+    /// Base OTs and an extension.
+    Extension(Extension),
+}
+
+impl OtPlan {
+    /// The most input bits (of a whole batch) for which public-key OT is done directly: up to here
+    /// the work is comparable to the 128 base OTs of an extension, and it saves a flight.
+    pub const DIRECT_LIMIT: u64 = 256;
+
+    /// The most input bits (of a whole batch) for which direct OT may be asked for by name: its
+    /// messages must fit in one frame.
+    pub const DIRECT_MAXIMUM: u64 = 8192;
+
+    /// Decides for `count` oblivious transfers.
+    ///
+    /// # Errors
+    /// [`ConfigError::TooManyForDirect`].
+    pub fn new(choice: OtChoice, count: u64) -> Result<Self, ConfigError> {
+        Ok(match choice {
+            _ if count == 0 => Self::None,
+            OtChoice::Auto if count <= Self::DIRECT_LIMIT => Self::Direct,
+            OtChoice::Auto => Self::Extension(Extension::for_count(count)),
+            OtChoice::Direct if count > Self::DIRECT_MAXIMUM => {
+                return Err(ConfigError::TooManyForDirect { count });
+            }
+            OtChoice::Direct => Self::Direct,
+            OtChoice::Extension(extension) => Self::Extension(extension),
+        })
+    }
+
+    /// Returns how many one-way flights pass from both parties being connected until the evaluator
+    /// can have its output: two make a round trip.
+    #[must_use]
+    pub fn flights(self) -> u32 {
+        match self {
+            // The garbler's decoding information waits for the evaluator's hello.
+            Self::None | Self::Direct => 2,
+            Self::Extension(_) => 3,
+        }
+    }
+
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Direct => 1,
+            Self::Extension(extension) => 0x10 | extension.code(),
+        }
+    }
+}
+
+/// The settings of a session. All but `backend` must be the same on both sides.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The garbling scheme.
+    pub scheme: Scheme,
+    /// How many consecutive tweaks share one AES key in `half-gates`: a power of two up to 2^20.
+    /// Every doubling costs one bit of security and saves key schedules. Default 1.
+    pub rekey_period: u32,
+    /// How the oblivious transfers are done.
+    pub ot: OtChoice,
+    /// Who learns the outputs.
+    pub output: OutputPolicy,
+    /// Evaluations of the circuit in this session; at least 1.
+    pub batch: u64,
+    /// Largest chunk of garbled tables, in bytes: 64 to 1 MiB. Default 64 KiB: large enough that
+    /// frame headers vanish, small enough that evaluation starts early.
+    pub chunk_len: u32,
+    /// Whether the evaluator checks its output labels against hashes from the garbler (16 bytes per
+    /// output bit), which catches a corrupted table. Default true.
+    pub output_check: bool,
+    /// How many bytes of tables the garbler may send before the evaluator has the labels to use
+    /// them: what the evaluator buffers at most. Default 24 MiB; to hide a round trip completely it
+    /// must reach rate times RTT.
+    pub table_lead: u64,
+    /// The AES implementation of this side.
+    pub backend: Backend,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            scheme: Scheme::HalfGates,
+            rekey_period: 1,
+            ot: OtChoice::Auto,
+            output: OutputPolicy::Evaluator,
+            batch: 1,
+            chunk_len: 64 << 10,
+            output_check: true,
+            table_lead: 24 << 20,
+            backend: Backend::best(),
+        }
+    }
+}
+
+/// A setting that cannot work.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No evaluations.
+    #[error("a batch has at least one evaluation")]
+    EmptyBatch,
+    /// A chunk length out of range.
+    #[error("the chunk length is {found} bytes; it must be 64 to 1048576")]
+    ChunkLen {
+        /// The length given.
+        found: u32,
+    },
+    /// Direct OT for more bits than fit in one message.
+    #[error(
+        "direct oblivious transfer takes at most {} input bits, not {count}",
+        OtPlan::DIRECT_MAXIMUM
+    )]
+    TooManyForDirect {
+        /// Evaluator input bits of the batch.
+        count: u64,
+    },
+    /// More input bits in the whole batch than can be counted.
+    #[error("a batch of {batch} evaluations has too many input bits")]
+    TooLarge {
+        /// The batch size given.
+        batch: u64,
+    },
+}
+
+/// A word that is none of the names of a setting.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{found:?} is none of {expected}")]
+pub struct UnknownName {
+    /// The word given.
+    found: String,
+    /// The names there are.
+    expected: &'static str,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Garbler => "garbler",
+            Self::Evaluator => "evaluator",
+        })
+    }
+}
+
+impl fmt::Display for OutputPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Evaluator => "evaluator",
+            Self::Garbler => "garbler",
+            Self::Both => "both",
+        })
+    }
+}
+
+impl fmt::Display for OtPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad("none"),
+            Self::Direct => f.pad("direct"),
+            Self::Extension(extension) => extension.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        match text {
+            "garbler" => Ok(Self::Garbler),
+            "evaluator" => Ok(Self::Evaluator),
+            _ => Err(UnknownName {
+                found: text.to_owned(),
+                expected: "garbler, evaluator",
+            }),
+        }
+    }
+}
+
+impl FromStr for OutputPolicy {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        match text {
+            "evaluator" => Ok(Self::Evaluator),
+            "garbler" => Ok(Self::Garbler),
+            "both" => Ok(Self::Both),
+            _ => Err(UnknownName {
+                found: text.to_owned(),
+                expected: "evaluator, garbler, both",
+            }),
+        }
+    }
+}
+
+impl FromStr for OtChoice {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "direct" => Ok(Self::Direct),
+            _ => text.parse().map(Self::Extension).map_err(|_| UnknownName {
+                found: text.to_owned(),
+                expected: "auto, direct, iknp, softspoken-2, softspoken-4, softspoken-8",
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_follows_the_number_of_inputs() {
+        let plan = |choice, count| OtPlan::new(choice, count);
+        assert_eq!(plan(OtChoice::Auto, 0), Ok(OtPlan::None));
+        assert_eq!(plan(OtChoice::Auto, 256), Ok(OtPlan::Direct));
+        assert_eq!(
+            plan(OtChoice::Auto, 257),
+            Ok(OtPlan::Extension(Extension::Iknp))
+        );
+        assert_eq!(
+            plan(OtChoice::Direct, 8193),
+            Err(ConfigError::TooManyForDirect { count: 8193 })
+        );
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for policy in [
+            OutputPolicy::Evaluator,
+            OutputPolicy::Garbler,
+            OutputPolicy::Both,
+        ] {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        assert_eq!("iknp".parse(), Ok(OtChoice::Extension(Extension::Iknp)));
+        assert!("kos".parse::<OtChoice>().is_err());
+    }
+}

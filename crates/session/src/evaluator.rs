@@ -1,0 +1,495 @@
+//! The evaluator's side of the protocol.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use rand::CryptoRng;
+use transpute_circuit::Bits;
+use transpute_garble::{ChunkPlan, DecodeInfo, EvaluatedOutputs, Evaluator, Label};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::{
+    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
+    channel::Channel,
+    garbler::{decode_bytes, untabled_bytes, write_output},
+    hello::Hello,
+    ot::{EvaluatorOt, OT_CHUNK},
+    pieces::{Assembler, piece_frames, split_number},
+    session::{Lead, Terms, check_setup, out_of_order},
+};
+
+/// Transfers that may be asked for beyond the evaluation that is running: enough to keep a long
+/// path busy, little enough memory (16 bytes each).
+const OT_WINDOW: u64 = 1 << 18;
+
+pub(crate) struct EvaluatorCore {
+    pub(crate) terms: Terms,
+    pub(crate) channel: Channel,
+    pub(crate) outputs: VecDeque<Output>,
+    inputs: Box<dyn Inputs>,
+    hello: Hello,
+    setup: Vec<u8>,
+    hello_sent: bool,
+    agreed: Option<Agreed>,
+    ot: EvaluatorOt,
+    setup_received: bool,
+    /// Input bits fetched and not asked about yet, with how many of them are.
+    choices: (Bits, usize),
+    /// Evaluations whose input was fetched.
+    fetched: u64,
+    /// Transfers asked for.
+    asked: u64,
+    /// Transfers answered.
+    answered: u64,
+    /// Labels of the evaluator's inputs, from the first evaluation not begun.
+    labels: VecDeque<Label>,
+    /// Labels of the garbler's inputs, likewise.
+    garbler_labels: VecDeque<Label>,
+    garbler_labels_received: u64,
+    lead: Lead,
+    /// Bytes per evaluation besides tables that travel unasked.
+    untabled: u64,
+    tables: VecDeque<Bytes>,
+    chunks_received: u64,
+    chunks_total: u64,
+    /// Evaluations begun.
+    begun: u64,
+    is_running: bool,
+    decode_pieces: Assembler,
+    decode_infos: VecDeque<Vec<u8>>,
+    /// Finished evaluations that wait for their decoding information.
+    undecoded: VecDeque<EvaluatedOutputs>,
+}
+
+struct Agreed {
+    sid: [u8; 32],
+    theirs: Hello,
+    evaluator: Evaluator,
+}
+
+impl EvaluatorCore {
+    pub(crate) fn new(
+        terms: Terms,
+        channel: Channel,
+        mut hello: Hello,
+        mut inputs: Box<dyn Inputs>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self, SessionError> {
+        let config = &terms.config;
+        let mut direct_choices = Bits::new();
+        let mut fetched = 0;
+        if terms.plan == OtPlan::Direct {
+            for instance in 0..config.batch {
+                direct_choices.extend(fetch(&mut *inputs, instance, terms.choices)?.iter());
+            }
+            fetched = config.batch;
+        }
+        let correlated = config.scheme.is_free_xor();
+        let (ot, setup) =
+            EvaluatorOt::start(terms.plan, correlated, direct_choices, &hello.nonce, rng);
+        if !setup.is_empty() {
+            hello.set_setup(&setup);
+        }
+        let max_len = config.chunk_len as usize;
+        let (chunks, tables) = ChunkPlan::new(&terms.program, config.scheme, max_len)?
+            .fold((0, 0), |(chunks, bytes), len| {
+                (chunks + 1, bytes + len as u64)
+            });
+        let untabled = untabled_bytes(&terms);
+        let chunks_total = config.batch.saturating_mul(chunks);
+        terms
+            .progress
+            .set_total(tables.saturating_mul(config.batch));
+        let mut lead = Lead::new(config.table_lead, tables + untabled);
+        if terms.choices == 0 {
+            lead.set_labelled(config.batch);
+        }
+        Ok(Self {
+            lead,
+            decode_pieces: Assembler::new(FrameKind::Decode, decode_bytes(&terms)),
+            terms,
+            channel,
+            outputs: VecDeque::new(),
+            inputs,
+            hello,
+            setup,
+            hello_sent: false,
+            agreed: None,
+            ot,
+            setup_received: false,
+            choices: (Bits::new(), 0),
+            fetched,
+            asked: 0,
+            answered: 0,
+            labels: VecDeque::new(),
+            garbler_labels: VecDeque::new(),
+            garbler_labels_received: 0,
+            untabled,
+            tables: VecDeque::new(),
+            chunks_received: 0,
+            chunks_total,
+            begun: 0,
+            is_running: false,
+            decode_infos: VecDeque::new(),
+            undecoded: VecDeque::new(),
+        })
+    }
+
+    pub(crate) fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
+        let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
+            return Ok(());
+        };
+        if self.agreed.is_none() && kind != FrameKind::Hello {
+            return Err(out_of_order(kind));
+        }
+        match kind {
+            FrameKind::Hello => self.handle_hello(&payload),
+            FrameKind::OtSetup => self.handle_setup(&payload),
+            FrameKind::OtReply => {
+                let (first, reply) = split_number(kind, &payload)?;
+                self.handle_reply(first, &reply)
+            }
+            FrameKind::GarblerLabels => {
+                let (first, labels) = split_number(kind, &payload)?;
+                self.handle_garbler_labels(first, &labels)
+            }
+            FrameKind::Tables => {
+                let (number, chunk) = split_number(kind, &payload)?;
+                self.handle_tables(number, chunk)
+            }
+            FrameKind::Decode => {
+                if !self.terms.config.output.reaches(Role::Evaluator) {
+                    return Err(out_of_order(kind));
+                }
+                self.commit(kind, payload.len().saturating_sub(8))?;
+                if let Some((_, info)) = self.decode_pieces.add(&payload)? {
+                    self.decode_infos.push_back(info);
+                }
+                Ok(())
+            }
+            FrameKind::Finish => {
+                // It may stand right behind the last table, before that is evaluated.
+                if self.chunks_received < self.chunks_total
+                    || self.answered < self.terms.total_choices
+                    || !self.channel.is_flushed()
+                {
+                    return Err(out_of_order(kind));
+                }
+                self.channel.finish_received = true;
+                if !self.terms.config.output.reaches(Role::Evaluator) {
+                    self.channel.reach(Milestone::LastOutput);
+                }
+                Ok(())
+            }
+            _ => Err(out_of_order(kind)),
+        }
+    }
+
+    pub(crate) fn poll(
+        &mut self,
+        out: &mut Vec<u8>,
+        may_send: bool,
+    ) -> Result<Progressed, SessionError> {
+        // What the garbler waits for goes first; then evaluation, which frees memory.
+        let worked = (may_send && self.poll_send(out)?)
+            || self.decode_next()?
+            || self.evaluate_next()?
+            || (may_send && self.poll_finish(out)?);
+        Ok(if worked {
+            Progressed::Worked
+        } else if self.channel.is_finished() {
+            Progressed::Finished
+        } else {
+            Progressed::Idle
+        })
+    }
+
+    /// Writes the next frame that needs no evaluation; says whether there was one.
+    fn poll_send(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
+        if !self.hello_sent {
+            self.hello_sent = true;
+            let hello = self.hello.encode();
+            self.channel.send(out, FrameKind::Hello, |out| {
+                out.extend_from_slice(&hello);
+                Ok(())
+            })?;
+            if !self.setup.is_empty() {
+                let setup = std::mem::take(&mut self.setup);
+                self.channel.send(out, FrameKind::OtSetup, |out| {
+                    out.extend_from_slice(&setup);
+                    Ok(())
+                })?;
+            }
+            return Ok(true);
+        }
+        if self.channel.send_queued(out) {
+            return Ok(true);
+        }
+        if !self.ot.can_extend() || !self.may_ask() {
+            return Ok(false);
+        }
+        let first = self.asked;
+        let n = (self.terms.total_choices - first).min(OT_CHUNK as u64) as usize;
+        let choices = self.take_choices(n)?;
+        let ot = &mut self.ot;
+        self.channel.send(out, FrameKind::OtExtend, |out| {
+            out.extend_from_slice(&first.to_le_bytes());
+            ot.extend(first, choices, out);
+            Ok(())
+        })?;
+        self.asked += n as u64;
+        Ok(true)
+    }
+
+    fn may_ask(&self) -> bool {
+        let per_instance = self.terms.choices as u64;
+        let consumed = self.begun * per_instance;
+        self.asked < self.terms.total_choices
+            && (self.asked < consumed + per_instance || self.asked < consumed + OT_WINDOW)
+    }
+
+    /// Takes the next `n` input bits, across evaluations.
+    fn take_choices(&mut self, n: usize) -> Result<Bits, SessionError> {
+        let mut taken = Bits::with_capacity(n);
+        while taken.len() < n {
+            if self.choices.1 == self.choices.0.len() {
+                let bits = fetch(&mut *self.inputs, self.fetched, self.terms.choices)?;
+                self.fetched += 1;
+                self.choices = (bits, 0);
+            }
+            let (bits, used) = &mut self.choices;
+            let end = bits.len().min(*used + n - taken.len());
+            taken.extend((*used..end).map(|index| bits.get(index)));
+            *used = end;
+        }
+        Ok(taken)
+    }
+
+    /// Begins an evaluation or evaluates one chunk; says whether it could.
+    fn evaluate_next(&mut self) -> Result<bool, SessionError> {
+        let Some(agreed) = &mut self.agreed else {
+            return Ok(false);
+        };
+        if self.is_running {
+            let Some(chunk) = self.tables.pop_front() else {
+                return Ok(false);
+            };
+            let max_len = self.terms.config.chunk_len as usize;
+            agreed.evaluator.evaluate_chunk(&chunk, max_len)?;
+            self.terms.progress.add_tables(chunk.len() as u64);
+        } else {
+            let own = self.terms.choices;
+            let theirs = if self.terms.config.scheme.sends_garbler_labels() {
+                self.terms.split.garbler_bits()
+            } else {
+                0
+            };
+            if self.begun == self.terms.config.batch
+                || self.labels.len() < own
+                || self.garbler_labels.len() < theirs
+            {
+                return Ok(false);
+            }
+            let own: Zeroizing<Vec<Label>> = Zeroizing::new(self.labels.drain(..own).collect());
+            let theirs: Zeroizing<Vec<Label>> =
+                Zeroizing::new(self.garbler_labels.drain(..theirs).collect());
+            let theirs = (self.terms.config.scheme.sends_garbler_labels()).then_some(&theirs[..]);
+            agreed.evaluator.begin_instance(theirs, &own)?;
+            self.begun += 1;
+            self.is_running = true;
+        }
+        if agreed.evaluator.is_instance_done() {
+            self.finish_instance()?;
+        }
+        Ok(true)
+    }
+
+    fn finish_instance(&mut self) -> Result<(), SessionError> {
+        let Some(agreed) = &mut self.agreed else {
+            return Ok(());
+        };
+        self.is_running = false;
+        self.terms.progress.add_evaluation();
+        if self.begun == self.terms.config.batch {
+            self.channel.reach(Milestone::LastTable);
+        }
+        let outputs = agreed.evaluator.take_outputs()?;
+        let policy = self.terms.config.output;
+        if policy.reaches(Role::Garbler) {
+            let message = write_output(&outputs.colours(), &outputs.tag(&agreed.sid));
+            for frame in piece_frames(FrameKind::Output, outputs.instance(), &message) {
+                self.channel.queue(frame);
+            }
+        }
+        if policy.reaches(Role::Evaluator) {
+            self.undecoded.push_back(outputs);
+        }
+        Ok(())
+    }
+
+    /// Decodes the oldest finished evaluation if its information is here.
+    fn decode_next(&mut self) -> Result<bool, SessionError> {
+        let Some(agreed) = self.agreed.as_ref().filter(|_| !self.undecoded.is_empty()) else {
+            return Ok(false);
+        };
+        let Some(info) = self.decode_infos.pop_front() else {
+            return Ok(false);
+        };
+        let Some(outputs) = self.undecoded.pop_front() else {
+            return Ok(false);
+        };
+        let instance = outputs.instance();
+        let check = self.terms.config.output_check;
+        let info = DecodeInfo::from_bytes(&self.terms.program, check, &info)?;
+        let bits = outputs.decode(&info, &agreed.sid)?;
+        self.outputs.push_back(Output { instance, bits });
+        if instance + 1 == self.terms.config.batch {
+            self.channel.reach(Milestone::LastOutput);
+        }
+        Ok(true)
+    }
+
+    fn is_all_evaluated(&self) -> bool {
+        self.begun == self.terms.config.batch && !self.is_running && self.undecoded.is_empty()
+    }
+
+    fn poll_finish(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
+        // Behind the garbler's: had anything gone wrong on the way, this side would abort instead.
+        if self.channel.finish_sent
+            || !self.channel.finish_received
+            || !self.is_all_evaluated()
+            || !self.channel.is_flushed()
+        {
+            return Ok(false);
+        }
+        self.channel.send_finish(out)?;
+        Ok(true)
+    }
+
+    fn handle_hello(&mut self, payload: &[u8]) -> Result<(), SessionError> {
+        if self.agreed.is_some() {
+            return Err(out_of_order(FrameKind::Hello));
+        }
+        let theirs = Hello::decode(payload)?;
+        self.hello.agree(&theirs)?;
+        let sid = Hello::session_id(payload, &self.hello.encode());
+        let evaluator = Evaluator::new(
+            self.terms.program.clone(),
+            &self.terms.split,
+            theirs.params(&self.terms.config),
+            self.terms.config.backend,
+        )?;
+        self.channel.reach(Milestone::Agreed);
+        if self.terms.choices == 0 {
+            self.channel.reach(Milestone::FirstLabels);
+        }
+        self.agreed = Some(Agreed {
+            sid,
+            theirs,
+            evaluator,
+        });
+        Ok(())
+    }
+
+    fn handle_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
+        let Some(agreed) = self.agreed.as_ref().filter(|_| !self.setup_received) else {
+            return Err(out_of_order(FrameKind::OtSetup));
+        };
+        self.setup_received = true;
+        check_setup(&agreed.theirs, message)?;
+        let corrections = self
+            .ot
+            .handle_setup(&agreed.sid, &agreed.theirs.nonce, message)?;
+        if let Some(corrections) = corrections {
+            let mut frame = Vec::with_capacity(corrections.len() + 5);
+            crate::wire::write_frame(&mut frame, FrameKind::OtExtendSetup, |out| {
+                out.extend_from_slice(&corrections);
+                Ok::<(), SessionError>(())
+            })?;
+            self.channel.queue(frame);
+        }
+        Ok(())
+    }
+
+    fn handle_reply(&mut self, first: u64, reply: &[u8]) -> Result<(), SessionError> {
+        let mut labels = Zeroizing::new(Vec::new());
+        self.ot.handle_reply(first, reply, &mut labels)?;
+        self.answered += labels.len() as u64;
+        self.labels.extend(labels.iter());
+        let instances = self.answered / self.terms.choices as u64;
+        self.lead.set_labelled(instances);
+        if instances > 0 {
+            self.channel.reach(Milestone::FirstLabels);
+        }
+        Ok(())
+    }
+
+    fn handle_garbler_labels(&mut self, first: u64, bytes: &[u8]) -> Result<(), SessionError> {
+        let (labels, rest) = bytes.as_chunks::<16>();
+        let total = self.terms.split.garbler_bits() as u64 * self.terms.config.batch;
+        if !self.terms.config.scheme.sends_garbler_labels()
+            || first != self.garbler_labels_received
+            || labels.len() as u64 > total - first
+            || labels.is_empty()
+            || !rest.is_empty()
+        {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::GarblerLabels,
+                problem: "it is not about the next input bits of the garbler",
+            });
+        }
+        self.commit(FrameKind::GarblerLabels, bytes.len())?;
+        self.garbler_labels_received += labels.len() as u64;
+        self.garbler_labels
+            .extend(labels.iter().map(|label| Label::from_bytes(*label)));
+        Ok(())
+    }
+
+    fn handle_tables(&mut self, number: u64, chunk: Bytes) -> Result<(), SessionError> {
+        if number != self.chunks_received || number >= self.chunks_total {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::Tables,
+                problem: "it is not the next chunk",
+            });
+        }
+        self.chunks_received += 1;
+        self.commit(FrameKind::Tables, chunk.len())?;
+        self.channel.reach(Milestone::FirstTable);
+        self.tables.push_back(chunk);
+        Ok(())
+    }
+
+    /// Counts bytes that came unasked and refuses what goes beyond the agreed lead.
+    fn commit(&mut self, kind: FrameKind, bytes: usize) -> Result<(), SessionError> {
+        self.lead.commit(bytes as u64);
+        if self.lead.used(0) > self.terms.config.table_lead.saturating_add(self.untabled) {
+            return Err(SessionError::Unexpected {
+                kind,
+                problem: "it runs further ahead of the labels than agreed",
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for EvaluatorCore {
+    fn drop(&mut self) {
+        for queue in [&mut self.labels, &mut self.garbler_labels] {
+            queue.iter_mut().for_each(Zeroize::zeroize);
+        }
+    }
+}
+
+/// Fetches one evaluation's input and checks its width.
+fn fetch(inputs: &mut dyn Inputs, instance: u64, width: usize) -> Result<Bits, SessionError> {
+    let bits = inputs
+        .bits(instance)
+        .map_err(|source| SessionError::Input { instance, source })?;
+    if bits.len() == width {
+        return Ok(bits);
+    }
+    Err(SessionError::Input {
+        instance,
+        source: format!("{} bits given where {width} are due", bits.len()).into(),
+    })
+}

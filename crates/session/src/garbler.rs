@@ -1,0 +1,455 @@
+//! The garbler's side of the protocol.
+
+use std::collections::VecDeque;
+
+use rand::CryptoRng;
+use transpute_circuit::Bits;
+use transpute_garble::{GarbledOutputs, Garbler, Params, Seed, decode_len, table_bytes};
+use zeroize::Zeroizing;
+
+use crate::{
+    Frame, FrameKind, Inputs, Milestone, Output, Progressed, Role, SessionError,
+    channel::Channel,
+    hello::Hello,
+    ot::{GarblerOt, OT_CHUNK},
+    pieces::{Assembler, numbered_frame, piece_frames, split_number},
+    session::{Lead, Terms, check_setup, out_of_order},
+};
+
+/// Bytes of output labels of finished evaluations that may wait for the evaluator's answer.
+const AWAITED_LIMIT: usize = 16 << 20;
+
+/// Labels of the garbler's inputs per frame.
+const LABELS_PER_FRAME: usize = 4096;
+
+pub(crate) struct GarblerCore {
+    pub(crate) terms: Terms,
+    pub(crate) channel: Channel,
+    pub(crate) outputs: VecDeque<Output>,
+    garbler: Garbler,
+    inputs: Box<dyn Inputs>,
+    hello: Hello,
+    setup: Vec<u8>,
+    hello_sent: bool,
+    agreed: Option<Agreed>,
+    ot: GarblerOt,
+    setup_received: bool,
+    /// Transfers answered.
+    answered: u64,
+    lead: Lead,
+    /// Bytes per evaluation besides tables that travel unasked.
+    untabled: u64,
+    tables_per_instance: u64,
+    /// Tables of the running evaluation not sent yet.
+    tables_left: u64,
+    /// Evaluations begun.
+    begun: u64,
+    is_running: bool,
+    chunks: u64,
+    /// Frames that must not be sent before the hellos agree.
+    held_labels: Vec<Vec<u8>>,
+    /// Finished evaluations whose decoding information must not be sent before the hellos agree.
+    held_outputs: VecDeque<GarbledOutputs>,
+    /// Finished evaluations whose output the evaluator has to return.
+    awaited: VecDeque<GarbledOutputs>,
+    output_pieces: Assembler,
+}
+
+struct Agreed {
+    sid: [u8; 32],
+    theirs: Hello,
+}
+
+impl GarblerCore {
+    pub(crate) fn new(
+        terms: Terms,
+        channel: Channel,
+        mut hello: Hello,
+        inputs: Box<dyn Inputs>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self, SessionError> {
+        let config = &terms.config;
+        let params = Params::random(config.scheme, config.rekey_period, rng);
+        hello.set_params(&params);
+        let mut seed = Zeroizing::new([0; 32]);
+        rng.fill_bytes(&mut *seed);
+        let seed = Seed::from_bytes(*seed);
+        let garbler = Garbler::new(
+            terms.program.clone(),
+            &terms.split,
+            params,
+            seed,
+            config.backend,
+        )?;
+        let (ot, setup) = GarblerOt::start(terms.plan, garbler.delta(), &hello.nonce, rng);
+        if !setup.is_empty() {
+            hello.set_setup(&setup);
+        }
+        let tables_per_instance =
+            table_bytes(&terms.program, config.scheme, config.chunk_len as usize)?;
+        let untabled = untabled_bytes(&terms);
+        terms
+            .progress
+            .set_total(tables_per_instance.saturating_mul(config.batch));
+        Ok(Self {
+            lead: Lead::new(config.table_lead, tables_per_instance + untabled),
+            output_pieces: Assembler::new(FrameKind::Output, output_len(&terms)),
+            terms,
+            channel,
+            outputs: VecDeque::new(),
+            garbler,
+            inputs,
+            hello,
+            setup,
+            hello_sent: false,
+            agreed: None,
+            ot,
+            setup_received: false,
+            answered: 0,
+            untabled,
+            tables_per_instance,
+            tables_left: 0,
+            begun: 0,
+            is_running: false,
+            chunks: 0,
+            held_labels: Vec::new(),
+            held_outputs: VecDeque::new(),
+            awaited: VecDeque::new(),
+        })
+    }
+
+    pub(crate) fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
+        let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
+            return Ok(());
+        };
+        if self.agreed.is_none() && kind != FrameKind::Hello {
+            return Err(out_of_order(kind));
+        }
+        match kind {
+            FrameKind::Hello => self.handle_hello(&payload),
+            FrameKind::OtSetup => self.handle_setup(&payload),
+            FrameKind::OtExtendSetup => self.ot.handle_extend_setup(&payload),
+            FrameKind::OtExtend => {
+                let (first, message) = split_number(kind, &payload)?;
+                self.handle_extend(first, &message)
+            }
+            FrameKind::Output => match self.output_pieces.add(&payload)? {
+                Some((instance, message)) => self.handle_output(instance, &message),
+                None => Ok(()),
+            },
+            FrameKind::Finish => {
+                if !self.is_all_sent() || !self.awaited.is_empty() {
+                    return Err(out_of_order(kind));
+                }
+                self.channel.finish_received = true;
+                self.channel.reach(Milestone::LastOutput);
+                Ok(())
+            }
+            _ => Err(out_of_order(kind)),
+        }
+    }
+
+    pub(crate) fn poll(&mut self, out: &mut Vec<u8>) -> Result<Progressed, SessionError> {
+        if !self.hello_sent {
+            self.send_hello(out)?;
+        } else if self.channel.send_queued(out) {
+        } else if let Some(outputs) = self.take_held() {
+            self.release(outputs);
+        } else if self.is_running {
+            let len = self.tables_left.min(u64::from(self.terms.config.chunk_len));
+            if !self.lead.allows(len) {
+                return Ok(self.idle());
+            }
+            self.send_chunk(out)?;
+        } else if self.begun < self.terms.config.batch {
+            if !self.may_begin() {
+                return Ok(self.idle());
+            }
+            self.begin()?;
+        } else if self.may_finish() {
+            self.channel.send_finish(out)?;
+        } else {
+            return Ok(self.idle());
+        }
+        Ok(Progressed::Worked)
+    }
+
+    /// What to return where there is nothing to do.
+    pub(crate) fn idle(&self) -> Progressed {
+        if self.channel.is_finished() {
+            Progressed::Finished
+        } else {
+            Progressed::Idle
+        }
+    }
+
+    fn send_hello(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        self.hello_sent = true;
+        let hello = self.hello.encode();
+        self.channel.send(out, FrameKind::Hello, |out| {
+            out.extend_from_slice(&hello);
+            Ok(())
+        })?;
+        if self.setup.is_empty() {
+            return Ok(());
+        }
+        let setup = std::mem::take(&mut self.setup);
+        self.channel.send(out, FrameKind::OtSetup, |out| {
+            out.extend_from_slice(&setup);
+            Ok(())
+        })
+    }
+
+    /// Takes a finished evaluation that waited for the hellos to agree, if they do now.
+    fn take_held(&mut self) -> Option<GarbledOutputs> {
+        self.agreed.as_ref()?;
+        self.held_outputs.pop_front()
+    }
+
+    fn may_begin(&self) -> bool {
+        let per_output = 16 * self.terms.program.outputs().len();
+        let waiting = (self.awaited.len() + self.held_outputs.len()) * per_output;
+        (self.lead.used(0) == 0 || self.lead.allows(self.untabled))
+            && (waiting == 0 || waiting + per_output <= AWAITED_LIMIT)
+    }
+
+    fn begin(&mut self) -> Result<(), SessionError> {
+        let instance = self.begun;
+        let bits = (self.inputs.bits(instance))
+            .map_err(|source| SessionError::Input { instance, source })?;
+        self.garbler.begin_instance(&bits)?;
+        self.begun += 1;
+        self.is_running = true;
+        self.tables_left = self.tables_per_instance;
+        self.lead.commit(self.untabled);
+        if self.terms.config.scheme.sends_garbler_labels() {
+            let width = self.terms.split.garbler_bits();
+            for start in (0..width).step_by(LABELS_PER_FRAME) {
+                let range = start..width.min(start + LABELS_PER_FRAME);
+                let mut labels = Vec::with_capacity(range.len() * 16);
+                self.garbler
+                    .garbler_labels(instance, range, &bits, &mut labels);
+                let first = instance * width as u64 + start as u64;
+                let frame = numbered_frame(FrameKind::GarblerLabels, first, &[&labels]);
+                if self.agreed.is_some() {
+                    self.channel.queue(frame);
+                } else {
+                    self.held_labels.push(frame);
+                }
+            }
+        }
+        if self.garbler.is_instance_done() {
+            self.finish_instance()?;
+        }
+        Ok(())
+    }
+
+    fn send_chunk(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        let number = self.chunks;
+        let max_len = self.terms.config.chunk_len as usize;
+        let garbler = &mut self.garbler;
+        let mut len = 0;
+        self.channel.send(out, FrameKind::Tables, |out| {
+            out.extend_from_slice(&number.to_le_bytes());
+            let start = out.len();
+            garbler.garble_chunk(max_len, out)?;
+            len = (out.len() - start) as u64;
+            Ok(())
+        })?;
+        self.chunks += 1;
+        self.tables_left -= len;
+        self.lead.commit(len);
+        self.terms.progress.add_tables(len);
+        self.channel.reach(Milestone::FirstTable);
+        if self.garbler.is_instance_done() {
+            self.finish_instance()?;
+        }
+        Ok(())
+    }
+
+    fn finish_instance(&mut self) -> Result<(), SessionError> {
+        self.is_running = false;
+        self.terms.progress.add_evaluation();
+        if self.begun == self.terms.config.batch {
+            self.channel.reach(Milestone::LastTable);
+        }
+        self.held_outputs.push_back(self.garbler.take_outputs()?);
+        Ok(())
+    }
+
+    /// Sends what a finished evaluation needs to be decoded, and keeps what its check needs.
+    fn release(&mut self, outputs: GarbledOutputs) {
+        let Some(agreed) = &self.agreed else { return };
+        let config = &self.terms.config;
+        if config.output.reaches(Role::Evaluator) {
+            let info = outputs.decode_info(&agreed.sid, config.output_check);
+            for frame in piece_frames(FrameKind::Decode, outputs.instance(), &info.to_bytes()) {
+                self.channel.queue(frame);
+            }
+        }
+        if config.output.reaches(Role::Garbler) {
+            self.awaited.push_back(outputs);
+        }
+    }
+
+    fn is_all_sent(&self) -> bool {
+        self.begun == self.terms.config.batch
+            && !self.is_running
+            && self.held_outputs.is_empty()
+            && self.channel.is_flushed()
+            && self.agreed.is_some()
+            && self.answered == self.terms.total_choices
+    }
+
+    fn may_finish(&self) -> bool {
+        !self.channel.finish_sent && self.is_all_sent() && self.awaited.is_empty()
+    }
+
+    fn handle_hello(&mut self, payload: &[u8]) -> Result<(), SessionError> {
+        if self.agreed.is_some() {
+            return Err(out_of_order(FrameKind::Hello));
+        }
+        let theirs = Hello::decode(payload)?;
+        self.hello.agree(&theirs)?;
+        let sid = Hello::session_id(&self.hello.encode(), payload);
+        self.agreed = Some(Agreed { sid, theirs });
+        self.channel.reach(Milestone::Agreed);
+        for frame in self.held_labels.drain(..) {
+            self.channel.queue(frame);
+        }
+        self.count_labelled();
+        Ok(())
+    }
+
+    fn handle_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
+        let Some(agreed) = self.agreed.as_ref().filter(|_| !self.setup_received) else {
+            return Err(out_of_order(FrameKind::OtSetup));
+        };
+        self.setup_received = true;
+        check_setup(&agreed.theirs, message)?;
+        let reply = self.ot.handle_setup(
+            &agreed.sid,
+            &agreed.theirs.nonce,
+            message,
+            self.terms.total_choices as usize,
+            &self.garbler,
+            self.terms.choices,
+        )?;
+        if let Some(reply) = reply {
+            let frame = numbered_frame(FrameKind::OtReply, 0, &[&reply]);
+            self.channel.queue(frame);
+            self.answered = self.terms.total_choices;
+            self.count_labelled();
+        }
+        Ok(())
+    }
+
+    fn handle_extend(&mut self, first: u64, message: &[u8]) -> Result<(), SessionError> {
+        let left = self.terms.total_choices - self.answered;
+        let n = left.min(OT_CHUNK as u64) as usize;
+        if first != self.answered || n == 0 {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::OtExtend,
+                problem: "it is not about the next transfers",
+            });
+        }
+        let mut reply = Vec::new();
+        self.ot.handle_extend(
+            first,
+            n,
+            message,
+            &self.garbler,
+            self.terms.choices,
+            &mut reply,
+        )?;
+        let frame = numbered_frame(FrameKind::OtReply, first, &[&reply]);
+        self.channel.queue(frame);
+        self.answered += n as u64;
+        self.count_labelled();
+        Ok(())
+    }
+
+    /// Tells the lead which evaluations the evaluator can get on with.
+    fn count_labelled(&mut self) {
+        let instances = match self.terms.choices {
+            0 => self.terms.config.batch,
+            choices => self.answered / choices as u64,
+        };
+        self.lead.set_labelled(instances);
+        if instances > 0 {
+            self.channel.reach(Milestone::FirstLabels);
+        }
+    }
+
+    fn handle_output(&mut self, instance: u64, message: &[u8]) -> Result<(), SessionError> {
+        let (Some(agreed), Some(outputs)) = (&self.agreed, self.awaited.pop_front()) else {
+            return Err(out_of_order(FrameKind::Output));
+        };
+        // The assembler counts evaluations as this queue does.
+        debug_assert_eq!(outputs.instance(), instance);
+        let (colours, tag) = read_output(message, self.terms.program.outputs().len())?;
+        let bits = outputs.verify(&agreed.sid, &colours, &tag)?;
+        self.outputs.push_back(Output { instance, bits });
+        if instance + 1 == self.terms.config.batch {
+            self.channel.reach(Milestone::LastOutput);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes per evaluation, besides tables, that the garbler sends unasked.
+pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
+    let config = &terms.config;
+    let labels = if config.scheme.sends_garbler_labels() {
+        16 * terms.split.garbler_bits()
+    } else {
+        0
+    };
+    (labels + decode_bytes(terms)) as u64
+}
+
+/// Bytes of decoding information per evaluation.
+pub(crate) fn decode_bytes(terms: &Terms) -> usize {
+    if terms.config.output.reaches(Role::Evaluator) {
+        decode_len(&terms.program, terms.config.output_check)
+    } else {
+        0
+    }
+}
+
+/// Bytes of a masked output with its tag.
+fn output_len(terms: &Terms) -> usize {
+    terms.program.outputs().len().div_ceil(8) + TAG_LEN
+}
+
+/// Bytes of the tag that proves which output labels the evaluator holds.
+const TAG_LEN: usize = 32;
+
+/// Encodes what the evaluator returns: the colours of its output labels, packed from bit 0 of each
+/// byte upwards, and their tag.
+pub(crate) fn write_output(colours: &Bits, tag: &[u8; TAG_LEN]) -> Vec<u8> {
+    let mut message = vec![0; colours.len().div_ceil(8)];
+    for (index, colour) in colours.iter().enumerate() {
+        message[index / 8] |= u8::from(colour) << (index % 8);
+    }
+    message.extend_from_slice(tag);
+    message
+}
+
+/// Reads what [`write_output`] wrote.
+fn read_output(message: &[u8], outputs: usize) -> Result<(Bits, [u8; TAG_LEN]), SessionError> {
+    let wrong = SessionError::Unexpected {
+        kind: FrameKind::Output,
+        problem: "it has bits behind the last output",
+    };
+    match message.split_last_chunk() {
+        Some((packed, tag)) if packed.len() == outputs.div_ceil(8) => {
+            let bit = |index: usize| packed[index / 8] >> (index % 8) & 1 == 1;
+            if (outputs..packed.len() * 8).any(bit) {
+                return Err(wrong);
+            }
+            Ok(((0..outputs).map(bit).collect(), *tag))
+        }
+        _ => Err(wrong),
+    }
+}

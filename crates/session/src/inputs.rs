@@ -1,0 +1,44 @@
+//! Where a party's private inputs come from.
+
+use std::error::Error;
+
+use transpute_circuit::Bits;
+
+/// Why an input could not be provided.
+pub type InputError = Box<dyn Error + Send + Sync>;
+
+/// One party's input for each evaluation of a batch.
+///
+/// Inputs are asked for one evaluation at a time, in order, each once, so that a long batch need
+/// not stand in memory.
+pub trait Inputs: Send {
+    /// Returns this party's bits for evaluation `instance`: its input values concatenated in the
+    /// order of the circuit.
+    ///
+    /// # Errors
+    /// Any; the session then ends with it.
+    fn bits(&mut self, instance: u64) -> Result<Bits, InputError>;
+}
+
+/// One entry per evaluation.
+impl Inputs for Vec<Bits> {
+    fn bits(&mut self, instance: u64) -> Result<Bits, InputError> {
+        usize::try_from(instance)
+            .ok()
+            .and_then(|index| self.get_mut(index))
+            .map(std::mem::take)
+            .ok_or_else(|| format!("there is no input for evaluation {instance}").into())
+    }
+}
+
+/// The same bits for every evaluation.
+pub struct Repeat(
+    /// The bits.
+    pub Bits,
+);
+
+impl Inputs for Repeat {
+    fn bits(&mut self, _instance: u64) -> Result<Bits, InputError> {
+        Ok(self.0.clone())
+    }
+}

@@ -1,0 +1,465 @@
+//! The session's side of oblivious transfer: which messages, when, for which input bits.
+//!
+//! Transfers are numbered through the whole batch: number `t` is bit `t % n` of evaluation
+//! `t / n`, where `n` is the number of the evaluator's input bits.
+
+use std::collections::VecDeque;
+
+use rand::CryptoRng;
+use transpute_circuit::Bits;
+use transpute_garble::{Garbler, Label};
+use transpute_ot::{
+    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash,
+    delta_choices, mask_pair, unmask_pair,
+};
+use zeroize::Zeroizing;
+
+use crate::{FrameKind, OtPlan, SessionError};
+
+/// Transfers per `OtExtend` message.
+pub(crate) const OT_CHUNK: usize = 8192;
+
+/// Bytes the garbler answers with per transfer of an extension: a correction where labels are
+/// correlated, two masked labels where they are not.
+pub(crate) fn reply_len(correlated: bool) -> usize {
+    if correlated { 16 } else { 32 }
+}
+
+/// The garbler's half.
+pub(crate) enum GarblerOt {
+    None,
+    Direct {
+        base: Option<BaseSender>,
+    },
+    Extension {
+        kind: Extension,
+        base: Option<BaseReceiver>,
+        /// The correlation between the two strings of every transfer.
+        delta: Zeroizing<u128>,
+        sender: Option<Box<CotSender>>,
+        is_set_up: bool,
+        masks: Option<Box<MaskHash>>,
+        scratch: Zeroizing<Vec<u128>>,
+    },
+}
+
+impl GarblerOt {
+    /// Starts; returns the base-OT message.
+    pub(crate) fn start(
+        plan: OtPlan,
+        correlation: Option<Label>,
+        nonce: &[u8; 32],
+        rng: &mut impl CryptoRng,
+    ) -> (Self, Vec<u8>) {
+        match plan {
+            OtPlan::None => (Self::None, Vec::new()),
+            OtPlan::Direct => {
+                let (base, message) = BaseSender::start(rng);
+                (Self::Direct { base: Some(base) }, message.to_vec())
+            }
+            OtPlan::Extension(kind) => {
+                let delta = Zeroizing::new(match correlation {
+                    Some(label) => block(label),
+                    None => {
+                        let mut bytes = Zeroizing::new([0; 16]);
+                        rng.fill_bytes(&mut *bytes);
+                        u128::from_le_bytes(*bytes)
+                    }
+                });
+                let (base, message) = BaseReceiver::start(&*delta_choices(*delta), nonce, rng);
+                let ot = Self::Extension {
+                    kind,
+                    base: Some(base),
+                    delta,
+                    sender: None,
+                    is_set_up: kind.setup_len() == 0,
+                    masks: None,
+                    scratch: Zeroizing::new(Vec::new()),
+                };
+                (ot, message)
+            }
+        }
+    }
+
+    /// Takes the evaluator's base-OT message; returns the answer, if one is due at once.
+    pub(crate) fn handle_setup(
+        &mut self,
+        sid: &[u8; 32],
+        evaluator_nonce: &[u8; 32],
+        message: &[u8],
+        count: usize,
+        garbler: &Garbler,
+        per_instance: usize,
+    ) -> Result<Option<Vec<u8>>, SessionError> {
+        match self {
+            Self::None => Err(unexpected_setup()),
+            Self::Direct { base } => {
+                let base = base.take().ok_or_else(unexpected_setup)?;
+                let keys = base.finish(sid, evaluator_nonce, message, count)?;
+                let pairs = label_pairs(garbler, 0, count, per_instance);
+                let mut reply = Vec::with_capacity(count * 32);
+                for (keys, labels) in keys.iter().zip(pairs.iter()) {
+                    write_blocks(&mask_pair(*keys, *labels), &mut reply);
+                }
+                Ok(Some(reply))
+            }
+            Self::Extension {
+                kind,
+                base,
+                delta,
+                sender,
+                masks,
+                ..
+            } => {
+                let base = base.take().ok_or_else(unexpected_setup)?;
+                let keys = base.finish(sid, message)?;
+                *sender = Some(Box::new(CotSender::new(*kind, **delta, &keys, sid)));
+                *masks = Some(Box::new(MaskHash::new(sid)));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes the seed corrections of a SoftSpoken extension.
+    pub(crate) fn handle_extend_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
+        match self {
+            Self::Extension {
+                sender: Some(sender),
+                is_set_up,
+                ..
+            } if !*is_set_up => {
+                sender.setup(message)?;
+                *is_set_up = true;
+                Ok(())
+            }
+            _ => Err(SessionError::Unexpected {
+                kind: FrameKind::OtExtendSetup,
+                problem: "no extension waits for it",
+            }),
+        }
+    }
+
+    /// Answers one `OtExtend` message about transfers `first..first + n`.
+    pub(crate) fn handle_extend(
+        &mut self,
+        first: u64,
+        n: usize,
+        message: &[u8],
+        garbler: &Garbler,
+        per_instance: usize,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), SessionError> {
+        let Self::Extension {
+            delta,
+            sender: Some(sender),
+            is_set_up: true,
+            masks: Some(masks),
+            scratch,
+            ..
+        } = self
+        else {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::OtExtend,
+                problem: "the extension is not set up",
+            });
+        };
+        scratch.clear();
+        sender.extend(n, message, scratch)?;
+        if garbler.delta().is_some() {
+            let zeros = zero_labels(garbler, first, n, per_instance);
+            for (q, zero) in scratch.iter().zip(zeros.iter()) {
+                write_blocks(&[q ^ block(*zero)], reply);
+            }
+        } else {
+            let pairs = label_pairs(garbler, first, n, per_instance);
+            let mut masked = Vec::new();
+            masks.mask(first, scratch, **delta, &pairs, &mut masked);
+            for pair in &masked {
+                write_blocks(pair, reply);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The evaluator's half.
+pub(crate) enum EvaluatorOt {
+    None,
+    Direct {
+        base: Option<BaseReceiver>,
+        choices: Bits,
+        keys: Zeroizing<Vec<u128>>,
+    },
+    Extension {
+        kind: Extension,
+        correlated: bool,
+        base: Option<BaseSender>,
+        receiver: Option<Box<CotReceiver>>,
+        masks: Option<Box<MaskHash>>,
+        /// What was asked for and not answered: first number, choices, and t rows.
+        open: VecDeque<OpenChunk>,
+    },
+}
+
+/// A run of transfers that the garbler has not answered yet.
+pub(crate) struct OpenChunk {
+    first: u64,
+    choices: Bits,
+    rows: Zeroizing<Vec<u128>>,
+}
+
+impl EvaluatorOt {
+    /// Starts; returns the base-OT message. `choices` are all input bits of the batch for direct
+    /// transfer and not used otherwise.
+    pub(crate) fn start(
+        plan: OtPlan,
+        correlated: bool,
+        choices: Bits,
+        nonce: &[u8; 32],
+        rng: &mut impl CryptoRng,
+    ) -> (Self, Vec<u8>) {
+        match plan {
+            OtPlan::None => (Self::None, Vec::new()),
+            OtPlan::Direct => {
+                let as_bools: Zeroizing<Vec<bool>> = Zeroizing::new(choices.iter().collect());
+                let (base, message) = BaseReceiver::start(&as_bools, nonce, rng);
+                let ot = Self::Direct {
+                    base: Some(base),
+                    choices,
+                    keys: Zeroizing::new(Vec::new()),
+                };
+                (ot, message)
+            }
+            OtPlan::Extension(kind) => {
+                let (base, message) = BaseSender::start(rng);
+                let ot = Self::Extension {
+                    kind,
+                    correlated,
+                    base: Some(base),
+                    receiver: None,
+                    masks: None,
+                    open: VecDeque::new(),
+                };
+                (ot, message.to_vec())
+            }
+        }
+    }
+
+    /// Takes the garbler's base-OT message; returns the seed corrections to send, if any.
+    pub(crate) fn handle_setup(
+        &mut self,
+        sid: &[u8; 32],
+        garbler_nonce: &[u8; 32],
+        message: &[u8],
+    ) -> Result<Option<Vec<u8>>, SessionError> {
+        match self {
+            Self::None => Err(unexpected_setup()),
+            Self::Direct { base, keys, .. } => {
+                let base = base.take().ok_or_else(unexpected_setup)?;
+                *keys = base.finish(sid, message)?;
+                Ok(None)
+            }
+            Self::Extension {
+                kind,
+                base,
+                receiver,
+                masks,
+                ..
+            } => {
+                let base = base.take().ok_or_else(unexpected_setup)?;
+                let pairs = base.finish(sid, garbler_nonce, message, BASE_COUNT)?;
+                let (cot, corrections) = CotReceiver::new(*kind, &pairs, sid);
+                *receiver = Some(Box::new(cot));
+                *masks = Some(Box::new(MaskHash::new(sid)));
+                Ok((kind.setup_len() > 0).then_some(corrections))
+            }
+        }
+    }
+
+    /// Says whether `OtExtend` messages can be made.
+    pub(crate) fn can_extend(&self) -> bool {
+        matches!(
+            self,
+            Self::Extension {
+                receiver: Some(_),
+                ..
+            }
+        )
+    }
+
+    /// Appends the `OtExtend` message for the given choices, numbered from `first`.
+    pub(crate) fn extend(&mut self, first: u64, choices: Bits, out: &mut Vec<u8>) {
+        if let Self::Extension {
+            receiver: Some(receiver),
+            open,
+            ..
+        } = self
+        {
+            let mut rows = Zeroizing::new(Vec::with_capacity(choices.len()));
+            receiver.extend(choices.as_words(), choices.len(), out, &mut rows);
+            open.push_back(OpenChunk {
+                first,
+                choices,
+                rows,
+            });
+        }
+    }
+
+    /// Reads the garbler's next answer into labels; `first` must be the oldest open transfer.
+    pub(crate) fn handle_reply(
+        &mut self,
+        first: u64,
+        reply: &[u8],
+        labels: &mut Vec<Label>,
+    ) -> Result<(), SessionError> {
+        let no_question = SessionError::Unexpected {
+            kind: FrameKind::OtReply,
+            problem: "it answers no open transfers",
+        };
+        match self {
+            Self::None => Err(no_question),
+            Self::Direct { choices, keys, .. } => {
+                if keys.is_empty() || first != 0 {
+                    return Err(no_question);
+                }
+                check_reply(reply, choices.len() * 32)?;
+                for (index, (pair, key)) in read_pairs(reply).zip(keys.iter()).enumerate() {
+                    let label = unmask_pair(*key, choices.get(index), pair);
+                    labels.push(Label::from_bytes(label.to_le_bytes()));
+                }
+                *keys = Zeroizing::new(Vec::new());
+                Ok(())
+            }
+            Self::Extension {
+                correlated,
+                masks,
+                open,
+                ..
+            } => {
+                let (Some(chunk), Some(masks)) = (open.pop_front(), masks) else {
+                    return Err(no_question);
+                };
+                if chunk.first != first {
+                    return Err(no_question);
+                }
+                check_reply(reply, chunk.rows.len() * reply_len(*correlated))?;
+                if *correlated {
+                    let corrections = reply.as_chunks().0.iter();
+                    labels.extend(
+                        (chunk.rows.iter().zip(corrections)).map(|(row, correction)| {
+                            Label::from_bytes(
+                                (row ^ u128::from_le_bytes(*correction)).to_le_bytes(),
+                            )
+                        }),
+                    );
+                } else {
+                    let pairs: Vec<_> = read_pairs(reply).collect();
+                    let words = chunk.choices.as_words();
+                    let mut opened = Zeroizing::new(Vec::with_capacity(pairs.len()));
+                    masks.unmask(first, &chunk.rows, words, &pairs, &mut opened);
+                    labels.extend(
+                        opened
+                            .iter()
+                            .map(|label| Label::from_bytes(label.to_le_bytes())),
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn block(label: Label) -> u128 {
+    u128::from_le_bytes(label.to_bytes())
+}
+
+fn write_blocks(blocks: &[u128], out: &mut Vec<u8>) {
+    for block in blocks {
+        out.extend_from_slice(&block.to_le_bytes());
+    }
+}
+
+fn read_pairs(bytes: &[u8]) -> impl Iterator<Item = [u128; 2]> + '_ {
+    let (blocks, _) = bytes.as_chunks::<16>();
+    blocks
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|pair| pair.map(u128::from_le_bytes))
+}
+
+fn check_reply(reply: &[u8], expected: usize) -> Result<(), SessionError> {
+    if reply.len() == expected {
+        return Ok(());
+    }
+    Err(SessionError::Length {
+        kind: FrameKind::OtReply,
+        expected,
+        found: reply.len(),
+    })
+}
+
+fn unexpected_setup() -> SessionError {
+    SessionError::Unexpected {
+        kind: FrameKind::OtSetup,
+        problem: "no base OT waits for it",
+    }
+}
+
+/// Cuts transfers `first..first + n` into runs within one evaluation.
+fn runs(
+    first: u64,
+    n: usize,
+    per_instance: usize,
+) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
+    let mut number = first;
+    let end = first + n as u64;
+    std::iter::from_fn(move || {
+        if number == end {
+            return None;
+        }
+        let instance = number / per_instance as u64;
+        let start = (number % per_instance as u64) as usize;
+        let len = ((end - number) as usize).min(per_instance - start);
+        number += len as u64;
+        Some((instance, start..start + len))
+    })
+}
+
+fn zero_labels(
+    garbler: &Garbler,
+    first: u64,
+    n: usize,
+    per_instance: usize,
+) -> Zeroizing<Vec<Label>> {
+    let mut labels = Zeroizing::new(Vec::with_capacity(n));
+    for (instance, range) in runs(first, n, per_instance) {
+        garbler.evaluator_zero_labels(instance, range, &mut labels);
+    }
+    labels
+}
+
+fn label_pairs(
+    garbler: &Garbler,
+    first: u64,
+    n: usize,
+    per_instance: usize,
+) -> Zeroizing<Vec<[u128; 2]>> {
+    let mut labels = Zeroizing::new(Vec::with_capacity(n));
+    for (instance, range) in runs(first, n, per_instance) {
+        garbler.evaluator_label_pairs(instance, range, &mut labels);
+    }
+    Zeroizing::new(labels.iter().map(|pair| pair.map(block)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_are_cut_at_evaluations() {
+        let cut: Vec<_> = runs(5, 9, 4).collect();
+        assert_eq!(cut, [(1, 1..4), (2, 0..4), (3, 0..2)]);
+        assert_eq!(runs(8, 0, 4).count(), 0);
+    }
+}

@@ -1,0 +1,112 @@
+//! What a session did: counters while it runs, a report when it is over.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// A point every completed session passes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub enum Milestone {
+    /// The peer's hello is here and agrees with ours.
+    Agreed,
+    /// The labels of the evaluator's inputs of the first evaluation are sent or received.
+    FirstLabels,
+    /// The first chunk of tables is sent or received.
+    FirstTable,
+    /// The last chunk of tables is sent or evaluated.
+    LastTable,
+    /// The last output this party learns is known; for a party that learns none, the last one is
+    /// sent or confirmed.
+    LastOutput,
+}
+
+impl Milestone {
+    pub(crate) const COUNT: usize = 5;
+}
+
+/// Payload bytes by purpose, both directions added up.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Traffic {
+    /// Garbled tables, without frame headers.
+    pub tables: u64,
+    /// Messages of oblivious transfer.
+    pub ot: u64,
+    /// Labels of the garbler's inputs.
+    pub garbler_labels: u64,
+    /// Decoding information and masked outputs.
+    pub outputs: u64,
+    /// Everything else: hellos, hashes, and the headers of all frames.
+    pub framing: u64,
+}
+
+/// Live counters of a session, readable from any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    table_bytes: AtomicU64,
+    total_table_bytes: AtomicU64,
+    evaluations: AtomicU64,
+}
+
+impl Progress {
+    /// Returns the bytes of tables garbled or evaluated so far, and how many there will be.
+    #[must_use]
+    pub fn tables(&self) -> (u64, u64) {
+        (
+            self.0.table_bytes.load(Ordering::Relaxed),
+            self.0.total_table_bytes.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Returns the evaluations of the batch garbled or evaluated so far.
+    #[must_use]
+    pub fn evaluations(&self) -> u64 {
+        self.0.evaluations.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_total(&self, bytes: u64) {
+        self.0.total_table_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_tables(&self, bytes: u64) {
+        self.0.table_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_evaluation(&self) {
+        self.0.evaluations.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What a completed session did.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Payload bytes by purpose.
+    pub traffic: Traffic,
+    /// Bytes of frames sent, headers included.
+    pub bytes_sent: u64,
+    /// Bytes of frames received, headers included.
+    pub bytes_received: u64,
+    /// When each [`Milestone`] was passed, from the start of the session.
+    pub milestones: [Option<Duration>; Milestone::COUNT],
+    /// From the start of the session to its end.
+    pub elapsed: Duration,
+    /// One-way flights the protocol needs until the evaluator can have its output.
+    pub flights: u32,
+    /// How the oblivious transfers were done.
+    pub ot: crate::OtPlan,
+}
+
+impl Report {
+    /// Returns when a milestone was passed, from the start of the session.
+    #[must_use]
+    pub fn at(&self, milestone: Milestone) -> Option<Duration> {
+        self.milestones[milestone as usize]
+    }
+}

@@ -1,0 +1,280 @@
+//! The state machine of either role.
+
+use std::sync::Arc;
+
+use rand::{CryptoRng, rngs::StdRng};
+use transpute_circuit::{Bits, InputSplit, Program};
+
+use crate::{
+    Config, Frame, FrameKind, Inputs, OtPlan, Progress, Role, SessionError, channel::Channel,
+    config::ConfigError, error::Farewell, evaluator::EvaluatorCore, garbler::GarblerCore,
+    hello::Hello,
+};
+
+/// What everything in a session refers to.
+pub(crate) struct Terms {
+    pub(crate) config: Config,
+    pub(crate) plan: OtPlan,
+    pub(crate) program: Arc<Program>,
+    pub(crate) split: InputSplit,
+    /// The evaluator's input bits per evaluation.
+    pub(crate) choices: usize,
+    /// The same for the whole batch.
+    pub(crate) total_choices: u64,
+    pub(crate) progress: Progress,
+}
+
+/// The outputs of one evaluation.
+#[derive(Debug)]
+pub struct Output {
+    /// Which evaluation of the batch, from 0.
+    pub instance: u64,
+    /// All output values concatenated, in wire order.
+    pub bits: Bits,
+}
+
+/// What a call of [`Session::poll`] came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Progressed {
+    /// Something was done; call again.
+    Worked,
+    /// Nothing can be done before another frame arrives.
+    Idle,
+    /// The session is complete in both directions.
+    Finished,
+}
+
+/// One party's side of a session, without I/O.
+///
+/// Give it what arrives ([`handle`](Self::handle)), send what it makes ([`poll`](Self::poll)),
+/// collect what it finds out ([`next_output`](Self::next_output)).
+pub struct Session(Core);
+
+enum Core {
+    Garbler(Box<GarblerCore>),
+    Evaluator(Box<EvaluatorCore>),
+}
+
+impl Session {
+    /// Starts a session.
+    ///
+    /// `encrypted` says whether the link authenticates and hides what it carries; both sides must
+    /// say the same. `inputs` provides this party's bits.
+    ///
+    /// # Errors
+    /// [`SessionError::Config`] and [`SessionError::Garble`] where the settings do not fit, and
+    /// [`SessionError::Input`].
+    pub fn new(
+        role: Role,
+        program: Arc<Program>,
+        split: InputSplit,
+        config: Config,
+        inputs: Box<dyn Inputs>,
+        encrypted: bool,
+    ) -> Result<Self, SessionError> {
+        let mut rng: StdRng = rand::make_rng();
+        Self::with_rng(role, program, split, config, inputs, encrypted, &mut rng)
+    }
+
+    /// Starts a session whose secrets come from `rng`.
+    pub(crate) fn with_rng(
+        role: Role,
+        program: Arc<Program>,
+        split: InputSplit,
+        config: Config,
+        inputs: Box<dyn Inputs>,
+        encrypted: bool,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self, SessionError> {
+        if config.batch == 0 {
+            return Err(ConfigError::EmptyBatch.into());
+        }
+        if !(64..=1 << 20).contains(&config.chunk_len) {
+            return Err(ConfigError::ChunkLen {
+                found: config.chunk_len,
+            }
+            .into());
+        }
+        let choices = split.evaluator_bits();
+        let total_choices = config
+            .batch
+            .checked_mul(split.widths().iter().map(|&width| u64::from(width)).sum())
+            .filter(|bits| *bits < 1 << 56)
+            .map(|_| config.batch * choices as u64)
+            .ok_or(ConfigError::TooLarge {
+                batch: config.batch,
+            })?;
+        let plan = OtPlan::new(config.ot, total_choices)?;
+        let hello = Hello::new(role, &config, plan, &program, &split, encrypted, rng);
+        let terms = Terms {
+            config,
+            plan,
+            program,
+            split,
+            choices,
+            total_choices,
+            progress: Progress::default(),
+        };
+        let channel = Channel::new(!encrypted);
+        Ok(Self(match role {
+            Role::Garbler => Core::Garbler(Box::new(GarblerCore::new(
+                terms, channel, hello, inputs, rng,
+            )?)),
+            Role::Evaluator => Core::Evaluator(Box::new(EvaluatorCore::new(
+                terms, channel, hello, inputs, rng,
+            )?)),
+        }))
+    }
+
+    /// Returns this party's role.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match self.0 {
+            Core::Garbler(_) => Role::Garbler,
+            Core::Evaluator(_) => Role::Evaluator,
+        }
+    }
+
+    /// Returns live counters.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.terms().progress.clone()
+    }
+
+    /// Takes one received frame.
+    ///
+    /// # Errors
+    /// Any but those of the link. The session is over then; send
+    /// [`farewell`](Self::farewell) and close.
+    pub fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
+        match &mut self.0 {
+            Core::Garbler(core) => core.handle(frame),
+            Core::Evaluator(core) => core.handle(frame),
+        }
+    }
+
+    /// Does one bounded piece of work: appends at most one frame (two at the start) to `out`, or
+    /// evaluates one chunk. With `may_send` false it only does what makes no bytes.
+    ///
+    /// # Errors
+    /// As [`handle`](Self::handle).
+    pub fn poll(&mut self, out: &mut Vec<u8>, may_send: bool) -> Result<Progressed, SessionError> {
+        match &mut self.0 {
+            Core::Garbler(core) if may_send => core.poll(out),
+            Core::Garbler(core) => Ok(core.idle()),
+            Core::Evaluator(core) => core.poll(out, may_send),
+        }
+    }
+
+    /// Returns the next output this party has learned.
+    ///
+    /// It is final once [`poll`](Self::poll) has returned [`Progressed::Finished`].
+    pub fn next_output(&mut self) -> Option<Output> {
+        match &mut self.0 {
+            Core::Garbler(core) => core.outputs.pop_front(),
+            Core::Evaluator(core) => core.outputs.pop_front(),
+        }
+    }
+
+    /// Says whether frames may be given to [`handle`](Self::handle) now. If not, send first: the
+    /// peer is not reading fast enough for more answers.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        self.channel().wants_input()
+    }
+
+    /// Returns the last frame to send after `error`, if the peer should hear of it.
+    #[must_use]
+    pub fn farewell(error: &SessionError) -> Option<Vec<u8>> {
+        let (kind, code) = match error.farewell()? {
+            Farewell::Refuse(field) => (FrameKind::Refuse, field as u8),
+            Farewell::Abort(reason) => (FrameKind::Abort, reason as u8),
+        };
+        Some(vec![kind as u8, 1, 0, 0, 0, code])
+    }
+
+    /// Returns the sign of life to send when there is nothing else.
+    #[must_use]
+    pub fn sign_of_life() -> &'static [u8] {
+        &[FrameKind::Alive as u8, 0, 0, 0, 0]
+    }
+
+    pub(crate) fn terms(&self) -> &Terms {
+        match &self.0 {
+            Core::Garbler(core) => &core.terms,
+            Core::Evaluator(core) => &core.terms,
+        }
+    }
+
+    pub(crate) fn channel(&self) -> &Channel {
+        match &self.0 {
+            Core::Garbler(core) => &core.channel,
+            Core::Evaluator(core) => &core.channel,
+        }
+    }
+}
+
+/// Checks a received base-OT message against the hello that announced it.
+pub(crate) fn check_setup(hello: &Hello, message: &[u8]) -> Result<(), SessionError> {
+    let mut announced = hello.clone();
+    announced.set_setup(message);
+    if announced.setup_hash == hello.setup_hash {
+        Ok(())
+    } else {
+        Err(SessionError::Unexpected {
+            kind: FrameKind::OtSetup,
+            problem: "it is not the message that the hello announced",
+        })
+    }
+}
+
+/// The error for a hello that came twice or a message that came before it.
+pub(crate) fn out_of_order(kind: FrameKind) -> SessionError {
+    SessionError::Unexpected {
+        kind,
+        problem: "it does not come at this point",
+    }
+}
+
+/// Where tables may run ahead of labels: the accounting both sides share.
+///
+/// Everything about an evaluation that the garbler sends unasked (its tables, its own labels, the
+/// decoding information) counts until the evaluator has the labels of its inputs for that
+/// evaluation; what counts stays within the agreed lead, give or take the untabled part of one
+/// evaluation.
+pub(crate) struct Lead {
+    limit: u64,
+    per_instance: u64,
+    committed: u64,
+    /// Evaluations whose evaluator labels are complete.
+    labelled: u64,
+}
+
+impl Lead {
+    pub(crate) fn new(limit: u64, per_instance: u64) -> Self {
+        Self {
+            limit,
+            per_instance,
+            committed: 0,
+            labelled: 0,
+        }
+    }
+
+    pub(crate) fn set_labelled(&mut self, instances: u64) {
+        self.labelled = instances;
+    }
+
+    /// Returns the bytes that count, if `more` are added.
+    pub(crate) fn used(&self, more: u64) -> u64 {
+        let free = self.labelled.saturating_mul(self.per_instance);
+        (self.committed + more).saturating_sub(free)
+    }
+
+    pub(crate) fn allows(&self, more: u64) -> bool {
+        self.used(more) <= self.limit
+    }
+
+    pub(crate) fn commit(&mut self, bytes: u64) {
+        self.committed += bytes;
+    }
+}

@@ -1,0 +1,225 @@
+//! Sessions that go well.
+
+use proptest::prelude::*;
+use transpute_circuit::{Bits, InputSplit, generators};
+use transpute_garble::{Backend, Scheme};
+use transpute_ot::Extension;
+
+use super::{Pair, Setup, chain, circuits, random_inputs};
+use crate::{FrameKind, OtChoice, OutputPolicy, Role};
+
+const POLICIES: [OutputPolicy; 3] = [
+    OutputPolicy::Evaluator,
+    OutputPolicy::Garbler,
+    OutputPolicy::Both,
+];
+
+const OT_CHOICES: [OtChoice; 6] = [
+    OtChoice::Auto,
+    OtChoice::Direct,
+    OtChoice::Extension(Extension::Iknp),
+    OtChoice::Extension(Extension::SoftSpoken2),
+    OtChoice::Extension(Extension::SoftSpoken4),
+    OtChoice::Extension(Extension::SoftSpoken8),
+];
+
+#[test]
+fn every_scheme_policy_and_transfer_gives_the_outputs() {
+    let circuit = chain(300);
+    for scheme in Scheme::ALL {
+        for output in POLICIES {
+            for ot in OT_CHOICES {
+                for encrypted in [false, true] {
+                    let mut setup = Setup::new(&circuit, random_inputs(&circuit, 3, 7));
+                    setup.config.scheme = scheme;
+                    setup.config.output = output;
+                    setup.config.ot = ot;
+                    setup.config.chunk_len = 1000;
+                    setup.encrypted = encrypted;
+                    setup.check();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn standard_vectors_pass_through_every_scheme() {
+    let aes = generators::aes128();
+    let mut input = Bits::from_hex("000102030405060708090a0b0c0d0e0f", 128).unwrap();
+    input.extend([Bits::from_hex("00112233445566778899aabbccddeeff", 128).unwrap()]);
+    for scheme in Scheme::ALL {
+        let mut setup = Setup::new(&aes, vec![input.clone()]);
+        setup.config.scheme = scheme;
+        let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
+        let outputs = ends.evaluator.unwrap();
+        assert_eq!(
+            outputs[0].bits.to_hex(),
+            "69c4e0d86a7b0430d8cdb78070b4c55a",
+            "{scheme}"
+        );
+    }
+}
+
+#[test]
+fn parties_without_inputs_take_part() {
+    let circuit = chain(40);
+    for garbler_values in [vec![], vec![0, 1], vec![1]] {
+        for scheme in Scheme::ALL {
+            for output in POLICIES {
+                let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 3));
+                setup.split = InputSplit::new(circuit.input_widths(), &garbler_values).unwrap();
+                setup.config.scheme = scheme;
+                setup.config.output = output;
+                setup.check();
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_cross_every_window() {
+    // 8 choices per evaluation: transfers and evaluations are cut in different places.
+    let circuit = chain(3);
+    for scheme in Scheme::ALL {
+        let mut setup = Setup::new(&circuit, random_inputs(&circuit, 5000, 11));
+        setup.config.scheme = scheme;
+        setup.config.output = OutputPolicy::Both;
+        setup.config.table_lead = 100;
+        setup.check();
+    }
+}
+
+#[test]
+fn circuits_without_tables_work() {
+    use transpute_circuit::{Circuit, Gate, Op};
+    let gates = [Gate {
+        op: Op::Xor,
+        a: 0,
+        b: 1,
+    }];
+    let circuit = Circuit::new(vec![1, 1], vec![2], gates, vec![2, 0]).unwrap();
+    for scheme in Scheme::ALL {
+        for output in POLICIES {
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 9, 5));
+            setup.config.scheme = scheme;
+            setup.config.output = output;
+            setup.check();
+        }
+    }
+}
+
+#[test]
+fn traffic_is_what_the_schemes_cost() {
+    let circuit = chain(5000);
+    for (scheme, per_and, per_xor) in [
+        (Scheme::HalfGates, 32.0, 0.0),
+        (Scheme::FixedKey, 32.0, 0.0),
+        (Scheme::ThreeHalves, 24.625, 0.0),
+        (Scheme::Prf, 32.5, 16.0),
+    ] {
+        let mut setup = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
+        setup.config.scheme = scheme;
+        let program = transpute_circuit::Program::compile(&circuit);
+        let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
+        let tables: usize = (ends.delivered.iter())
+            .filter(|(_, frame)| frame.kind == FrameKind::Tables)
+            .map(|(_, frame)| frame.payload.len() + 5)
+            .sum();
+        let due = program.and_count() as f64 * per_and + program.xor_count() as f64 * per_xor;
+        let ratio = tables as f64 / due;
+        assert!((1.0..1.01).contains(&ratio), "{scheme}: {ratio}");
+    }
+}
+
+#[test]
+fn the_garbler_runs_ahead_as_far_as_agreed() {
+    let circuit = chain(4000);
+    let mut setup = Setup::new(&circuit, random_inputs(&circuit, 4, 1));
+    setup.config.table_lead = 50_000;
+    setup.config.chunk_len = 4096;
+    let mut garbler = setup.start(Role::Garbler, 1).unwrap();
+    let mut out = Vec::new();
+    while garbler.poll(&mut out, true).unwrap() == crate::Progressed::Worked {}
+    let tables: usize = super::frames(&out)
+        .iter()
+        .filter(|frame| frame.kind == FrameKind::Tables)
+        .map(|frame| frame.payload.len() - 8)
+        .sum();
+    assert!((45_000..=50_000).contains(&tables), "{tables}");
+}
+
+#[test]
+fn back_ends_make_the_same_bytes() {
+    let circuit = chain(500);
+    for scheme in Scheme::ALL {
+        let mut reference = None;
+        for backend in Backend::available() {
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
+            setup.config.scheme = scheme;
+            setup.config.backend = backend;
+            let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
+            ends.garbler.unwrap();
+            match &reference {
+                None => reference = Some(ends.delivered),
+                Some(reference) => assert!(*reference == ends.delivered, "{scheme} {backend}"),
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn random_circuits_give_their_outputs(
+        circuit in circuits(400),
+        seed: u64,
+        scheme in prop::sample::select(&Scheme::ALL[..]),
+        output in prop::sample::select(&POLICIES[..]),
+        ot in prop::sample::select(&OT_CHOICES[..]),
+        chunk_len in 64u32..3000,
+        table_lead in 0u64..5000,
+        evaluations in 1usize..4,
+        output_check: bool,
+    ) {
+        let mut setup = Setup::new(&circuit, random_inputs(&circuit, evaluations, seed));
+        setup.config.scheme = scheme;
+        setup.config.output = output;
+        setup.config.ot = ot;
+        setup.config.chunk_len = chunk_len;
+        setup.config.table_lead = table_lead;
+        setup.config.output_check = output_check;
+        setup.check();
+    }
+}
+
+/// Fails when a byte on the wire changes; then the version of the protocol and `docs/protocol.md`
+/// must change too.
+#[test]
+fn the_wire_format_is_the_documented_one() {
+    let circuit = chain(100);
+    let mut hasher = blake3::Hasher::new();
+    for scheme in Scheme::ALL {
+        for ot in OT_CHOICES {
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
+            setup.config.scheme = scheme;
+            setup.config.ot = ot;
+            setup.config.output = OutputPolicy::Both;
+            let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
+            // One direction after the other: how the two interleave is no part of the format.
+            for role in [Role::Garbler, Role::Evaluator] {
+                for (_, frame) in ends.delivered.iter().filter(|(from, _)| *from == role) {
+                    hasher.update(&[frame.kind as u8]);
+                    hasher.update(&(frame.payload.len() as u32).to_le_bytes());
+                    hasher.update(&frame.payload);
+                }
+            }
+            ends.garbler.unwrap();
+        }
+    }
+    assert_eq!(
+        hasher.finalize().to_hex().as_str(),
+        "b70409173929262ac5e233072250c2b68bb6d2f001078e9382c124a985c4c8f2"
+    );
+}

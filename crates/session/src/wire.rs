@@ -1,0 +1,222 @@
+//! Frames: how messages are cut out of the byte stream.
+//!
+//! A frame is one byte of kind, four bytes of payload length (little-endian) and the payload.
+
+use bytes::{Buf, Bytes, BytesMut};
+use thiserror::Error;
+
+/// Bytes before the payload.
+pub(crate) const HEADER_LEN: usize = 5;
+
+/// The largest payload of any frame: what a receiver buffers at most before it looks inside.
+pub const MAX_PAYLOAD: usize = (1 << 20) + 64;
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum FrameKind {
+    /// What a party proposes; the first frame of each direction.
+    Hello = 0x01,
+    /// The base-OT message; right behind the hello.
+    OtSetup = 0x02,
+    /// Why a party does not agree; the last frame of its direction.
+    Refuse = 0x03,
+    /// Evaluator to garbler: seed corrections of a SoftSpoken extension.
+    OtExtendSetup = 0x10,
+    /// Evaluator to garbler: choices of a run of oblivious transfers, masked.
+    OtExtend = 0x11,
+    /// Garbler to evaluator: the answer to the base-OT message or to one `OtExtend`.
+    OtReply = 0x12,
+    /// Garbler to evaluator: labels of the garbler's inputs, for schemes that must send them.
+    GarblerLabels = 0x20,
+    /// Garbler to evaluator: a chunk of garbled tables.
+    Tables = 0x21,
+    /// Garbler to evaluator: a piece of what the evaluator needs to read its output.
+    Decode = 0x22,
+    /// Evaluator to garbler: a piece of the masked output and its authenticity tag.
+    Output = 0x23,
+    /// Hash of everything this direction carried; the last frame of a completed session.
+    Finish = 0x30,
+    /// A party gave up; the last frame of its direction.
+    Abort = 0x31,
+    /// Nothing but a sign of life.
+    Alive = 0x40,
+}
+
+impl FrameKind {
+    const ALL: [Self; 13] = [
+        Self::Hello,
+        Self::OtSetup,
+        Self::Refuse,
+        Self::OtExtendSetup,
+        Self::OtExtend,
+        Self::OtReply,
+        Self::GarblerLabels,
+        Self::Tables,
+        Self::Decode,
+        Self::Output,
+        Self::Finish,
+        Self::Abort,
+        Self::Alive,
+    ];
+
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == code)
+    }
+}
+
+/// One message.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Frame {
+    /// What it carries.
+    pub kind: FrameKind,
+    /// The content; its form depends on the kind.
+    pub payload: Bytes,
+}
+
+/// Bytes that are no frame.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// A kind that does not exist in this version.
+    #[error("unknown frame kind {0:#04x}")]
+    UnknownKind(u8),
+    /// A length no frame has.
+    #[error("a frame announces {found} bytes, more than the {limit} any frame has")]
+    TooLong {
+        /// The announced length.
+        found: usize,
+        /// [`MAX_PAYLOAD`].
+        limit: usize,
+    },
+}
+
+/// Cuts a byte stream into frames. Holds at most one frame and what was read behind it.
+#[derive(Debug, Default)]
+pub struct FrameDecoder {
+    buffer: BytesMut,
+}
+
+impl FrameDecoder {
+    /// Returns a decoder at the start of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the buffer to append received bytes to.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Takes the next whole frame out of the buffer; `None` where it is not complete yet.
+    ///
+    /// # Errors
+    /// [`FrameError`], from the header alone, before its payload is waited for.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        let Some((&[code, l0, l1, l2, l3], _)) = self.buffer.split_first_chunk() else {
+            return Ok(None);
+        };
+        let kind = FrameKind::from_code(code).ok_or(FrameError::UnknownKind(code))?;
+        let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        if len > MAX_PAYLOAD {
+            return Err(FrameError::TooLong {
+                found: len,
+                limit: MAX_PAYLOAD,
+            });
+        }
+        if self.buffer.len() < HEADER_LEN + len {
+            self.buffer.reserve(HEADER_LEN + len - self.buffer.len());
+            return Ok(None);
+        }
+        self.buffer.advance(HEADER_LEN);
+        let payload = self.buffer.split_to(len).freeze();
+        Ok(Some(Frame { kind, payload }))
+    }
+}
+
+/// Appends one frame; `fill` appends the payload. Returns where the frame starts.
+///
+/// # Errors
+/// Whatever `fill` fails with; `out` is then as it was.
+pub(crate) fn write_frame<E>(
+    out: &mut Vec<u8>,
+    kind: FrameKind,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<usize, E> {
+    let start = out.len();
+    out.extend_from_slice(&[kind as u8, 0, 0, 0, 0]);
+    if let Err(error) = fill(out) {
+        out.truncate(start);
+        return Err(error);
+    }
+    let len = out.len() - start - HEADER_LEN;
+    debug_assert!(len <= MAX_PAYLOAD, "a frame of {len} bytes");
+    out[start + 1..start + HEADER_LEN].copy_from_slice(&(len as u32).to_le_bytes());
+    Ok(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: FrameKind, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let written = write_frame(&mut out, kind, |out| {
+            out.extend_from_slice(payload);
+            Ok::<(), FrameError>(())
+        });
+        assert_eq!(written, Ok(0));
+        out
+    }
+
+    #[test]
+    fn frames_survive_any_cutting_of_the_stream() {
+        let mut stream = frame(FrameKind::Hello, b"hello");
+        stream.extend(frame(FrameKind::Alive, b""));
+        stream.extend(frame(FrameKind::Tables, &[7; 1000]));
+        for step in [1, 2, 5, 6, 7, 999, stream.len()] {
+            let mut decoder = FrameDecoder::new();
+            let mut frames = Vec::new();
+            for part in stream.chunks(step) {
+                decoder.buffer().extend_from_slice(part);
+                while let Some(frame) = decoder.next_frame().unwrap() {
+                    frames.push((frame.kind, frame.payload.len()));
+                }
+            }
+            assert_eq!(
+                frames,
+                [
+                    (FrameKind::Hello, 5),
+                    (FrameKind::Alive, 0),
+                    (FrameKind::Tables, 1000)
+                ],
+                "step {step}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lying_header_is_refused_before_its_payload() {
+        let mut decoder = FrameDecoder::new();
+        decoder.buffer().extend_from_slice(&[0x21, 0, 0, 0, 0x7f]);
+        assert_eq!(
+            decoder.next_frame(),
+            Err(FrameError::TooLong {
+                found: 0x7f00_0000,
+                limit: MAX_PAYLOAD
+            })
+        );
+        let mut decoder = FrameDecoder::new();
+        decoder.buffer().extend_from_slice(b"GET / HTTP/1.1");
+        assert_eq!(decoder.next_frame(), Err(FrameError::UnknownKind(b'G')));
+    }
+
+    #[test]
+    fn every_kind_has_a_code_of_its_own() {
+        for kind in FrameKind::ALL {
+            assert_eq!(FrameKind::from_code(kind as u8), Some(kind));
+        }
+    }
+}
