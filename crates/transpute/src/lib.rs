@@ -1,1 +1,82 @@
-//! Work in progress.
+//! Two parties compute a function of their private inputs.
+//!
+//! One party is the *garbler*, the other the *evaluator*; each holds some input values of a Boolean
+//! circuit. They learn the outputs of the circuit (or one of them does), and nothing else about the
+//! other's inputs. Which of them listens and which connects is independent of the roles.
+//!
+//! # Examples
+//! ```
+//! use transpute::{Bits, Builder, Identity, Party, UInt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Who is richer? Input value 0 is the garbler's, input value 1 the evaluator's.
+//! let circuit = Builder::build(|b| {
+//!     let garbler = b.input::<UInt<32>>();
+//!     let evaluator = b.input::<UInt<32>>();
+//!     b.output(garbler.gt(&evaluator));
+//! })?;
+//! let (alice, bob) = (Identity::generate()?, Identity::generate()?);
+//! let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());
+//!
+//! // In real life the two parties are two programs on two machines.
+//! let listening = Party::garbler(&circuit)
+//!     .identity(alice)
+//!     .peer(bob_is)
+//!     .listen("127.0.0.1:0")
+//!     .await?;
+//! let address = listening.local_address();
+//! let garbler = listening.run(Bits::from_u128(1_000_000, 32));
+//! let evaluator = async {
+//!     Party::evaluator(&circuit)
+//!         .identity(bob)
+//!         .peer(alice_is)
+//!         .connect(address)
+//!         .run(Bits::from_u128(999_999, 32))
+//!         .await
+//! };
+//! let (garbler, evaluator) = tokio::join!(garbler, evaluator);
+//! assert_eq!(evaluator?.bits().to_string(), "1");
+//! garbler?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Security
+//! Secure against **semi-honest** parties: both follow the protocol and only try to learn from what
+//! they see. See `docs/security.md` for what that does and does not protect.
+#![forbid(unsafe_code)]
+
+mod choice;
+mod error;
+mod party;
+mod result;
+
+pub use choice::{Choice, Chosen};
+pub use error::Error;
+pub use party::{Connecting, Listening, Party};
+pub use result::{Evaluation, Report, Results};
+
+pub use transpute_circuit::{
+    Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,
+};
+pub use transpute_garble::{Backend, Scheme};
+pub use transpute_session::{
+    Config, DriverOptions, InputError, Inputs, Milestone, OtChoice, OtPlan, OutputPolicy, Progress,
+    Repeat, Role, SessionError, Traffic,
+};
+pub use transpute_transport::{
+    Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkTimings, Registry, Transport,
+    TransportError,
+};
+
+/// Circuits: the builder, generators, files.
+pub use transpute_circuit as circuit;
+/// Garbling schemes, for those who bring their own protocol.
+pub use transpute_garble as garble;
+/// Oblivious transfer, for those who bring their own protocol.
+pub use transpute_ot as ot;
+/// The two-party protocol as a state machine.
+pub use transpute_session as session;
+/// Transports, for those who bring their own.
+pub use transpute_transport as transport;

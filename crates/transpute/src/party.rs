@@ -1,0 +1,358 @@
+//! One party of a computation, step by step.
+
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep};
+use transpute_circuit::{Bits, Circuit, InputSplit, Program};
+use transpute_garble::Scheme;
+use transpute_session::{
+    Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session,
+};
+use transpute_transport::{
+    Fingerprint, Identity, Link, Listener, Registry, Security, TransportError,
+};
+
+use crate::{Choice, Chosen, Error, Evaluation, Report, Results};
+
+/// Pause before a refused connection is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// One party of a computation.
+///
+/// Made with [`Party::garbler`] or [`Party::evaluator`], refined by the methods that return
+/// `Self`, and brought to its peer with [`connect`](Self::connect) or [`listen`](Self::listen).
+///
+/// If nothing else is said: scheme `half-gates`, input value 0 belongs to the garbler and all
+/// others to the evaluator, the evaluator learns the output, the link is encrypted, and the
+/// transport is chosen automatically. Both parties must say the same about everything but
+/// identities and addresses.
+pub struct Party {
+    role: Role,
+    program: Arc<Program>,
+    garbler_inputs: Option<Vec<usize>>,
+    config: Config,
+    identity: Option<Arc<Identity>>,
+    peers: Vec<Fingerprint>,
+    plaintext: bool,
+    registry: Registry,
+    choice: Choice,
+    patience: Duration,
+    driver: DriverOptions,
+    on_progress: Option<Box<dyn FnOnce(Progress) + Send>>,
+}
+
+impl Party {
+    /// Makes the party that garbles `circuit`.
+    #[must_use]
+    pub fn garbler(circuit: &Circuit) -> Self {
+        Self::new(Role::Garbler, Arc::new(Program::compile(circuit)))
+    }
+
+    /// Makes the party that evaluates `circuit`.
+    #[must_use]
+    pub fn evaluator(circuit: &Circuit) -> Self {
+        Self::new(Role::Evaluator, Arc::new(Program::compile(circuit)))
+    }
+
+    /// Makes a party from a circuit that is compiled already.
+    #[must_use]
+    pub fn new(role: Role, program: Arc<Program>) -> Self {
+        Self {
+            role,
+            program,
+            garbler_inputs: None,
+            config: Config::default(),
+            identity: None,
+            peers: Vec::new(),
+            plaintext: false,
+            registry: Registry::with_builtins(),
+            choice: Choice::Auto,
+            patience: Duration::ZERO,
+            driver: DriverOptions::default(),
+            on_progress: None,
+        }
+    }
+
+    /// Sets the key that this party proves to hold.
+    #[must_use]
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = Some(Arc::new(identity));
+        self
+    }
+
+    /// Sets the key that the peer must prove to hold. Called again, adds another that will do.
+    #[must_use]
+    pub fn peer(mut self, fingerprint: Fingerprint) -> Self {
+        self.peers.push(fingerprint);
+        self
+    }
+
+    /// Does without encryption and authentication; the peer must ask for the same.
+    ///
+    /// # Security
+    /// Anyone on the path can read masked and unmasked traffic and take the place of either party.
+    #[must_use]
+    pub fn plaintext(mut self) -> Self {
+        self.plaintext = true;
+        self
+    }
+
+    /// Wishes for a transport, by name or [`Choice::Auto`].
+    #[must_use]
+    pub fn transport(mut self, choice: impl Into<Choice>) -> Self {
+        self.choice = choice.into();
+        self
+    }
+
+    /// Sets the transports to choose from, in place of the built-in ones.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Sets which input values are the garbler's, counted from 0.
+    #[must_use]
+    pub fn garbler_inputs(mut self, values: impl Into<Vec<usize>>) -> Self {
+        self.garbler_inputs = Some(values.into());
+        self
+    }
+
+    /// Sets the garbling scheme.
+    #[must_use]
+    pub fn scheme(mut self, scheme: Scheme) -> Self {
+        self.config.scheme = scheme;
+        self
+    }
+
+    /// Sets who learns the outputs.
+    #[must_use]
+    pub fn output_to(mut self, policy: OutputPolicy) -> Self {
+        self.config.output = policy;
+        self
+    }
+
+    /// Sets how the evaluator's inputs are transferred.
+    #[must_use]
+    pub fn oblivious_transfer(mut self, choice: OtChoice) -> Self {
+        self.config.ot = choice;
+        self
+    }
+
+    /// Sets everything the protocol can be told at once.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets how long to try again while the peer refuses connections, for instance because it has
+    /// not started yet. Default: not at all.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sets the timing of the driver.
+    #[must_use]
+    pub fn driver_options(mut self, options: DriverOptions) -> Self {
+        self.driver = options;
+        self
+    }
+
+    /// Calls `watch` with the live counters when the protocol starts.
+    #[must_use]
+    pub fn on_progress(mut self, watch: impl FnOnce(Progress) + Send + 'static) -> Self {
+        self.on_progress = Some(Box::new(watch));
+        self
+    }
+
+    /// Returns the compiled circuit.
+    #[must_use]
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// Returns which input values belong to whom.
+    ///
+    /// # Errors
+    /// [`Error::Split`] if [`garbler_inputs`](Self::garbler_inputs) named one that does not exist.
+    pub fn split(&self) -> Result<InputSplit, Error> {
+        let widths = self.program.input_widths();
+        Ok(match &self.garbler_inputs {
+            Some(values) => InputSplit::new(widths, values)?,
+            None => InputSplit::first_to_garbler(widths),
+        })
+    }
+
+    /// Will connect to a listening peer at `address` (`host:port`) when run.
+    #[must_use]
+    pub fn connect(self, address: impl Into<String>) -> Connecting {
+        Connecting {
+            party: self,
+            address: address.into(),
+        }
+    }
+
+    /// Starts to listen at `address` (`host:port`; port 0 lets the system choose).
+    ///
+    /// # Errors
+    /// [`Error::Unprotected`], [`Error::Split`], [`Error::Transport`].
+    pub async fn listen(self, address: &str) -> Result<Listening, Error> {
+        self.split()?;
+        let chosen = self.choice.choose(&self.registry)?;
+        let listener = chosen.transport.listen(address, &self.security()?).await?;
+        Ok(Listening {
+            party: self,
+            listener,
+            chosen,
+        })
+    }
+
+    fn security(&self) -> Result<Security, Error> {
+        if self.plaintext {
+            return Ok(Security::Plaintext);
+        }
+        let identity = (self.identity.clone()).ok_or(Error::Unprotected("identity"))?;
+        if self.peers.is_empty() {
+            return Err(Error::Unprotected("fingerprint of the peer"));
+        }
+        Ok(Security::tls(identity, self.peers.clone()))
+    }
+
+    async fn run_over(
+        self,
+        link: Link,
+        chosen: Chosen,
+        inputs: Box<dyn Inputs>,
+    ) -> Result<Results, Error> {
+        let split = self.split()?;
+        let info = link.info().clone();
+        let stats = link.stats();
+        let (role, batch) = (self.role, self.config.batch);
+        let session = Session::new(
+            role,
+            self.program.clone(),
+            split,
+            self.config,
+            inputs,
+            info.encrypted,
+        )?;
+        if let Some(watch) = self.on_progress {
+            watch(session.progress());
+        }
+        let (sender, outputs) = mpsc::channel();
+        let outcome = transpute_session::run(session, link, self.driver, move |output| {
+            // The receiver lives until the session has ended.
+            let _ = sender.send(output.bits);
+        })
+        .await?;
+        let path = stats.snapshot();
+        outcome.closing.wait().await;
+        let evaluations = outputs
+            .try_iter()
+            .map(|bits| Evaluation {
+                outputs: self.program.split_outputs(&bits),
+            })
+            .collect();
+        Ok(Results {
+            evaluations,
+            report: Report {
+                role,
+                reason: chosen.reason,
+                link: info,
+                path,
+                session: outcome.report,
+                and_gates: self.program.and_count(),
+                xor_gates: self.program.xor_count(),
+                batch,
+            },
+        })
+    }
+}
+
+/// A party that is going to connect.
+pub struct Connecting {
+    party: Party,
+    address: String,
+}
+
+impl Connecting {
+    /// Connects and computes with `input`: this party's input values concatenated.
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn run(self, input: Bits) -> Result<Results, Error> {
+        self.run_batch(Box::new(vec![input])).await
+    }
+
+    /// Connects and computes the whole batch set in [`Config::batch`].
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
+        let Self { party, address } = self;
+        party.split()?;
+        let chosen = party.choice.choose(&party.registry)?;
+        let security = party.security()?;
+        let deadline = Instant::now() + party.patience;
+        let link = loop {
+            match chosen.transport.connect(&address, &security).await {
+                Err(TransportError::Connect { .. }) if Instant::now() + RETRY_PAUSE < deadline => {
+                    sleep(RETRY_PAUSE).await;
+                }
+                other => break other?,
+            }
+        };
+        party.run_over(link, chosen, inputs).await
+    }
+}
+
+/// A party that listens.
+pub struct Listening {
+    party: Party,
+    listener: Box<dyn Listener>,
+    chosen: Chosen,
+}
+
+impl Listening {
+    /// Returns the address listened on.
+    #[must_use]
+    pub fn local_address(&self) -> String {
+        self.listener.local_address()
+    }
+
+    /// Waits for the peer and computes with `input`: this party's input values concatenated.
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn run(self, input: Bits) -> Result<Results, Error> {
+        self.run_batch(Box::new(vec![input])).await
+    }
+
+    /// Waits for the peer and computes the whole batch set in [`Config::batch`].
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn run_batch(mut self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
+        let link = self.listener.accept().await?;
+        drop(self.listener);
+        self.party.run_over(link, self.chosen, inputs).await
+    }
+}
