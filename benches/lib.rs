@@ -1,1 +1,81 @@
-//! Criterion benchmarks of Transpute.
+//! What the benchmarks share. Run them with `cargo bench -p transpute-benches`.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use transpute::{
+    Bits, Circuit, InputSplit, Program,
+    circuit::{Gate, Op, generators},
+};
+
+/// A circuit to measure, compiled.
+pub struct Subject {
+    /// What to call it.
+    pub name: &'static str,
+    /// The circuit.
+    pub program: Arc<Program>,
+    /// Input value 0 is the garbler's.
+    pub split: InputSplit,
+}
+
+impl Subject {
+    fn new(name: &'static str, circuit: &Circuit) -> Self {
+        Self {
+            name,
+            program: Arc::new(Program::compile(circuit)),
+            split: InputSplit::first_to_garbler(circuit.input_widths()),
+        }
+    }
+
+    /// Returns zeros for every input bit of the garbler.
+    #[must_use]
+    pub fn garbler_bits(&self) -> Bits {
+        Bits::zeros(self.split.garbler_bits())
+    }
+}
+
+/// The circuits that garbling is measured on: small, larger, wide as can be, serial.
+///
+/// # Panics
+/// If a generator refuses its own documented parameters.
+#[must_use]
+pub fn subjects() -> Vec<Subject> {
+    let candidates = generators::min_of_candidates(2500, 20, Default::default())
+        .expect("2,500 candidates are within the bounds of the generator");
+    let divider = generators::divide(64).expect("64 bits are within the bounds of the generator");
+    vec![
+        Subject::new("aes-128", &generators::aes128()),
+        Subject::new("sha-256", &generators::sha256_compression()),
+        Subject::new("min-of-2500", &candidates),
+        Subject::new("div-64", &divider),
+        Subject::new("independent", &independent(1 << 16)),
+    ]
+}
+
+/// `ands` AND gates that do not depend on one another, folded into one output bit.
+///
+/// # Panics
+/// If `ands` is 2^29 or more.
+#[must_use]
+pub fn independent(ands: u32) -> Circuit {
+    let width = 256;
+    let mut gates: Vec<Gate> = (0..ands)
+        .map(|index| Gate {
+            op: Op::And,
+            a: index % width,
+            b: width + (index / width + index) % width,
+        })
+        .collect();
+    let first = 2 * width;
+    let mut sum = first;
+    for index in 1..ands {
+        gates.push(Gate {
+            op: Op::Xor,
+            a: sum,
+            b: first + index,
+        });
+        sum = first + ands + index - 1;
+    }
+    Circuit::new(vec![width, width], vec![1], gates, vec![sum])
+        .expect("every operand is defined before its gate")
+}

@@ -1,0 +1,98 @@
+//! Oblivious transfer: base OTs, extensions, masks.
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use transpute::ot::{
+    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash,
+    delta_choices,
+};
+
+const SID: [u8; 32] = [7; 32];
+const NONCE: [u8; 32] = [1; 32];
+const DELTA: u128 = 0x1234_5678_9abc_def1_0f0e_0d0c_0b0a_0909;
+
+/// Transfers per call: what the session asks for at a time.
+const RUN: usize = 8192;
+
+fn base(c: &mut Criterion) {
+    let mut group = c.benchmark_group("base OT x128");
+    let choices = delta_choices(DELTA);
+    group.bench_function("receiver start", |b| {
+        b.iter(|| BaseReceiver::start(&*choices, &NONCE, &mut rand::rng()));
+    });
+    group.bench_function("receiver finish", |b| {
+        let (_, message) = BaseSender::start(&mut rand::rng());
+        b.iter_batched(
+            || BaseReceiver::start(&*choices, &NONCE, &mut rand::rng()).0,
+            |receiver| receiver.finish(&SID, &message),
+            BatchSize::SmallInput,
+        );
+    });
+    group.bench_function("sender finish", |b| {
+        let (_, message) = BaseReceiver::start(&*choices, &NONCE, &mut rand::rng());
+        b.iter_batched(
+            || BaseSender::start(&mut rand::rng()).0,
+            |sender| sender.finish(&SID, &NONCE, &message, BASE_COUNT),
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
+}
+
+/// Makes both ends of an extension from base keys that are random but not from base OTs.
+fn ends(kind: Extension) -> (CotSender, CotReceiver) {
+    let pairs: Vec<[u128; 2]> = (0..BASE_COUNT).map(|_| rand::random()).collect();
+    let keys: Vec<u128> = (pairs.iter().enumerate())
+        .map(|(index, pair)| pair[(DELTA >> index & 1) as usize])
+        .collect();
+    let (receiver, setup) = CotReceiver::new(kind, &pairs, &SID);
+    let mut sender = CotSender::new(kind, DELTA, &keys, &SID);
+    if !setup.is_empty() {
+        sender
+            .setup(&setup)
+            .expect("the receiver's message has the right length");
+    }
+    (sender, receiver)
+}
+
+fn extension(c: &mut Criterion) {
+    let choices: Vec<u64> = (0..RUN / 64).map(|_| rand::random()).collect();
+    for kind in Extension::ALL {
+        let mut group = c.benchmark_group(kind.to_string());
+        group.throughput(Throughput::Elements(RUN as u64));
+        let (mut sender, mut receiver) = ends(kind);
+        let (mut message, mut rows) = (Vec::new(), Vec::new());
+        group.bench_function("receiver", |b| {
+            b.iter(|| {
+                message.clear();
+                rows.clear();
+                receiver.extend(&choices, RUN, &mut message, &mut rows);
+            });
+        });
+        group.bench_function("sender", |b| {
+            b.iter(|| {
+                rows.clear();
+                sender.extend(RUN, &message, &mut rows)
+            });
+        });
+        group.finish();
+    }
+}
+
+fn masks(c: &mut Criterion) {
+    let hash = MaskHash::new(&SID);
+    let rows: Vec<u128> = (0..RUN).map(|_| rand::random()).collect();
+    let messages: Vec<[u128; 2]> = (0..RUN).map(|_| rand::random()).collect();
+    let mut group = c.benchmark_group("chosen messages");
+    group.throughput(Throughput::Elements(RUN as u64));
+    let mut masked = Vec::new();
+    group.bench_function("mask", |b| {
+        b.iter(|| {
+            masked.clear();
+            hash.mask(0, &rows, DELTA, &messages, &mut masked);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, base, extension, masks);
+criterion_main!(benches);
