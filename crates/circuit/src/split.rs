@@ -102,7 +102,7 @@ mod tests {
     fn ranges_follow_the_owners() {
         let split = InputSplit::new(&[3, 4, 5], &[2, 0]).unwrap();
         assert_eq!(split.ranges(true).collect::<Vec<_>>(), [0..3, 7..12]);
-        assert_eq!(split.ranges(false).collect::<Vec<_>>(), [3..7]);
+        assert!(split.ranges(false).eq(std::iter::once(3..7)));
         assert_eq!((split.garbler_bits(), split.evaluator_bits()), (8, 4));
     }
 

@@ -1,3 +1,5 @@
+//! How oblivious transfer fails.
+
 use thiserror::Error;
 
 /// What is wrong with a message from the other party or with a name given by the user.

@@ -1,3 +1,5 @@
+//! The variants of OT extension and what each costs.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! Files as people write them, and every way to get one wrong.
+
 use proptest::prelude::*;
 
 use super::{BristolError, Format, Limits, Parsed, WriteOptions, read};

@@ -1,3 +1,5 @@
+//! Keys, key files and fingerprints.
+
 use std::fs;
 
 use tempfile::tempdir;
