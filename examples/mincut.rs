@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = ExactMinCutOptions {
         shared: true,
         argmin: true,
-        ..ExactMinCutOptions::default()
+        folded: true,
     };
     let circuit = exact_min_cut(args.vertices, args.width, options)?;
     let read = |role, path| match args.place.role {

@@ -40,12 +40,12 @@ fn usages_are_distinct() {
 #[test]
 fn options_reach_the_generators() {
     let ands = |spec: &str| named(spec).unwrap().count(Op::And);
-    assert_eq!(ands("exact-min-cut:8x8,uniform"), 6_006);
-    assert_eq!(ands("exact-min-cut:8x8,uniform,shared") - 6_006, {
+    assert_eq!(ands("exact-min-cut:8x8"), 6_006);
+    assert_eq!(ands("exact-min-cut:8x8,shared") - 6_006, {
         // 28 additions of 8 bits; cuts get one bit wider.
         28 * 8 + 7 * 6 + 2 * 120 + 2 * 126
     });
-    assert_eq!(ands("exact-min-cut:8x8,argmin,uniform") - 6_006, 7 * 126);
+    assert_eq!(ands("exact-min-cut:8x8,argmin") - 6_006, 7 * 126);
     let xors = |spec: &str| named(spec).unwrap().count(Op::Xor);
     assert_eq!(xors("min-of-candidates:10x5"), 18 * 9);
     assert_eq!(xors("min-of-candidates:10x5,chain,paper"), 26 * 9 + 6);

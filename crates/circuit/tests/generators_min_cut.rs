@@ -56,7 +56,7 @@ proptest! {
         vertices in 3_usize..=6,
         width in 1_usize..=9,
         numbers in prop::collection::vec(any::<u16>(), 30),
-        [shared, argmin, uniform] in any::<[bool; 3]>(),
+        [shared, argmin, folded] in any::<[bool; 3]>(),
     ) {
         let edges = vertices * (vertices - 1) / 2;
         let given = if shared { 2 * edges } else { edges };
@@ -65,7 +65,7 @@ proptest! {
         let weights: Vec<u128> = (0..edges)
             .map(|i| numbers[i] + if shared { numbers[i + edges] } else { 0 })
             .collect();
-        let options = ExactMinCutOptions { shared, argmin, uniform };
+        let options = ExactMinCutOptions { shared, argmin, folded };
         let circuit = exact_min_cut(vertices, width, options).unwrap();
         let outputs = run(&circuit, &numbers, width);
 
@@ -140,15 +140,15 @@ fn documented_layouts_hold() {
     );
 }
 
-/// Vertices, weight width, shared, argmin, and the AND and XOR gates of the uniform variant.
+/// Vertices, weight width, shared, argmin, and the AND and XOR gates.
 type Row = (usize, usize, bool, bool, [usize; 2]);
 
-fn exact(row: Row, uniform: bool) -> Circuit {
+fn exact(row: Row, folded: bool) -> Circuit {
     let (vertices, width, shared, argmin, _) = row;
     let options = ExactMinCutOptions {
         shared,
         argmin,
-        uniform,
+        folded,
     };
     exact_min_cut(vertices, width, options).unwrap()
 }
@@ -164,16 +164,16 @@ fn exact_counts_are_those_of_the_table() {
         (15, 9, true, false, [1_002_600, 2_895_953]),
     ];
     for row in table {
-        assert_eq!(counts(&exact(row, true)), row.4);
+        assert_eq!(counts(&exact(row, false)), row.4);
     }
 }
 
 #[test]
 fn folding_public_bits_saves_gates() {
     let plain = (12, 8, false, false, [109_453, 295_692]);
-    assert_eq!(counts(&exact(plain, false)), plain.4);
+    assert_eq!(counts(&exact(plain, true)), plain.4);
     // A tree over 2^11 sides chooses 1 bit in secret at half of its steps, 2 at a quarter, ...
-    let with_side = exact((12, 8, false, true, plain.4), false);
+    let with_side = exact((12, 8, false, true, plain.4), true);
     assert_eq!(with_side.count(Op::And), plain.4[0] + (1 << 11) - 1 - 11);
 }
 

@@ -121,7 +121,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "exact-min-cut",
-        parameters: "<vertices>x<bits>[,shared][,argmin][,uniform]",
+        parameters: "<vertices>x<bits>[,shared][,argmin][,folded]",
         summary: "the minimum cut of a complete graph with private weights",
         inputs: &[
             "weights of the first half of the edges (0,1), (0,2), ..., or a share of all weights",
@@ -255,7 +255,7 @@ fn exact_min_cut(text: &str) -> Result<Circuit, Failure> {
         match option {
             "shared" => options.shared = true,
             "argmin" => options.argmin = true,
-            "uniform" => options.uniform = true,
+            "folded" => options.folded = true,
             _ => return Err(Failure::Syntax),
         }
         Ok(())

@@ -16,11 +16,11 @@ pub struct ExactMinCutOptions {
     pub shared: bool,
     /// The vertices on one side of a minimum cut are a second output value.
     pub argmin: bool,
-    /// Every addition, subtraction and choice spends the gates of a full-width one on unknown bits,
-    /// although zeros ahead of a weight and the candidate subsets are public. The counts are then
-    /// those of the closed formula below; a [`Program`](crate::Program) of the circuit folds what
-    /// was not folded here.
-    pub uniform: bool,
+    /// What is public is folded while the circuit is made: the zeros ahead of a weight and the
+    /// candidate subsets. That saves a few gates against the closed formula below. A
+    /// [`Program`](crate::Program) folds either variant to the same AND gates; with `argmin`, set
+    /// this, because only the folded variant compares the cuts in a tree and so stays shallow.
+    pub folded: bool,
 }
 
 /// Computes the weight of the minimum cut of a complete graph of `vertices` vertices whose edges
@@ -38,15 +38,14 @@ pub struct ExactMinCutOptions {
 ///
 /// All subsets of the first `m = vertices - 1` vertices are tried, each with one subtraction and one
 /// addition of `k` bits, by dynamic programming over
-/// `cut(T + v) = cut(T) + D_v(T)` and `D_v(T + u) = D_v(T) - 2 w(u,v)` for `T < u < v`. In the
-/// uniform variant that is
+/// `cut(T + v) = cut(T) + D_v(T)` and `D_v(T + u) = D_v(T) - 2 w(u,v)` for `T < u < v`. That is
 ///
 /// ```text
 /// AND = m(m-1)(k-1) + (2^m - 1 - m)(2k-3) + (2^m - 2) 2k  [+ width edges if shared]  [+ m(2^m - 2) if argmin]
 /// XOR = m(m-1)(4k-5) + (2^m - 1 - m)(8k-14) + (2^m - 2)(4k-2)  [+ (4 width - 3) edges if shared]
 /// ```
 ///
-/// and without `uniform` fewer: the subset costs `2^m - 1 - m` AND, not `m(2^m - 2)`.
+/// and with `folded` fewer: the subset then costs `2^m - 1 - m` AND, not `m(2^m - 2)`.
 ///
 /// # Errors
 /// [`GeneratorError::OutOfRange`] unless `vertices` is from 3 to [`MAX_VERTICES`] and `width` from 1
@@ -59,15 +58,15 @@ pub fn exact_min_cut(
     check("number of vertices", vertices, 3..=MAX_VERTICES)?;
     check("edge weight width in bits", width, 1..=MAX_WEIGHT_BITS)?;
     Ok(Builder::build(|b| {
-        let zero = if options.uniform {
-            b.opaque_zero()
-        } else {
+        let zero = if options.folded {
             b.bit(false)
+        } else {
+            b.opaque_zero()
         };
         let weights = Weights::input(b, vertices, width, options.shared, zero);
         let cuts = Cuts::new(&weights);
-        let best = if options.uniform {
-            cuts.best_in_chain(b, options.argmin, zero)
+        let best = if options.argmin && !options.folded {
+            cuts.best_in_chain(b, zero)
         } else {
             cuts.best_in_tree(b, options.argmin)
         };
@@ -191,9 +190,9 @@ impl<'b> Cuts<'b> {
     }
 
     /// Compares one after the other and chooses every bit of the sides with one AND.
-    fn best_in_chain(self, b: Builder<'b>, argmin: bool, zero: Bit<'b>) -> Best<'b> {
+    fn best_in_chain(self, b: Builder<'b>, zero: Bit<'b>) -> Best<'b> {
         let mut cuts = self.cuts.into_iter().zip(1_usize..);
-        let width = if argmin { self.free_vertices } else { 0 };
+        let width = self.free_vertices;
         let opaque = |side: usize, v: usize| if side >> v & 1 == 1 { !zero } else { zero };
         let mut best = Best {
             cut: b.word(0, 0),
