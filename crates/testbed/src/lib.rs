@@ -1,0 +1,3 @@
+//! Two parties on one machine, joined by an emulated internet path.
+
+#![deny(unsafe_code)]
