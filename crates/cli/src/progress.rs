@@ -28,7 +28,8 @@ pub(crate) async fn show(started: oneshot::Receiver<Progress>, batch: u64) -> In
         return pending().await;
     }
     sleep(PATIENCE).await;
-    let bar = Bar::new(progress.tables().1, batch);
+    let (done, total) = progress.tables();
+    let bar = Bar::new(done, total, batch);
     let mut ticks = interval(INTERVAL);
     loop {
         ticks.tick().await;
@@ -45,7 +46,7 @@ pub(crate) async fn show(started: oneshot::Receiver<Progress>, batch: u64) -> In
 struct Bar(ProgressBar);
 
 impl Bar {
-    fn new(total: u64, batch: u64) -> Self {
+    fn new(done: u64, total: u64, batch: u64) -> Self {
         let template = if batch > 1 {
             "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta} {msg}"
         } else {
@@ -55,6 +56,9 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
+        bar.set_position(done);
+        // What was done before the bar was there did not take no time.
+        bar.reset_eta();
         Self(bar)
     }
 }
