@@ -177,7 +177,7 @@ fn nobody_there_is_a_failure_to_reach_the_peer() {
     let party = Party::new("garbler", "aes128")
         .input(0, KEY)
         .and(["--patience", "0"]);
-    party.clone().connect(&address).finish().fails(4, &address);
+    party.clone().connect(address).finish().fails(4, address);
     party
         .clone()
         .connect("no-such-host.invalid:7")
