@@ -37,7 +37,7 @@ const READ_LEN: usize = 128 << 10;
 #[derive(Clone, Copy, Debug)]
 pub struct DriverOptions {
     /// Silence after which the peer counts as lost. Must be several times `sign_of_life`. Default
-    /// 8 s.
+    /// 7 s.
     pub silence_limit: Duration,
     /// How often to show a sign of life when there is nothing to send. Default 2 s.
     pub sign_of_life: Duration,
@@ -48,7 +48,7 @@ pub struct DriverOptions {
 impl Default for DriverOptions {
     fn default() -> Self {
         Self {
-            silence_limit: Duration::from_secs(8),
+            silence_limit: Duration::from_secs(7),
             sign_of_life: Duration::from_secs(2),
             linger: Duration::from_secs(2),
         }
@@ -163,7 +163,10 @@ pub(crate) async fn run_over(
     match result {
         Ok(report) => Ok(Outcome { report, closing }),
         Err(error) => {
-            closing.wait().await;
+            // A peer that is gone cannot be waited for.
+            if Session::farewell(&error).is_some() {
+                closing.wait().await;
+            }
             Err(error)
         }
     }

@@ -53,6 +53,18 @@ struct Terms {
     split: [u8; 32],
 }
 
+/// Bytes by which [`is_hello_start`] judges: the header and the first four bytes of a hello.
+pub const HELLO_START: usize = 9;
+
+/// Says whether the first bytes of a stream can be those of a session.
+#[must_use]
+pub fn is_hello_start(bytes: &[u8; HELLO_START]) -> bool {
+    let [kind, l0, l1, l2, l3, magic @ ..] = *bytes;
+    kind == FrameKind::Hello as u8
+        && u32::from_le_bytes([l0, l1, l2, l3]) == HELLO_LEN as u32
+        && magic == MAGIC
+}
+
 impl Hello {
     pub(crate) fn new(
         role: Role,

@@ -31,6 +31,7 @@ mod wire;
 pub use config::{Config, ConfigError, OtChoice, OtPlan, OutputPolicy, Role};
 pub use driver::{Closing, DriverOptions, Outcome, run};
 pub use error::{AbortReason, Field, SessionError};
+pub use hello::{HELLO_START, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};
 pub use report::{Milestone, Progress, Report, Traffic};
 pub use session::{Output, Progressed, Session};

@@ -1,8 +1,8 @@
 //! One connection between two parties: an ordered byte stream each way.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io::Cursor, sync::Arc, time::Duration};
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::{
     Fingerprint,
@@ -99,6 +99,20 @@ impl Link {
     #[must_use]
     pub fn stats(&self) -> LinkStats {
         self.stats.clone()
+    }
+
+    /// Returns the receiving half, to look at what the peer says first.
+    pub fn reader_mut(&mut self) -> &mut LinkReader {
+        &mut self.reader
+    }
+
+    /// Puts bytes back that were read: they will be read again first.
+    #[must_use]
+    pub fn unread(self, bytes: Vec<u8>) -> Self {
+        Self {
+            reader: Box::new(Cursor::new(bytes).chain(self.reader)),
+            ..self
+        }
     }
 
     /// Takes the link apart into its two directions.

@@ -49,12 +49,14 @@
 
 mod choice;
 mod error;
+mod listening;
 mod party;
 mod result;
 
 pub use choice::{Choice, Chosen};
 pub use error::Error;
-pub use party::{Connecting, Listening, Party};
+pub use listening::Listening;
+pub use party::{Connecting, Party};
 pub use result::{Evaluation, Report, Results};
 
 pub use transpute_circuit::{

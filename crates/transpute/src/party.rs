@@ -11,11 +11,9 @@ use transpute_garble::Scheme;
 use transpute_session::{
     Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session,
 };
-use transpute_transport::{
-    Fingerprint, Identity, Link, Listener, Registry, Security, TransportError,
-};
+use transpute_transport::{Fingerprint, Identity, Link, Registry, Security, TransportError};
 
-use crate::{Choice, Chosen, Error, Evaluation, Report, Results};
+use crate::{Choice, Chosen, Error, Evaluation, Listening, Report, Results};
 
 /// Pause before a refused connection is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -206,11 +204,7 @@ impl Party {
         self.split()?;
         let chosen = self.choice.choose(&self.registry)?;
         let listener = chosen.transport.listen(address, &self.security()?).await?;
-        Ok(Listening {
-            party: self,
-            listener,
-            chosen,
-        })
+        Ok(Listening::new(self, listener, chosen))
     }
 
     fn security(&self) -> Result<Security, Error> {
@@ -224,7 +218,7 @@ impl Party {
         Ok(Security::tls(identity, self.peers.clone()))
     }
 
-    async fn run_over(
+    pub(crate) async fn run_over(
         self,
         link: Link,
         chosen: Chosen,
@@ -315,44 +309,5 @@ impl Connecting {
             }
         };
         party.run_over(link, chosen, inputs).await
-    }
-}
-
-/// A party that listens.
-pub struct Listening {
-    party: Party,
-    listener: Box<dyn Listener>,
-    chosen: Chosen,
-}
-
-impl Listening {
-    /// Returns the address listened on.
-    #[must_use]
-    pub fn local_address(&self) -> String {
-        self.listener.local_address()
-    }
-
-    /// Waits for the peer and computes with `input`: this party's input values concatenated.
-    ///
-    /// # Errors
-    /// Any [`Error`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future cuts the link.
-    pub async fn run(self, input: Bits) -> Result<Results, Error> {
-        self.run_batch(Box::new(vec![input])).await
-    }
-
-    /// Waits for the peer and computes the whole batch set in [`Config::batch`].
-    ///
-    /// # Errors
-    /// Any [`Error`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future cuts the link.
-    pub async fn run_batch(mut self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
-        let link = self.listener.accept().await?;
-        drop(self.listener);
-        self.party.run_over(link, self.chosen, inputs).await
     }
 }

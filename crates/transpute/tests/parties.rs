@@ -1,0 +1,114 @@
+//! Two parties through the public face, over loopback.
+
+use std::{net::TcpStream, time::Duration};
+
+use transpute::{
+    Bits, Builder, Choice, Circuit, Error, Identity, OutputPolicy, Party, SessionError,
+    TransportError, UInt,
+};
+
+fn adder() -> Circuit {
+    Builder::build(|b| {
+        let x = b.input::<UInt<16>>();
+        let y = b.input::<UInt<16>>();
+        b.output(x + y);
+    })
+    .unwrap()
+}
+
+fn number(value: u128) -> Bits {
+    Bits::from_u128(value, 16)
+}
+
+#[tokio::test]
+async fn strangers_do_not_end_a_plaintext_listener() {
+    let circuit = adder();
+    let listening = Party::garbler(&circuit)
+        .plaintext()
+        .output_to(OutputPolicy::Both)
+        .listen("127.0.0.1:0")
+        .await
+        .unwrap();
+    let address = listening.local_address();
+    let garbler = tokio::spawn(listening.run(number(40_000)));
+    let preamble = b"transpute/1 plaintext\n";
+    let strangers: Vec<TcpStream> = [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        preamble,
+        &[&preamble[..], &[0; 1000]].concat(),
+        &[&preamble[..], &[0x01, 220, 0, 0, 0], b"HELO"].concat(),
+    ]
+    .iter()
+    .map(|said| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        std::io::Write::write_all(&mut stream, said).unwrap();
+        stream
+    })
+    .collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let evaluator = Party::evaluator(&circuit)
+        .plaintext()
+        .output_to(OutputPolicy::Both)
+        .connect(&address)
+        .run(number(30_000))
+        .await
+        .unwrap();
+    assert_eq!(evaluator.bits(), number(70_000 % (1 << 16)));
+    assert_eq!(garbler.await.unwrap().unwrap().bits(), evaluator.bits());
+    assert!(evaluator.report.path.bytes_sent >= evaluator.report.session.bytes_sent);
+    drop(strangers);
+}
+
+#[tokio::test]
+async fn both_need_protection_or_the_wish_to_do_without() {
+    let circuit = adder();
+    let bare = Party::evaluator(&circuit).connect("127.0.0.1:1");
+    assert!(matches!(
+        bare.run(number(1)).await,
+        Err(Error::Unprotected("identity"))
+    ));
+    let unpinned = Party::garbler(&circuit).identity(Identity::generate().unwrap());
+    assert!(matches!(
+        unpinned.listen("127.0.0.1:0").await.err(),
+        Some(Error::Unprotected("fingerprint of the peer"))
+    ));
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_said_before_anything_is_sent() {
+    let circuit = adder();
+    let party = || Party::evaluator(&circuit).plaintext();
+    let unknown = party().transport("pigeon").connect("127.0.0.1:1");
+    assert!(matches!(
+        unknown.run(number(1)).await,
+        Err(Error::Transport(TransportError::UnknownTransport { .. }))
+    ));
+    let foreign = party().garbler_inputs([2]).connect("127.0.0.1:1");
+    assert!(matches!(foreign.run(number(1)).await, Err(Error::Split(_))));
+    let refused = party().transport(Choice::Auto).connect("127.0.0.1:1");
+    assert!(matches!(
+        refused.run(number(1)).await,
+        Err(Error::Transport(TransportError::Connect { .. }))
+    ));
+}
+
+#[tokio::test]
+async fn an_input_of_the_wrong_width_fails_both_sides() {
+    let circuit = adder();
+    let listening = Party::garbler(&circuit)
+        .plaintext()
+        .listen("127.0.0.1:0")
+        .await
+        .unwrap();
+    let address = listening.local_address();
+    let connecting = Party::evaluator(&circuit).plaintext().connect(address);
+    let (garbler, evaluator) = tokio::join!(
+        listening.run(Bits::from_u128(1, 15)),
+        connecting.run(number(2)),
+    );
+    assert!(matches!(garbler, Err(Error::Session(_))), "{garbler:?}");
+    assert!(
+        matches!(evaluator, Err(Error::Session(SessionError::PeerAborted(_)))),
+        "{evaluator:?}"
+    );
+}
