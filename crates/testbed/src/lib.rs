@@ -1,3 +1,5 @@
 //! Two parties on one machine, joined by an emulated internet path.
 
 #![deny(unsafe_code)]
+
+pub mod scenario;

@@ -1,0 +1,338 @@
+//! Network conditions: what lies between the two parties of a run.
+//!
+//! A [`Scenario`] is one emulated path, with a [`PathConfig`] for each direction. Scenarios come
+//! from TOML files, whose short forms [`Scenario::parse`] describes, and from [`presets`].
+//! Everything is checked before anything starts: an error names the field that is wrong.
+
+mod file;
+mod presets;
+mod validate;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use presets::{Preset, presets};
+
+/// The smallest queue a path gets unless its scenario asks for less, in bytes.
+///
+/// One bandwidth-delay product of a short path is less than a segmentation-offload burst, which no
+/// real interface would drop.
+pub const MIN_DEFAULT_QUEUE_BYTES: u64 = 64 << 10;
+
+/// Network conditions under which two parties run.
+///
+/// Party A is the garbler and party B the evaluator wherever the testbed runs both, so garbled
+/// tables travel [`up`](Self::up).
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// The name, which results are grouped by.
+    pub name: String,
+    /// What it stands for, in a sentence.
+    #[serde(default)]
+    pub description: String,
+    /// The direction from party A to party B.
+    pub up: PathConfig,
+    /// The direction from party B to party A.
+    pub down: PathConfig,
+    /// The largest IP packet in bytes. Default: 1,500.
+    #[serde(default = "default_mtu")]
+    pub mtu: u32,
+    /// The TCP congestion control of both parties. Default: the kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
+    /// The largest socket buffer in bytes: the maximum of `tcp_rmem` and `tcp_wmem` inside the
+    /// namespaces. Default: what a fresh namespace has. Less than twice the bandwidth-delay product
+    /// keeps one TCP flow from filling the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_buffer: Option<u64>,
+    /// Other traffic on the same path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_traffic: Option<CrossTraffic>,
+    /// What all randomness of the path comes from: the same seed drops the same packets of the same
+    /// sequence. Default: 1.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+}
+
+/// One direction of a path.
+///
+/// A packet meets, in this order: loss, duplication, the queue before the bottleneck, the
+/// bottleneck, and the way there with its delay, jitter and reordering. The default is a path
+/// without any of them.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PathConfig {
+    /// One-way delay in milliseconds, beside the time in the queue and on the bottleneck.
+    pub delay_ms: f64,
+    /// How far the delay of a packet strays from [`delay_ms`](Self::delay_ms), in milliseconds:
+    /// uniformly, either way, and without packets overtaking each other.
+    pub jitter_ms: f64,
+    /// The probability that a packet is lost, each independently of all others.
+    pub loss: f64,
+    /// Loss in bursts, in addition to [`loss`](Self::loss).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<GilbertElliott>,
+    /// The probability that a packet overtakes the ones before it.
+    pub reorder: f64,
+    /// The probability that a packet arrives twice.
+    pub duplicate: f64,
+    /// The rate of the bottleneck in Mbit/s of IP packets (10^6 bits per second). Default: none,
+    /// which is as fast as the emulator gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_mbit: Option<f64>,
+    /// The queue before the bottleneck in bytes of IP packets; what does not fit is dropped.
+    /// Default: see [`queue_limit_bytes`](Self::queue_limit_bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_bytes: Option<u64>,
+    /// The queue as a multiple of the bandwidth-delay product, instead of
+    /// [`queue_bytes`](Self::queue_bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_bdp: Option<f64>,
+    /// What becomes different while the path is in use, in order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+impl PathConfig {
+    /// Returns how many bytes wait for the bottleneck at most, or `None` for a path without one.
+    ///
+    /// Where [`queue_bytes`](Self::queue_bytes) does not say, it is
+    /// [`queue_bdp`](Self::queue_bdp) times the product of rate and round-trip time, taken as twice
+    /// the one-way delay; and where neither does, one such product, but
+    /// [`MIN_DEFAULT_QUEUE_BYTES`] at least. Changes of rate or delay leave it alone.
+    #[must_use]
+    pub fn queue_limit_bytes(&self) -> Option<u64> {
+        let rate = self.rate_mbit?;
+        let bdp = rate * 1e6 / 8.0 * (2.0 * self.delay_ms / 1e3);
+        Some(match (self.queue_bytes, self.queue_bdp) {
+            (Some(bytes), _) => bytes,
+            // Casts saturate; validation bounds both factors.
+            (None, Some(multiple)) => (bdp * multiple).ceil() as u64,
+            (None, None) => (bdp.ceil() as u64).max(MIN_DEFAULT_QUEUE_BYTES),
+        })
+    }
+}
+
+/// Loss in bursts: a Markov chain of a good and a bad state, which each packet moves by one step.
+///
+/// E. N. Gilbert, *Capacity of a burst-noise channel*, 1960; E. O. Elliott, *Estimates of error
+/// rates for codes on burst-noise channels*, 1963.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct GilbertElliott {
+    /// The probability of going from the good to the bad state, per packet.
+    pub p_enter: f64,
+    /// The probability of going back, per packet.
+    pub p_leave: f64,
+    /// The probability of losing a packet in the good state.
+    #[serde(default)]
+    pub loss_good: f64,
+    /// The probability of losing a packet in the bad state. Default: 1.
+    #[serde(default = "one")]
+    pub loss_bad: f64,
+}
+
+/// What is different from a moment on. What is absent stays as it is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// When, in seconds since the path came up.
+    pub at_s: f64,
+    /// See [`PathConfig::delay_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<f64>,
+    /// See [`PathConfig::jitter_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ms: Option<f64>,
+    /// See [`PathConfig::loss`]. 1 is a blackout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// See [`PathConfig::burst`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<GilbertElliott>,
+    /// See [`PathConfig::reorder`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<f64>,
+    /// See [`PathConfig::duplicate`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<f64>,
+    /// See [`PathConfig::rate_mbit`]. Only for a path that has a rate from the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_mbit: Option<f64>,
+    /// See [`PathConfig::queue_bytes`]. Only for a path that has a rate from the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_bytes: Option<u64>,
+}
+
+/// Bulk TCP flows that compete with the parties.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrossTraffic {
+    /// How many flows each way it goes.
+    #[serde(default = "one_flow")]
+    pub flows: u32,
+    /// The congestion control of these flows. Default: `cubic`.
+    #[serde(default = "cubic")]
+    pub congestion_control: String,
+    /// Which way they send. Default: up, where the tables go.
+    #[serde(default)]
+    pub direction: CrossDirection,
+}
+
+/// Which way cross traffic goes.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrossDirection {
+    /// From party A to party B.
+    #[default]
+    Up,
+    /// From party B to party A.
+    Down,
+    /// Both ways.
+    Both,
+}
+
+/// Why there is no such scenario, or why it cannot be emulated.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{}: cannot read the scenario", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The text is not TOML, or has a field that scenarios do not have.
+    #[error("{origin}:{line}: {problem}")]
+    Syntax {
+        /// The file or preset.
+        origin: String,
+        /// Line number, from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A field has a value that makes no sense.
+    #[error("{origin}: {field}: {problem}")]
+    Field {
+        /// The file or scenario.
+        origin: String,
+        /// The field with the table it is in, such as `up.loss`.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// There is neither a preset nor a file of that name.
+    #[error("there is no scenario {name:?}: it is neither a file nor one of {}", known.join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The presets.
+        known: Vec<&'static str>,
+    },
+}
+
+impl Scenario {
+    /// Returns the smallest possible round-trip time in milliseconds: the delays of both ways.
+    #[must_use]
+    pub fn rtt_ms(&self) -> f64 {
+        self.up.delay_ms + self.down.delay_ms
+    }
+
+    /// Returns the scenario with half of this round-trip time, in milliseconds, on each way.
+    #[must_use]
+    pub fn with_rtt_ms(mut self, rtt_ms: f64) -> Self {
+        self.up.delay_ms = rtt_ms / 2.0;
+        self.down.delay_ms = rtt_ms / 2.0;
+        self
+    }
+
+    /// Returns the scenario with this probability of independent loss both ways.
+    #[must_use]
+    pub fn with_loss(mut self, loss: f64) -> Self {
+        self.up.loss = loss;
+        self.down.loss = loss;
+        self
+    }
+
+    /// Returns the scenario with this rate, in Mbit/s, both ways.
+    #[must_use]
+    pub fn with_rate_mbit(mut self, rate_mbit: f64) -> Self {
+        self.up.rate_mbit = Some(rate_mbit);
+        self.down.rate_mbit = Some(rate_mbit);
+        self
+    }
+}
+
+fn default_mtu() -> u32 {
+    1500
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn one_flow() -> u32 {
+    1
+}
+
+fn cubic() -> String {
+    "cubic".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_queue_is_one_bandwidth_delay_product() {
+        let path = |rate_mbit, delay_ms| PathConfig {
+            delay_ms,
+            rate_mbit,
+            ..PathConfig::default()
+        };
+        // 1 Gbit/s for 100 ms is 12.5 MB.
+        assert_eq!(path(Some(1e3), 50.0).queue_limit_bytes(), Some(12_500_000));
+        assert_eq!(path(Some(1e3), 0.01).queue_limit_bytes(), Some(64 << 10));
+        assert_eq!(path(None, 50.0).queue_limit_bytes(), None);
+        let shallow = PathConfig {
+            queue_bdp: Some(0.1),
+            ..path(Some(1e3), 50.0)
+        };
+        assert_eq!(shallow.queue_limit_bytes(), Some(1_250_000));
+        let fixed = PathConfig {
+            queue_bytes: Some(3000),
+            ..path(Some(1e3), 50.0)
+        };
+        assert_eq!(fixed.queue_limit_bytes(), Some(3000));
+    }
+
+    #[test]
+    fn a_scenario_survives_json() {
+        for preset in presets() {
+            let scenario = Scenario::named(preset.name).unwrap();
+            let json = serde_json::to_string(&scenario).unwrap();
+            assert_eq!(serde_json::from_str::<Scenario>(&json).unwrap(), scenario);
+        }
+    }
+
+    #[test]
+    fn sweeps_set_both_directions() {
+        let scenario = Scenario::named("eu-us").unwrap().with_rtt_ms(50.0);
+        assert_eq!((scenario.rtt_ms(), scenario.up.delay_ms), (50.0, 25.0));
+        let scenario = scenario.with_loss(0.01).with_rate_mbit(10.0);
+        assert_eq!(scenario.down.loss, 0.01);
+        // 10 Mbit/s for 50 ms is 62,500 bytes, less than the least queue.
+        assert_eq!(scenario.down.queue_limit_bytes(), Some(64 << 10));
+        assert!(scenario.validate().is_ok());
+    }
+}
