@@ -2,4 +2,5 @@
 
 #![deny(unsafe_code)]
 
+pub mod report;
 pub mod scenario;

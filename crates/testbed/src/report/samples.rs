@@ -63,7 +63,12 @@ impl Samples {
 
 impl FromIterator<f64> for Samples {
     fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
-        Self(values.into_iter().filter(|value| value.is_finite()).collect())
+        Self(
+            values
+                .into_iter()
+                .filter(|value| value.is_finite())
+                .collect(),
+        )
     }
 }
 
@@ -73,7 +78,9 @@ mod tests {
 
     #[test]
     fn known_answers() {
-        let samples: Samples = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
+        let samples: Samples = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]
+            .into_iter()
+            .collect();
         assert_eq!(samples.mean(), Some(5.0));
         assert_eq!(samples.median(), Some(4.5));
         assert!((samples.deviation().unwrap() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
@@ -85,11 +92,17 @@ mod tests {
     #[test]
     fn few_samples_say_little() {
         let none = Samples::default();
-        assert_eq!((none.mean(), none.median(), none.deviation(), none.range()), (None, None, None, None));
+        assert_eq!(
+            (none.mean(), none.median(), none.deviation(), none.range()),
+            (None, None, None, None)
+        );
         let mut one = Samples::default();
         one.push(f64::NAN);
         one.push(7.0);
         one.push(f64::INFINITY);
-        assert_eq!((one.len(), one.mean(), one.median(), one.deviation()), (1, Some(7.0), Some(7.0), None));
+        assert_eq!(
+            (one.len(), one.mean(), one.median(), one.deviation()),
+            (1, Some(7.0), Some(7.0), None)
+        );
     }
 }

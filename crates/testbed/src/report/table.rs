@@ -45,7 +45,7 @@ impl Table {
     pub fn terminal(&self) -> String {
         let mut table = comfy_table::Table::new();
         table
-            .load_preset(presets::UTF8_FULL_CONDENSED)
+            .load_style(presets::UTF8_FULL_CONDENSED)
             .set_header(&self.headers);
         for row in &self.rows {
             table.add_row(row);
