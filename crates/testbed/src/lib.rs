@@ -2,5 +2,6 @@
 
 #![deny(unsafe_code)]
 
+pub mod model;
 pub mod report;
 pub mod scenario;
