@@ -5,3 +5,4 @@
 pub mod model;
 pub mod report;
 pub mod scenario;
+pub mod row;
