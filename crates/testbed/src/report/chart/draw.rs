@@ -10,8 +10,9 @@ use super::{
 const COLORS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
-/// Of dashed series.
+/// Of dashed series, which differ in their dashes.
 const GREY: &str = "#777777";
+const DASHES: [&str; 3] = ["6 4", "2 3", "10 3 2 3"];
 const FRAME: &str = "#444444";
 const GRID: &str = "#e4e4e4";
 
@@ -20,7 +21,6 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 18.0;
 const ABOVE: f64 = 28.0;
 const BELOW: f64 = 52.0;
-const PER_ROW: usize = 3;
 const LEGEND_LINE: f64 = 20.0;
 /// A letter of the legend is about this wide, in parts of its size.
 const LETTER: f64 = 0.62;
@@ -66,8 +66,12 @@ struct Style {
 
 pub(super) fn figure(figure: &Figure) -> String {
     let styles = styles(figure);
-    let across = figure.panels.len().clamp(1, PER_ROW);
-    let down = figure.panels.len().div_ceil(PER_ROW).max(1);
+    // Four are better as a square than with one left over.
+    let across = match figure.panels.len() {
+        4 => 2,
+        count => count.clamp(1, 3),
+    };
+    let down = figure.panels.len().div_ceil(across).max(1);
     // Names of many categories are turned, and need room below.
     let slant = figure.panels.iter().map(slant_room).fold(0.0, f64::max);
     // A single panel may be wide: there is nothing beside it.
@@ -86,8 +90,8 @@ pub(super) fn figure(figure: &Figure) -> String {
     svg.text((width / 2.0, 24.0), Anchor::Middle, TITLE, &figure.title);
     svg.text((width / 2.0, 42.0), Anchor::Middle, NOTE, &figure.note);
     for (number, panel) in figure.panels.iter().enumerate() {
-        let column = (number % PER_ROW) as f64;
-        let row = (number / PER_ROW) as f64;
+        let column = (number % across) as f64;
+        let row = (number / across) as f64;
         let corner = (cell.0 * column + LEFT, head + cell.1 * row + ABOVE);
         draw_panel(&mut svg, panel, &styles, corner, plot);
     }
@@ -101,13 +105,14 @@ pub(super) fn figure(figure: &Figure) -> String {
 /// Gives each name a look, in order of first appearance.
 fn styles(figure: &Figure) -> Vec<Style> {
     let mut styles: Vec<Style> = Vec::new();
-    let mut colored = 0;
+    let (mut colored, mut dashed) = (0, 0);
     for series in figure.panels.iter().flat_map(|panel| &panel.series) {
         if styles.iter().any(|style| style.name == series.name) {
             continue;
         }
         let (color, mark) = if series.look == Look::Dashed {
-            (GREY, 0)
+            dashed += 1;
+            (GREY, dashed - 1)
         } else {
             colored += 1;
             (COLORS[(colored - 1) % COLORS.len()], colored - 1)
@@ -164,7 +169,7 @@ fn draw_panel(
         }
     }
     let frame = [(left, top), (left, bottom), (right, bottom)];
-    svg.path(&frame, FRAME, 1.2, false);
+    svg.path(&frame, FRAME, 1.2, "");
     svg.text(
         (left + plot.0 / 2.0, top - 10.0),
         Anchor::Middle,
@@ -218,9 +223,9 @@ fn draw_series(
         .filter_map(|point| place(point, point.y))
         .collect();
     match series.look {
-        Look::Line => svg.path(&line, style.color, 1.8, false),
-        Look::Dashed => svg.path(&line, style.color, 1.6, true),
-        Look::Trace => svg.path(&line, style.color, 1.2, false),
+        Look::Line => svg.path(&line, style.color, 1.8, ""),
+        Look::Dashed => svg.path(&line, style.color, 1.6, DASHES[style.mark % DASHES.len()]),
+        Look::Trace => svg.path(&line, style.color, 1.2, ""),
         Look::Marks => {}
     }
     if !matches!(series.look, Look::Line | Look::Marks) {
@@ -286,9 +291,9 @@ fn draw_legend(svg: &mut Svg, entries: &[(&Style, f64)], (width, top): (f64, f64
     for (style, entry) in entries {
         let stroke = [(left, top), (left + 26.0, top)];
         match style.look {
-            Look::Line => svg.path(&stroke, style.color, 1.8, false),
-            Look::Dashed => svg.path(&stroke, style.color, 1.6, true),
-            Look::Trace => svg.path(&stroke, style.color, 2.0, false),
+            Look::Line => svg.path(&stroke, style.color, 1.8, ""),
+            Look::Dashed => svg.path(&stroke, style.color, 1.6, DASHES[style.mark % DASHES.len()]),
+            Look::Trace => svg.path(&stroke, style.color, 2.0, ""),
             Look::Marks => {}
         }
         if matches!(style.look, Look::Line | Look::Marks) {

@@ -15,7 +15,7 @@ pub struct Figure {
     pub title: String,
     /// Under what conditions, in a smaller line below the title; may be empty.
     pub note: String,
-    /// Drawn from left to right, at most three in a row.
+    /// Drawn from left to right, three in a row; four as a square.
     pub panels: Vec<Panel>,
 }
 

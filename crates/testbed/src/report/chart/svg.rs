@@ -45,17 +45,18 @@ impl Svg {
         ));
     }
 
-    pub(super) fn path(&mut self, points: &[(f64, f64)], color: &str, width: f64, dashed: bool) {
+    /// Draws a line through points; `dashes` is the pattern, empty for none.
+    pub(super) fn path(&mut self, points: &[(f64, f64)], color: &str, width: f64, dashes: &str) {
         if points.is_empty() {
             return;
         }
         let points: Vec<_> = (points.iter())
             .map(|(x, y)| format!("{x:.1},{y:.1}"))
             .collect();
-        let dashes = if dashed {
-            r#" stroke-dasharray="6 4""#
+        let dashes = if dashes.is_empty() {
+            String::new()
         } else {
-            ""
+            format!(r#" stroke-dasharray="{dashes}""#)
         };
         self.shape(format_args!(
             r#"<polyline points="{}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round"{dashes}/>"#,

@@ -1,0 +1,185 @@
+//! Rows that measured the same thing, together.
+
+use crate::{
+    row::{Measured, Row},
+    scenario::Scenario,
+};
+
+use super::{Samples, number};
+
+/// All repetitions of one cell of a matrix: rows that differ in nothing but chance.
+#[derive(Clone, Debug)]
+pub struct Cell<'a> {
+    rows: Vec<&'a Row>,
+}
+
+impl<'a> Cell<'a> {
+    /// Groups rows, in order of first appearance. No cell is empty.
+    #[must_use]
+    pub fn group(rows: &'a [Row]) -> Vec<Self> {
+        let mut cells: Vec<(String, Self)> = Vec::new();
+        for row in rows {
+            let key = key(row, &row.scenario);
+            match cells.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, cell)) => cell.rows.push(row),
+                None => cells.push((key, Self { rows: vec![row] })),
+            }
+        }
+        cells.into_iter().map(|(_, cell)| cell).collect()
+    }
+
+    /// Returns a row of the cell: its conditions are those of all.
+    #[must_use]
+    pub fn conditions(&self) -> &'a Row {
+        self.rows[0]
+    }
+
+    /// Returns how many repetitions failed.
+    #[must_use]
+    pub fn failures(&self) -> usize {
+        (self.rows.iter())
+            .filter(|row| row.measured.is_none())
+            .count()
+    }
+
+    /// Collects a quantity over the repetitions that worked.
+    #[must_use]
+    pub fn samples(&self, quantity: impl Fn(&Measured) -> f64) -> Samples {
+        self.measured().map(quantity).collect()
+    }
+
+    /// Collects a quantity that not all runs have.
+    #[must_use]
+    pub fn some_samples(&self, quantity: impl Fn(&Measured) -> Option<f64>) -> Samples {
+        self.measured().filter_map(quantity).collect()
+    }
+
+    /// Returns what tells cells apart, as names and values to show: the same names in the same
+    /// order for all cells.
+    pub(super) fn facets(&self) -> [(&'static str, String); 12] {
+        let row = self.conditions();
+        let scenario = &row.scenario;
+        let rate = scenario.up.rate_mbit.map_or("no limit".to_owned(), mbit);
+        let buffer = (scenario.socket_buffer).map_or("default buffers".to_owned(), buffer_text);
+        let queue = (scenario.up.queue_limit_bytes()).map_or("no queue".to_owned(), |bytes| {
+            format!("queue {} kB", bytes / 1000)
+        });
+        let batch = format!("batch {}", row.batch);
+        let protection = if row.encrypted { "TLS" } else { "plaintext" };
+        [
+            ("circuit", row.circuit.clone()),
+            ("transport", row.transport.clone()),
+            ("scheme", row.scheme.clone()),
+            (
+                "congestion control",
+                row.environment.congestion_control.clone(),
+            ),
+            ("buffers", buffer),
+            ("protection", protection.to_owned()),
+            ("batch", batch),
+            ("rtt", format!("{} ms", number(scenario.rtt_ms()))),
+            ("loss", format!("loss {}", percent(scenario.up.loss))),
+            ("rate", rate),
+            ("queue", queue),
+            ("scenario", scenario.name.clone()),
+        ]
+    }
+
+    fn measured(&self) -> impl Iterator<Item = &'a Measured> {
+        self.rows.iter().filter_map(|row| row.measured.as_ref())
+    }
+}
+
+/// Returns a text that is equal for rows which differ in nothing but chance, with a scenario in
+/// place of the row's.
+pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
+    let scenario = Scenario {
+        seed: 0,
+        description: String::new(),
+        ..scenario.clone()
+    };
+    format!(
+        "{}\n{}\n{}\n{}\n{}\n{}\n{scenario:?}",
+        row.circuit,
+        row.scheme,
+        row.transport,
+        row.batch,
+        row.encrypted,
+        row.environment.congestion_control,
+    )
+}
+
+/// Writes a rate.
+pub(super) fn mbit(rate: f64) -> String {
+    if rate >= 1000.0 {
+        format!("{} Gbit/s", number(rate / 1000.0))
+    } else {
+        format!("{} Mbit/s", number(rate))
+    }
+}
+
+/// Writes a probability.
+pub(super) fn percent(probability: f64) -> String {
+    // Rounded to a millionth of a percent: 0.0005 is 0.05 %, not 0.049999999999999996 %.
+    let percent = (probability * 1e8).round() / 1e6;
+    format!("{percent} %")
+}
+
+fn buffer_text(bytes: u64) -> String {
+    format!("buffers {} KiB", bytes >> 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::row;
+    use super::*;
+
+    #[test]
+    fn repetitions_are_together_and_failures_are_counted() {
+        let mut rows = vec![
+            row("aes128", "eu-us", 100.0),
+            row("sha256", "eu-us", 1.0),
+            row("aes128", "eu-us", 120.0),
+            row("aes128", "eu-aus", 1.0),
+            row("aes128", "eu-us", 0.0),
+        ];
+        rows[2].repetition = 1;
+        rows[2].path_seed = 77;
+        rows[2].scenario.seed = 5;
+        rows[4].measured = None;
+        let cells = Cell::group(&rows);
+        assert_eq!(cells.len(), 3);
+        assert_eq!(
+            cells[0].samples(|measured| measured.runtime_ms).mean(),
+            Some(110.0)
+        );
+        assert_eq!((cells[0].failures(), cells[1].failures()), (1, 0));
+    }
+
+    #[test]
+    fn what_changes_the_outcome_makes_another_cell() {
+        let base = row("aes128", "eu-us", 100.0);
+        let changes: [fn(&mut Row); 7] = [
+            |row| row.scheme = "prf".to_owned(),
+            |row| row.transport = "quic".to_owned(),
+            |row| row.batch = 10,
+            |row| row.encrypted = false,
+            |row| row.environment.congestion_control = "bbr".to_owned(),
+            |row| row.scenario.up.loss = 0.01,
+            |row| row.scenario.socket_buffer = Some(1 << 20),
+        ];
+        for change in changes {
+            let mut other = base.clone();
+            change(&mut other);
+            assert_eq!(Cell::group(&[base.clone(), other]).len(), 2);
+        }
+    }
+
+    #[test]
+    fn percents_and_rates_read_well() {
+        assert_eq!(percent(0.0005), "0.05 %");
+        assert_eq!(percent(0.01), "1 %");
+        assert_eq!(mbit(1000.0), "1.00 Gbit/s");
+        assert_eq!(mbit(20.0), "20.0 Mbit/s");
+    }
+}

@@ -1,0 +1,272 @@
+//! What rows say, as charts.
+
+use super::{
+    Cell,
+    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    published::{SCHEMES, SETTINGS, TABLE_3},
+    sweep::{self, VARIABLES},
+};
+use crate::row::Row;
+
+/// Makes all charts that the rows have data for, each with a name fit for a file.
+#[must_use]
+pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
+    let cells = Cell::group(rows);
+    let mut figures = Vec::new();
+    for variable in &VARIABLES {
+        let times = sweep::runtimes(&cells, variable);
+        let costs = sweep::resources(&cells, variable);
+        figures.extend(times.map(|figure| (format!("runtime-{}", variable.name), figure)));
+        figures.extend(costs.map(|figure| (format!("resources-{}", variable.name), figure)));
+    }
+    figures.extend(side_by_side(&cells).map(|figure| ("transports".to_owned(), figure)));
+    figures.extend(paper_table_3(&cells).map(|figure| ("paper-table-3".to_owned(), figure)));
+    figures
+}
+
+/// Draws transports with their congestion control side by side, by scenario: a panel for each
+/// circuit, of the scheme with most cells. Nothing if all runs used the same.
+fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
+    let scheme = most_frequent(cells.iter().map(|cell| cell.conditions().scheme.as_str()))?;
+    let cells: Vec<&Cell<'_>> = (cells.iter())
+        .filter(|cell| {
+            let row = cell.conditions();
+            row.scheme == scheme && row.batch == 1 && row.scenario.socket_buffer.is_none()
+        })
+        .collect();
+    let name = |row: &Row| {
+        let protection = if row.encrypted { "" } else { ", plaintext" };
+        format!(
+            "{}, {}{protection}",
+            row.transport, row.environment.congestion_control
+        )
+    };
+    let names = distinct(cells.iter().map(|cell| name(cell.conditions())));
+    let circuits = distinct(cells.iter().map(|cell| cell.conditions().circuit.clone()));
+    if names.len() < 2 {
+        return None;
+    }
+    let panels = circuits.iter().map(|circuit| {
+        let of_circuit: Vec<_> = (cells.iter())
+            .filter(|cell| cell.conditions().circuit == *circuit)
+            .collect();
+        let scenarios = distinct(
+            of_circuit
+                .iter()
+                .map(|cell| cell.conditions().scenario.name.clone()),
+        );
+        let series = names.iter().map(|series| Series {
+            name: series.clone(),
+            look: Look::Marks,
+            points: (of_circuit.iter())
+                .filter(|cell| name(cell.conditions()) == *series)
+                .filter_map(|cell| {
+                    let scenario = &cell.conditions().scenario.name;
+                    let place = scenarios.iter().position(|known| known == scenario)?;
+                    let time = cell.samples(|measured| measured.runtime_ms);
+                    Some(Point {
+                        x: place as f64,
+                        y: time.mean()?,
+                        error: time.deviation().unwrap_or(0.0),
+                    })
+                })
+                .collect(),
+        });
+        Panel {
+            title: circuit.clone(),
+            series: series.collect(),
+            x: Axis::new("", Scale::Categories(scenarios.clone())),
+            y: Axis::new("run time (ms)", Scale::Log),
+        }
+    });
+    let figure = Figure {
+        title: "Transports side by side".to_owned(),
+        note: format!("{scheme}; from connected to output; mean and standard deviation"),
+        panels: panels.collect(),
+    };
+    (!figure.is_empty()).then_some(figure)
+}
+
+/// Draws the paper's Table 3 beside ours: a panel for each circuit, a place for each setting and
+/// scheme.
+fn paper_table_3(cells: &[Cell<'_>]) -> Option<Figure> {
+    let circuits = distinct(TABLE_3.iter().map(|cell| cell.circuit));
+    let places: Vec<(&str, &str, String)> = (SETTINGS.iter())
+        .flat_map(|(scenario, setting, ..)| {
+            SCHEMES
+                .iter()
+                .map(move |(scheme, shown)| (*scenario, *scheme, format!("{setting} {shown}")))
+        })
+        .collect();
+    let panels = circuits.iter().map(|circuit| {
+        let published = |time: fn(&super::published::Published) -> f64| -> Vec<Point> {
+            (TABLE_3.iter())
+                .filter(|cell| cell.circuit == *circuit)
+                .filter_map(|cell| {
+                    let place = places.iter().position(|(scenario, scheme, _)| {
+                        (*scenario, *scheme) == (cell.scenario, cell.scheme)
+                    })?;
+                    Some(Point::at(place as f64, time(cell)))
+                })
+                .collect()
+        };
+        let ours = |limit: bool| -> Vec<Point> {
+            (places.iter().enumerate())
+                .filter_map(|(place, (scenario, scheme, _))| {
+                    let cell = counterpart(cells, circuit, scenario, scheme)?;
+                    let time = cell.samples(|measured| {
+                        if limit {
+                            measured.limit.limit_ms
+                        } else {
+                            measured.runtime_ms
+                        }
+                    });
+                    Some(Point {
+                        x: place as f64,
+                        y: time.mean()?,
+                        error: time.deviation().unwrap_or(0.0),
+                    })
+                })
+                .collect()
+        };
+        let series = |name: &str, points| Series {
+            name: name.to_owned(),
+            look: Look::Marks,
+            points,
+        };
+        Panel {
+            title: (*circuit).to_owned(),
+            x: Axis::new(
+                "",
+                Scale::Categories(places.iter().map(|place| place.2.clone()).collect()),
+            ),
+            y: Axis::new("run time (ms)", Scale::Log),
+            series: vec![
+                series("ours, tcp", ours(false)),
+                series("paper, TCP", published(|cell| cell.tcp_ms)),
+                series("paper, SABUL", published(|cell| cell.sabul_ms)),
+                series("physical limit for ours", ours(true)),
+            ],
+        }
+    });
+    let figure = Figure {
+        title: "Table 3 of Transputation (2020) and this reproduction".to_owned(),
+        note: "run time from connected to output; ours over an emulated path, theirs between \
+               clouds; mean, ours with standard deviation"
+            .to_owned(),
+        panels: panels
+            .filter(|panel| !panel.series[0].points.is_empty())
+            .collect(),
+    };
+    (!figure.is_empty()).then_some(figure)
+}
+
+/// Returns the cell that repeats one of the paper's over TCP, if there is one.
+///
+/// Other congestion controls and buffers are other experiments: the paper's was Linux's default of
+/// its time, cubic.
+pub(super) fn counterpart<'c, 'a>(
+    cells: &'c [Cell<'a>],
+    circuit: &str,
+    scenario: &str,
+    scheme: &str,
+) -> Option<&'c Cell<'a>> {
+    let repeats = |cell: &&Cell<'_>| {
+        let row = cell.conditions();
+        (
+            row.circuit.as_str(),
+            row.scenario.name.as_str(),
+            row.scheme.as_str(),
+        ) == (circuit, scenario, scheme)
+            && row.transport == "tcp"
+            && row.batch == 1
+    };
+    cells.iter().filter(repeats).min_by_key(|cell| {
+        let row = cell.conditions();
+        (
+            row.environment.congestion_control != "cubic",
+            row.scenario.socket_buffer.is_some(),
+        )
+    })
+}
+
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    values.fold(Vec::new(), |mut known, value| {
+        if !known.contains(&value) {
+            known.push(value);
+        }
+        known
+    })
+}
+
+fn most_frequent<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    distinct(names.clone())
+        .into_iter()
+        // Of several the first: the maximum of equals would be the last.
+        .rev()
+        .max_by_key(|name| names.clone().filter(|other| other == name).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::row;
+    use super::*;
+
+    fn figure(rows: &[Row], name: &str) -> Option<Figure> {
+        figures(rows)
+            .into_iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, figure)| figure)
+    }
+
+    #[test]
+    fn congestion_controls_are_side_by_side() {
+        let mut rows = Vec::new();
+        for congestion_control in ["cubic", "bbr", "reno"] {
+            for scenario in ["lan", "eu-us"] {
+                let mut row = row("aes128", scenario, 100.0);
+                row.environment.congestion_control = congestion_control.to_owned();
+                rows.push(row);
+            }
+        }
+        let drawn = figure(&rows, "transports").unwrap();
+        assert_eq!(drawn.panels.len(), 1);
+        let series = &drawn.panels[0].series;
+        let names: Vec<_> = series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["tcp, cubic", "tcp, bbr", "tcp, reno"]);
+        assert_eq!(
+            series[2].points,
+            [Point::at(0.0, 100.0), Point::at(1.0, 100.0)]
+        );
+        assert_eq!(figure(&rows[..2], "transports"), None);
+    }
+
+    #[test]
+    fn the_paper_is_beside_ours_where_there_is_ours() {
+        let rows = [row("sha256", "eu-aus", 321.0)];
+        let drawn = figure(&rows, "paper-table-3").unwrap();
+        assert_eq!(drawn.panels.len(), 1);
+        let [ours, tcp, sabul, _] = &drawn.panels[0].series[..] else {
+            panic!("four series")
+        };
+        // EU-AUS is the last of three settings, half-gates the second of three schemes.
+        assert_eq!(ours.points, [Point::at(7.0, 321.0)]);
+        assert_eq!(tcp.points[7], Point::at(7.0, 394.13));
+        assert_eq!(sabul.points[7], Point::at(7.0, 587.03));
+        assert_eq!(
+            figure(&[row("sha256", "mobile", 1.0)], "paper-table-3"),
+            None
+        );
+    }
+
+    #[test]
+    fn no_rows_make_no_figures() {
+        assert!(figures(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_most_frequent_is_the_first_of_equals() {
+        assert_eq!(most_frequent(["a", "b", "b", "c"].into_iter()), Some("b"));
+        assert_eq!(most_frequent(["a", "b"].into_iter()), Some("a"));
+    }
+}

@@ -1,0 +1,67 @@
+//! Rows for tests.
+
+use crate::{
+    model::PathCounters,
+    row::{Environment, Limit, Measured, PartyRow, ROW_FORMAT, Row},
+    scenario::Scenario,
+};
+
+/// A row of half-gates over TCP, with a run time in milliseconds.
+pub(super) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
+    let scenario = Scenario::named(scenario).unwrap();
+    let party = PartyRow {
+        transport: "tcp".to_owned(),
+        cipher: Some("TLS13_AES_128_GCM_SHA256".to_owned()),
+        ot: "direct".to_owned(),
+        connect_ms: 10.0,
+        handshake_ms: 20.0,
+        agreed_ms: Some(1.0),
+        first_labels_ms: Some(2.0),
+        first_table_ms: Some(3.0),
+        last_table_ms: Some(runtime_ms - 1.0),
+        output_ms: Some(runtime_ms),
+        session_ms: runtime_ms + 1.0,
+        sent_bytes: 1_000_000,
+        received_bytes: 1000,
+        table_bytes: 900_000,
+        ot_bytes: 50_000,
+        rtt_ms: Some(scenario.rtt_ms()),
+        process_ms: runtime_ms + 100.0,
+        user_s: 0.2,
+        system_s: 0.1,
+        peak_rss_bytes: 20 << 20,
+    };
+    let counters = PathCounters {
+        bytes_in: 1_100_000,
+        ..PathCounters::default()
+    };
+    Row {
+        format: ROW_FORMAT,
+        circuit: circuit.to_owned(),
+        scheme: "half-gates".to_owned(),
+        transport: "tcp".to_owned(),
+        batch: 1,
+        encrypted: true,
+        repetition: 0,
+        path_seed: 1,
+        started_unix_ms: 0,
+        environment: Environment {
+            congestion_control: "cubic".to_owned(),
+            ..Environment::default()
+        },
+        error: None,
+        measured: Some(Measured {
+            runtime_ms,
+            total_ms: runtime_ms + 30.0,
+            garbler: party.clone(),
+            evaluator: party,
+            up: counters,
+            down: counters,
+            payload_up_bytes: 1_000_000,
+            payload_down_bytes: 1000,
+            achieved_mbit: 8000.0 / runtime_ms,
+            limit: Limit::of(&scenario, 1.0, 1_000_000, 1000, runtime_ms),
+        }),
+        scenario,
+    }
+}

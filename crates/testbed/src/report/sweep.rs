@@ -1,0 +1,359 @@
+//! Charts of a quantity against a condition of the path, all else being equal.
+
+use super::{
+    Cell,
+    cells::key,
+    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    tables::cpu,
+};
+use crate::{
+    row::{Measured, Row},
+    scenario::Scenario,
+};
+
+/// A condition that a sweep varies.
+#[derive(Clone, Copy)]
+pub(super) struct Variable {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    label: &'static str,
+    value: fn(&Row) -> Option<f64>,
+    /// Takes the variable out of a scenario, so that rows which differ in it alone become equal.
+    without: fn(&mut Scenario),
+    /// The facets that show the variable.
+    shown_by: &'static [&'static str],
+}
+
+/// The conditions that are known to matter: transputation-2020, section 6.1, and
+/// maltitz-carle-smc-assessment, section V-B.
+pub(super) const VARIABLES: [Variable; 4] = [
+    Variable {
+        name: "rtt",
+        title: "round-trip time",
+        label: "round-trip time (ms)",
+        value: |row| Some(row.scenario.rtt_ms()),
+        without: |scenario| {
+            scenario.up.delay_ms = 0.0;
+            scenario.down.delay_ms = 0.0;
+        },
+        // The default queue follows the round-trip time.
+        shown_by: &["rtt", "queue"],
+    },
+    Variable {
+        name: "loss",
+        title: "packet loss",
+        label: "probability of loss, each way",
+        value: |row| Some(row.scenario.up.loss),
+        without: |scenario| {
+            scenario.up.loss = 0.0;
+            scenario.down.loss = 0.0;
+        },
+        shown_by: &["loss"],
+    },
+    Variable {
+        name: "rate",
+        title: "bottleneck rate",
+        label: "bottleneck rate (Mbit/s)",
+        value: |row| row.scenario.up.rate_mbit,
+        without: |scenario| {
+            scenario.up.rate_mbit = None;
+            scenario.down.rate_mbit = None;
+        },
+        shown_by: &["rate", "queue"],
+    },
+    Variable {
+        name: "batch",
+        title: "batch size",
+        label: "evaluations in a run",
+        value: |row| Some(row.batch as f64),
+        without: |_| {},
+        shown_by: &["batch"],
+    },
+];
+
+/// Something measured, to draw upwards.
+#[derive(Clone, Copy)]
+struct Quantity {
+    title: &'static str,
+    label: &'static str,
+    of: fn(&Measured, u64) -> f64,
+}
+
+/// The resources of maltitz-carle's Figures 1 to 13, with resident memory for heap and processor
+/// time for cycles.
+const RESOURCES: [Quantity; 4] = [
+    Quantity {
+        title: "Duration",
+        label: "run time per evaluation (ms)",
+        of: |measured, batch| measured.runtime_ms / batch as f64,
+    },
+    Quantity {
+        title: "Processor",
+        label: "processor time of both parties (s)",
+        of: |measured, _| cpu(&measured.garbler) + cpu(&measured.evaluator),
+    },
+    Quantity {
+        title: "Memory",
+        label: "peak resident memory, larger party (MiB)",
+        of: |measured, _| {
+            measured
+                .garbler
+                .peak_rss_bytes
+                .max(measured.evaluator.peak_rss_bytes) as f64
+                / f64::from(1 << 20)
+        },
+    },
+    Quantity {
+        title: "Traffic",
+        label: "bytes on the wire, both ways (MB)",
+        of: |measured, _| (measured.up.bytes_in + measured.down.bytes_in) as f64 / 1e6,
+    },
+];
+
+/// Cells that differ in the variable alone, in its order.
+struct Line<'a> {
+    cells: Vec<(f64, Cell<'a>)>,
+    name: String,
+}
+
+/// Draws run time against a variable, a panel for each circuit; nothing if no rows vary it.
+///
+/// The physical limit is drawn too: that of all lines of a panel where they share it, as all
+/// transports do.
+pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
+    let lines = lines(cells, variable);
+    let mut circuits: Vec<&str> = Vec::new();
+    for line in &lines {
+        let circuit = line.cells[0].1.conditions().circuit.as_str();
+        if !circuits.contains(&circuit) {
+            circuits.push(circuit);
+        }
+    }
+    let panels = circuits.iter().map(|circuit| {
+        let of_circuit: Vec<&Line<'_>> = (lines.iter())
+            .filter(|line| line.cells[0].1.conditions().circuit == *circuit)
+            .collect();
+        let mut series: Vec<Series> = (of_circuit.iter())
+            .map(|line| measured(line, &|measured, _| measured.runtime_ms))
+            .collect();
+        let mut limits: Vec<Series> = Vec::new();
+        for line in &of_circuit {
+            let name = format!("limit, {}", line.cells[0].1.conditions().scheme);
+            let points: Vec<_> = (line.cells.iter())
+                .filter_map(|(x, cell)| {
+                    let limit = cell.samples(|measured| measured.limit.limit_ms).mean()?;
+                    Some(Point::at(*x, limit))
+                })
+                .collect();
+            // One scheme has one limit unless conditions differ: then the lowest stands for all.
+            if !limits.iter().any(|limit| limit.name == name) {
+                limits.push(Series {
+                    name,
+                    look: Look::Dashed,
+                    points,
+                });
+            }
+        }
+        series.extend(limits);
+        Panel {
+            title: (*circuit).to_owned(),
+            x: Axis::new(variable.label, Scale::Log),
+            y: Axis::new("run time (ms)", Scale::Log),
+            series,
+        }
+    });
+    let figure = Figure {
+        title: format!("Run time against {}", variable.title),
+        note: "from both parties being connected to the output; mean and standard deviation; \
+               limit: round trips of the protocol and transfer at full rate"
+            .to_owned(),
+        panels: panels.collect(),
+    };
+    (!figure.is_empty()).then_some(figure)
+}
+
+/// Draws what runs cost against a variable, a panel for each resource; nothing if no rows vary it.
+pub(super) fn resources(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
+    let mut lines = lines(cells, variable);
+    for line in &mut lines {
+        let circuit = &line.cells[0].1.conditions().circuit;
+        line.name = format!("{circuit}, {}", line.name);
+    }
+    let panels = RESOURCES.map(|quantity| Panel {
+        title: quantity.title.to_owned(),
+        x: Axis::new(variable.label, Scale::Log),
+        y: Axis::new(quantity.label, Scale::Log),
+        series: lines
+            .iter()
+            .map(|line| measured(line, &quantity.of))
+            .collect(),
+    });
+    let figure = Figure {
+        title: format!("Resources against {}", variable.title),
+        note:
+            "whole processes; bytes with headers and retransmissions; mean and standard deviation"
+                .to_owned(),
+        panels: panels.into(),
+    };
+    (!figure.is_empty()).then_some(figure)
+}
+
+fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> f64) -> Series {
+    let points = line.cells.iter().filter_map(|(x, cell)| {
+        let batch = cell.conditions().batch;
+        let samples = cell.samples(|measured| quantity(measured, batch));
+        Some(Point {
+            x: *x,
+            y: samples.mean()?,
+            error: samples.deviation().unwrap_or(0.0),
+        })
+    });
+    Series {
+        name: line.name.clone(),
+        look: Look::Line,
+        points: points.collect(),
+    }
+}
+
+/// Finds the lines: at least two values of the variable, all else being equal.
+fn lines<'a>(cells: &[Cell<'a>], variable: &Variable) -> Vec<Line<'a>> {
+    let mut groups: Vec<(String, Vec<(f64, Cell<'a>)>)> = Vec::new();
+    for cell in cells {
+        let row = cell.conditions();
+        let Some(value) = (variable.value)(row) else {
+            continue;
+        };
+        if cell.samples(|measured| measured.runtime_ms).is_empty() {
+            continue;
+        }
+        let mut scenario = Scenario {
+            name: String::new(),
+            ..row.scenario.clone()
+        };
+        (variable.without)(&mut scenario);
+        let mut row = row.clone();
+        if variable.name == "batch" {
+            row.batch = 0;
+        }
+        let key = key(&row, &scenario);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            // Two scenarios of other names may be the same conditions: one of them will do.
+            Some((_, group)) if group.iter().any(|(known, _)| *known == value) => {}
+            Some((_, group)) => group.push((value, cell.clone())),
+            None => groups.push((key, vec![(value, cell.clone())])),
+        }
+    }
+    let mut lines: Vec<Line<'a>> = (groups.into_iter())
+        .filter(|(_, group)| group.len() > 1)
+        .map(|(_, mut cells)| {
+            cells.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+            Line {
+                cells,
+                name: String::new(),
+            }
+        })
+        .collect();
+    let facets: Vec<_> = lines.iter().map(|line| line.cells[0].1.facets()).collect();
+    for (line, own) in lines.iter_mut().zip(&facets) {
+        let parts = own.iter().enumerate().filter(|(place, (name, value))| {
+            let differs = facets.iter().any(|other| other[*place].1 != *value);
+            *name == "transport"
+                || (differs
+                    && !["circuit", "scenario"].contains(name)
+                    && !variable.shown_by.contains(name))
+        });
+        let texts: Vec<&str> = parts.map(|(_, (_, value))| value.as_str()).collect();
+        line.name = texts.join(", ");
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::row;
+    use super::*;
+
+    fn variable(name: &str) -> &'static Variable {
+        VARIABLES
+            .iter()
+            .find(|variable| variable.name == name)
+            .unwrap()
+    }
+
+    #[test]
+    fn lines_join_what_differs_in_the_variable_alone() {
+        let mut rows = vec![
+            row("aes128", "eu-aus", 300.0),
+            row("aes128", "eu-us", 110.0),
+            row("aes128", "eu-us", 130.0),
+            // 10 Gbit/s: something else differs too.
+            row("aes128", "lan", 3.0),
+            row("sha256", "eu-us", 150.0),
+        ];
+        rows.push(row("aes128", "eu-aus", 5.0));
+        rows[5].transport = "quic".to_owned();
+        let figure = runtimes(&Cell::group(&rows), variable("rtt")).unwrap();
+        assert_eq!(figure.panels.len(), 1);
+        let panel = &figure.panels[0];
+        let names: Vec<_> = panel
+            .series
+            .iter()
+            .map(|series| series.name.as_str())
+            .collect();
+        assert_eq!(
+            (panel.title.as_str(), names),
+            ("aes128", vec!["tcp", "limit, half-gates"])
+        );
+        let points: Vec<_> = (panel.series[0].points.iter())
+            .map(|point| (point.x, point.y))
+            .collect();
+        assert_eq!(points, [(110.0, 120.0), (300.0, 300.0)]);
+        assert!((panel.series[0].points[0].error - 200f64.sqrt()).abs() < 1e-9);
+        assert_eq!(panel.series[1].points[0], Point::at(110.0, 118.0));
+    }
+
+    #[test]
+    fn loss_and_rate_and_batch_are_swept() {
+        let base = || row("aes128", "eu-us", 100.0);
+        let mut lossy = base();
+        lossy.scenario = lossy.scenario.with_loss(0.01);
+        let mut slow = base();
+        slow.scenario = slow.scenario.with_rate_mbit(10.0);
+        let mut batch = base();
+        batch.batch = 100;
+        for (name, other) in [("loss", lossy), ("rate", slow), ("batch", batch)] {
+            let rows = [base(), other];
+            let cells = Cell::group(&rows);
+            for other in VARIABLES {
+                let drawn = runtimes(&cells, &other).is_some();
+                assert_eq!(
+                    drawn,
+                    other.name == name,
+                    "{} in a sweep of {name}",
+                    other.name
+                );
+            }
+            let resources = resources(&cells, variable(name)).unwrap();
+            assert_eq!(resources.panels.len(), 4);
+            assert_eq!(resources.panels[0].series[0].points.len(), 2);
+        }
+    }
+
+    #[test]
+    fn lines_are_named_after_what_tells_them_apart() {
+        let mut rows = Vec::new();
+        for congestion_control in ["cubic", "bbr"] {
+            for scenario in ["eu-us", "eu-aus"] {
+                let mut row = row("aes128", scenario, 100.0);
+                row.environment.congestion_control = congestion_control.to_owned();
+                rows.push(row);
+            }
+        }
+        let cells = Cell::group(&rows);
+        let names: Vec<_> = lines(&cells, variable("rtt"))
+            .into_iter()
+            .map(|line| line.name)
+            .collect();
+        assert_eq!(names, ["tcp, cubic", "tcp, bbr"]);
+    }
+}

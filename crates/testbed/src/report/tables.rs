@@ -1,0 +1,351 @@
+//! What rows say, as tables.
+
+use super::{
+    Cell, Table,
+    cells::mbit,
+    figures::counterpart,
+    number,
+    published::{SCHEMES, SETTINGS, TABLE_3},
+};
+use crate::row::{Measured, PartyRow, Row};
+
+const MB: f64 = 1e6;
+const MIB: f64 = (1 << 20) as f64;
+
+/// Makes all tables that the rows have data for.
+#[must_use]
+pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
+    let cells = Cell::group(rows);
+    let all = [
+        ("runtimes", runtimes(&cells)),
+        ("phases", phases(&cells)),
+        ("resources", resources(&cells)),
+        ("paper-table-3", paper_table_3(&cells)),
+        ("failures", failures(rows)),
+        ("environments", environments(rows)),
+    ];
+    all.into_iter()
+        .filter(|(_, table)| !table.is_empty())
+        .collect()
+}
+
+/// Run times of all cells, with the physical limit.
+fn runtimes(cells: &[Cell<'_>]) -> Table {
+    let mut table = Table::new(
+        "Run time, from both parties being connected to the output, in ms",
+        [
+            "cell", "runs", "failed", "mean", "sd", "median", "min", "max", "limit", "x limit",
+            "Mbit/s", "link",
+        ],
+    );
+    let labels = labels(cells);
+    for (cell, label) in cells.iter().zip(labels) {
+        let time = cell.samples(|measured| measured.runtime_ms);
+        let limit = cell.samples(|measured| measured.limit.limit_ms);
+        let link = cell.conditions().scenario.up.rate_mbit;
+        let range = time.range();
+        table.push([
+            label,
+            time.len().to_string(),
+            cell.failures().to_string(),
+            text(time.mean()),
+            text(time.deviation()),
+            text(time.median()),
+            text(range.map(|(least, _)| least)),
+            text(range.map(|(_, most)| most)),
+            text(limit.mean()),
+            text(cell.some_samples(|measured| measured.limit.ratio).mean()),
+            text(cell.samples(|measured| measured.achieved_mbit).mean()),
+            link.map_or_else(|| "-".to_owned(), mbit),
+        ]);
+    }
+    table
+}
+
+/// When the evaluator reached what, by cell.
+fn phases(cells: &[Cell<'_>]) -> Table {
+    let mut table = Table::new(
+        "Phases of the evaluator, medians in ms: connecting and handshake last so long, the others \
+         count from both parties being connected",
+        [
+            "cell",
+            "connect",
+            "handshake",
+            "agreed",
+            "labels",
+            "first table",
+            "last table",
+            "output",
+        ],
+    );
+    let moments: [fn(&PartyRow) -> Option<f64>; 7] = [
+        |party| Some(party.connect_ms),
+        |party| Some(party.handshake_ms),
+        |party| party.agreed_ms,
+        |party| party.first_labels_ms,
+        |party| party.first_table_ms,
+        |party| party.last_table_ms,
+        |party| party.output_ms,
+    ];
+    for (cell, label) in cells.iter().zip(labels(cells)) {
+        if cell.samples(|measured| measured.runtime_ms).is_empty() {
+            continue;
+        }
+        let medians = moments.map(|moment| {
+            text(
+                cell.some_samples(|measured| moment(&measured.evaluator))
+                    .median(),
+            )
+        });
+        table.push([label].into_iter().chain(medians));
+    }
+    table
+}
+
+/// What a run costs, by cell.
+fn resources(cells: &[Cell<'_>]) -> Table {
+    let mut table = Table::new(
+        "Resources, means: processor seconds and peak resident memory of whole processes, bytes on \
+         the wire with headers and retransmissions, and their excess over the protocol's messages",
+        [
+            "cell",
+            "garbler CPU s",
+            "evaluator CPU s",
+            "garbler MiB",
+            "evaluator MiB",
+            "up MB",
+            "down MB",
+            "excess up",
+            "lost up",
+            "queue full up",
+        ],
+    );
+    let quantities: [fn(&Measured) -> f64; 7] = [
+        |measured| cpu(&measured.garbler),
+        |measured| cpu(&measured.evaluator),
+        |measured| measured.garbler.peak_rss_bytes as f64 / MIB,
+        |measured| measured.evaluator.peak_rss_bytes as f64 / MIB,
+        |measured| measured.up.bytes_in as f64 / MB,
+        |measured| measured.down.bytes_in as f64 / MB,
+        |measured| measured.up.bytes_in as f64 / measured.payload_up_bytes as f64 - 1.0,
+    ];
+    for (cell, label) in cells.iter().zip(labels(cells)) {
+        if cell.samples(|measured| measured.runtime_ms).is_empty() {
+            continue;
+        }
+        let mut means = quantities.map(|quantity| text(cell.samples(quantity).mean()));
+        let excess = cell.samples(quantities[6]).mean();
+        means[6] = excess.map_or("-".to_owned(), |part| format!("{:.1} %", part * 100.0));
+        let lost = cell
+            .samples(|measured| measured.up.lost_packets as f64)
+            .mean();
+        let full = cell
+            .samples(|measured| measured.up.overflowed_packets as f64)
+            .mean();
+        let row = [label].into_iter().chain(means);
+        table.push(row.chain([text(lost), text(full)]));
+    }
+    table
+}
+
+/// The paper's Table 3, with ours beside: TCP cells of the three preset scenarios, batch 1, of the
+/// rows' main congestion control and buffers.
+fn paper_table_3(cells: &[Cell<'_>]) -> Table {
+    let mut table = Table::new(
+        "Table 3 of Transputation (2020) and this reproduction: run time in ms, published and ours",
+        [
+            "circuit",
+            "setting",
+            "scheme",
+            "paper TCP",
+            "paper SABUL",
+            "our TCP",
+            "sd",
+            "runs",
+            "ours / paper TCP",
+            "limit",
+        ],
+    );
+    for cell in TABLE_3 {
+        let ours = counterpart(cells, cell.circuit, cell.scenario, cell.scheme);
+        let Some(main) = ours else { continue };
+        let time = main.samples(|measured| measured.runtime_ms);
+        let limit = main.samples(|measured| measured.limit.limit_ms);
+        let named = |names: &[(&str, &'static str)], name: &str| {
+            names
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map_or("", |(_, shown)| shown)
+        };
+        table.push([
+            cell.circuit.to_owned(),
+            (SETTINGS.iter())
+                .find(|(name, ..)| *name == cell.scenario)
+                .map_or(String::new(), |(_, shown, ..)| (*shown).to_owned()),
+            named(&SCHEMES, cell.scheme).to_owned(),
+            number(cell.tcp_ms),
+            number(cell.sabul_ms),
+            text(time.mean()),
+            text(time.deviation()),
+            time.len().to_string(),
+            text(time.mean().map(|mean| mean / cell.tcp_ms)),
+            text(limit.mean()),
+        ]);
+    }
+    table
+}
+
+/// Runs that failed, and why.
+fn failures(rows: &[Row]) -> Table {
+    let mut table = Table::new("Runs that failed", ["run", "why"]);
+    for row in rows.iter().filter(|row| row.measured.is_none()) {
+        table.push([
+            format!(
+                "{} {} {} {} #{}",
+                row.circuit, row.scheme, row.transport, row.scenario.name, row.repetition
+            ),
+            row.error
+                .clone()
+                .unwrap_or_else(|| "not measured".to_owned()),
+        ]);
+    }
+    table
+}
+
+/// What the rows were measured on.
+fn environments(rows: &[Row]) -> Table {
+    type Value = fn(&Row) -> String;
+    let mut table = Table::new("Environments", ["what", "value"]);
+    let values: [(&str, Value); 10] = [
+        ("transpute", |row| row.environment.transpute.clone()),
+        ("testbed", |row| row.environment.testbed.clone()),
+        ("emulator", |row| row.environment.emulator.clone()),
+        ("kernel", |row| row.environment.kernel.clone()),
+        ("processor", |row| row.environment.cpu.clone()),
+        ("processors", |row| row.environment.cpus.to_string()),
+        ("memory (GiB)", |row| {
+            number(row.environment.memory_bytes as f64 / MIB / 1024.0)
+        }),
+        ("congestion control", |row| {
+            row.environment.congestion_control.clone()
+        }),
+        ("tcp_rmem", |row| row.environment.tcp_rmem.clone()),
+        ("tcp_wmem", |row| row.environment.tcp_wmem.clone()),
+    ];
+    if rows.is_empty() {
+        return table;
+    }
+    for (name, value) in values {
+        let mut all: Vec<String> = rows.iter().map(value).collect();
+        all.sort();
+        all.dedup();
+        table.push([name.to_owned(), all.join("; ")]);
+    }
+    table
+}
+
+/// Names cells by what tells them apart, and by circuit and scenario in any case.
+fn labels(cells: &[Cell<'_>]) -> Vec<String> {
+    let facets: Vec<_> = cells.iter().map(Cell::facets).collect();
+    let always = ["circuit", "transport", "scheme", "scenario"];
+    // The name of a scenario stands for its round-trip time, loss, rate and queue, unless two
+    // scenarios of one name differ.
+    let needed: Vec<bool> = (0..facets.first().map_or(0, |first| first.len()))
+        .map(|place| {
+            let name = facets[0][place].0;
+            always.contains(&name)
+                || facets.iter().any(|one| {
+                    facets.iter().any(|other| {
+                        let by_scenario = ["rtt", "loss", "rate", "queue"].contains(&name);
+                        let same_scenario = one[11] == other[11];
+                        one[place] != other[place] && (!by_scenario || same_scenario)
+                    })
+                })
+        })
+        .collect();
+    (facets.iter())
+        .map(|facets| {
+            let shown = facets.iter().zip(&needed).filter(|(_, needed)| **needed);
+            let texts: Vec<_> = shown.map(|((_, text), _)| text.as_str()).collect();
+            texts.join(", ")
+        })
+        .collect()
+}
+
+/// Processor seconds of a party.
+pub(super) fn cpu(party: &PartyRow) -> f64 {
+    party.user_s + party.system_s
+}
+
+fn text(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::row;
+    use super::*;
+
+    fn table(rows: &[Row], name: &str) -> Option<Table> {
+        tables(rows)
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, table)| table)
+    }
+
+    #[test]
+    fn published_figures_stand_beside_ours() {
+        let mut rows = vec![
+            row("mincut", "eu-us", 600.0),
+            row("mincut", "eu-us", 640.0),
+            row("mincut", "mobile", 9.0),
+        ];
+        // Another congestion control is not the paper's experiment.
+        let mut bbr = row("mincut", "eu-us", 1.0);
+        bbr.environment.congestion_control = "bbr".to_owned();
+        rows.insert(0, bbr);
+        let text = table(&rows, "paper-table-3").unwrap().csv();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(
+            lines[1],
+            "mincut,EU-US,Half-Gate,2784,958,620,28.3,2,0.223,118"
+        );
+        assert_eq!(table(&rows[3..], "paper-table-3"), None);
+    }
+
+    #[test]
+    fn runtimes_have_limit_and_spread() {
+        let mut rows = vec![row("aes128", "eu-us", 200.0), row("aes128", "eu-us", 270.0)];
+        rows.push(row("aes128", "eu-us", 1.0));
+        rows[2].measured = None;
+        rows[2].error = Some("the peer was lost".to_owned());
+        let text = table(&rows, "runtimes").unwrap().csv();
+        assert!(
+            text.contains(
+                "\"aes128, tcp, half-gates, eu-us\",2,1,235,49.5,235,200,270,118,1.99,34.8,1.00 Gbit/s"
+            ),
+            "{text}"
+        );
+        let failures = table(&rows, "failures").unwrap().csv();
+        assert!(failures.contains("aes128 half-gates tcp eu-us #0,the peer was lost"));
+    }
+
+    #[test]
+    fn labels_name_what_differs() {
+        let mut rows = vec![row("aes128", "eu-us", 1.0), row("aes128", "eu-us", 1.0)];
+        rows[1].scenario.up.loss = 0.01;
+        assert_eq!(
+            labels(&Cell::group(&rows)),
+            [
+                "aes128, tcp, half-gates, loss 0 %, eu-us",
+                "aes128, tcp, half-gates, loss 1 %, eu-us"
+            ]
+        );
+    }
+
+    #[test]
+    fn no_rows_make_no_tables() {
+        assert!(tables(&[]).is_empty());
+    }
+}
