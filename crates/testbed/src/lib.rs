@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod lab;
 pub mod model;
 pub mod report;
 pub mod scenario;
