@@ -22,6 +22,12 @@ const BATCH: usize = 64;
 /// it is nothing to a bulk flow, which would only lose the processor that its two ends need.
 const SPIN: u64 = 120_000;
 
+/// How long the forwarder sleeps at least in a bulk flow unless packets come in, in nanoseconds.
+///
+/// Waking up for every single packet would take more time than carrying it: 12 us at 1 Gbit/s. The times at which
+/// packets leave the bottleneck do not depend on this, only when they are handed over.
+const QUANTUM: u64 = 50_000;
+
 /// How many packets under way count as a bulk flow.
 const BULK: usize = 4;
 
@@ -191,7 +197,7 @@ impl Running {
                 // The kernel takes the liberty to end a sleep late by a thousandth of it.
                 let left = left - left / 500;
                 Some(if bulk {
-                    left
+                    left.max(QUANTUM)
                 } else {
                     left.saturating_sub(SPIN)
                 })
