@@ -9,6 +9,7 @@ use std::{
 };
 
 mod circuits;
+mod reproduce;
 mod tidy;
 
 const USAGE: &str = "\
@@ -16,6 +17,8 @@ usage: cargo xtask <chore>
 
   circuits          write the circuit files under circuits/ anew
   circuits --check  fail unless they are what would be written
+  reproduce         run the published experiments anew and write docs/results (hours)
+  reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
   tidy              fail unless the sources keep the rules of the house
 ";
 
@@ -25,6 +28,8 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["circuits"] => circuits::write(&root()),
         ["circuits", "--check"] => circuits::check(&root()).and_then(none_found),
+        ["reproduce"] => reproduce::reproduce(&root(), false),
+        ["reproduce", "--quick"] => reproduce::reproduce(&root(), true),
         ["tidy"] => tidy::check(&root()).and_then(none_found),
         _ => {
             eprint!("{USAGE}");

@@ -1,0 +1,204 @@
+//! The published experiments, run anew over emulated paths with `transpute testbed`.
+//!
+//! Everything goes to a folder: a file of rows for each experiment, and the report of all rows. A
+//! reproduction that was interrupted goes on where it was; to start anew, remove the folder.
+
+use std::{
+    env,
+    error::Error,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Seconds that one run may take: cubic needs minutes for 30 MB at 110 ms and 1 % loss.
+const TIMEOUT: &str = "900";
+
+/// Linux's default since 2.6.19, and the paper's; a machine may have another one.
+const CUBIC: (&str, &str) = ("--congestion-control", "cubic");
+
+/// A matrix of the testbed.
+struct Experiment {
+    name: &'static str,
+    /// Flags of `transpute testbed run`.
+    flags: &'static [(&'static str, &'static str)],
+    /// What the quick form, which takes minutes, has instead of flags of the same name. The full
+    /// form takes an hour or more.
+    quick: &'static [(&'static str, &'static str)],
+}
+
+/// What is run, the paper's grid first. Transport and batch size are the command's defaults where
+/// they are not given.
+const EXPERIMENTS: [Experiment; 7] = [
+    // Table 3 of transputation-2020.
+    Experiment {
+        name: "grid",
+        flags: &[
+            CUBIC,
+            ("--scenario", "lan,eu-us,eu-aus"),
+            ("--circuits", "aes128,sha256,mincut"),
+            ("--schemes", "fixed-key,half-gates,prf"),
+            ("--repetitions", "10"),
+        ],
+        quick: &[("--repetitions", "3")],
+    },
+    // Its Figure 2.
+    Experiment {
+        name: "rtt",
+        flags: &[
+            CUBIC,
+            ("--scenario", "eu-us"),
+            ("--circuits", "aes128,sha256,mincut"),
+            ("--rtt", "1,50,100,300"),
+            ("--repetitions", "5"),
+        ],
+        quick: &[("--repetitions", "2")],
+    },
+    // Its Figure 3, and a loss that radio has.
+    Experiment {
+        name: "loss",
+        flags: &[
+            CUBIC,
+            ("--scenario", "eu-us"),
+            ("--circuits", "aes128,sha256,mincut"),
+            ("--loss", "0,0.0001,0.0005,0.01"),
+            ("--repetitions", "5"),
+        ],
+        quick: &[("--circuits", "aes128,sha256"), ("--repetitions", "3")],
+    },
+    // maltitz-carle's Figure 8.
+    Experiment {
+        name: "rate",
+        flags: &[
+            CUBIC,
+            ("--scenario", "eu-us"),
+            ("--circuits", "aes128,sha256"),
+            ("--rate", "10,100,1000"),
+            ("--repetitions", "5"),
+        ],
+        quick: &[("--repetitions", "2")],
+    },
+    // Its Figures 9 to 13.
+    Experiment {
+        name: "batch",
+        flags: &[
+            CUBIC,
+            ("--scenario", "eu-us"),
+            ("--circuits", "aes128"),
+            ("--batch", "1,10,100,1000"),
+            ("--repetitions", "5"),
+        ],
+        quick: &[("--repetitions", "2")],
+    },
+    // What kernel TCP can do.
+    Experiment {
+        name: "congestion-control",
+        flags: &[
+            ("--scenario", "eu-us,eu-aus,lossy-transatlantic"),
+            ("--circuits", "sha256,mincut"),
+            ("--congestion-control", "cubic,bbr,reno"),
+            ("--repetitions", "5"),
+        ],
+        quick: &[("--scenario", "eu-us,eu-aus"), ("--repetitions", "2")],
+    },
+    Experiment {
+        name: "buffers",
+        flags: &[
+            CUBIC,
+            ("--scenario", "eu-us,eu-aus"),
+            ("--circuits", "mincut"),
+            ("--socket-buffer", "262144,1048576,6291456,67108864"),
+            ("--repetitions", "5"),
+        ],
+        quick: &[("--scenario", "eu-us"), ("--repetitions", "2")],
+    },
+];
+
+/// Runs all experiments and writes rows and report into `docs/results`; into `docs/results/quick`
+/// for the quick form.
+pub(crate) fn reproduce(root: &Path, quick: bool) -> Result<(), Box<dyn Error>> {
+    let transpute = build(root)?;
+    let folder = root.join(if quick {
+        "docs/results/quick"
+    } else {
+        "docs/results"
+    });
+    fs::create_dir_all(&folder)?;
+    let mut files = Vec::new();
+    for experiment in &EXPERIMENTS {
+        let results = folder.join(format!("{}.jsonl", experiment.name));
+        eprintln!("{}", experiment.name);
+        let mut command = Command::new(&transpute);
+        command.args(["testbed", "run", "--timeout", TIMEOUT, "--results"]);
+        command.arg(&results).args(experiment.arguments(quick));
+        succeed(&mut command)?;
+        files.push(results);
+    }
+    let mut command = Command::new(&transpute);
+    command.args([
+        OsStr::new("testbed"),
+        OsStr::new("report"),
+        OsStr::new("--out"),
+    ]);
+    succeed(command.arg(&folder).args(files))
+}
+
+impl Experiment {
+    /// Returns flags and values, in the order of `flags`.
+    fn arguments(&self, quick: bool) -> impl Iterator<Item = &'static str> {
+        let instead = if quick { self.quick } else { &[] };
+        self.flags.iter().flat_map(|(flag, value)| {
+            let quick_value = instead.iter().find(|(other, _)| other == flag);
+            [*flag, quick_value.map_or(*value, |(_, value)| *value)]
+        })
+    }
+}
+
+/// Builds the command, optimised: it is the emulator as well as both parties.
+fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.args(["build", "--release", "--package", "transpute-cli"]);
+    succeed(cargo.current_dir(root))?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    Ok(fs::canonicalize(target.join("release/transpute"))?)
+}
+
+fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    let status = command.status()?;
+    if !status.success() {
+        return Err(format!("{}: {status}", command.get_program().display()).into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_form_replaces_values_and_adds_no_flags() {
+        for experiment in &EXPERIMENTS {
+            let full: Vec<_> = experiment.arguments(false).collect();
+            let quick: Vec<_> = experiment.arguments(true).collect();
+            assert_eq!(full.len(), quick.len());
+            assert_ne!(full, quick, "{}", experiment.name);
+            for (flag, value) in experiment.quick {
+                let place = quick.iter().position(|argument| argument == flag);
+                let place = place.unwrap_or_else(|| panic!("{}: {flag}", experiment.name));
+                assert_eq!(quick[place + 1], *value);
+            }
+        }
+    }
+
+    #[test]
+    fn experiments_have_files_of_their_own() {
+        let mut names: Vec<_> = EXPERIMENTS
+            .iter()
+            .map(|experiment| experiment.name)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), EXPERIMENTS.len());
+    }
+}
