@@ -2,8 +2,12 @@
 
 #![deny(unsafe_code)]
 
+mod flow;
 pub mod lab;
+pub mod link;
+pub mod measure;
 pub mod model;
 pub mod report;
-pub mod scenario;
 pub mod row;
+pub mod runner;
+pub mod scenario;

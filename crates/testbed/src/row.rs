@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{model::PathCounters, scenario::Scenario};
+use crate::{lab::Timeline, model::PathCounters, scenario::Scenario};
 
 /// The number of this format. It changes when a field changes its meaning.
 pub const ROW_FORMAT: u32 = 1;
@@ -93,6 +93,12 @@ pub struct Measured {
     pub up: PathCounters,
     /// What went from evaluator to garbler.
     pub down: PathCounters,
+    /// Packets from garbler and from evaluator that the emulator was too slow to take. They were lost,
+    /// but not by the path: with any, the run was not under the conditions of its scenario.
+    pub overruns: [u64; 2],
+    /// Bytes that arrived, by time. Of the first repetition of a cell only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
     /// Bytes of protocol messages from garbler to evaluator: without transport, encryption and
     /// retransmissions.
     pub payload_up_bytes: u64,

@@ -139,7 +139,7 @@ pub struct GilbertElliott {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When, in seconds since the path came up.
+    /// When, in seconds since the first packet from either side.
     pub at_s: f64,
     /// See [`PathConfig::delay_ms`].
     #[serde(skip_serializing_if = "Option::is_none")]

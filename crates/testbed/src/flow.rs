@@ -1,0 +1,315 @@
+//! Plain traffic over an emulated path: bulk TCP flows and UDP echoes.
+//!
+//! It competes with the parties, and it shows what a path is really like.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream, UdpSocket},
+    sync::atomic::{AtomicBool, Ordering},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rustix::net::sockopt;
+use serde::Serialize;
+
+use crate::{
+    lab::{Lab, Side},
+    scenario::{CrossDirection, CrossTraffic},
+};
+
+/// Over how long the best rate of a flow is taken.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// How often the rate of a flow is noted.
+const SLOT: Duration = Duration::from_millis(100);
+
+/// The pause between two echoes.
+const ECHO_PAUSE: Duration = Duration::from_millis(10);
+
+/// How often somebody looks whether to go on.
+const TICK: Duration = Duration::from_millis(100);
+
+const BUFFER: usize = 256 << 10;
+
+/// What came of a bulk flow, at its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FlowReport {
+    /// Bytes of payload.
+    pub bytes: u64,
+    /// From the first byte to the last.
+    pub seconds: f64,
+    /// Average rate of the payload in Mbit/s, slow start included.
+    pub mbit: f64,
+    /// The rate of the best second, in Mbit/s; the average for a flow that was shorter.
+    pub peak_mbit: f64,
+}
+
+/// What came of echoes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct EchoReport {
+    /// Requests sent.
+    pub sent: u32,
+    /// Answers received.
+    pub received: u32,
+    /// The shortest round trip in milliseconds; nothing without an answer.
+    pub min_ms: Option<f64>,
+    /// The median round trip in milliseconds.
+    pub median_ms: Option<f64>,
+    /// The longest round trip in milliseconds.
+    pub max_ms: Option<f64>,
+}
+
+/// Receives for this long, or until the flow ends or `cancel` becomes true.
+pub(crate) fn receive(
+    mut stream: TcpStream,
+    duration: Duration,
+    cancel: &AtomicBool,
+) -> io::Result<FlowReport> {
+    stream.set_read_timeout(Some(TICK))?;
+    let mut buffer = vec![0; BUFFER];
+    let mut start = None;
+    let mut last = Instant::now();
+    let mut bytes = 0;
+    // Bytes so far at the end of each slot.
+    let mut slots: Vec<u64> = Vec::new();
+    let begin = Instant::now();
+    while begin.elapsed() < duration && !cancel.load(Ordering::Relaxed) {
+        let read = match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read as u64,
+            Err(error) if is_passing(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        last = Instant::now();
+        let slot = (last - *start.get_or_insert(last)).as_millis() / SLOT.as_millis();
+        while (slots.len() as u128) < slot {
+            slots.push(bytes);
+        }
+        bytes += read;
+    }
+    let seconds = start.map_or(0.0, |start| (last - start).as_secs_f64());
+    let mbit = rate(bytes, seconds);
+    Ok(FlowReport {
+        bytes,
+        seconds,
+        mbit,
+        peak_mbit: peak(&slots).unwrap_or(mbit),
+    })
+}
+
+/// Returns whether to try again.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// Returns the greatest rate over a window, in Mbit/s.
+fn peak(slots: &[u64]) -> Option<f64> {
+    let width = (WINDOW.as_millis() / SLOT.as_millis()) as usize;
+    let most = (slots.windows(width + 1))
+        .map(|window| window[width] - window[0])
+        .max()?;
+    Some(rate(most, WINDOW.as_secs_f64()))
+}
+
+fn rate(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        bytes as f64 * 8.0 / 1e6 / seconds
+    } else {
+        0.0
+    }
+}
+
+/// Sends small UDP datagrams one after the other and measures how long their echoes take. One that
+/// has no answer after `patience` counts as lost.
+pub(crate) fn ping(
+    socket: &UdpSocket,
+    address: SocketAddr,
+    count: u32,
+    patience: Duration,
+    cancel: &AtomicBool,
+) -> io::Result<EchoReport> {
+    socket.connect(address)?;
+    let mut times = Vec::new();
+    let mut sent = 0;
+    while sent < count && !cancel.load(Ordering::Relaxed) {
+        let request = sent.to_be_bytes();
+        let start = Instant::now();
+        socket.send(&request)?;
+        sent += 1;
+        loop {
+            let left = patience.saturating_sub(start.elapsed());
+            if left.is_zero() || cancel.load(Ordering::Relaxed) {
+                break;
+            }
+            socket.set_read_timeout(Some(left.min(TICK)))?;
+            let mut answer = [0; 16];
+            match socket.recv(&mut answer) {
+                Ok(4) if answer[..4] == request => {
+                    times.push(start.elapsed().as_secs_f64() * 1e3);
+                    break;
+                }
+                // The answer to an older request, which counts as lost.
+                Ok(_) => {}
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        thread::sleep(ECHO_PAUSE);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(EchoReport {
+        sent,
+        received: u32::try_from(times.len()).unwrap_or(u32::MAX),
+        min_ms: times.first().copied(),
+        median_ms: times.get(times.len() / 2).copied(),
+        max_ms: times.last().copied(),
+    })
+}
+
+/// Answers UDP datagrams with themselves until `stop` becomes true.
+pub(crate) fn echo(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
+    socket.set_read_timeout(Some(TICK))?;
+    let mut buffer = [0; 64];
+    while !stop.load(Ordering::Relaxed) {
+        match socket.recv_from(&mut buffer) {
+            Ok((length, peer)) => {
+                // A full queue is the path's doing, and the request counts as lost.
+                let _ = socket.send_to(&buffer[..length], peer);
+            }
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Bulk TCP flows from one side to the other, which end on drop.
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    senders: Vec<TcpStream>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flows {
+    /// Starts what competes with the parties.
+    pub(crate) fn cross(lab: &Lab, cross: &CrossTraffic) -> io::Result<Self> {
+        let ways: &[_] = match cross.direction {
+            CrossDirection::Up => &[Side::A],
+            CrossDirection::Down => &[Side::B],
+            CrossDirection::Both => &[Side::A, Side::B],
+        };
+        let mut flows = Self::default();
+        for &from in ways {
+            for _ in 0..cross.flows {
+                let mut receiver = flows.start(lab, from, Some(&cross.congestion_control))?;
+                flows.threads.push(thread::spawn(move || {
+                    let mut buffer = vec![0; BUFFER];
+                    while matches!(receiver.read(&mut buffer), Ok(1..)) {}
+                }));
+            }
+        }
+        Ok(flows)
+    }
+
+    /// Starts one flow that sends as fast as it goes, and returns where it arrives.
+    pub(crate) fn start(
+        &mut self,
+        lab: &Lab,
+        from: Side,
+        congestion_control: Option<&str>,
+    ) -> io::Result<TcpStream> {
+        let to = from.other();
+        let listener = lab.listen(to, 0)?;
+        let address = SocketAddr::new(lab.address(to), listener.local_addr()?.port());
+        let mut sender = lab.connect(from, address)?;
+        if let Some(name) = congestion_control {
+            sockopt::set_tcp_congestion(&sender, name)
+                .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+        }
+        let (receiver, _) = listener.accept()?;
+        self.senders.push(sender.try_clone()?);
+        self.threads.push(thread::spawn(move || {
+            let data = vec![0x5a; BUFFER];
+            while sender.write_all(&data).is_ok() {}
+        }));
+        Ok(receiver)
+    }
+}
+
+impl Drop for Flows {
+    fn drop(&mut self) {
+        for sender in &self.senders {
+            // Ends the write that its thread is in; a receiver sees the end once all has arrived,
+            // or when the path is taken down.
+            let _ = sender.shutdown(Shutdown::Both);
+        }
+        self.senders.clear();
+        // Not joined: a receiver may wait for packets that a slow path still holds.
+        self.threads.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, sync::Arc};
+
+    use super::*;
+
+    #[test]
+    fn a_flow_is_counted_by_its_receiver() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (receiver, _) = listener.accept().unwrap();
+        let sending = thread::spawn(move || {
+            sender.write_all(&[1; 300_000]).unwrap();
+            thread::sleep(Duration::from_millis(30));
+            sender.write_all(&[1; 100_000]).unwrap();
+        });
+        let cancel = AtomicBool::new(false);
+        let report = receive(receiver, Duration::from_secs(60), &cancel).unwrap();
+        sending.join().unwrap();
+        assert_eq!(report.bytes, 400_000);
+        assert!(report.seconds >= 0.029, "{report:?}");
+        assert_eq!(report.mbit, 3.2 / report.seconds);
+        assert_eq!(report.peak_mbit, report.mbit);
+    }
+
+    #[test]
+    fn the_best_second_is_found() {
+        // Ten slots of 100 ms at 1 kB, then ten at 100 kB, then none.
+        let mut slots = vec![0];
+        for step in [1_000; 10].into_iter().chain([100_000; 10]).chain([0; 10]) {
+            slots.push(slots[slots.len() - 1] + step);
+        }
+        assert_eq!(peak(&slots), Some(8.0));
+        assert_eq!(peak(&slots[..10]), None);
+    }
+
+    #[test]
+    fn echoes_are_timed_and_missed() {
+        let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let server = bind();
+        let address = server.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let echoing = thread::spawn(move || echo(&server, &stopped));
+        let never = AtomicBool::new(false);
+        let report = ping(&bind(), address, 5, Duration::from_secs(10), &never).unwrap();
+        assert_eq!((report.sent, report.received), (5, 5));
+        assert!(report.min_ms <= report.median_ms && report.median_ms <= report.max_ms);
+        stop.store(true, Ordering::Relaxed);
+        echoing.join().unwrap().unwrap();
+
+        let silent = bind();
+        let address = silent.local_addr().unwrap();
+        let report = ping(&bind(), address, 2, Duration::from_millis(5), &never).unwrap();
+        assert_eq!(
+            (report.sent, report.received, report.median_ms),
+            (2, 0, None)
+        );
+    }
+}

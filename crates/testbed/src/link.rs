@@ -1,0 +1,105 @@
+//! What an emulated path is really like, measured by the kernel's own TCP and UDP over it.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use serde::Serialize;
+
+use crate::{
+    flow::{self, Flows},
+    lab::{Lab, Side},
+    model::PathCounters,
+    runner::RunError,
+    scenario::Scenario,
+};
+
+pub use crate::flow::{EchoReport, FlowReport};
+
+const ECHOES: u32 = 50;
+
+/// What was measured of a path.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkReport {
+    /// What was asked for.
+    pub scenario: Scenario,
+    /// Round trips of small UDP datagrams on the idle path.
+    pub echo: EchoReport,
+    /// One TCP flow from party A to party B.
+    pub up: FlowReport,
+    /// What the path did to the packets of that flow.
+    pub up_packets: PathCounters,
+    /// One TCP flow from party B to party A.
+    pub down: FlowReport,
+    /// What the path did to the packets of that flow.
+    pub down_packets: PathCounters,
+    /// Packets that the emulator was too slow to take, in all. They were lost, but not by the path:
+    /// more than a few mean that this machine does not sustain the scenario.
+    pub overruns: u64,
+}
+
+/// Measures round-trip time, and one TCP flow each way for `duration`, each on a path of its own.
+///
+/// # Errors
+/// [`RunError`]: the path cannot be emulated, or a measurement fails.
+pub fn measure(
+    scenario: &Scenario,
+    duration: Duration,
+    cancel: &AtomicBool,
+) -> Result<LinkReport, RunError> {
+    let mut overruns = 0;
+    let echo = echoes(scenario, cancel)?;
+    let mut bulk = |from| -> Result<(FlowReport, [PathCounters; 2]), RunError> {
+        // A path of its own, for counters and queues that start empty.
+        let mut lab = Lab::start(scenario)?;
+        let mut flows = Flows::default();
+        let receiver = flows.start(&lab, from, None).map_err(failed)?;
+        let report = flow::receive(receiver, duration, cancel).map_err(failed)?;
+        let counters = lab.counters();
+        overruns += lab.overruns()?.iter().sum::<u64>();
+        Ok((report, counters))
+    };
+    let (up, [up_packets, _]) = bulk(Side::A)?;
+    let (down, [_, down_packets]) = bulk(Side::B)?;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(RunError::Cancelled);
+    }
+    Ok(LinkReport {
+        scenario: scenario.clone(),
+        echo,
+        up,
+        up_packets,
+        down,
+        down_packets,
+        overruns,
+    })
+}
+
+fn echoes(scenario: &Scenario, cancel: &AtomicBool) -> Result<EchoReport, RunError> {
+    let lab = Lab::start(scenario)?;
+    let server = lab.udp(Side::A, 0).map_err(failed)?;
+    let port = server.local_addr().map_err(failed)?.port();
+    let client = lab.udp(Side::B, 0).map_err(failed)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let echoing = thread::spawn(move || flow::echo(&server, &stopped));
+    // Jitter, and a second for a machine that is busy.
+    let patience = Duration::from_secs_f64(scenario.rtt_ms() * 2.0 / 1e3 + 1.0);
+    let address = SocketAddr::new(lab.address(Side::A), port);
+    let report = flow::ping(&client, address, ECHOES, patience, cancel);
+    stop.store(true, Ordering::Relaxed);
+    // A thread that panicked has said so, and its requests count as lost.
+    let _ = echoing.join();
+    report.map_err(failed)
+}
+
+fn failed(source: io::Error) -> RunError {
+    RunError::Flow(source)
+}

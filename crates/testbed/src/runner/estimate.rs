@@ -1,0 +1,56 @@
+//! How long the rest will take.
+
+use std::time::Duration;
+
+/// What runs have taken, by cell.
+pub(super) struct Estimate {
+    /// Sum and count.
+    cells: Vec<(Duration, u32)>,
+}
+
+impl Estimate {
+    pub(super) fn new(cells: usize) -> Self {
+        Self {
+            cells: vec![(Duration::ZERO, 0); cells],
+        }
+    }
+
+    /// Records how long a run of a cell took.
+    pub(super) fn record(&mut self, cell: usize, time: Duration) {
+        self.cells[cell].0 += time;
+        self.cells[cell].1 += 1;
+    }
+
+    /// Estimates how long runs of these cells will take: each as long as those of its cell have, or
+    /// else as the average of all other cells. Nothing before the first run.
+    pub(super) fn remaining(&self, cells: impl Iterator<Item = usize>) -> Option<Duration> {
+        let means: Vec<_> = (self.cells.iter())
+            .map(|&(sum, count)| sum.checked_div(count))
+            .collect();
+        let known: Vec<_> = means.iter().flatten().collect();
+        let count = u32::try_from(known.len()).ok()?;
+        let average = known.into_iter().sum::<Duration>().checked_div(count)?;
+        Some(cells.map(|cell| means[cell].unwrap_or(average)).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_cells_count_as_the_average() {
+        let seconds = Duration::from_secs;
+        let mut estimate = Estimate::new(3);
+        assert_eq!(estimate.remaining([0, 1].into_iter()), None);
+        estimate.record(0, seconds(1));
+        estimate.record(0, seconds(3));
+        estimate.record(1, seconds(10));
+        // 2 s, 10 s, and 6 s for the one that is unknown.
+        assert_eq!(
+            estimate.remaining([0, 1, 2, 2].into_iter()),
+            Some(seconds(24))
+        );
+        assert_eq!(estimate.remaining([].into_iter()), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,186 @@
+//! What to run: cells, and how sweeps and lists multiply to them.
+
+use crate::scenario::{Scenario, ScenarioError};
+
+/// Everything to run, as the product of lists.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// The conditions.
+    pub scenarios: Vec<Scenario>,
+    /// Circuits, as `transpute run --circuit` takes them.
+    pub circuits: Vec<String>,
+    /// Garbling schemes, as `transpute run --scheme` takes them.
+    pub schemes: Vec<String>,
+    /// Transports, as `transpute run --transport` takes them.
+    pub transports: Vec<String>,
+    /// Evaluations per run.
+    pub batches: Vec<u64>,
+    /// Whether the parties encrypt and authenticate.
+    pub encrypted: bool,
+    /// Runs of each cell.
+    pub repetitions: u32,
+}
+
+/// One combination of a [`Matrix`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The conditions.
+    pub scenario: Scenario,
+    /// The circuit.
+    pub circuit: String,
+    /// The garbling scheme.
+    pub scheme: String,
+    /// The transport.
+    pub transport: String,
+    /// Evaluations.
+    pub batch: u64,
+    /// Whether the parties encrypt and authenticate.
+    pub encrypted: bool,
+}
+
+impl Matrix {
+    /// Returns all combinations.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for scenario in &self.scenarios {
+            for circuit in &self.circuits {
+                for scheme in &self.schemes {
+                    for transport in &self.transports {
+                        for &batch in &self.batches {
+                            cells.push(Cell {
+                                scenario: scenario.clone(),
+                                circuit: circuit.clone(),
+                                scheme: scheme.clone(),
+                                transport: transport.clone(),
+                                batch,
+                                encrypted: self.encrypted,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+}
+
+/// Values that replace those of scenarios, each in turn. An empty list leaves them alone.
+#[derive(Clone, Debug, Default)]
+pub struct Sweep {
+    /// Round-trip times in milliseconds.
+    pub rtt_ms: Vec<f64>,
+    /// Probabilities of independent loss, both ways.
+    pub loss: Vec<f64>,
+    /// Rates in Mbit/s, both ways.
+    pub rate_mbit: Vec<f64>,
+    /// TCP congestion controls.
+    pub congestion_control: Vec<String>,
+    /// Largest socket buffers in bytes.
+    pub socket_buffer: Vec<u64>,
+}
+
+impl Sweep {
+    /// Returns every scenario with every combination of values, checked. What was replaced is added
+    /// to the name, as in `eu-us,rtt=50,loss=0.01`.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Field`] for a combination that makes no sense.
+    pub fn apply(&self, scenarios: &[Scenario]) -> Result<Vec<Scenario>, ScenarioError> {
+        let mut swept = scenarios.to_vec();
+        swept = replace(swept, &self.rtt_ms, "rtt", |scenario, &rtt| {
+            scenario.with_rtt_ms(rtt)
+        });
+        swept = replace(swept, &self.loss, "loss", |scenario, &loss| {
+            scenario.with_loss(loss)
+        });
+        swept = replace(swept, &self.rate_mbit, "rate", |scenario, &rate| {
+            scenario.with_rate_mbit(rate)
+        });
+        swept = replace(swept, &self.congestion_control, "cc", |scenario, name| {
+            Scenario {
+                congestion_control: Some(name.clone()),
+                ..scenario
+            }
+        });
+        swept = replace(swept, &self.socket_buffer, "buffer", |scenario, &bytes| {
+            Scenario {
+                socket_buffer: Some(bytes),
+                ..scenario
+            }
+        });
+        for scenario in &swept {
+            scenario.validate()?;
+        }
+        Ok(swept)
+    }
+}
+
+fn replace<T: std::fmt::Display>(
+    scenarios: Vec<Scenario>,
+    values: &[T],
+    label: &str,
+    set: impl Fn(Scenario, &T) -> Scenario,
+) -> Vec<Scenario> {
+    if values.is_empty() {
+        return scenarios;
+    }
+    let mut replaced = Vec::with_capacity(scenarios.len() * values.len());
+    for scenario in scenarios {
+        for value in values {
+            let name = format!("{},{label}={value}", scenario.name);
+            replaced.push(Scenario {
+                name,
+                ..set(scenario.clone(), value)
+            });
+        }
+    }
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sweeps_multiply_and_name_what_they_set() {
+        let base = [Scenario::named("eu-us").unwrap()];
+        let sweep = Sweep {
+            rtt_ms: vec![1.0, 50.0],
+            loss: vec![0.0, 0.0005, 0.01],
+            congestion_control: vec!["bbr".to_owned()],
+            ..Sweep::default()
+        };
+        let swept = sweep.apply(&base).unwrap();
+        assert_eq!(swept.len(), 6);
+        assert_eq!(swept[4].name, "eu-us,rtt=50,loss=0.0005,cc=bbr");
+        assert_eq!((swept[4].rtt_ms(), swept[4].up.loss), (50.0, 0.0005));
+        assert_eq!(swept[4].congestion_control.as_deref(), Some("bbr"));
+        assert_eq!(Sweep::default().apply(&base).unwrap(), base);
+
+        let nonsense = Sweep {
+            loss: vec![2.0],
+            ..Sweep::default()
+        };
+        let error = nonsense.apply(&base).unwrap_err().to_string();
+        assert_eq!(error, "eu-us,loss=2: up.loss: 2 is not between 0 and 1");
+    }
+
+    #[test]
+    fn cells_are_all_combinations() {
+        let strings = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
+        let matrix = Matrix {
+            scenarios: vec![Scenario::named("lan").unwrap()],
+            circuits: strings(&["aes128", "sha256"]),
+            schemes: strings(&["half-gates", "prf", "three-halves"]),
+            transports: strings(&["tcp"]),
+            batches: vec![1, 10],
+            encrypted: true,
+            repetitions: 3,
+        };
+        let cells = matrix.cells();
+        assert_eq!(cells.len(), 12);
+        let different = |a: usize, b: usize| a == b || cells[a] != cells[b];
+        assert!((0..12).all(|a| (0..12).all(|b| different(a, b))));
+    }
+}

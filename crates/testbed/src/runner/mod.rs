@@ -1,0 +1,252 @@
+//! Running a matrix: every repetition is two real processes on a path of its own.
+//!
+//! Repetitions are interleaved (A B C A B C), so that whatever drifts hits all cells alike. Each is
+//! recorded before the next one starts; a matrix that was interrupted goes on where it was.
+
+mod environment;
+mod estimate;
+mod inputs;
+mod matrix;
+mod party;
+mod repetition;
+mod store;
+
+use std::{
+    collections::HashMap,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use thiserror::Error;
+
+pub use matrix::{Cell, Matrix, Sweep};
+
+use crate::{lab::LabError, measure::MeasureError, row::RowError};
+use estimate::Estimate;
+use inputs::InputMaker;
+use repetition::{Bench, Identities};
+use store::Store;
+
+/// How to run a matrix.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `transpute` program, which both parties are.
+    pub binary: PathBuf,
+    /// The file that rows are appended to, one JSON object a line. Runs that it holds are not run
+    /// again.
+    pub results: PathBuf,
+    /// How long one run may take before it counts as failed.
+    pub timeout: Duration,
+}
+
+/// How far a matrix is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Runs that are over.
+    pub done: u64,
+    /// All runs that were not in the results before.
+    pub total: u64,
+    /// Of the runs that are over, those that failed.
+    pub failed: u64,
+    /// How long the rest will take, once there is something to judge by.
+    pub remaining: Option<Duration>,
+    /// What runs next; nothing at the end.
+    pub next: Option<&'a Cell>,
+    /// Why the run before failed, if it did.
+    pub error: Option<&'a str>,
+}
+
+/// What became of a matrix.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Summary {
+    /// Runs that were measured.
+    pub measured: u64,
+    /// Runs that failed; rows say why, and the next start tries them again.
+    pub failed: u64,
+    /// Runs whose results were there before.
+    pub skipped: u64,
+}
+
+/// Why a matrix cannot go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// There is nothing to run.
+    #[error("nothing to run: {0} is empty")]
+    Empty(&'static str),
+    /// The results cannot be written.
+    #[error("{}: cannot write the results", path.display())]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another runner appends to the results.
+    #[error("{}: in use by another run", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The results of an earlier run cannot be read.
+    #[error(transparent)]
+    Rows(#[from] RowError),
+    /// Keys and inputs cannot be put into files.
+    #[error("cannot prepare keys and inputs")]
+    Prepare(#[source] io::Error),
+    /// A circuit does not exist or cannot be evaluated.
+    #[error("circuit {circuit}: {reason}")]
+    Circuit {
+        /// The circuit.
+        circuit: String,
+        /// One line.
+        reason: String,
+    },
+    /// A program that a run needs does not work.
+    #[error("{program}: {reason}")]
+    Tool {
+        /// The program.
+        program: String,
+        /// One line.
+        reason: String,
+    },
+    /// Traffic over the path does not flow.
+    #[error("no traffic over the emulated path")]
+    Flow(#[source] io::Error),
+    /// The path cannot be emulated.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// Whoever asked for it wants it no more.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl RunError {
+    /// Keeps a cancellation apart from all other reasons.
+    fn from_measure(error: MeasureError, other: impl FnOnce(MeasureError) -> Self) -> Self {
+        match error {
+            MeasureError::Cancelled => Self::Cancelled,
+            error => other(error),
+        }
+    }
+}
+
+/// Runs what of a matrix has no results yet, and appends them.
+///
+/// `report` is called before every run and at the end. When `cancel` becomes true, the current run
+/// is given up, both parties are killed, and the emulated path is taken down.
+///
+/// # Errors
+/// [`RunError`] where nothing more can be measured. A run that fails is a row with its reason, and
+/// no error.
+pub fn run(
+    matrix: &Matrix,
+    options: &Options,
+    cancel: &AtomicBool,
+    mut report: impl FnMut(Progress<'_>),
+) -> Result<Summary, RunError> {
+    let cells = matrix.cells();
+    if cells.is_empty() || matrix.repetitions == 0 {
+        return Err(RunError::Empty(missing(matrix)));
+    }
+    let mut store = Store::open(&options.results)?;
+    let runs: Vec<(u32, usize)> = (0..matrix.repetitions)
+        .flat_map(|repetition| (0..cells.len()).map(move |cell| (repetition, cell)))
+        .collect();
+    let mut summary = Summary::default();
+    let to_do: Vec<_> = (runs.iter().copied())
+        .filter(|&(repetition, cell)| !store.has(&cells[cell], repetition))
+        .collect();
+    summary.skipped = (runs.len() - to_do.len()) as u64;
+    let total = to_do.len() as u64;
+    let mut error: Option<String> = None;
+    if !to_do.is_empty() {
+        let work = WorkFolder::new(&options.results)?;
+        let mut bench = Bench {
+            options,
+            cancel,
+            environment: environment::describe(&options.binary, cancel)?,
+            identities: Identities::new(&options.binary, &work.0, cancel)?,
+            inputs: InputMaker::new(&options.binary, &work.0),
+            inside: HashMap::new(),
+        };
+        let mut estimate = Estimate::new(cells.len());
+        for (index, &(repetition, cell)) in to_do.iter().enumerate() {
+            report(Progress {
+                done: index as u64,
+                total,
+                failed: summary.failed,
+                remaining: estimate.remaining(to_do[index..].iter().map(|&(_, cell)| cell)),
+                next: Some(&cells[cell]),
+                error: error.as_deref(),
+            });
+            let start = Instant::now();
+            let row = bench.run(&cells[cell], repetition)?;
+            estimate.record(cell, start.elapsed());
+            match &row.error {
+                Some(_) => summary.failed += 1,
+                None => summary.measured += 1,
+            }
+            error.clone_from(&row.error);
+            store.append(row)?;
+            if cancel.load(Ordering::Relaxed) {
+                return Err(RunError::Cancelled);
+            }
+        }
+    }
+    report(Progress {
+        done: total,
+        total,
+        failed: summary.failed,
+        remaining: Some(Duration::ZERO),
+        next: None,
+        error: error.as_deref(),
+    });
+    Ok(summary)
+}
+
+fn missing(matrix: &Matrix) -> &'static str {
+    [
+        ("the list of scenarios", matrix.scenarios.is_empty()),
+        ("the list of circuits", matrix.circuits.is_empty()),
+        ("the list of schemes", matrix.schemes.is_empty()),
+        ("the list of transports", matrix.transports.is_empty()),
+        ("the list of batches", matrix.batches.is_empty()),
+    ]
+    .into_iter()
+    .find_map(|(name, is_empty)| is_empty.then_some(name))
+    .unwrap_or("the number of repetitions")
+}
+
+/// A folder for keys and inputs beside the results, removed on drop; and what a killed runner has
+/// left of it, at the next start.
+struct WorkFolder(PathBuf);
+
+impl WorkFolder {
+    /// Makes the folder. Whoever does this has locked the results, so nobody else uses it.
+    fn new(results: &Path) -> Result<Self, RunError> {
+        // Absolute: the parties are other processes.
+        let results = std::path::absolute(results).map_err(RunError::Prepare)?;
+        let name = results.file_name().unwrap_or_default().to_string_lossy();
+        let path = results.with_file_name(format!(".{name}.transpute-testbed"));
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(RunError::Prepare(error));
+            }
+            _ => {}
+        }
+        (DirBuilder::new().mode(0o700).create(&path)).map_err(RunError::Prepare)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        // The next start removes what is left.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,291 @@
+//! One run: a path, two processes on it, and a row.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::AtomicBool,
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    Cell, Options, RunError, environment,
+    inputs::{CircuitInputs, InputMaker},
+    party::{self, Keys, Report},
+};
+use crate::{
+    flow::Flows,
+    lab::{Lab, Side},
+    measure::{Finished, MeasureError, Patience, Process},
+    model::PathCounters,
+    row::{Environment, Limit, Measured, ROW_FORMAT, Row},
+    scenario::Scenario,
+};
+
+/// Where the garbler listens.
+const PORT: u16 = 7700;
+
+/// How long making a key may take.
+const KEY_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long a party may take to end once the other one has failed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long cross traffic has to find its rate before the parties start.
+const HEAD_START: Duration = Duration::from_secs(2);
+
+/// The keys of both parties.
+pub(super) struct Identities {
+    garbler: (PathBuf, String),
+    evaluator: (PathBuf, String),
+}
+
+impl Identities {
+    /// Makes keys in a folder.
+    pub(super) fn new(binary: &Path, folder: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
+        let make = |name: &str| {
+            let path = folder.join(name);
+            let mut command = Command::new(binary);
+            command.args(["id", "new"]).arg(&path);
+            let fail = |reason: String| RunError::Tool {
+                program: binary.display().to_string(),
+                reason,
+            };
+            let finished = Process::start(command)
+                .and_then(|process| process.finish(Patience::new(KEY_LIMIT, cancel)))
+                .map_err(|error| RunError::from_measure(error, |error| fail(error.to_string())))?;
+            if !finished.status.success() {
+                return Err(fail(finished.complaint().to_owned()));
+            }
+            Ok((path, finished.stdout.trim().to_owned()))
+        };
+        Ok(Self {
+            garbler: make("garbler.key")?,
+            evaluator: make("evaluator.key")?,
+        })
+    }
+}
+
+/// What all runs of a matrix share.
+pub(super) struct Bench<'a> {
+    pub(super) options: &'a Options,
+    pub(super) cancel: &'a AtomicBool,
+    /// Without what is in force inside the namespaces.
+    pub(super) environment: Environment,
+    pub(super) identities: Identities,
+    pub(super) inputs: InputMaker<'a>,
+    /// With it, by what scenarios say of it.
+    pub(super) inside: HashMap<(Option<String>, Option<u64>), Environment>,
+}
+
+/// Why a run is to be recorded as failed, or all of them are to end.
+enum Stop {
+    Run(String),
+    All(RunError),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Self {
+        Self::All(error)
+    }
+}
+
+impl Bench<'_> {
+    /// Makes one run.
+    pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<Row, RunError> {
+        let inputs = self.inputs.inputs(&cell.circuit, self.cancel)?;
+        // Other drops each time, and the same ones when all is run again.
+        let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
+        let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        // A path of its own for every run: nothing is left of the last one's flows, and the kernel
+        // remembers no congestion window.
+        let mut lab = Lab::start(&Scenario {
+            seed: path_seed,
+            ..cell.scenario.clone()
+        })?;
+        let environment = self.environment_inside(&cell.scenario, &lab)?;
+        let (measured, error) = match self.measure(cell, &lab, &inputs) {
+            Ok(measured) => {
+                let overruns = lab.overruns()?;
+                let timeline = (repetition == 0).then(|| lab.timeline());
+                let measured = Measured {
+                    overruns,
+                    timeline,
+                    ..measured
+                };
+                (Some(measured), None)
+            }
+            Err(Stop::Run(error)) => (None, Some(error)),
+            Err(Stop::All(error)) => return Err(error),
+        };
+        Ok(Row {
+            format: ROW_FORMAT,
+            scenario: cell.scenario.clone(),
+            circuit: cell.circuit.clone(),
+            scheme: cell.scheme.clone(),
+            transport: cell.transport.clone(),
+            batch: cell.batch,
+            encrypted: cell.encrypted,
+            repetition,
+            path_seed,
+            started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
+            environment,
+            error,
+            measured,
+        })
+    }
+
+    fn environment_inside(
+        &mut self,
+        scenario: &Scenario,
+        lab: &Lab,
+    ) -> Result<Environment, RunError> {
+        let key = (scenario.congestion_control.clone(), scenario.socket_buffer);
+        if let Some(known) = self.inside.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut environment = self.environment.clone();
+        environment::describe_inside(&mut environment, lab, self.cancel)?;
+        self.inside.insert(key, environment.clone());
+        Ok(environment)
+    }
+
+    fn measure(&self, cell: &Cell, lab: &Lab, inputs: &CircuitInputs) -> Result<Measured, Stop> {
+        let cross = self.cross_traffic(&cell.scenario, lab)?;
+        let before = lab.counters();
+        let patience = Patience::new(self.options.timeout, self.cancel);
+        let address = SocketAddr::new(lab.address(Side::A), PORT).to_string();
+        let start = |side, role, address: (&str, &str), inputs: &[String]| {
+            let mut command = lab.command(side, &self.options.binary);
+            let (own, peer) = match side {
+                Side::A => (&self.identities.garbler, &self.identities.evaluator),
+                Side::B => (&self.identities.evaluator, &self.identities.garbler),
+            };
+            let keys = cell.encrypted.then_some(Keys {
+                identity: &own.0,
+                peer: &peer.1,
+            });
+            let seconds = self.options.timeout;
+            party::arguments(&mut command, cell, role, address, inputs, keys, seconds);
+            Process::start(command).map_err(|error| failed(role, error))
+        };
+        let mut garbler = start(Side::A, "garbler", ("--listen", &address), &inputs.garbler)?;
+        garbler
+            .wait_for_line("listening on ", patience)
+            .map_err(|error| failed("garbler", error))?;
+        let connect = ("--connect", &*address);
+        let evaluator = start(Side::B, "evaluator", connect, &inputs.evaluator)?;
+        let evaluator = evaluator.finish(patience);
+        let garbler = match &evaluator {
+            Ok(evaluator) if evaluator.status.success() => garbler.finish(patience),
+            _ => garbler.finish(Patience::new(GRACE, self.cancel)),
+        };
+        let [up, down] = lab.counters();
+        drop(cross);
+        let (evaluator, report) = told("evaluator", evaluator)?;
+        let (garbler, garbler_report) = told("garbler", garbler)?;
+        check_outputs(&report, cell.batch, &inputs.outputs)?;
+        let evaluator = report.row(evaluator.wall, evaluator.usage);
+        let garbler = garbler_report.row(garbler.wall, garbler.usage);
+        let runtime_ms = evaluator.output_ms.unwrap_or(evaluator.session_ms);
+        let payload_up_bytes = garbler.sent_bytes;
+        let payload_down_bytes = evaluator.sent_bytes;
+        Ok(Measured {
+            runtime_ms,
+            total_ms: evaluator.connect_ms + evaluator.handshake_ms + runtime_ms,
+            up: since(up, before[0]),
+            down: since(down, before[1]),
+            payload_up_bytes,
+            payload_down_bytes,
+            overruns: [0; 2],
+            timeline: None,
+            achieved_mbit: payload_up_bytes as f64 * 8.0 / (runtime_ms.max(1e-3) * 1e3),
+            limit: Limit::of(
+                &cell.scenario,
+                report.round_trips,
+                payload_up_bytes,
+                payload_down_bytes,
+                runtime_ms,
+            ),
+            garbler,
+            evaluator,
+        })
+    }
+
+    /// Starts what competes with the parties, and gives it time to find its rate.
+    fn cross_traffic(&self, scenario: &Scenario, lab: &Lab) -> Result<Option<Flows>, Stop> {
+        let Some(cross) = &scenario.cross_traffic else {
+            return Ok(None);
+        };
+        let flows = Flows::cross(lab, cross)
+            .map_err(|error| Stop::Run(format!("cross traffic: {error}")))?;
+        thread::sleep(HEAD_START);
+        Ok(Some(flows))
+    }
+}
+
+fn failed(who: &str, error: MeasureError) -> Stop {
+    match error {
+        MeasureError::Cancelled => Stop::All(RunError::Cancelled),
+        error => Stop::Run(with_causes(&format!("{who}: "), &error)),
+    }
+}
+
+/// Returns an error with its causes on one line.
+fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
+    let mut line = format!("{start}{error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    line.replace(['\n', '\r'], " ")
+}
+
+/// Returns what a party that ended well has told.
+fn told(who: &str, end: Result<Finished, MeasureError>) -> Result<(Finished, Report), Stop> {
+    let finished = end.map_err(|error| failed(who, error))?;
+    if !finished.status.success() {
+        let complaint = finished.complaint();
+        return Err(Stop::Run(format!(
+            "{who}: {} ({complaint})",
+            finished.status
+        )));
+    }
+    match serde_json::from_str(&finished.stdout) {
+        Ok(report) => Ok((finished, report)),
+        Err(error) => Err(Stop::Run(format!("{who}: no report: {error}"))),
+    }
+}
+
+fn check_outputs(report: &Report, batch: u64, expected: &[String]) -> Result<(), Stop> {
+    let right = (report.evaluations.iter())
+        .filter(|outputs| outputs.iter().map(|value| &value.hex).eq(expected))
+        .count();
+    if right as u64 == batch && right == report.evaluations.len() {
+        return Ok(());
+    }
+    Err(Stop::Run(format!(
+        "evaluator: {right} of {batch} evaluations have the output of the circuit in the clear"
+    )))
+}
+
+/// Returns what was counted between two moments; a peak is that of the later one.
+fn since(now: PathCounters, before: PathCounters) -> PathCounters {
+    PathCounters {
+        packets_in: now.packets_in.saturating_sub(before.packets_in),
+        bytes_in: now.bytes_in.saturating_sub(before.bytes_in),
+        packets_out: now.packets_out.saturating_sub(before.packets_out),
+        bytes_out: now.bytes_out.saturating_sub(before.bytes_out),
+        lost_packets: now.lost_packets.saturating_sub(before.lost_packets),
+        lost_bytes: now.lost_bytes.saturating_sub(before.lost_bytes),
+        overflowed_packets: (now.overflowed_packets).saturating_sub(before.overflowed_packets),
+        overflowed_bytes: now.overflowed_bytes.saturating_sub(before.overflowed_bytes),
+        duplicated_packets: (now.duplicated_packets).saturating_sub(before.duplicated_packets),
+        duplicated_bytes: now.duplicated_bytes.saturating_sub(before.duplicated_bytes),
+        reordered_packets: (now.reordered_packets).saturating_sub(before.reordered_packets),
+        queue_peak_bytes: now.queue_peak_bytes,
+    }
+}

@@ -1,0 +1,177 @@
+//! The file of results, which a run that was interrupted goes on with.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{Cell, RunError};
+use crate::row::{Row, read_rows};
+
+/// A results file that nobody else appends to.
+#[derive(Debug)]
+pub(super) struct Store {
+    file: File,
+    path: PathBuf,
+    done: Vec<Row>,
+}
+
+impl Store {
+    /// Opens the file, or makes it, and cuts off a line that was not written to its end.
+    pub(super) fn open(path: &Path) -> Result<Self, RunError> {
+        let cannot = |source| RunError::Results {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = (OpenOptions::new().read(true).write(true).create(true))
+            .truncate(false)
+            .open(path)
+            .map_err(cannot)?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => RunError::Locked {
+                path: path.to_owned(),
+            },
+            TryLockError::Error(error) => cannot(error),
+        })?;
+        let done = read_rows(path)?;
+        let end = end_of_lines(&mut file).map_err(cannot)?;
+        file.set_len(end).map_err(cannot)?;
+        file.seek(SeekFrom::Start(end)).map_err(cannot)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            done,
+        })
+    }
+
+    /// Returns whether this repetition has been measured before.
+    pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
+        (self.done.iter()).any(|row| row.measured.is_some() && is_run_of(row, cell, repetition))
+    }
+
+    /// Appends a row.
+    pub(super) fn append(&mut self, row: Row) -> Result<(), RunError> {
+        let written = serde_json::to_vec(&row)
+            .map_err(io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.file.write_all(&line)
+            });
+        written.map_err(|source| RunError::Results {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.done.push(row);
+        Ok(())
+    }
+}
+
+fn is_run_of(row: &Row, cell: &Cell, repetition: u32) -> bool {
+    row.repetition == repetition
+        && row.circuit == cell.circuit
+        && row.scheme == cell.scheme
+        && row.transport == cell.transport
+        && row.batch == cell.batch
+        && row.encrypted == cell.encrypted
+        && row.scenario == cell.scenario
+}
+
+/// Returns the position after the last end of a line.
+fn end_of_lines(file: &mut File) -> io::Result<u64> {
+    use std::io::Read;
+
+    const BLOCK: u64 = 64 << 10;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut block = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        file.seek(SeekFrom::Start(start))?;
+        block.clear();
+        (&mut *file).take(end - start).read_to_end(&mut block)?;
+        if let Some(position) = block.iter().rposition(|&byte| byte == b'\n') {
+            return Ok(start + position as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        row::{Environment, ROW_FORMAT},
+        scenario::Scenario,
+    };
+
+    fn cell(circuit: &str) -> Cell {
+        Cell {
+            scenario: Scenario::named("lan").unwrap(),
+            circuit: circuit.to_owned(),
+            scheme: "prf".to_owned(),
+            transport: "tcp".to_owned(),
+            batch: 1,
+            encrypted: true,
+        }
+    }
+
+    fn failed(cell: &Cell, repetition: u32) -> Row {
+        Row {
+            format: ROW_FORMAT,
+            scenario: cell.scenario.clone(),
+            circuit: cell.circuit.clone(),
+            scheme: cell.scheme.clone(),
+            transport: cell.transport.clone(),
+            batch: cell.batch,
+            encrypted: cell.encrypted,
+            repetition,
+            path_seed: 1,
+            started_unix_ms: 0,
+            environment: Environment::default(),
+            error: Some("x".to_owned()),
+            measured: None,
+        }
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_off_and_rows_follow() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.jsonl");
+        Store::open(&path)
+            .unwrap()
+            .append(failed(&cell("a"), 0))
+            .unwrap();
+        let mut torn = std::fs::read(&path).unwrap();
+        torn.extend_from_slice(b"{\"format\":1,\"scen");
+        std::fs::write(&path, torn).unwrap();
+        let mut store = Store::open(&path).unwrap();
+        store.append(failed(&cell("b"), 1)).unwrap();
+        // A failure is no result: it is tried again.
+        assert!(!store.has(&cell("b"), 1));
+        drop(store);
+        let circuits: Vec<_> = (read_rows(&path).unwrap().into_iter())
+            .map(|row| row.circuit)
+            .collect();
+        assert_eq!(circuits, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_run_is_known_by_all_of_its_conditions() {
+        let row = failed(&cell("a"), 2);
+        assert!(is_run_of(&row, &cell("a"), 2));
+        assert!(!is_run_of(&row, &cell("a"), 1));
+        assert!(!is_run_of(&row, &cell("b"), 2));
+        let mut other = cell("a");
+        other.scenario.up.loss = 0.01;
+        assert!(!is_run_of(&row, &other, 2));
+    }
+
+    #[test]
+    fn only_one_runner_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.jsonl");
+        let _first = Store::open(&path).unwrap();
+        assert!(matches!(Store::open(&path), Err(RunError::Locked { .. })));
+    }
+}
