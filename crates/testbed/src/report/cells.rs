@@ -1,6 +1,7 @@
 //! Rows that measured the same thing, together.
 
 use crate::{
+    lab::Timeline,
     row::{Measured, Row},
     scenario::Scenario,
 };
@@ -54,6 +55,12 @@ impl<'a> Cell<'a> {
         self.measured().filter_map(quantity).collect()
     }
 
+    /// Returns the first timeline, with the measurements of its run.
+    pub(super) fn timeline(&self) -> Option<(&'a Measured, &'a Timeline)> {
+        self.measured()
+            .find_map(|measured| Some((measured, measured.timeline.as_ref()?)))
+    }
+
     /// Returns what tells cells apart, as names and values to show: the same names in the same
     /// order for all cells.
     pub(super) fn facets(&self) -> [(&'static str, String); 12] {
@@ -70,10 +77,7 @@ impl<'a> Cell<'a> {
             ("circuit", row.circuit.clone()),
             ("transport", row.transport.clone()),
             ("scheme", row.scheme.clone()),
-            (
-                "congestion control",
-                row.environment.congestion_control.clone(),
-            ),
+            ("congestion control", congestion_control(row).to_owned()),
             ("buffers", buffer),
             ("protection", protection.to_owned()),
             ("batch", batch),
@@ -81,7 +85,7 @@ impl<'a> Cell<'a> {
             ("loss", format!("loss {}", percent(scenario.up.loss))),
             ("rate", rate),
             ("queue", queue),
-            ("scenario", scenario.name.clone()),
+            ("scenario", place_name(scenario)),
         ]
     }
 
@@ -95,7 +99,10 @@ impl<'a> Cell<'a> {
 pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
     let scenario = Scenario {
         seed: 0,
+        name: place_name(scenario),
         description: String::new(),
+        // What is in force is part of the key.
+        congestion_control: None,
         ..scenario.clone()
     };
     format!(
@@ -105,8 +112,25 @@ pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
         row.transport,
         row.batch,
         row.encrypted,
-        row.environment.congestion_control,
+        congestion_control(row),
     )
+}
+
+/// Returns the congestion control in force: what the scenario asks for, else the kernel's default.
+/// A scenario's own may be set for the route alone, so that the default stays what it was.
+pub(super) fn congestion_control(row: &Row) -> &str {
+    let own = row.scenario.congestion_control.as_deref();
+    own.unwrap_or(&row.environment.congestion_control)
+}
+
+/// Returns the name of a scenario without the congestion control that a sweep added to it
+/// (`eu-us,cc=bbr`): which one was in force is shown beside it.
+pub(super) fn place_name(scenario: &Scenario) -> String {
+    let parts = scenario
+        .name
+        .split(',')
+        .filter(|part| !part.starts_with("cc="));
+    parts.collect::<Vec<_>>().join(",")
 }
 
 /// Writes a rate.
@@ -146,6 +170,9 @@ mod tests {
         rows[2].repetition = 1;
         rows[2].path_seed = 77;
         rows[2].scenario.seed = 5;
+        // The same as the kernel's own.
+        rows[2].scenario.name = "eu-us,cc=cubic".to_owned();
+        rows[2].scenario.congestion_control = Some("cubic".to_owned());
         rows[4].measured = None;
         let cells = Cell::group(&rows);
         assert_eq!(cells.len(), 3);
@@ -159,12 +186,13 @@ mod tests {
     #[test]
     fn what_changes_the_outcome_makes_another_cell() {
         let base = row("aes128", "eu-us", 100.0);
-        let changes: [fn(&mut Row); 7] = [
+        let changes: [fn(&mut Row); 8] = [
             |row| row.scheme = "prf".to_owned(),
             |row| row.transport = "quic".to_owned(),
             |row| row.batch = 10,
             |row| row.encrypted = false,
             |row| row.environment.congestion_control = "bbr".to_owned(),
+            |row| row.scenario.congestion_control = Some("bbr".to_owned()),
             |row| row.scenario.up.loss = 0.01,
             |row| row.scenario.socket_buffer = Some(1 << 20),
         ];

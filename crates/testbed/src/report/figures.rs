@@ -2,9 +2,11 @@
 
 use super::{
     Cell,
+    cells::{congestion_control, place_name},
     chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
     published::{SCHEMES, SETTINGS, TABLE_3},
     sweep::{self, VARIABLES},
+    timeline::timelines,
 };
 use crate::row::Row;
 
@@ -20,6 +22,7 @@ pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
         figures.extend(costs.map(|figure| (format!("resources-{}", variable.name), figure)));
     }
     figures.extend(side_by_side(&cells).map(|figure| ("transports".to_owned(), figure)));
+    figures.extend(timelines(&cells).map(|figure| ("timelines".to_owned(), figure)));
     figures.extend(paper_table_3(&cells).map(|figure| ("paper-table-3".to_owned(), figure)));
     figures
 }
@@ -36,10 +39,7 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
         .collect();
     let name = |row: &Row| {
         let protection = if row.encrypted { "" } else { ", plaintext" };
-        format!(
-            "{}, {}{protection}",
-            row.transport, row.environment.congestion_control
-        )
+        format!("{}, {}{protection}", row.transport, congestion_control(row))
     };
     let names = distinct(cells.iter().map(|cell| name(cell.conditions())));
     let circuits = distinct(cells.iter().map(|cell| cell.conditions().circuit.clone()));
@@ -53,7 +53,7 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
         let scenarios = distinct(
             of_circuit
                 .iter()
-                .map(|cell| cell.conditions().scenario.name.clone()),
+                .map(|cell| place_name(&cell.conditions().scenario)),
         );
         let series = names.iter().map(|series| Series {
             name: series.clone(),
@@ -61,8 +61,8 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
             points: (of_circuit.iter())
                 .filter(|cell| name(cell.conditions()) == *series)
                 .filter_map(|cell| {
-                    let scenario = &cell.conditions().scenario.name;
-                    let place = scenarios.iter().position(|known| known == scenario)?;
+                    let scenario = place_name(&cell.conditions().scenario);
+                    let place = scenarios.iter().position(|known| *known == scenario)?;
                     let time = cell.samples(|measured| measured.runtime_ms);
                     Some(Point {
                         x: place as f64,
@@ -175,7 +175,7 @@ pub(super) fn counterpart<'c, 'a>(
         let row = cell.conditions();
         (
             row.circuit.as_str(),
-            row.scenario.name.as_str(),
+            place_name(&row.scenario).as_str(),
             row.scheme.as_str(),
         ) == (circuit, scenario, scheme)
             && row.transport == "tcp"
@@ -184,7 +184,7 @@ pub(super) fn counterpart<'c, 'a>(
     cells.iter().filter(repeats).min_by_key(|cell| {
         let row = cell.conditions();
         (
-            row.environment.congestion_control != "cubic",
+            congestion_control(row) != "cubic",
             row.scenario.socket_buffer.is_some(),
         )
     })
@@ -226,6 +226,7 @@ mod tests {
             for scenario in ["lan", "eu-us"] {
                 let mut row = row("aes128", scenario, 100.0);
                 row.environment.congestion_control = congestion_control.to_owned();
+                row.scenario.name = format!("{scenario},cc={congestion_control}");
                 rows.push(row);
             }
         }

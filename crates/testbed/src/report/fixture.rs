@@ -57,7 +57,7 @@ pub(super) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
             evaluator: party,
             up: counters,
             down: counters,
-            overruns: [0; 2],
+            overruns: [0, 0],
             timeline: None,
             payload_up_bytes: 1_000_000,
             payload_down_bytes: 1000,

@@ -1,6 +1,6 @@
 //! From rows of results to tables and charts.
 //!
-//! [`tables`] and [`figures`] make what the rows have data for; [`write`] puts all of it into a
+//! [`tables`] and [`figures`] make what the rows have data for; [`write()`] puts all of it into a
 //! folder. Charts join only what was measured with all else equal.
 
 mod cells;
@@ -14,6 +14,7 @@ mod samples;
 mod sweep;
 mod table;
 mod tables;
+mod timeline;
 
 pub use cells::Cell;
 pub use figures::figures;

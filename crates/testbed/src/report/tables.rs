@@ -2,7 +2,7 @@
 
 use super::{
     Cell, Table,
-    cells::mbit,
+    cells::{congestion_control, mbit},
     figures::counterpart,
     number,
     published::{SCHEMES, SETTINGS, TABLE_3},
@@ -106,7 +106,8 @@ fn phases(cells: &[Cell<'_>]) -> Table {
 fn resources(cells: &[Cell<'_>]) -> Table {
     let mut table = Table::new(
         "Resources, means: processor seconds and peak resident memory of whole processes, bytes on \
-         the wire with headers and retransmissions, and their excess over the protocol's messages",
+         the wire with headers and retransmissions, and their excess over the protocol's messages; \
+         packets lost by the path, by its full queue, and by an emulator too slow",
         [
             "cell",
             "garbler CPU s",
@@ -118,6 +119,7 @@ fn resources(cells: &[Cell<'_>]) -> Table {
             "excess up",
             "lost up",
             "queue full up",
+            "emulator lost",
         ],
     );
     let quantities: [fn(&Measured) -> f64; 7] = [
@@ -142,8 +144,11 @@ fn resources(cells: &[Cell<'_>]) -> Table {
         let full = cell
             .samples(|measured| measured.up.overflowed_packets as f64)
             .mean();
+        let overruns = cell
+            .samples(|measured| measured.overruns.iter().sum::<u64>() as f64)
+            .mean();
         let row = [label].into_iter().chain(means);
-        table.push(row.chain([text(lost), text(full)]));
+        table.push(row.chain([text(lost), text(full), text(overruns)]));
     }
     table
 }
@@ -160,6 +165,7 @@ fn paper_table_3(cells: &[Cell<'_>]) -> Table {
             "paper TCP",
             "paper SABUL",
             "our TCP",
+            "control",
             "sd",
             "runs",
             "ours / paper TCP",
@@ -186,6 +192,7 @@ fn paper_table_3(cells: &[Cell<'_>]) -> Table {
             number(cell.tcp_ms),
             number(cell.sabul_ms),
             text(time.mean()),
+            congestion_control(main.conditions()).to_owned(),
             text(time.deviation()),
             time.len().to_string(),
             text(time.mean().map(|mean| mean / cell.tcp_ms)),
@@ -227,7 +234,7 @@ fn environments(rows: &[Row]) -> Table {
             number(row.environment.memory_bytes as f64 / MIB / 1024.0)
         }),
         ("congestion control", |row| {
-            row.environment.congestion_control.clone()
+            congestion_control(row).to_owned()
         }),
         ("tcp_rmem", |row| row.environment.tcp_rmem.clone()),
         ("tcp_wmem", |row| row.environment.tcp_wmem.clone()),
@@ -309,7 +316,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{text}");
         assert_eq!(
             lines[1],
-            "mincut,EU-US,Half-Gate,2784,958,620,28.3,2,0.223,118"
+            "mincut,EU-US,Half-Gate,2784,958,620,cubic,28.3,2,0.223,118"
         );
         assert_eq!(table(&rows[3..], "paper-table-3"), None);
     }

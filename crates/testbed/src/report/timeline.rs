@@ -1,0 +1,163 @@
+//! How full the path was in the course of runs.
+
+use super::{
+    Cell,
+    cells::{congestion_control, place_name},
+    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+};
+use crate::lab::Timeline;
+
+/// At most this many points are drawn a direction: more than a chart has pixels say nothing.
+const MAX_POINTS: usize = 400;
+
+/// At most this many runs are drawn.
+const MAX_PANELS: usize = 6;
+
+/// Draws the rate at which bytes arrived in the course of a run, for each transport, congestion
+/// control and scenario that a run with a timeline has: the run with the most payload. Nothing if no
+/// row has a timeline.
+pub(super) fn timelines(cells: &[Cell<'_>]) -> Option<Figure> {
+    let mut chosen: Vec<(String, u64, Panel)> = Vec::new();
+    for cell in cells {
+        let row = cell.conditions();
+        let Some((measured, timeline)) = cell.timeline() else {
+            continue;
+        };
+        let path = format!(
+            "{}, {}, {}",
+            place_name(&row.scenario),
+            row.transport,
+            congestion_control(row)
+        );
+        let bytes = measured.payload_up_bytes;
+        let mut panel = panel(timeline, row.scenario.up.rate_mbit);
+        panel.title = format!("{path}: {} {}", row.circuit, row.scheme);
+        match chosen.iter_mut().find(|(known, ..)| *known == path) {
+            Some(best) if best.1 < bytes => *best = (path, bytes, panel),
+            Some(_) => {}
+            None => chosen.push((path, bytes, panel)),
+        }
+    }
+    // The first of those with the most payload, in their order.
+    let mut sizes: Vec<u64> = chosen.iter().map(|(_, bytes, _)| *bytes).collect();
+    sizes.sort_unstable_by(|one, other| other.cmp(one));
+    let least = sizes.get(MAX_PANELS - 1).copied().unwrap_or(0);
+    let largest = chosen.into_iter().filter(|(_, bytes, _)| *bytes >= least);
+    let figure = Figure {
+        title: "Use of the path in the course of a run".to_owned(),
+        note: "bytes that arrived, with headers and retransmissions; the run with most payload of \
+               each path"
+            .to_owned(),
+        panels: largest.map(|(.., panel)| panel).take(MAX_PANELS).collect(),
+    };
+    (!figure.is_empty()).then_some(figure)
+}
+
+/// Draws a timeline; long ones in longer intervals.
+fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
+    let length = timeline.up.len().max(timeline.down.len());
+    let merged = length.div_ceil(MAX_POINTS).max(1);
+    let step = Timeline::INTERVAL.as_secs_f64() * merged as f64;
+    let trace = |name: &str, bytes: &[u64]| Series {
+        name: name.to_owned(),
+        look: Look::Trace,
+        points: (bytes.chunks(merged).enumerate())
+            .map(|(number, chunk)| {
+                let bits = chunk.iter().map(|bytes| *bytes as f64 * 8.0).sum::<f64>();
+                // The last interval may be shorter; it counts as if nothing followed.
+                Point::at((number as f64 + 0.5) * step, bits / 1e6 / step)
+            })
+            .collect(),
+    };
+    let mut series = vec![
+        trace("garbler to evaluator", &timeline.up),
+        trace("evaluator to garbler", &timeline.down),
+    ];
+    series.extend(rate_mbit.map(|rate| Series {
+        name: "bottleneck".to_owned(),
+        look: Look::Dashed,
+        points: vec![
+            Point::at(0.0, rate),
+            Point::at(length.div_ceil(merged) as f64 * step, rate),
+        ],
+    }));
+    Panel {
+        title: String::new(),
+        x: Axis::new("time since the first packet (s)", Scale::Linear),
+        y: Axis::new(
+            format!("Mbit/s, mean of {:.0} ms", step * 1e3),
+            Scale::Linear,
+        ),
+        series,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::row;
+    use super::*;
+
+    #[test]
+    fn bytes_become_rates() {
+        // 1.25 MB in 10 ms are 1 Gbit/s.
+        let timeline = Timeline {
+            up: vec![0, 1_250_000],
+            down: vec![125],
+        };
+        let panel = panel(&timeline, Some(1000.0));
+        let [up, down, rate] = &panel.series[..] else {
+            panic!("three series")
+        };
+        assert_eq!(up.points, [Point::at(0.005, 0.0), Point::at(0.015, 1000.0)]);
+        assert_eq!(down.points, [Point::at(0.005, 0.1)]);
+        assert_eq!(
+            rate.points,
+            [Point::at(0.0, 1000.0), Point::at(0.02, 1000.0)]
+        );
+    }
+
+    #[test]
+    fn long_runs_keep_their_bytes_in_fewer_points() {
+        let timeline = Timeline {
+            up: vec![1000; 360_000],
+            down: vec![],
+        };
+        let points = &panel(&timeline, None).series[0].points;
+        assert_eq!(points.len(), MAX_POINTS);
+        assert!(points.iter().all(|point| (point.y - 0.8).abs() < 1e-9));
+    }
+
+    #[test]
+    fn the_run_with_most_payload_stands_for_its_path() {
+        let mut rows = vec![
+            row("aes128", "eu-us", 1.0),
+            row("mincut", "eu-us", 1.0),
+            row("sha256", "eu-us", 1.0),
+            row("aes128", "eu-aus", 1.0),
+            row("mincut", "lan", 1.0),
+        ];
+        for (row, bytes) in rows.iter_mut().zip([1, 30, 2, 1, 9]) {
+            let measured = row.measured.as_mut().unwrap();
+            measured.payload_up_bytes = bytes;
+            measured.timeline = Some(Timeline {
+                up: vec![1],
+                down: vec![1],
+            });
+        }
+        rows[4].measured.as_mut().unwrap().timeline = None;
+        let figure = timelines(&Cell::group(&rows)).unwrap();
+        let titles: Vec<_> = figure
+            .panels
+            .iter()
+            .map(|panel| panel.title.as_str())
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                "eu-us, tcp, cubic: mincut half-gates",
+                "eu-aus, tcp, cubic: aes128 half-gates"
+            ]
+        );
+        assert_eq!(timelines(&Cell::group(&rows[4..])), None);
+    }
+}
