@@ -13,6 +13,8 @@ mod output;
 mod progress;
 mod run;
 mod source;
+#[cfg(target_os = "linux")]
+mod testbed;
 mod value;
 
 use std::process::ExitCode;
@@ -56,6 +58,10 @@ enum Command {
     /// Make and show identities
     #[command(subcommand)]
     Id(id::Command),
+    /// Run both parties on an emulated internet path, measure and compare
+    #[cfg(target_os = "linux")]
+    #[command(subcommand)]
+    Testbed(testbed::Command),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +71,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(*args),
         Command::Circuit(command) => circuit::run(command),
         Command::Id(command) => id::run(command),
+        #[cfg(target_os = "linux")]
+        Command::Testbed(command) => testbed::run(command),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

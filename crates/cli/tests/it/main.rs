@@ -8,3 +8,5 @@ mod id;
 mod lost;
 mod refusals;
 mod run;
+#[cfg(target_os = "linux")]
+mod testbed;

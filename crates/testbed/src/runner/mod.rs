@@ -174,6 +174,10 @@ pub fn run(
             inputs: InputMaker::new(&options.binary, &work.0),
             inside: HashMap::new(),
         };
+        // Nobody should wait for hours to learn of a typing error in the last circuit.
+        for &(_, cell) in &to_do {
+            bench.inputs.inputs(&cells[cell].circuit, cancel)?;
+        }
         let mut estimate = Estimate::new(cells.len());
         for (index, &(repetition, cell)) in to_do.iter().enumerate() {
             report(Progress {

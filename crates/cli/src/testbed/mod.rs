@@ -1,0 +1,92 @@
+//! `transpute testbed`: two parties on this machine, joined by an emulated internet path.
+
+mod link;
+mod report;
+mod run;
+mod scenarios;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use clap::Subcommand;
+use transpute_testbed::{
+    runner::RunError,
+    scenario::{Scenario, ScenarioError},
+};
+
+use crate::{
+    failure::{Failure, Kind},
+    interrupt::unless_interrupted,
+};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run circuits under network conditions and record what it takes
+    Run(Box<run::Args>),
+    /// Make tables and charts of what was recorded
+    Report(report::Args),
+    /// Show the network conditions there are, or check a file with one's own
+    Scenarios(scenarios::Args),
+    /// Measure what an emulated path is really like on this machine
+    Link(link::Args),
+}
+
+pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(*args),
+        Command::Report(args) => report::report(&args),
+        Command::Scenarios(args) => scenarios::scenarios(&args),
+        Command::Link(args) => link::link(args),
+    }
+}
+
+/// Does what takes long on a thread of its own, and tells it to end when the user interrupts.
+fn cancellable<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<T, RunError> + Send + 'static,
+) -> Result<T, Failure> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let seen = cancel.clone();
+    crate::block_on(async {
+        let mut working = tokio::task::spawn_blocking(move || work(&seen));
+        let waiting = async {
+            (&mut working)
+                .await
+                .map_err(|error| Failure::other("the testbed has stopped").because(error))
+        };
+        match unless_interrupted(waiting).await {
+            Ok(result) => result.map_err(run_failure),
+            Err(interrupted) => {
+                // The parties are ended and the path is taken down before this process ends.
+                cancel.store(true, Ordering::Relaxed);
+                if !working.is_finished() {
+                    let _ = working.await;
+                }
+                Err(interrupted)
+            }
+        }
+    })
+}
+
+/// Finds a scenario by name or reads its file.
+fn load(name_or_path: &str) -> Result<Scenario, Failure> {
+    Scenario::load(name_or_path).map_err(|error| match error {
+        ScenarioError::Unknown { .. } => scenario_failure(error),
+        error => Failure::new(Kind::File, error.to_string()).because(error),
+    })
+}
+
+/// Without a file the flags are to blame.
+fn scenario_failure(error: ScenarioError) -> Failure {
+    Failure::new(Kind::Usage, error.to_string()).because(error)
+}
+
+fn run_failure(error: RunError) -> Failure {
+    let kind = match &error {
+        RunError::Empty(_) | RunError::Circuit { .. } => Kind::Usage,
+        RunError::Results { .. } | RunError::Locked { .. } | RunError::Rows(_) => Kind::File,
+        _ => Kind::Other,
+    };
+    Failure::new(kind, error.to_string()).because(error)
+}

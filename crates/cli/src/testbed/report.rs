@@ -1,0 +1,58 @@
+//! `transpute testbed report`: tables and charts of what was recorded.
+
+use std::path::PathBuf;
+
+use transpute_testbed::{
+    report::{self, ReportError},
+    row::read_rows,
+};
+
+use crate::{
+    failure::{Failure, Kind},
+    output,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Files of results, as `transpute testbed run` writes them
+    #[arg(value_name = "FILE", default_value = "results.jsonl")]
+    results: Vec<PathBuf>,
+    /// Write all tables (CSV) and charts (SVG, PNG), and report.md with all of them, into this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Print the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+pub(crate) fn report(args: &Args) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for path in &args.results {
+        let read = read_rows(path)
+            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+        rows.extend(read);
+    }
+    if rows.is_empty() {
+        return Err(failure(ReportError::Empty));
+    }
+    let tables = report::tables(&rows);
+    output::print(|out| {
+        for (_, table) in &tables {
+            if args.markdown {
+                writeln!(out, "## {}\n\n{}", table.title(), table.markdown())?;
+            } else {
+                writeln!(out, "{}", table.terminal())?;
+            }
+        }
+        Ok(())
+    })?;
+    if let Some(folder) = &args.out {
+        let files = report::write(&rows, folder).map_err(failure)?;
+        output::note(format!("{} files in {}", files.len(), folder.display()));
+    }
+    Ok(())
+}
+
+fn failure(error: ReportError) -> Failure {
+    Failure::new(Kind::File, error.to_string()).because(error)
+}

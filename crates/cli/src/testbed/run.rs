@@ -1,0 +1,260 @@
+//! `transpute testbed run`: a matrix of runs.
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use serde::Serialize;
+use transpute::{Registry, Scheme};
+use transpute_testbed::runner::{self, Matrix, Options, Progress, Summary, Sweep};
+
+use super::{cancellable, load, scenario_failure};
+use crate::{
+    failure::{Failure, Kind},
+    output,
+};
+
+/// What stands for all schemes or transports.
+const ALL: &str = "all";
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Lists have commas between. Every combination is run, as two processes of this program for each \
+repetition. What --results has already is not run again. A circuit whose name has a comma in it \
+goes by a file (see `transpute circuit generate`).
+
+Party A is the garbler, which listens; the evaluator connects.")]
+pub(crate) struct Args {
+    /// Network conditions: names (see `transpute testbed scenarios`) or files
+    #[arg(
+        long = "scenario",
+        alias = "scenarios",
+        value_name = "NAME|FILE,...",
+        default_value = "eu-us",
+        value_delimiter = ','
+    )]
+    scenarios: Vec<String>,
+    /// Circuits, as for `transpute run`
+    #[arg(
+        long,
+        alias = "circuit",
+        value_name = "NAME|FILE,...",
+        default_value = "aes128",
+        value_delimiter = ','
+    )]
+    circuits: Vec<String>,
+    /// Garbling schemes, or all
+    #[arg(
+        long,
+        alias = "scheme",
+        value_name = "SCHEME,...",
+        default_value = "half-gates",
+        value_delimiter = ','
+    )]
+    schemes: Vec<String>,
+    /// Transports, or all
+    #[arg(
+        long,
+        alias = "transport",
+        value_name = "TRANSPORT,...",
+        default_value = "tcp",
+        value_delimiter = ','
+    )]
+    transports: Vec<String>,
+    /// How many times each run evaluates its circuit
+    #[arg(long, value_name = "K,...", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    batch: Vec<u64>,
+    /// Runs of each combination
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repetitions: u32,
+    /// Round-trip times in milliseconds instead of those of the scenarios
+    #[arg(long, value_name = "MS,...", value_delimiter = ',')]
+    rtt: Vec<f64>,
+    /// Probabilities of loss, both ways, instead of those of the scenarios
+    #[arg(long, value_name = "P,...", value_delimiter = ',')]
+    loss: Vec<f64>,
+    /// Rates in Mbit/s, both ways, instead of those of the scenarios
+    #[arg(long, value_name = "MBIT,...", value_delimiter = ',')]
+    rate: Vec<f64>,
+    /// TCP congestion controls
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    congestion_control: Vec<String>,
+    /// Largest socket buffers in bytes
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',')]
+    socket_buffer: Vec<u64>,
+    /// Neither encrypt nor authenticate
+    #[arg(long)]
+    plaintext: bool,
+    /// The file that results are appended to
+    #[arg(long, value_name = "FILE", default_value = "results.jsonl")]
+    results: PathBuf,
+    /// How long a run may take, in seconds, before it counts as failed
+    #[arg(long, value_name = "SECS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+    /// Print one JSON object about what was run
+    #[arg(long)]
+    json: bool,
+    /// Print errors only
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What was run, as JSON.
+#[derive(Serialize)]
+struct Outcome {
+    results: PathBuf,
+    measured: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let matrix = matrix(&args)?;
+    let options = Options {
+        binary: std::env::current_exe()
+            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        results: args.results.clone(),
+        timeout: Duration::from_secs(args.timeout),
+    };
+    let teller = Teller::new(args.quiet || args.json);
+    let summary = cancellable(move |cancel| {
+        runner::run(&matrix, &options, cancel, |progress| teller.tell(progress))
+    })?;
+    let Summary {
+        measured,
+        failed,
+        skipped,
+    } = summary;
+    if args.json {
+        output::print_json(&Outcome {
+            results: args.results.clone(),
+            measured,
+            failed,
+            skipped,
+        })?;
+    } else if !args.quiet {
+        output::note(format!(
+            "{measured} measured, {failed} failed, {skipped} measured before: {}",
+            args.results.display()
+        ));
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(
+            Kind::Protocol,
+            format!(
+                "{failed} runs failed; their rows in {} say why",
+                args.results.display()
+            ),
+        )),
+    }
+}
+
+fn matrix(args: &Args) -> Result<Matrix, Failure> {
+    let base = (args.scenarios.iter())
+        .map(|name| load(name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let sweep = Sweep {
+        rtt_ms: args.rtt.clone(),
+        loss: args.loss.clone(),
+        rate_mbit: args.rate.clone(),
+        congestion_control: args.congestion_control.clone(),
+        socket_buffer: args.socket_buffer.clone(),
+    };
+    let registry = Registry::with_builtins();
+    Ok(Matrix {
+        scenarios: sweep.apply(&base).map_err(scenario_failure)?,
+        circuits: args.circuits.clone(),
+        schemes: names("--schemes", &args.schemes, Scheme::ALL, |name| {
+            Scheme::from_str(name).map_err(Into::into)
+        })?,
+        transports: names("--transports", &args.transports, registry.names(), |name| {
+            if name == "auto" {
+                return Ok("auto");
+            }
+            Ok(registry.get(name)?.name())
+        })?,
+        batches: args.batch.clone(),
+        encrypted: !args.plaintext,
+        repetitions: args.repetitions,
+    })
+}
+
+/// Checks names, and puts all there are in the place of "all".
+fn names<T: ToString>(
+    flag: &str,
+    given: &[String],
+    all: impl IntoIterator<Item = T>,
+    check: impl Fn(&str) -> Result<T, Box<dyn std::error::Error + Send + Sync>>,
+) -> Result<Vec<String>, Failure> {
+    if given.iter().any(|name| name == ALL) {
+        return Ok(all.into_iter().map(|name| name.to_string()).collect());
+    }
+    (given.iter())
+        .map(|name| match check(name) {
+            Ok(known) => Ok(known.to_string()),
+            Err(error) => Err(Failure::usage(format!("{flag}: {error}"))),
+        })
+        .collect()
+}
+
+/// Shows how far the matrix is: a bar on a terminal, else a line a run.
+struct Teller {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Teller {
+    fn new(quiet: bool) -> Self {
+        let bar = (!quiet && io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(0);
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { quiet, bar }
+    }
+
+    fn tell(&self, progress: Progress<'_>) {
+        if self.quiet {
+            return;
+        }
+        let mut line = match progress.next {
+            Some(cell) => format!(
+                "{} {} {} {}",
+                cell.scenario.name, cell.circuit, cell.scheme, cell.transport
+            ),
+            None => "done".to_owned(),
+        };
+        if let (Some(_), Some(remaining)) = (progress.next, progress.remaining) {
+            line.push_str(&format!(", {} left", HumanDuration(remaining)));
+        }
+        if progress.failed > 0 {
+            line.push_str(&format!(", {} failed", progress.failed));
+        }
+        match &self.bar {
+            Some(bar) => {
+                if let Some(error) = progress.error {
+                    bar.println(format!("failed: {error}"));
+                }
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
+                bar.set_message(line);
+                if progress.next.is_none() {
+                    bar.finish_and_clear();
+                }
+            }
+            None => {
+                if let Some(error) = progress.error {
+                    output::note(format!("failed: {error}"));
+                }
+                output::note(format!("{}/{} {line}", progress.done, progress.total));
+            }
+        }
+    }
+}

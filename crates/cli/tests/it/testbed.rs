@@ -1,0 +1,141 @@
+//! `transpute testbed`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Finished, Process, transpute, write};
+
+/// Runs a matrix, unless this machine cannot emulate paths: then it says so.
+fn run(args: &[&str]) -> Option<Finished> {
+    let finished = transpute([&["testbed", "run", "--quiet"], args].concat());
+    let lacks = [
+        "cannot create network namespaces",
+        "cannot open /dev/net/tun",
+    ];
+    if lacks.iter().any(|text| finished.stderr.contains(text)) {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "the testbed does not run here: {}",
+            finished.stderr
+        );
+        eprintln!(
+            "SKIPPED, the testbed does not run here: {}",
+            finished.stderr
+        );
+        return None;
+    }
+    Some(finished)
+}
+
+fn rows(path: &str) -> Vec<Value> {
+    (fs::read_to_string(path).unwrap().lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_matrix_is_measured_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    let scenario = write(folder.path(), "near.toml", "rtt_ms = 20\nrate_mbit = 100");
+    let args = [
+        "--scenario",
+        &scenario,
+        "--circuits",
+        "add:8,aes128",
+        "--results",
+        results,
+    ];
+    let once = [&args[..], &["--repetitions", "1"]].concat();
+    let Some(finished) = run(&once) else { return };
+    finished.expect(0);
+    let measured = rows(results);
+    assert_eq!(measured.len(), 2);
+    for row in &measured {
+        assert_eq!(row["scenario"]["name"], "near");
+        let measured = &row["measured"];
+        // One round trip of 20 ms at least, by two parties that agree about the bytes.
+        assert!(measured["runtime_ms"].as_f64().unwrap() >= 20.0, "{row}");
+        assert_eq!(measured["limit"]["rtt_ms"], 20.0);
+        assert!(measured["total_ms"].as_f64() >= measured["runtime_ms"].as_f64());
+        let payload = measured["payload_up_bytes"].as_u64().unwrap();
+        assert_eq!(measured["evaluator"]["received_bytes"], payload);
+        assert!(measured["up"]["bytes_in"].as_u64().unwrap() > payload);
+        assert!(measured["garbler"]["peak_rss_bytes"].as_u64().unwrap() > 1 << 20);
+    }
+
+    // Only what is not there yet is run, and cells take turns.
+    run(&[&args[..], &["--repetitions", "2"]].concat())
+        .unwrap()
+        .expect(0);
+    let all = rows(results);
+    assert_eq!(all[..2], measured);
+    let order: Vec<_> = (all.iter())
+        .map(|row| {
+            (
+                row["repetition"].as_u64().unwrap(),
+                row["circuit"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        order,
+        [(0, "add:8"), (0, "aes128"), (1, "add:8"), (1, "aes128")]
+    );
+    // Neither keys nor inputs are left.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+
+    let report = transpute(["testbed", "report", results]).expect(0).stdout;
+    assert!(
+        report.contains("aes128") && report.contains("near"),
+        "{report}"
+    );
+}
+
+#[test]
+fn what_fails_is_recorded_and_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    // Nothing arrives.
+    let scenario = write(folder.path(), "dark.toml", "loss = 1.0");
+    let args = [
+        "--scenario",
+        &scenario,
+        "--timeout",
+        "1",
+        "--repetitions",
+        "1",
+    ];
+    let args = [&args[..], &["--results", results]].concat();
+    for tries in 1..=2 {
+        let Some(finished) = run(&args) else { return };
+        finished.fails(6, "1 runs failed");
+        let rows = rows(results);
+        assert_eq!(rows.len(), tries);
+        assert_eq!(rows[tries - 1]["error"], "evaluator: not done after 1 s");
+        assert!(rows[tries - 1].get("measured").is_none());
+    }
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = write(folder.path(), "bad.toml", "rtt_ms = 20\nloss = 2");
+    let testbed = |args: &[&str]| Process::start([&["testbed"], args].concat()).finish();
+    testbed(&["scenarios", &scenario]).fails(3, "bad.toml: up.loss: 2 is not between 0 and 1");
+    testbed(&["run", "--scenario", "nowhere"]).fails(2, "\"nowhere\"");
+    testbed(&["run", "--rtt", "-1"]).expect(2);
+    testbed(&["run", "--loss", "7"]).fails(2, "up.loss");
+    testbed(&["run", "--schemes", "none"]).fails(2, "--schemes");
+    testbed(&["run", "--transports", "smoke"]).fails(2, "--transports");
+    let missing = folder.path().join("missing.jsonl");
+    testbed(&["report", missing.to_str().unwrap()]).fails(3, "missing.jsonl");
+    let list = testbed(&["scenarios"]).expect(0).stdout;
+    assert!(
+        list.contains("eu-aus") && list.contains("satellite"),
+        "{list}"
+    );
+}
