@@ -50,11 +50,18 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
         let of_circuit: Vec<_> = (cells.iter())
             .filter(|cell| cell.conditions().circuit == *circuit)
             .collect();
-        let scenarios = distinct(
+        let mut scenarios = distinct(
             of_circuit
                 .iter()
                 .map(|cell| place_name(&cell.conditions().scenario)),
         );
+        // Where there is nothing to compare, there is no place.
+        scenarios.retain(|scenario| {
+            let there = of_circuit
+                .iter()
+                .filter(|cell| place_name(&cell.conditions().scenario) == *scenario);
+            distinct(there.map(|cell| name(cell.conditions()))).len() > 1
+        });
         let series = names.iter().map(|series| Series {
             name: series.clone(),
             look: Look::Marks,
@@ -82,7 +89,9 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
     let figure = Figure {
         title: "Transports side by side".to_owned(),
         note: format!("{scheme}; from connected to output; mean and standard deviation"),
-        panels: panels.collect(),
+        panels: panels
+            .filter(|panel| panel.series.iter().any(|series| !series.points.is_empty()))
+            .collect(),
     };
     (!figure.is_empty()).then_some(figure)
 }
@@ -240,6 +249,9 @@ mod tests {
             [Point::at(0.0, 100.0), Point::at(1.0, 100.0)]
         );
         assert_eq!(figure(&rows[..2], "transports"), None);
+        // Nothing to compare with, at a place of its own.
+        rows.push(row("aes128", "mobile", 9.0));
+        assert_eq!(figure(&rows, "transports").unwrap(), drawn);
     }
 
     #[test]
