@@ -1,4 +1,14 @@
 //! Two parties on one machine, joined by an emulated internet path.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`model`] | a one-way path as a state machine with a virtual clock |
+//! | [`scenario`] | network conditions, as files and presets |
+//! | [`lab`] | two network namespaces, joined by two models in real time |
+//! | [`link`] | what a path is really like, measured over it |
+//! | [`runner`], [`measure`] | matrices of runs of two processes each |
+//! | [`row`] | what is recorded of a run |
+//! | [`report`] | tables and charts of rows |
 
 #![deny(unsafe_code)]
 

@@ -90,6 +90,9 @@ impl Lab {
     /// Time zero of the scenario's changes is the first packet from either side. Cross traffic is not
     /// started: [`listen`](Self::listen) and [`connect`](Self::connect) are what to make it with.
     ///
+    /// A congestion control that the host does not allow to everyone cannot be the default of a namespace. It is set on
+    /// the route to the other side instead, where it also overrides what a socket asks for before it connects.
+    ///
     /// # Errors
     /// [`LabError`], which says what is wrong with the scenario, or which privilege or device is missing.
     pub fn start(scenario: &Scenario) -> Result<Self, LabError> {
