@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::{
     Frame, FrameKind, Milestone, SessionError, Traffic,
     error::{AbortReason, Field},
+    hello::Hello,
     transcript::Transcript,
     wire::{HEADER_LEN, write_frame},
 };
@@ -56,6 +57,27 @@ impl Channel {
         self.sent.add_frame(&out[start..]);
         self.count(kind, out.len() - start, true);
         Ok(())
+    }
+
+    /// Writes the first frames of this direction: the hello and, if there is one, the base-OT
+    /// message it announces.
+    pub(crate) fn send_opening(
+        &mut self,
+        out: &mut Vec<u8>,
+        hello: &Hello,
+        setup: &[u8],
+    ) -> Result<(), SessionError> {
+        self.send(out, FrameKind::Hello, |out| {
+            out.extend_from_slice(&hello.encode());
+            Ok(())
+        })?;
+        if setup.is_empty() {
+            return Ok(());
+        }
+        self.send(out, FrameKind::OtSetup, |out| {
+            out.extend_from_slice(setup);
+            Ok(())
+        })
     }
 
     /// Queues a whole frame to be written before anything new is made.

@@ -28,8 +28,8 @@ pub(crate) struct EvaluatorCore {
     pub(crate) outputs: VecDeque<Output>,
     inputs: Box<dyn Inputs>,
     hello: Hello,
-    setup: Vec<u8>,
-    hello_sent: bool,
+    /// The base-OT message, until it is sent behind the hello.
+    setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: EvaluatorOt,
     setup_received: bool,
@@ -112,8 +112,7 @@ impl EvaluatorCore {
             outputs: VecDeque::new(),
             inputs,
             hello,
-            setup,
-            hello_sent: false,
+            setup: Some(setup),
             agreed: None,
             ot,
             setup_received: false,
@@ -206,20 +205,8 @@ impl EvaluatorCore {
 
     /// Writes the next frame that needs no evaluation; says whether there was one.
     fn poll_send(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
-        if !self.hello_sent {
-            self.hello_sent = true;
-            let hello = self.hello.encode();
-            self.channel.send(out, FrameKind::Hello, |out| {
-                out.extend_from_slice(&hello);
-                Ok(())
-            })?;
-            if !self.setup.is_empty() {
-                let setup = std::mem::take(&mut self.setup);
-                self.channel.send(out, FrameKind::OtSetup, |out| {
-                    out.extend_from_slice(&setup);
-                    Ok(())
-                })?;
-            }
+        if let Some(setup) = self.setup.take() {
+            self.channel.send_opening(out, &self.hello, &setup)?;
             return Ok(true);
         }
         if self.channel.send_queued(out) {

@@ -29,8 +29,8 @@ pub(crate) struct GarblerCore {
     garbler: Garbler,
     inputs: Box<dyn Inputs>,
     hello: Hello,
-    setup: Vec<u8>,
-    hello_sent: bool,
+    /// The base-OT message, until it is sent behind the hello.
+    setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: GarblerOt,
     setup_received: bool,
@@ -100,8 +100,7 @@ impl GarblerCore {
             garbler,
             inputs,
             hello,
-            setup,
-            hello_sent: false,
+            setup: Some(setup),
             agreed: None,
             ot,
             setup_received: false,
@@ -150,8 +149,8 @@ impl GarblerCore {
     }
 
     pub(crate) fn poll(&mut self, out: &mut Vec<u8>) -> Result<Progressed, SessionError> {
-        if !self.hello_sent {
-            self.send_hello(out)?;
+        if let Some(setup) = self.setup.take() {
+            self.channel.send_opening(out, &self.hello, &setup)?;
         } else if self.channel.send_queued(out) {
         } else if let Some(outputs) = self.take_held() {
             self.release(outputs);
@@ -181,23 +180,6 @@ impl GarblerCore {
         } else {
             Progressed::Idle
         }
-    }
-
-    fn send_hello(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
-        self.hello_sent = true;
-        let hello = self.hello.encode();
-        self.channel.send(out, FrameKind::Hello, |out| {
-            out.extend_from_slice(&hello);
-            Ok(())
-        })?;
-        if self.setup.is_empty() {
-            return Ok(());
-        }
-        let setup = std::mem::take(&mut self.setup);
-        self.channel.send(out, FrameKind::OtSetup, |out| {
-            out.extend_from_slice(&setup);
-            Ok(())
-        })
     }
 
     /// Takes a finished evaluation that waited for the hellos to agree, if they do now.
