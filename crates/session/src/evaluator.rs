@@ -277,11 +277,13 @@ impl EvaluatorCore {
             {
                 return Ok(false);
             }
-            let own: Zeroizing<Vec<Label>> = Zeroizing::new(self.labels.drain(..own).collect());
-            let theirs: Zeroizing<Vec<Label>> =
-                Zeroizing::new(self.garbler_labels.drain(..theirs).collect());
-            let theirs = (self.terms.config.scheme.sends_garbler_labels()).then_some(&theirs[..]);
-            agreed.evaluator.begin_instance(theirs, &own)?;
+            // In place: a copy of half a million labels would be the peak of a party's memory.
+            let labels = &self.labels.make_contiguous()[..own];
+            let given = &self.garbler_labels.make_contiguous()[..theirs];
+            let given = (self.terms.config.scheme.sends_garbler_labels()).then_some(given);
+            agreed.evaluator.begin_instance(given, labels)?;
+            discard(&mut self.labels, own);
+            discard(&mut self.garbler_labels, theirs);
             self.begun += 1;
             self.is_running = true;
         }
@@ -462,9 +464,15 @@ impl EvaluatorCore {
 impl Drop for EvaluatorCore {
     fn drop(&mut self) {
         for queue in [&mut self.labels, &mut self.garbler_labels] {
-            queue.iter_mut().for_each(Zeroize::zeroize);
+            discard(queue, queue.len());
         }
     }
+}
+
+/// Wipes and drops the oldest `count` labels.
+fn discard(labels: &mut VecDeque<Label>, count: usize) {
+    labels.iter_mut().take(count).for_each(Zeroize::zeroize);
+    labels.drain(..count);
 }
 
 /// Fetches one evaluation's input and checks its width.
