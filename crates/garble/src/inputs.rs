@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use aes::{
     Aes128,
-    cipher::{Array, BlockCipherEncrypt, KeyInit},
+    cipher::{Array, KeyInit},
 };
 
 use zeroize::Zeroizing;
 
 use crate::{
     Label, Seed,
-    seed::{Purpose, SecretPrg, label_block},
+    seed::{Purpose, SecretPrg, expand_labels},
 };
 
 /// Whose input a bit is.
@@ -100,20 +100,8 @@ impl PublicLabels {
         &self,
         instance: u64,
         range: Range<usize>,
-        mut each: impl FnMut(usize, Label),
+        each: impl FnMut(usize, Label),
     ) {
-        let mut blocks = [Array([0; 16]); 8];
-        let mut start = range.start;
-        while start < range.end {
-            let count = blocks.len().min(range.end - start);
-            for (i, block) in blocks[..count].iter_mut().enumerate() {
-                *block = Array(label_block(DOMAIN, instance, start + i));
-            }
-            self.0.encrypt_blocks(&mut blocks[..count]);
-            for (i, block) in blocks[..count].iter().enumerate() {
-                each(start + i, Label::from_bytes((*block).into()));
-            }
-            start += count;
-        }
+        expand_labels(&self.0, DOMAIN, instance, range, each);
     }
 }

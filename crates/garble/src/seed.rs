@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use aes::{
     Aes256,
-    cipher::{Array, BlockCipherEncrypt, KeyInit},
+    cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16},
 };
 use rand::Rng;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -84,29 +84,40 @@ impl SecretPrg {
         purpose: Purpose,
         instance: u64,
         range: Range<usize>,
-        mut each: impl FnMut(usize, Label),
+        each: impl FnMut(usize, Label),
     ) {
-        let mut blocks = [Array([0; 16]); 8];
-        let mut start = range.start;
-        while start < range.end {
-            let count = blocks.len().min(range.end - start);
-            for (i, block) in blocks[..count].iter_mut().enumerate() {
-                *block = Array(label_block(purpose as u8, instance, start + i));
-            }
-            self.0.encrypt_blocks(&mut blocks[..count]);
-            for (i, block) in blocks[..count].iter().enumerate() {
-                each(start + i, Label::from_bytes((*block).into()));
-            }
-            start += count;
+        expand_labels(&self.0, purpose as u8, instance, range, each);
+    }
+}
+
+/// Hands out the labels that `cipher` makes for one domain, position by position.
+pub(crate) fn expand_labels(
+    cipher: &impl BlockCipherEncrypt<BlockSize = U16>,
+    domain: u8,
+    instance: u64,
+    range: Range<usize>,
+    mut each: impl FnMut(usize, Label),
+) {
+    let mut blocks = [Array([0; 16]); 8];
+    let mut start = range.start;
+    while start < range.end {
+        let count = blocks.len().min(range.end - start);
+        for (i, block) in blocks[..count].iter_mut().enumerate() {
+            *block = Array(label_block(domain, instance, start + i));
         }
-        for block in &mut blocks {
-            block.0.zeroize();
+        cipher.encrypt_blocks(&mut blocks[..count]);
+        for (i, block) in blocks[..count].iter().enumerate() {
+            each(start + i, Label::from_bytes((*block).into()));
         }
+        start += count;
+    }
+    for block in &mut blocks {
+        block.0.zeroize();
     }
 }
 
 /// The input block of a label.
-pub(crate) fn label_block(domain: u8, instance: u64, position: usize) -> [u8; 16] {
+fn label_block(domain: u8, instance: u64, position: usize) -> [u8; 16] {
     let mut block = [0; 16];
     block[..8].copy_from_slice(&instance.to_le_bytes());
     // A program has fewer than 2^31 input bits.
