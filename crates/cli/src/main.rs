@@ -17,11 +17,16 @@ mod source;
 mod testbed;
 mod value;
 
-use std::process::ExitCode;
+use std::{alloc::System, process::ExitCode};
 
+use cap::Cap;
 use clap::{Parser, Subcommand};
 
 use failure::Failure;
+
+/// The system's allocator, counted for the peak that `transpute run --json` tells. It has no limit.
+#[global_allocator]
+static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 const EXIT_CODES: &str = "\
 Exit codes:

@@ -17,6 +17,7 @@ pub mod lab;
 pub mod link;
 pub mod measure;
 pub mod model;
+mod perf;
 pub mod report;
 pub mod row;
 pub mod runner;

@@ -14,6 +14,8 @@ use std::{
 
 use thiserror::Error;
 
+use crate::perf::ProcessCounters;
+
 /// The most that a command may print to one of its streams, in bytes; more is read and forgotten.
 const MAX_PRINTED: usize = 16 << 20;
 
@@ -86,6 +88,10 @@ pub struct Usage {
     pub system: Duration,
     /// The most memory that was resident, in bytes.
     pub peak_rss_bytes: u64,
+    /// Processor cycles; nothing without [`Process::start_counted`] or where this machine cannot count.
+    pub cycles: Option<u64>,
+    /// Instructions; nothing without [`Process::start_counted`] or where this machine cannot count.
+    pub instructions: Option<u64>,
 }
 
 /// Until when to wait, and whether still to.
@@ -132,7 +138,14 @@ pub struct Process {
     closed: Option<Instant>,
     /// Whether the kernel may have given its number to another process.
     reaped: bool,
+    counters: ProcessCounters,
+    /// Keeps the thread that started the process, where it is one of its own.
+    starter: Option<Sender<Never>>,
 }
+
+/// What is never sent.
+#[derive(Debug)]
+enum Never {}
 
 #[derive(Debug)]
 enum Output {
@@ -175,7 +188,52 @@ impl Process {
             open,
             closed: None,
             reaped: false,
+            counters: ProcessCounters::default(),
+            starter: None,
         })
+    }
+
+    /// Starts a command like [`start`](Self::start), and counts cycles and instructions of it with
+    /// all its threads, as far as this machine can: see [`Usage`]. The moment between the start of
+    /// the process and its becoming the program is not counted.
+    ///
+    /// # Errors
+    /// [`MeasureError::Start`].
+    pub fn start_counted(command: Command) -> Result<Self, MeasureError> {
+        let (mut process, counters) = Self::start_beside(command, ProcessCounters::of_started)?;
+        process.counters = counters;
+        Ok(process)
+    }
+
+    /// Starts a command from a thread that calls `before` first and starts nothing else. The thread
+    /// stays for as long as the process is waited for, because a process may be bound to end with
+    /// the thread that started it.
+    pub(crate) fn start_beside<T: Send + 'static>(
+        command: Command,
+        before: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(Self, T), MeasureError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let (tell, started) = channel();
+        let (starter, over) = channel::<Never>();
+        let starting = move || {
+            let prepared = before();
+            let process = Self::start(command);
+            // Whoever waits for it cannot be gone.
+            let _ = tell.send(process.map(|process| (process, prepared)));
+            // Nothing is ever sent: this ends when the other end is dropped.
+            let _ = over.recv();
+        };
+        let failed = |source| MeasureError::Start { program, source };
+        if let Err(error) = thread::Builder::new().spawn(starting) {
+            return Err(failed(error));
+        }
+        match started.recv() {
+            Ok(result) => result.map(|(mut process, prepared)| {
+                process.starter = Some(starter);
+                (process, prepared)
+            }),
+            Err(_) => Err(failed(io::Error::other("the starting thread panicked"))),
+        }
     }
 
     /// Waits for a line on standard error that starts with `start`, and returns the rest of it.
@@ -214,13 +272,15 @@ impl Process {
         while self.open > 0 {
             self.take_output(patience)?;
         }
-        let (status, usage) = loop {
+        let (status, mut usage) = loop {
             if let Some(end) = self.reap()? {
                 break end;
             }
             patience.check()?;
             thread::sleep(REAP_TICK);
         };
+        // All threads have ended now, so their counts are complete.
+        [usage.cycles, usage.instructions] = self.counters.read();
         let closed = self.closed.unwrap_or_else(Instant::now);
         Ok(Finished {
             status,
@@ -280,6 +340,7 @@ impl Process {
             system: duration(usage.ru_stime),
             // In KiB on Linux.
             peak_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+            ..Usage::default()
         };
         Ok(Some((ExitStatus::from_raw(status), usage)))
     }

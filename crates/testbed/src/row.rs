@@ -67,12 +67,16 @@ pub struct Environment {
     pub cpus: u32,
     /// Physical memory in bytes.
     pub memory_bytes: u64,
-    /// The congestion control in force inside the namespaces.
+    /// The congestion control of TCP connections over the path, read back from one.
     pub congestion_control: String,
     /// `tcp_rmem` in force: least, initial and greatest receive buffer in bytes.
     pub tcp_rmem: String,
     /// `tcp_wmem` in force: least, initial and greatest send buffer in bytes.
     pub tcp_wmem: String,
+    /// What [`PartyRow::cycles`] and [`PartyRow::instructions`] count: `user and kernel`,
+    /// `user only`, or `none: ` and a line on why there are no counts.
+    #[serde(default)]
+    pub hardware_counters: String,
 }
 
 /// What was measured of a run that worked. Times are in milliseconds.
@@ -208,6 +212,17 @@ pub struct PartyRow {
     pub system_s: f64,
     /// The most memory that was resident, in bytes, of the whole process.
     pub peak_rss_bytes: u64,
+    /// The most bytes that the process had allocated at once, by the count of its allocator. What C
+    /// libraries allocate for themselves is not in it. Nothing where `transpute` does not tell.
+    #[serde(default)]
+    pub peak_heap_bytes: Option<u64>,
+    /// Processor cycles of the whole process with its threads, from the moment at which it became
+    /// the program; [`Environment::hardware_counters`] says in which modes, or why there are none.
+    #[serde(default)]
+    pub cycles: Option<u64>,
+    /// Instructions, counted as [`cycles`](Self::cycles) are.
+    #[serde(default)]
+    pub instructions: Option<u64>,
 }
 
 /// Why rows cannot be read.

@@ -34,6 +34,10 @@ pub(crate) struct RunReport {
     pub(crate) times_ms: TimesReport,
     /// Smoothed round-trip time of the path, where the transport knows it.
     pub(crate) rtt_ms: Option<f64>,
+    /// The most bytes that the process had allocated at once, up to this report. What C libraries
+    /// allocate for themselves (here: cryptography of the TLS handshake) is not in it, nor are
+    /// stacks, code, and what the allocator keeps for later.
+    pub(crate) peak_heap_bytes: u64,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -141,6 +145,7 @@ impl RunReport {
                 session: milliseconds(session.elapsed),
             },
             rtt_ms: report.path.path.rtt.map(milliseconds),
+            peak_heap_bytes: crate::HEAP.max_allocated() as u64,
         }
     }
 

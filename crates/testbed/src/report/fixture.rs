@@ -30,6 +30,9 @@ pub(super) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
         user_s: 0.2,
         system_s: 0.1,
         peak_rss_bytes: 20 << 20,
+        peak_heap_bytes: Some(5 << 20),
+        cycles: None,
+        instructions: None,
     };
     let counters = PathCounters {
         bytes_in: 1_100_000,

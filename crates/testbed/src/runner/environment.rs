@@ -1,12 +1,16 @@
 //! What runs run on.
 
-use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool, time::Duration};
+use std::{fs, io, path::Path, process::Command, sync::atomic::AtomicBool, time::Duration};
+
+use rustix::net::sockopt::tcp_congestion;
 
 use super::RunError;
 use crate::{
     lab::{Lab, Side},
     measure::{Patience, Process},
+    perf,
     row::Environment,
+    scenario::{PathConfig, Scenario},
 };
 
 /// How long a program that only prints something may take.
@@ -35,26 +39,44 @@ pub(super) fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment
         memory_bytes: (field("/proc/meminfo", "MemTotal").trim_end_matches(" kB"))
             .parse::<u64>()
             .map_or(0, |kib| kib * 1024),
+        hardware_counters: perf::describe(),
         ..Environment::default()
     })
 }
 
-/// Adds what is in force inside the namespaces of a lab.
+/// Adds what is in force inside the namespaces of a scenario.
 pub(super) fn describe_inside(
     environment: &mut Environment,
-    lab: &Lab,
+    scenario: &Scenario,
     cancel: &AtomicBool,
 ) -> Result<(), RunError> {
+    // Like those of the runs, but with a path that loses nothing and takes no time: asking must not
+    // use up what happens to the packets of a run, and must come to an end.
+    let lab = Lab::start(&Scenario {
+        up: PathConfig::default(),
+        down: PathConfig::default(),
+        cross_traffic: None,
+        ..scenario.clone()
+    })?;
     let ask = |setting: &str| {
         // Which namespace such a file tells of depends on who reads it.
         let mut command = lab.command(Side::A, "cat");
         command.arg(format!("/proc/sys/net/ipv4/{setting}"));
         printed(command, cancel).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
     };
-    environment.congestion_control = ask("tcp_congestion_control")?;
+    environment.congestion_control = congestion_control(&lab).map_err(RunError::Flow)?;
     environment.tcp_rmem = ask("tcp_rmem")?;
     environment.tcp_wmem = ask("tcp_wmem")?;
     Ok(())
+}
+
+/// Returns the congestion control of a connection over the path.
+///
+/// The sysctl does not tell: a scenario's own may be set for the route alone.
+fn congestion_control(lab: &Lab) -> io::Result<String> {
+    let listener = lab.listen(Side::B, 0)?;
+    let connection = lab.connect(Side::A, listener.local_addr()?)?;
+    Ok(tcp_congestion(&connection)?)
 }
 
 /// Runs a command and returns what it prints.
@@ -93,4 +115,47 @@ fn field(path: &str, name: &str) -> String {
         .find(|(key, _)| key.trim() == name)
         .map(|(_, value)| value.trim().to_owned())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::lab::LabError;
+
+    #[test]
+    fn the_congestion_control_in_force_is_told() {
+        let sysctl = "/proc/sys/net/ipv4";
+        let default = line(&format!("{sysctl}/tcp_congestion_control"));
+        let available = line(&format!("{sysctl}/tcp_available_congestion_control"));
+        let never = AtomicBool::new(false);
+        let mut asked = vec![None];
+        // One that is not the default: where everybody may use it, and where only routes may name it.
+        asked.extend(
+            available
+                .split(' ')
+                .filter(|name| *name != default)
+                .map(Some),
+        );
+        for name in asked {
+            // Nothing would get through the path itself.
+            let mut scenario = Scenario::named("eu-aus").unwrap().with_loss(1.0);
+            scenario.congestion_control = name.map(str::to_owned);
+            let mut environment = Environment::default();
+            match describe_inside(&mut environment, &scenario, &never) {
+                Err(RunError::Lab(
+                    error @ (LabError::Privileges { .. } | LabError::NoTun { .. }),
+                )) => {
+                    // Past the capture of the test harness. The tests in tests/lab fail where this
+                    // must not happen.
+                    let _ = writeln!(io::stderr(), "SKIPPED, nothing was tested: {error}");
+                    return;
+                }
+                other => other.unwrap(),
+            }
+            assert_eq!(environment.congestion_control, name.unwrap_or(&default));
+            assert_eq!(environment.tcp_rmem.split(' ').count(), 3);
+        }
+    }
 }

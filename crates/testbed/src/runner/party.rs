@@ -57,6 +57,7 @@ pub(super) struct Report {
     bytes: Bytes,
     times_ms: Times,
     rtt_ms: Option<f64>,
+    peak_heap_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +105,9 @@ impl Report {
             user_s: usage.user.as_secs_f64(),
             system_s: usage.system.as_secs_f64(),
             peak_rss_bytes: usage.peak_rss_bytes,
+            peak_heap_bytes: self.peak_heap_bytes,
+            cycles: usage.cycles,
+            instructions: usage.instructions,
         }
     }
 }

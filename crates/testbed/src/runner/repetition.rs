@@ -105,7 +105,7 @@ impl Bench<'_> {
             seed: path_seed,
             ..cell.scenario.clone()
         })?;
-        let environment = self.environment_inside(&cell.scenario, &lab)?;
+        let environment = self.environment_inside(&cell.scenario)?;
         let (measured, error) = match self.measure(cell, &lab, &inputs) {
             Ok(measured) => {
                 let overruns = lab.overruns()?;
@@ -137,17 +137,13 @@ impl Bench<'_> {
         })
     }
 
-    fn environment_inside(
-        &mut self,
-        scenario: &Scenario,
-        lab: &Lab,
-    ) -> Result<Environment, RunError> {
+    fn environment_inside(&mut self, scenario: &Scenario) -> Result<Environment, RunError> {
         let key = (scenario.congestion_control.clone(), scenario.socket_buffer);
         if let Some(known) = self.inside.get(&key) {
             return Ok(known.clone());
         }
         let mut environment = self.environment.clone();
-        environment::describe_inside(&mut environment, lab, self.cancel)?;
+        environment::describe_inside(&mut environment, scenario, self.cancel)?;
         self.inside.insert(key, environment.clone());
         Ok(environment)
     }
@@ -169,7 +165,7 @@ impl Bench<'_> {
             });
             let seconds = self.options.timeout;
             party::arguments(&mut command, cell, role, address, inputs, keys, seconds);
-            Process::start(command).map_err(|error| failed(role, error))
+            Process::start_counted(command).map_err(|error| failed(role, error))
         };
         let mut garbler = start(Side::A, "garbler", ("--listen", &address), &inputs.garbler)?;
         garbler

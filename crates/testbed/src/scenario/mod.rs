@@ -19,7 +19,7 @@ pub use presets::{Preset, presets};
 ///
 /// One bandwidth-delay product of a short path is less than a segmentation-offload burst, which no
 /// real interface would drop.
-pub const MIN_DEFAULT_QUEUE_BYTES: u64 = 64 << 10;
+pub const MIN_DEFAULT_QUEUE_BYTES: u64 = 256 << 10;
 
 /// Network conditions under which two parties run.
 ///
@@ -67,8 +67,10 @@ pub struct Scenario {
 pub struct PathConfig {
     /// One-way delay in milliseconds, beside the time in the queue and on the bottleneck.
     pub delay_ms: f64,
-    /// How far the delay of a packet strays from [`delay_ms`](Self::delay_ms), in milliseconds:
-    /// uniformly, either way, and without packets overtaking each other.
+    /// How far the delay strays from [`delay_ms`](Self::delay_ms) at most, either way, in
+    /// milliseconds. It wanders in straight lines between points that are drawn uniformly within
+    /// that, one every 10 ms, or every four times the jitter if that is longer; no packet overtakes
+    /// another by it. [`Path`](crate::model::Path) says why.
     pub jitter_ms: f64,
     /// The probability that a packet is lost, each independently of all others.
     pub loss: f64,
@@ -139,7 +141,8 @@ pub struct GilbertElliott {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When, in seconds since the first packet from either side.
+    /// When, in seconds. Time starts with the first packet from either side, not with the path
+    /// itself: waiting for the parties to start moves no change.
     pub at_s: f64,
     /// See [`PathConfig::delay_ms`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -302,7 +305,7 @@ mod tests {
         };
         // 1 Gbit/s for 100 ms is 12.5 MB.
         assert_eq!(path(Some(1e3), 50.0).queue_limit_bytes(), Some(12_500_000));
-        assert_eq!(path(Some(1e3), 0.01).queue_limit_bytes(), Some(64 << 10));
+        assert_eq!(path(Some(1e3), 0.01).queue_limit_bytes(), Some(256 << 10));
         assert_eq!(path(None, 50.0).queue_limit_bytes(), None);
         let shallow = PathConfig {
             queue_bdp: Some(0.1),
@@ -332,7 +335,7 @@ mod tests {
         let scenario = scenario.with_loss(0.01).with_rate_mbit(10.0);
         assert_eq!(scenario.down.loss, 0.01);
         // 10 Mbit/s for 50 ms is 62,500 bytes, less than the least queue.
-        assert_eq!(scenario.down.queue_limit_bytes(), Some(64 << 10));
+        assert_eq!(scenario.down.queue_limit_bytes(), Some(256 << 10));
         assert!(scenario.validate().is_ok());
     }
 }

@@ -1,0 +1,253 @@
+//! Cycles and instructions of a process, by the kernel's performance counters.
+//!
+//! Many virtual machines have none, and many kernels keep them from users (`perf_event_paranoid`): a
+//! count is always optional, and [`describe`] says why there is none.
+
+use std::{hint::black_box, io};
+
+use perf_event::{
+    Builder, CountAndTime, Counter,
+    events::{Event, Hardware},
+};
+
+/// What hardware counters see of a process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Scope {
+    UserAndKernel,
+    UserOnly,
+}
+
+/// Whose events count.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Whose {
+    /// Of this thread, from now on.
+    ThisThread,
+    /// Of the programs that this thread starts from now on, with all their threads and children.
+    ///
+    /// A counter that is put on a process which runs already would miss the threads that it has.
+    Started,
+}
+
+/// Counters of the programs that a thread starts.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessCounters {
+    cycles: Option<Counter>,
+    instructions: Option<Counter>,
+}
+
+impl ProcessCounters {
+    /// Counts, as far as this machine can, what the calling thread starts from now on: from the
+    /// moment at which a child becomes the program.
+    pub(crate) fn of_started() -> Self {
+        let open = |event| Some(open_widest(event, Whose::Started).ok()?.0);
+        Self {
+            cycles: open(Hardware::CPU_CYCLES),
+            instructions: open(Hardware::INSTRUCTIONS),
+        }
+    }
+
+    /// Returns cycles and instructions so far. Complete once the process has ended and been waited
+    /// for: a thread's count is added when it ends.
+    pub(crate) fn read(&mut self) -> [Option<u64>; 2] {
+        [&mut self.cycles, &mut self.instructions]
+            .map(|counter| total(counter.as_mut()?.read_count_and_time().ok()?))
+    }
+}
+
+/// Says what hardware counters there are: `user and kernel`, `user only`, or `none: ` and why.
+pub(crate) fn describe() -> String {
+    match probe() {
+        Ok(Scope::UserAndKernel) => "user and kernel".to_owned(),
+        Ok(Scope::UserOnly) => "user only".to_owned(),
+        Err(reason) => format!("none: {reason}"),
+    }
+}
+
+/// Counts some cycles and instructions of this thread, or returns a line on why that is impossible.
+fn probe() -> Result<Scope, String> {
+    let mut scopes = [Scope::UserAndKernel; 2];
+    for (event, scope) in
+        ([Hardware::CPU_CYCLES, Hardware::INSTRUCTIONS].into_iter()).zip(&mut scopes)
+    {
+        let (mut counter, found) =
+            open_widest(event, Whose::ThisThread).map_err(|error| reason(&error))?;
+        *scope = found;
+        // Some hypervisors offer counters that stand still.
+        for number in 0..100_000_u32 {
+            black_box(number);
+        }
+        let count = counter
+            .read_count_and_time()
+            .map_err(|error| reason(&error))?;
+        if total(count).is_none_or(|count| count == 0) {
+            return Err("the counters of this machine stand still".to_owned());
+        }
+    }
+    Ok(match scopes {
+        [Scope::UserAndKernel, Scope::UserAndKernel] => Scope::UserAndKernel,
+        _ => Scope::UserOnly,
+    })
+}
+
+/// Opens a counter of user and kernel mode, or of user mode where the kernel's is forbidden.
+fn open_widest(event: impl Event + Clone, whose: Whose) -> io::Result<(Counter, Scope)> {
+    match open(event.clone(), whose, Scope::UserAndKernel) {
+        Ok(counter) => Ok((counter, Scope::UserAndKernel)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok((open(event, whose, Scope::UserOnly)?, Scope::UserOnly))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn open(event: impl Event, whose: Whose, scope: Scope) -> io::Result<Counter> {
+    let started = whose == Whose::Started;
+    let mut builder = Builder::new(event);
+    builder
+        .inherit(started)
+        .enable_on_exec(started)
+        .enabled(!started);
+    builder.exclude_kernel(scope == Scope::UserOnly);
+    builder.build()
+}
+
+/// Returns a count for all of the time, also where the kernel could count for a part of it only
+/// because others wanted the same counters; nothing where it never counted.
+fn total(count: CountAndTime) -> Option<u64> {
+    if count.time_running == 0 {
+        return None;
+    }
+    let scaled = u128::from(count.count) * u128::from(count.time_enabled.max(count.time_running))
+        / u128::from(count.time_running);
+    u64::try_from(scaled).ok()
+}
+
+/// Says on one line why a counter cannot be opened.
+fn reason(error: &io::Error) -> String {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
+            format!("this machine does not have them ({error})")
+        }
+        io::ErrorKind::PermissionDenied => format!(
+            "forbidden ({error}); kernel.perf_event_paranoid is {}",
+            paranoid.as_deref().map_or("unknown", str::trim)
+        ),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{process::Command, sync::atomic::AtomicBool, thread, time::Duration};
+
+    use perf_event::events::Software;
+
+    use super::*;
+    use crate::measure::{Patience, Process, Usage};
+
+    const ROLE: &str = "TRANSPUTE_PERF_BURNER";
+
+    /// Keeps the processor busy in two threads. Does nothing as a test of its own.
+    #[test]
+    fn burner() {
+        if std::env::var_os(ROLE).is_none() {
+            return;
+        }
+        let burn = || {
+            for number in 0..200_000_000_u64 {
+                black_box(number);
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(burn);
+            scope.spawn(burn);
+        });
+    }
+
+    fn burning() -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "perf::tests::burner", "--nocapture"])
+            .env(ROLE, "1");
+        command
+    }
+
+    fn used(process: Process) -> Usage {
+        let never = AtomicBool::new(false);
+        let patience = Patience::new(Duration::from_secs(300), &never);
+        process.finish(patience).unwrap().usage
+    }
+
+    /// The processor time of a process by a counter that all machines have is that of the kernel's
+    /// own accounts: threads are seen, other processes are not, and the count outlives the process.
+    #[test]
+    fn threads_of_the_process_count_after_its_end() {
+        let open = || open_widest(Software::TASK_CLOCK, Whose::Started);
+        let (process, opened) = Process::start_beside(burning(), open).unwrap();
+        let mut counter = match opened {
+            Ok((counter, _)) => counter,
+            Err(error) => {
+                eprintln!("SKIPPED, nothing was tested: {error}");
+                return;
+            }
+        };
+        let other = Process::start(burning()).unwrap();
+        let usage = used(process);
+        used(other);
+        let count = total(counter.read_count_and_time().unwrap()).unwrap();
+        let (counted, used) = (
+            Duration::from_nanos(count).as_secs_f64(),
+            (usage.user + usage.system).as_secs_f64(),
+        );
+        println!("task clock {counted:.3} s, accounts {used:.3} s");
+        assert!(
+            (0.8 * used..1.2 * used + 0.02).contains(&counted),
+            "{counted} s of {used} s"
+        );
+    }
+
+    #[test]
+    fn there_are_hardware_counts_or_a_reason() {
+        let scope = describe();
+        println!("hardware counters: {scope}");
+        let usage = used(Process::start_counted(burning()).unwrap());
+        if let Some(reason) = scope.strip_prefix("none: ") {
+            assert!(!reason.is_empty() && !reason.contains('\n'), "{reason:?}");
+            assert_eq!((usage.cycles, usage.instructions), (None, None));
+        } else {
+            assert!(
+                ["user and kernel", "user only"].contains(&&*scope),
+                "{scope}"
+            );
+            // Two loops of 2 * 10^8 rounds of one instruction or more.
+            assert!(usage.instructions.unwrap() > 400_000_000, "{usage:?}");
+            assert!(usage.cycles.unwrap() > 10_000_000, "{usage:?}");
+        }
+    }
+
+    #[test]
+    fn shared_counters_are_scaled() {
+        let count = |count, time_enabled, time_running| CountAndTime {
+            count,
+            time_enabled,
+            time_running,
+        };
+        assert_eq!(total(count(70, 10, 10)), Some(70));
+        assert_eq!(total(count(70, 20, 10)), Some(140));
+        assert_eq!(total(count(0, 20, 0)), None);
+        assert_eq!(total(count(u64::MAX, 20, 10)), None);
+    }
+
+    #[test]
+    fn reasons_are_a_line() {
+        for kind in [
+            io::ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::Other,
+        ] {
+            let text = reason(&kind.into());
+            assert!(!text.is_empty() && !text.contains('\n'), "{text:?}");
+        }
+    }
+}
