@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::{lab::Timeline, model::PathCounters, scenario::Scenario};
 
 /// The number of this format. It changes when a field changes its meaning.
-pub const ROW_FORMAT: u32 = 1;
+pub const ROW_FORMAT: u32 = 2;
 
 /// The longest line that is read, in bytes: far beyond what any scenario makes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -85,18 +85,27 @@ pub struct Measured {
     /// From both parties being connected to the evaluator's last output: what transputation-2020
     /// calls the run time. By the evaluator's clock.
     pub runtime_ms: f64,
-    /// From the evaluator's first packet to its last output: connecting, handshake and
-    /// [`runtime_ms`](Self::runtime_ms).
+    /// From the parties' first packet to the evaluator's last output, by the clock of the machine:
+    /// [`connected_at_ms`](PartyRow::connected_at_ms) of the evaluator and
+    /// [`runtime_ms`](Self::runtime_ms). Of a `transpute` that does not tell when it was connected,
+    /// the evaluator's time to connect, its handshake and the run time, which leaves out what is
+    /// between them.
     pub total_ms: f64,
     /// The garbler, which is party A.
     pub garbler: PartyRow,
     /// The evaluator, which is party B.
     pub evaluator: PartyRow,
     /// What went from garbler to evaluator, counted by the emulator: headers, retransmissions and
-    /// any cross traffic included, from the first packet until both parties have ended.
+    /// any cross traffic included, from the start of the parties until both have ended.
     pub up: PathCounters,
     /// What went from evaluator to garbler.
     pub down: PathCounters,
+    /// Bytes that the garbler put on the wire, with headers and retransmissions, without cross
+    /// traffic.
+    pub wire_up_bytes: u64,
+    /// Bytes that the evaluator put on the wire, with headers and retransmissions, without cross
+    /// traffic.
+    pub wire_down_bytes: u64,
     /// Packets from garbler and from evaluator that the emulator was too slow to take. They were lost,
     /// but not by the path: with any, the run was not under the conditions of its scenario.
     pub overruns: [u64; 2],
@@ -182,6 +191,10 @@ pub struct PartyRow {
     pub connect_ms: f64,
     /// How long the handshake took.
     pub handshake_ms: f64,
+    /// When the party was connected, since the parties' first packet: puts the moments of both on
+    /// one clock. Nothing of a `transpute` that does not tell.
+    #[serde(default)]
+    pub connected_at_ms: Option<f64>,
     /// When the parties had agreed on what to compute.
     pub agreed_ms: Option<f64>,
     /// When the first labels from oblivious transfer were there.
@@ -342,7 +355,7 @@ mod tests {
         let error = read_rows(&path).unwrap_err();
         assert!(matches!(error, RowError::Line { line: 2, .. }), "{error}");
 
-        let other = lines[0].replace("\"format\":1", "\"format\":9");
+        let other = lines[0].replace("\"format\":2", "\"format\":9");
         std::fs::write(&path, format!("{other}\n")).unwrap();
         let error = read_rows(&path).unwrap_err();
         assert!(

@@ -4,12 +4,13 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
 use super::Timeline;
+use super::flow::{PartyTraffic, is_of_parties};
 use crate::model::{Path, PathCounters, derive_seed};
 use crate::scenario::Scenario;
 
@@ -40,6 +41,7 @@ pub(super) struct Published {
     pub(super) counters: [PathCounters; 2],
     pub(super) timeline: Timeline,
     pub(super) first_packet: Option<Instant>,
+    pub(super) parties: PartyTraffic,
     pub(super) failure: Option<String>,
 }
 
@@ -64,6 +66,7 @@ impl Forwarder {
             ],
             stop: stop.try_clone()?,
             origin: None,
+            parties: PartyTraffic::default(),
             published: Arc::clone(&published),
         };
         let thread = std::thread::Builder::new()
@@ -108,6 +111,7 @@ struct Running {
     stop: OwnedFd,
     /// When the first packet came: time zero of both paths.
     origin: Option<Instant>,
+    parties: PartyTraffic,
     published: Arc<Mutex<Published>>,
 }
 
@@ -148,6 +152,12 @@ impl Running {
                     if self.origin.is_none() {
                         self.origin = Some(Instant::now());
                     }
+                    if is_of_parties(&buffer[..length]) {
+                        self.parties
+                            .first_packet
+                            .get_or_insert_with(SystemTime::now);
+                        self.parties.sent_bytes[from] += length as u64;
+                    }
                     let now = self.now();
                     self.paths[from].enqueue(now, buffer[..length].to_vec());
                 }
@@ -179,6 +189,7 @@ impl Running {
         let Some(origin) = self.origin else { return };
         let mut published = lock(&self.published);
         published.first_packet = Some(origin);
+        published.parties = self.parties;
         published.counters = self.paths.each_ref().map(|path| *path.counters());
         if delivered != [0, 0] {
             published.timeline.record(origin.elapsed(), delivered);

@@ -17,6 +17,7 @@
 
 mod child;
 mod error;
+mod flow;
 mod forward;
 mod netlink;
 mod spaces;
@@ -36,6 +37,7 @@ use rustix::net::SocketType;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 pub use error::LabError;
+pub use flow::{PARTY_PORT, PartyTraffic};
 pub use timeline::Timeline;
 
 use self::forward::Forwarder;
@@ -193,6 +195,12 @@ impl Lab {
     #[must_use]
     pub fn first_packet(&self) -> Option<Instant> {
         self.forwarder.published().first_packet
+    }
+
+    /// Returns what of the traffic up to now was that of the parties: see [`PARTY_PORT`].
+    #[must_use]
+    pub fn party_traffic(&self) -> PartyTraffic {
+        self.forwarder.published().parties
     }
 
     /// Returns how many packets from A and from B the emulator was too slow to read.

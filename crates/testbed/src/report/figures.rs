@@ -4,6 +4,7 @@ use super::{
     Cell,
     cells::{congestion_control, place_name},
     chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    phases,
     published::{SCHEMES, SETTINGS, TABLE_3},
     sweep::{self, VARIABLES},
     timeline::timelines,
@@ -22,6 +23,7 @@ pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
         figures.extend(costs.map(|figure| (format!("resources-{}", variable.name), figure)));
     }
     figures.extend(side_by_side(&cells).map(|figure| ("transports".to_owned(), figure)));
+    figures.extend(phases::figure(&cells).map(|figure| ("phases".to_owned(), figure)));
     figures.extend(timelines(&cells).map(|figure| ("timelines".to_owned(), figure)));
     figures.extend(paper_table_3(&cells).map(|figure| ("paper-table-3".to_owned(), figure)));
     figures

@@ -9,6 +9,7 @@ mod figures;
 #[cfg(test)]
 mod fixture;
 mod folder;
+mod phases;
 pub mod published;
 mod samples;
 mod sweep;

@@ -4,7 +4,7 @@ use super::{
     Cell,
     cells::key,
     chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
-    tables::cpu,
+    tables::{MIB, cpu},
 };
 use crate::{
     row::{Measured, Row},
@@ -76,39 +76,56 @@ pub(super) const VARIABLES: [Variable; 4] = [
 struct Quantity {
     title: &'static str,
     label: &'static str,
-    of: fn(&Measured, u64) -> f64,
+    of: fn(&Measured, u64) -> Option<f64>,
 }
 
-/// The resources of maltitz-carle's Figures 1 to 13, with resident memory for heap and processor
-/// time for cycles.
-const RESOURCES: [Quantity; 4] = [
+/// The resources of maltitz-carle's Figures 1 to 13 (duration, cycles, heap, bytes), and processor
+/// time and resident memory, which every machine tells.
+const RESOURCES: [Quantity; 6] = [
     Quantity {
         title: "Duration",
         label: "run time per evaluation (ms)",
-        of: |measured, batch| measured.runtime_ms / batch as f64,
+        of: |measured, batch| Some(measured.runtime_ms / batch as f64),
     },
     Quantity {
-        title: "Processor",
+        title: "Processor time",
         label: "processor time of both parties (s)",
-        of: |measured, _| cpu(&measured.garbler) + cpu(&measured.evaluator),
+        of: |measured, _| Some(cpu(&measured.garbler) + cpu(&measured.evaluator)),
     },
     Quantity {
-        title: "Memory",
+        title: CYCLES,
+        label: "cycles of both parties (10^9)",
+        of: |measured, _| {
+            let [garbler, evaluator] = [measured.garbler.cycles?, measured.evaluator.cycles?];
+            Some((garbler as f64 + evaluator as f64) / 1e9)
+        },
+    },
+    Quantity {
+        title: "Heap",
+        label: "peak heap, larger party (MiB)",
+        of: |measured, _| {
+            let [garbler, evaluator] = [&measured.garbler, &measured.evaluator];
+            let most = garbler.peak_heap_bytes?.max(evaluator.peak_heap_bytes?);
+            Some(most as f64 / MIB)
+        },
+    },
+    Quantity {
+        title: "Resident memory",
         label: "peak resident memory, larger party (MiB)",
         of: |measured, _| {
-            measured
-                .garbler
-                .peak_rss_bytes
-                .max(measured.evaluator.peak_rss_bytes) as f64
-                / f64::from(1 << 20)
+            let [garbler, evaluator] = [&measured.garbler, &measured.evaluator];
+            Some(garbler.peak_rss_bytes.max(evaluator.peak_rss_bytes) as f64 / MIB)
         },
     },
     Quantity {
         title: "Traffic",
         label: "bytes on the wire, both ways (MB)",
-        of: |measured, _| (measured.up.bytes_in + measured.down.bytes_in) as f64 / 1e6,
+        of: |measured, _| Some((measured.wire_up_bytes + measured.wire_down_bytes) as f64 / 1e6),
     },
 ];
+
+/// The panel that not all machines have data for.
+const CYCLES: &str = "Cycles";
 
 /// Cells that differ in the variable alone, in its order.
 struct Line<'a> {
@@ -134,7 +151,7 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
             .filter(|line| line.cells[0].1.conditions().circuit == *circuit)
             .collect();
         let mut series: Vec<Series> = (of_circuit.iter())
-            .map(|line| measured(line, &|measured, _| measured.runtime_ms))
+            .map(|line| measured(line, &|measured, _| Some(measured.runtime_ms)))
             .collect();
         let mut limits: Vec<Series> = Vec::new();
         for line in &of_circuit {
@@ -179,29 +196,36 @@ pub(super) fn resources(cells: &[Cell<'_>], variable: &Variable) -> Option<Figur
         let circuit = &line.cells[0].1.conditions().circuit;
         line.name = format!("{circuit}, {}", line.name);
     }
-    let panels = RESOURCES.map(|quantity| Panel {
-        title: quantity.title.to_owned(),
-        x: Axis::new(variable.label, Scale::Log),
-        y: Axis::new(quantity.label, Scale::Log),
-        series: lines
-            .iter()
-            .map(|line| measured(line, &quantity.of))
-            .collect(),
-    });
+    let mut panels = RESOURCES
+        .map(|quantity| Panel {
+            title: quantity.title.to_owned(),
+            x: Axis::new(variable.label, Scale::Log),
+            y: Axis::new(quantity.label, Scale::Log),
+            series: lines
+                .iter()
+                .map(|line| measured(line, &quantity.of))
+                .collect(),
+        })
+        .to_vec();
+    panels.retain(|panel| panel.series.iter().any(|series| !series.points.is_empty()));
+    let mut note = "whole processes; bytes with headers and retransmissions; mean and standard \
+                    deviation"
+        .to_owned();
+    if !panels.iter().any(|panel| panel.title == CYCLES) {
+        note.push_str("; no cycles: no hardware counters");
+    }
     let figure = Figure {
         title: format!("Resources against {}", variable.title),
-        note:
-            "whole processes; bytes with headers and retransmissions; mean and standard deviation"
-                .to_owned(),
-        panels: panels.into(),
+        note,
+        panels,
     };
     (!figure.is_empty()).then_some(figure)
 }
 
-fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> f64) -> Series {
+fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> Option<f64>) -> Series {
     let points = line.cells.iter().filter_map(|(x, cell)| {
         let batch = cell.conditions().batch;
-        let samples = cell.samples(|measured| quantity(measured, batch));
+        let samples = cell.some_samples(|measured| quantity(measured, batch));
         Some(Point {
             x: *x,
             y: samples.mean()?,
@@ -334,9 +358,43 @@ mod tests {
                 );
             }
             let resources = resources(&cells, variable(name)).unwrap();
-            assert_eq!(resources.panels.len(), 4);
-            assert_eq!(resources.panels[0].series[0].points.len(), 2);
+            assert_eq!(resources.panels.len(), 5);
+            assert!((resources.panels.iter()).all(|panel| panel.series[0].points.len() == 2));
         }
+    }
+
+    #[test]
+    fn what_was_not_counted_has_no_panel() {
+        let mut rows = [row("aes128", "eu-us", 1.0), row("aes128", "eu-aus", 1.0)];
+        let draw = |rows: &[Row]| resources(&Cell::group(rows), variable("rtt")).unwrap();
+        let figure = draw(&rows);
+        assert!(
+            figure.note.ends_with("no hardware counters"),
+            "{}",
+            figure.note
+        );
+        for row in &mut rows {
+            let measured = row.measured.as_mut().unwrap();
+            measured.garbler.cycles = Some(2_000_000_000);
+            measured.evaluator.cycles = Some(1_000_000_000);
+            measured.garbler.peak_heap_bytes = None;
+        }
+        let figure = draw(&rows);
+        let titles: Vec<_> = (figure.panels.iter())
+            .map(|panel| panel.title.as_str())
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                "Duration",
+                "Processor time",
+                "Cycles",
+                "Resident memory",
+                "Traffic"
+            ]
+        );
+        assert_eq!(figure.panels[2].series[0].points[0].y, 3.0);
+        assert!(!figure.note.contains("hardware"), "{}", figure.note);
     }
 
     #[test]

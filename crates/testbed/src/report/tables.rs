@@ -4,13 +4,13 @@ use super::{
     Cell, Table,
     cells::{congestion_control, mbit},
     figures::counterpart,
-    number,
+    number, phases,
     published::{SCHEMES, SETTINGS, TABLE_3},
 };
 use crate::row::{Measured, PartyRow, Row};
 
 const MB: f64 = 1e6;
-const MIB: f64 = (1 << 20) as f64;
+pub(super) const MIB: f64 = (1 << 20) as f64;
 
 /// Makes all tables that the rows have data for.
 #[must_use]
@@ -19,6 +19,7 @@ pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
     let all = [
         ("runtimes", runtimes(&cells)),
         ("phases", phases(&cells)),
+        ("clock", phases::table(&cells, &labels(&cells))),
         ("resources", resources(&cells)),
         ("paper-table-3", paper_table_3(&cells)),
         ("failures", failures(rows)),
@@ -102,55 +103,84 @@ fn phases(cells: &[Cell<'_>]) -> Table {
     table
 }
 
-/// What a run costs, by cell.
+/// What a run costs, by cell. Columns of what no run has are left out.
 fn resources(cells: &[Cell<'_>]) -> Table {
-    let mut table = Table::new(
-        "Resources, means: processor seconds and peak resident memory of whole processes, bytes on \
-         the wire with headers and retransmissions, and their excess over the protocol's messages; \
-         packets lost by the path, by its full queue, and by an emulator too slow",
-        [
-            "cell",
-            "garbler CPU s",
-            "evaluator CPU s",
-            "garbler MiB",
-            "evaluator MiB",
-            "up MB",
-            "down MB",
-            "excess up",
-            "lost up",
-            "queue full up",
-            "emulator lost",
-        ],
-    );
-    let quantities: [fn(&Measured) -> f64; 7] = [
-        |measured| cpu(&measured.garbler),
-        |measured| cpu(&measured.evaluator),
-        |measured| measured.garbler.peak_rss_bytes as f64 / MIB,
-        |measured| measured.evaluator.peak_rss_bytes as f64 / MIB,
-        |measured| measured.up.bytes_in as f64 / MB,
-        |measured| measured.down.bytes_in as f64 / MB,
-        |measured| measured.up.bytes_in as f64 / measured.payload_up_bytes as f64 - 1.0,
+    type Quantity = fn(&Measured) -> Option<f64>;
+    let quantities: [(&str, Quantity); 16] = [
+        ("garbler CPU s", |run| Some(cpu(&run.garbler))),
+        ("evaluator CPU s", |run| Some(cpu(&run.evaluator))),
+        ("garbler 10^9 cycles", |run| billions(run.garbler.cycles)),
+        ("evaluator 10^9 cycles", |run| {
+            billions(run.evaluator.cycles)
+        }),
+        ("garbler 10^9 instructions", |run| {
+            billions(run.garbler.instructions)
+        }),
+        ("evaluator 10^9 instructions", |run| {
+            billions(run.evaluator.instructions)
+        }),
+        ("garbler peak heap MiB", |run| {
+            Some(run.garbler.peak_heap_bytes? as f64 / MIB)
+        }),
+        ("evaluator peak heap MiB", |run| {
+            Some(run.evaluator.peak_heap_bytes? as f64 / MIB)
+        }),
+        ("garbler MiB", |run| {
+            Some(run.garbler.peak_rss_bytes as f64 / MIB)
+        }),
+        ("evaluator MiB", |run| {
+            Some(run.evaluator.peak_rss_bytes as f64 / MIB)
+        }),
+        ("up MB", |run| Some(run.wire_up_bytes as f64 / MB)),
+        ("down MB", |run| Some(run.wire_down_bytes as f64 / MB)),
+        (EXCESS, |run| {
+            Some(100.0 * (run.wire_up_bytes as f64 / run.payload_up_bytes as f64 - 1.0))
+        }),
+        ("lost up", |run| Some(run.up.lost_packets as f64)),
+        ("queue full up", |run| {
+            Some(run.up.overflowed_packets as f64)
+        }),
+        ("emulator lost", |run| {
+            Some(run.overruns.iter().sum::<u64>() as f64)
+        }),
     ];
+    let known: Vec<_> = (quantities.into_iter())
+        .filter(|(_, quantity)| {
+            cells
+                .iter()
+                .any(|cell| !cell.some_samples(quantity).is_empty())
+        })
+        .collect();
+    let mut table = Table::new(
+        "Resources, means: processor seconds (and cycles and instructions, where the machine counts \
+         them), peak heap and peak resident memory of whole processes; bytes of the parties on the \
+         wire with headers and retransmissions, and their excess over the protocol's messages; \
+         packets lost by the path, by its full queue, and by an emulator too slow",
+        ["cell"]
+            .into_iter()
+            .chain(known.iter().map(|(name, _)| *name)),
+    );
     for (cell, label) in cells.iter().zip(labels(cells)) {
         if cell.samples(|measured| measured.runtime_ms).is_empty() {
             continue;
         }
-        let mut means = quantities.map(|quantity| text(cell.samples(quantity).mean()));
-        let excess = cell.samples(quantities[6]).mean();
-        means[6] = excess.map_or("-".to_owned(), |part| format!("{:.1} %", part * 100.0));
-        let lost = cell
-            .samples(|measured| measured.up.lost_packets as f64)
-            .mean();
-        let full = cell
-            .samples(|measured| measured.up.overflowed_packets as f64)
-            .mean();
-        let overruns = cell
-            .samples(|measured| measured.overruns.iter().sum::<u64>() as f64)
-            .mean();
-        let row = [label].into_iter().chain(means);
-        table.push(row.chain([text(lost), text(full), text(overruns)]));
+        let means = known.iter().map(|(name, quantity)| {
+            let mean = cell.some_samples(quantity).mean();
+            match mean {
+                Some(percent) if *name == EXCESS => format!("{percent:.1} %"),
+                mean => text(mean),
+            }
+        });
+        table.push([label].into_iter().chain(means));
     }
     table
+}
+
+/// The column in percent.
+const EXCESS: &str = "excess up";
+
+fn billions(count: Option<u64>) -> Option<f64> {
+    Some(count? as f64 / 1e9)
 }
 
 /// The paper's Table 3, with ours beside: TCP cells of the three preset scenarios, batch 1, of the
@@ -223,7 +253,7 @@ fn failures(rows: &[Row]) -> Table {
 fn environments(rows: &[Row]) -> Table {
     type Value = fn(&Row) -> String;
     let mut table = Table::new("Environments", ["what", "value"]);
-    let values: [(&str, Value); 10] = [
+    let values: [(&str, Value); 11] = [
         ("transpute", |row| row.environment.transpute.clone()),
         ("testbed", |row| row.environment.testbed.clone()),
         ("emulator", |row| row.environment.emulator.clone()),
@@ -238,6 +268,9 @@ fn environments(rows: &[Row]) -> Table {
         }),
         ("tcp_rmem", |row| row.environment.tcp_rmem.clone()),
         ("tcp_wmem", |row| row.environment.tcp_wmem.clone()),
+        ("hardware counters", |row| {
+            row.environment.hardware_counters.clone()
+        }),
     ];
     if rows.is_empty() {
         return table;
@@ -336,6 +369,28 @@ mod tests {
         );
         let failures = table(&rows, "failures").unwrap().csv();
         assert!(failures.contains("aes128 half-gates tcp eu-us #0,the peer was lost"));
+    }
+
+    #[test]
+    fn resources_have_columns_for_what_was_counted() {
+        let mut rows = [row("aes128", "eu-us", 200.0)];
+        let text = table(&rows, "resources").unwrap().csv();
+        assert!(
+            !text.contains("cycles") && !text.contains("instructions"),
+            "{text}"
+        );
+        let (headers, values) = text.split_once("\r\n").unwrap();
+        assert!(
+            headers.contains("garbler peak heap MiB,evaluator peak heap MiB,garbler MiB"),
+            "{text}"
+        );
+        // The parties' own bytes, whatever else was on the path.
+        let end = "0.300,0.300,5.00,5.00,20.0,20.0,1.10,1.10,10.0 %,0,0,0\r\n";
+        assert!(values.ends_with(end), "{text}");
+        rows[0].measured.as_mut().unwrap().garbler.cycles = Some(1_500_000_000);
+        let text = table(&rows, "resources").unwrap().csv();
+        assert!(text.contains("garbler CPU s,evaluator CPU s,garbler 10^9 cycles,garbler peak"));
+        assert!(text.contains(",0.300,0.300,1.50,5.00,"), "{text}");
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! One party of a run as a process: its command line, and what it tells.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, SystemTime},
+};
 
 use serde::Deserialize;
 
@@ -58,6 +62,8 @@ pub(super) struct Report {
     times_ms: Times,
     rtt_ms: Option<f64>,
     peak_heap_bytes: Option<u64>,
+    /// When the party was connected, by the system's clock: nanoseconds since 1970.
+    connected_unix_ns: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -81,8 +87,13 @@ struct Times {
 }
 
 impl Report {
-    /// Returns the record, with what the process took.
-    pub(super) fn row(&self, process: Duration, usage: Usage) -> PartyRow {
+    /// Returns the record, with what the process took, and when the parties' first packet was sent.
+    pub(super) fn row(
+        &self,
+        process: Duration,
+        usage: Usage,
+        first_packet: Option<SystemTime>,
+    ) -> PartyRow {
         let times = &self.times_ms;
         PartyRow {
             transport: self.transport.clone(),
@@ -90,6 +101,7 @@ impl Report {
             ot: self.ot.clone(),
             connect_ms: times.connect,
             handshake_ms: times.handshake,
+            connected_at_ms: self.connected_at_ms(first_packet),
             agreed_ms: times.agreed,
             first_labels_ms: times.first_labels,
             first_table_ms: times.first_table,
@@ -109,5 +121,49 @@ impl Report {
             cycles: usage.cycles,
             instructions: usage.instructions,
         }
+    }
+
+    fn connected_at_ms(&self, first_packet: Option<SystemTime>) -> Option<f64> {
+        let first = first_packet?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        // Both fit for some centuries to come; the difference is exact before it is rounded.
+        let since = i128::from(self.connected_unix_ns?) - i128::try_from(first.as_nanos()).ok()?;
+        Some(since as f64 / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(connected: &str) -> Report {
+        serde_json::from_str(&format!(
+            r#"{{
+                "transport": "tcp", "cipher": null, "ot": "direct", "round_trips": 1.0,
+                "evaluations": [],
+                "bytes": {{ "sent": 1, "received": 2, "tables": 3, "ot": 4 }},
+                "times_ms": {{
+                    "connect": 10.0, "handshake": 20.0, "agreed": null, "first_labels": null,
+                    "first_table": null, "last_table": null, "output": 50.0, "session": 51.0
+                }},
+                "rtt_ms": null{connected}
+            }}"#
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn moments_are_put_on_the_clock_of_the_path() {
+        let first = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_795_226_782_000_000_001);
+        let row = |connected: &str, first| {
+            report(connected)
+                .row(Duration::ZERO, Usage::default(), first)
+                .connected_at_ms
+        };
+        let after = r#", "connected_unix_ns": 1795226782030250001"#;
+        assert_eq!(row(after, Some(first)), Some(30.25));
+        let before = r#", "connected_unix_ns": 1795226781999000001"#;
+        assert_eq!(row(before, Some(first)), Some(-1.0));
+        assert_eq!(row(after, None), None);
+        assert_eq!(row("", Some(first)), None);
     }
 }

@@ -17,15 +17,12 @@ use super::{
 };
 use crate::{
     flow::Flows,
-    lab::{Lab, Side},
+    lab::{Lab, PARTY_PORT, Side},
     measure::{Finished, MeasureError, Patience, Process},
     model::PathCounters,
     row::{Environment, Limit, Measured, ROW_FORMAT, Row},
     scenario::Scenario,
 };
-
-/// Where the garbler listens.
-const PORT: u16 = 7700;
 
 /// How long making a key may take.
 const KEY_LIMIT: Duration = Duration::from_secs(20);
@@ -152,7 +149,7 @@ impl Bench<'_> {
         let cross = self.cross_traffic(&cell.scenario, lab)?;
         let before = lab.counters();
         let patience = Patience::new(self.options.timeout, self.cancel);
-        let address = SocketAddr::new(lab.address(Side::A), PORT).to_string();
+        let address = SocketAddr::new(lab.address(Side::A), PARTY_PORT).to_string();
         let start = |side, role, address: (&str, &str), inputs: &[String]| {
             let mut command = lab.command(side, &self.options.binary);
             let (own, peer) = match side {
@@ -179,20 +176,25 @@ impl Bench<'_> {
             _ => garbler.finish(Patience::new(GRACE, self.cancel)),
         };
         let [up, down] = lab.counters();
+        let parties = lab.party_traffic();
         drop(cross);
         let (evaluator, report) = told("evaluator", evaluator)?;
         let (garbler, garbler_report) = told("garbler", garbler)?;
         check_outputs(&report, cell.batch, &inputs.outputs)?;
-        let evaluator = report.row(evaluator.wall, evaluator.usage);
-        let garbler = garbler_report.row(garbler.wall, garbler.usage);
+        let evaluator = report.row(evaluator.wall, evaluator.usage, parties.first_packet);
+        let garbler = garbler_report.row(garbler.wall, garbler.usage, parties.first_packet);
         let runtime_ms = evaluator.output_ms.unwrap_or(evaluator.session_ms);
         let payload_up_bytes = garbler.sent_bytes;
         let payload_down_bytes = evaluator.sent_bytes;
+        let connected_at_ms =
+            (evaluator.connected_at_ms).unwrap_or(evaluator.connect_ms + evaluator.handshake_ms);
         Ok(Measured {
             runtime_ms,
-            total_ms: evaluator.connect_ms + evaluator.handshake_ms + runtime_ms,
+            total_ms: connected_at_ms + runtime_ms,
             up: since(up, before[0]),
             down: since(down, before[1]),
+            wire_up_bytes: parties.sent_bytes[0],
+            wire_down_bytes: parties.sent_bytes[1],
             payload_up_bytes,
             payload_down_bytes,
             overruns: [0; 2],

@@ -143,7 +143,7 @@ mod tests {
             .append(failed(&cell("a"), 0))
             .unwrap();
         let mut torn = std::fs::read(&path).unwrap();
-        torn.extend_from_slice(b"{\"format\":1,\"scen");
+        torn.extend_from_slice(b"{\"format\":2,\"scen");
         std::fs::write(&path, torn).unwrap();
         let mut store = Store::open(&path).unwrap();
         store.append(failed(&cell("b"), 1)).unwrap();

@@ -90,13 +90,18 @@ fn bulk(lab: &Lab, warm_up: Duration, windows: usize) -> Vec<f64> {
     })
 }
 
+/// Other work on the machine takes from some windows, and a full socket adds to one: neither says what is sustained.
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
 #[test]
 #[ignore = "takes 30 s and a quiet machine"]
 fn one_tcp_flow_fills_a_gigabit() {
-    // One bandwidth-delay product of 0.5 ms is one segmentation-offload burst: the queue of a small switch instead.
-    for (rtt, queue, warm_up) in [(0.5, "queue_bytes = 524288", 1), (100.0, "", 5)] {
+    for (rtt, warm_up) in [(0.5, 1), (100.0, 5)] {
         let text = format!(
-            "rtt_ms = {rtt:?}\nrate_mbit = 1000.0\n{queue}\ncongestion_control = \"bbr\"\nsocket_buffer = 100000000"
+            "rtt_ms = {rtt:?}\nrate_mbit = 1000.0\ncongestion_control = \"bbr\"\nsocket_buffer = 100000000"
         );
         let Some(Bench { mut lab, _turn }) = bench(&scenario(&text)) else {
             return;
@@ -107,8 +112,7 @@ fn one_tcp_flow_fills_a_gigabit() {
             "bbr at {rtt} ms: {rates:?} Mbit/s of payload in windows of 2 s\n{up:?}\n{down:?}"
         );
         println!("not read in time: {:?}", lab.overruns().unwrap());
-        // Other work on the machine takes from some windows.
-        assert!(rates.iter().any(|rate| *rate >= 930.0), "at {rtt} ms");
+        assert!(median(rates) >= 930.0, "at {rtt} ms");
     }
 }
 
@@ -128,5 +132,5 @@ fn the_emulator_carries_more_than_a_gigabit() {
         up.bytes_out / up.packets_out,
         down.packets_out
     );
-    assert!(rates.iter().any(|rate| *rate >= 1000.0));
+    assert!(median(rates) >= 1000.0);
 }

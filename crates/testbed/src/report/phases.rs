@@ -1,0 +1,166 @@
+//! When which party reached what, both on one clock.
+
+use super::{
+    Cell, Table,
+    cells::{congestion_control, place_name},
+    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    number,
+};
+use crate::row::{Measured, PartyRow};
+
+/// At most this many cells are drawn.
+const MAX_PANELS: usize = 6;
+
+/// A moment of a party since it was connected.
+type Moment = fn(&PartyRow) -> Option<f64>;
+
+const MOMENTS: [(&str, Moment); 7] = [
+    ("connected", |_| Some(0.0)),
+    ("agreed", |party| party.agreed_ms),
+    ("first labels", |party| party.first_labels_ms),
+    ("first table", |party| party.first_table_ms),
+    ("last table", |party| party.last_table_ms),
+    ("output", |party| party.output_ms),
+    ("end", |party| Some(party.session_ms)),
+];
+
+const PARTIES: [(&str, fn(&Measured) -> &PartyRow); 2] = [
+    ("garbler", |measured| &measured.garbler),
+    ("evaluator", |measured| &measured.evaluator),
+];
+
+/// Returns the median moment since the parties' first packet, if runs of the cell tell.
+fn median(cell: &Cell<'_>, party: fn(&Measured) -> &PartyRow, moment: Moment) -> Option<f64> {
+    let moments = cell.some_samples(|measured| {
+        let party = party(measured);
+        Some(party.connected_at_ms? + moment(party)?)
+    });
+    moments.median()
+}
+
+/// Writes the moments of both parties, of the cells that have them.
+pub(super) fn table(cells: &[Cell<'_>], labels: &[String]) -> Table {
+    let headers = ["cell", "party"].into_iter();
+    let mut table = Table::new(
+        "Phases of both parties on one clock, medians in ms since their first packet",
+        headers.chain(MOMENTS.map(|(name, _)| name)),
+    );
+    for (cell, label) in cells.iter().zip(labels) {
+        for (name, party) in PARTIES {
+            let moments = MOMENTS.map(|(_, moment)| median(cell, party, moment));
+            if moments.iter().any(Option::is_some) {
+                let texts = moments.map(|time| time.map_or_else(|| "-".to_owned(), number));
+                table.push([label.clone(), name.to_owned()].into_iter().chain(texts));
+            }
+        }
+    }
+    table
+}
+
+/// Draws the moments of both parties, a panel for each path, transport and congestion control: the
+/// cell with the most payload. Nothing if no row has them.
+pub(super) fn figure(cells: &[Cell<'_>]) -> Option<Figure> {
+    let mut chosen: Vec<(String, f64, Panel)> = Vec::new();
+    for cell in cells {
+        let row = cell.conditions();
+        let place = place_name(&row.scenario);
+        let path = format!("{place}, {}, {}", row.transport, congestion_control(row));
+        let payload = cell
+            .samples(|measured| measured.payload_up_bytes as f64)
+            .mean();
+        let (Some(payload), Some(panel)) = (payload, panel(cell)) else {
+            continue;
+        };
+        let title = format!("{path}: {} {}", row.circuit, row.scheme);
+        let panel = Panel { title, ..panel };
+        match chosen.iter_mut().find(|(known, ..)| *known == path) {
+            Some(best) if best.1 < payload => *best = (path, payload, panel),
+            Some(_) => {}
+            None => chosen.push((path, payload, panel)),
+        }
+    }
+    let figure = Figure {
+        title: "Phases of both parties on one clock".to_owned(),
+        note: "medians; the cell with most payload of each path".to_owned(),
+        panels: chosen
+            .into_iter()
+            .map(|(.., panel)| panel)
+            .take(MAX_PANELS)
+            .collect(),
+    };
+    (!figure.is_empty()).then_some(figure)
+}
+
+fn panel(cell: &Cell<'_>) -> Option<Panel> {
+    let series = PARTIES.map(|(name, party)| Series {
+        name: name.to_owned(),
+        look: Look::Line,
+        points: (MOMENTS.iter().enumerate())
+            .filter_map(|(place, (_, moment))| {
+                Some(Point::at(place as f64, median(cell, party, *moment)?))
+            })
+            .collect(),
+    });
+    let names = MOMENTS.map(|(name, _)| name.to_owned()).to_vec();
+    series
+        .iter()
+        .any(|series| !series.points.is_empty())
+        .then(|| Panel {
+            title: String::new(),
+            x: Axis::new("", Scale::Categories(names)),
+            y: Axis::new("time since the first packet (ms)", Scale::Linear),
+            series: series.into(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::row;
+    use super::*;
+
+    #[test]
+    fn moments_of_both_are_on_one_clock() {
+        let mut rows = vec![row("aes128", "eu-us", 100.0), row("aes128", "eu-us", 300.0)];
+        for row in &mut rows {
+            let measured = row.measured.as_mut().unwrap();
+            measured.garbler.connected_at_ms = Some(85.0);
+            measured.garbler.output_ms = None;
+        }
+        let cells = Cell::group(&rows);
+        let text = table(&cells, &["here".to_owned()]).csv();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[1], "here,garbler,85.0,86.0,87.0,88.0,284,-,286");
+        assert_eq!(lines[2], "here,evaluator,30.0,31.0,32.0,33.0,229,230,231");
+        let figure = figure(&cells).unwrap();
+        let [garbler, evaluator] = &figure.panels[0].series[..] else {
+            panic!("two series")
+        };
+        assert_eq!((garbler.points.len(), evaluator.points.len()), (6, 7));
+        // Marks stay with their names where one is missing.
+        assert_eq!(garbler.points[5], Point::at(6.0, 286.0));
+        assert_eq!(evaluator.points[5], Point::at(5.0, 230.0));
+    }
+
+    #[test]
+    fn what_does_not_tell_is_left_out() {
+        let mut rows = [row("aes128", "eu-us", 100.0)];
+        let measured = rows[0].measured.as_mut().unwrap();
+        measured.garbler.connected_at_ms = None;
+        measured.evaluator.connected_at_ms = None;
+        let cells = Cell::group(&rows);
+        assert!(table(&cells, &["here".to_owned()]).is_empty());
+        assert_eq!(figure(&cells), None);
+    }
+
+    #[test]
+    fn the_cell_with_most_payload_stands_for_its_path() {
+        let mut rows = [row("aes128", "eu-us", 1.0), row("mincut", "eu-us", 1.0)];
+        rows[1].measured.as_mut().unwrap().payload_up_bytes *= 2;
+        let figure = figure(&Cell::group(&rows)).unwrap();
+        assert_eq!(figure.panels.len(), 1);
+        assert_eq!(
+            figure.panels[0].title,
+            "eu-us, tcp, cubic: mincut half-gates"
+        );
+    }
+}
