@@ -112,6 +112,9 @@ pub struct Measured {
     /// Bytes that arrived, by time. Of the first repetition of a cell only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+    /// AND gates of the circuit, for one evaluation; nothing in rows of before this was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub and_gates: Option<u64>,
     /// Bytes of protocol messages from garbler to evaluator: without transport, encryption and
     /// retransmissions.
     pub payload_up_bytes: u64,

@@ -40,7 +40,7 @@ mod tests {
     /// A packet with a header of so many bytes, of this protocol, between these ports.
     fn packet(header: u8, protocol: u8, ports: [u16; 2]) -> Vec<u8> {
         let mut packet = vec![0; usize::from(header)];
-        packet[0] = 0x40 | header / 4;
+        packet[0] = 0x40 | (header / 4);
         packet[9] = protocol;
         packet.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
         packet

@@ -65,6 +65,7 @@ pub(super) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
             wire_down_bytes: 1_100_000,
             overruns: [0, 0],
             timeline: None,
+            and_gates: Some(6400),
             payload_up_bytes: 1_000_000,
             payload_down_bytes: 1000,
             achieved_mbit: 8000.0 / runtime_ms,

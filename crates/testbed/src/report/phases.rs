@@ -24,13 +24,16 @@ const MOMENTS: [(&str, Moment); 7] = [
     ("end", |party| Some(party.session_ms)),
 ];
 
-const PARTIES: [(&str, fn(&Measured) -> &PartyRow); 2] = [
+/// One of the parties of a run.
+type Party = fn(&Measured) -> &PartyRow;
+
+const PARTIES: [(&str, Party); 2] = [
     ("garbler", |measured| &measured.garbler),
     ("evaluator", |measured| &measured.evaluator),
 ];
 
 /// Returns the median moment since the parties' first packet, if runs of the cell tell.
-fn median(cell: &Cell<'_>, party: fn(&Measured) -> &PartyRow, moment: Moment) -> Option<f64> {
+fn median(cell: &Cell<'_>, party: Party, moment: Moment) -> Option<f64> {
     let moments = cell.some_samples(|measured| {
         let party = party(measured);
         Some(party.connected_at_ms? + moment(party)?)

@@ -6,10 +6,7 @@ use super::{
     chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
     tables::{MIB, cpu},
 };
-use crate::{
-    row::{Measured, Row},
-    scenario::Scenario,
-};
+use crate::row::{Measured, Row};
 
 /// A condition that a sweep varies.
 #[derive(Clone, Copy)]
@@ -18,23 +15,23 @@ pub(super) struct Variable {
     pub(super) title: &'static str,
     label: &'static str,
     value: fn(&Row) -> Option<f64>,
-    /// Takes the variable out of a scenario, so that rows which differ in it alone become equal.
-    without: fn(&mut Scenario),
+    /// Takes the variable out of a row, so that rows which differ in it alone become equal.
+    without: fn(&mut Row),
     /// The facets that show the variable.
     shown_by: &'static [&'static str],
 }
 
 /// The conditions that are known to matter: transputation-2020, section 6.1, and
 /// maltitz-carle-smc-assessment, section V-B.
-pub(super) const VARIABLES: [Variable; 4] = [
+pub(super) const VARIABLES: [Variable; 5] = [
     Variable {
         name: "rtt",
         title: "round-trip time",
         label: "round-trip time (ms)",
         value: |row| Some(row.scenario.rtt_ms()),
-        without: |scenario| {
-            scenario.up.delay_ms = 0.0;
-            scenario.down.delay_ms = 0.0;
+        without: |row| {
+            row.scenario.up.delay_ms = 0.0;
+            row.scenario.down.delay_ms = 0.0;
         },
         // The default queue follows the round-trip time.
         shown_by: &["rtt", "queue"],
@@ -44,9 +41,9 @@ pub(super) const VARIABLES: [Variable; 4] = [
         title: "packet loss",
         label: "probability of loss, each way",
         value: |row| Some(row.scenario.up.loss),
-        without: |scenario| {
-            scenario.up.loss = 0.0;
-            scenario.down.loss = 0.0;
+        without: |row| {
+            row.scenario.up.loss = 0.0;
+            row.scenario.down.loss = 0.0;
         },
         shown_by: &["loss"],
     },
@@ -55,9 +52,9 @@ pub(super) const VARIABLES: [Variable; 4] = [
         title: "bottleneck rate",
         label: "bottleneck rate (Mbit/s)",
         value: |row| row.scenario.up.rate_mbit,
-        without: |scenario| {
-            scenario.up.rate_mbit = None;
-            scenario.down.rate_mbit = None;
+        without: |row| {
+            row.scenario.up.rate_mbit = None;
+            row.scenario.down.rate_mbit = None;
         },
         shown_by: &["rate", "queue"],
     },
@@ -66,10 +63,40 @@ pub(super) const VARIABLES: [Variable; 4] = [
         title: "batch size",
         label: "evaluations in a run",
         value: |row| Some(row.batch as f64),
-        without: |_| {},
+        without: |row| row.batch = 0,
         shown_by: &["batch"],
     },
+    Variable {
+        name: "size",
+        title: "circuit size",
+        label: "AND gates",
+        // Circuits of one family differ in size alone: `min-of-candidates:25x20` and `...:250x20`.
+        value: |row| {
+            let parameterised = row.circuit.contains(':');
+            let gates = row.measured.as_ref()?.and_gates?;
+            parameterised.then_some(gates as f64)
+        },
+        without: |row| row.circuit = family(&row.circuit).to_owned(),
+        shown_by: &["size"],
+    },
 ];
+
+impl Variable {
+    /// Returns what is computed along a line.
+    fn circuit<'a>(&self, line: &Line<'a>) -> &'a str {
+        let circuit = &line.cells[0].1.conditions().circuit;
+        if self.name == "size" {
+            family(circuit)
+        } else {
+            circuit
+        }
+    }
+}
+
+/// Returns the name of a built-in circuit without its parameters.
+fn family(circuit: &str) -> &str {
+    circuit.split(':').next().unwrap_or(circuit)
+}
 
 /// Something measured, to draw upwards.
 #[derive(Clone, Copy)]
@@ -141,14 +168,14 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
     let lines = lines(cells, variable);
     let mut circuits: Vec<&str> = Vec::new();
     for line in &lines {
-        let circuit = line.cells[0].1.conditions().circuit.as_str();
+        let circuit = variable.circuit(line);
         if !circuits.contains(&circuit) {
             circuits.push(circuit);
         }
     }
     let panels = circuits.iter().map(|circuit| {
         let of_circuit: Vec<&Line<'_>> = (lines.iter())
-            .filter(|line| line.cells[0].1.conditions().circuit == *circuit)
+            .filter(|line| variable.circuit(line) == *circuit)
             .collect();
         let mut series: Vec<Series> = (of_circuit.iter())
             .map(|line| measured(line, &|measured, _| Some(measured.runtime_ms)))
@@ -193,7 +220,7 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
 pub(super) fn resources(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
     let mut lines = lines(cells, variable);
     for line in &mut lines {
-        let circuit = &line.cells[0].1.conditions().circuit;
+        let circuit = variable.circuit(line);
         line.name = format!("{circuit}, {}", line.name);
     }
     let mut panels = RESOURCES
@@ -250,16 +277,10 @@ fn lines<'a>(cells: &[Cell<'a>], variable: &Variable) -> Vec<Line<'a>> {
         if cell.samples(|measured| measured.runtime_ms).is_empty() {
             continue;
         }
-        let mut scenario = Scenario {
-            name: String::new(),
-            ..row.scenario.clone()
-        };
-        (variable.without)(&mut scenario);
         let mut row = row.clone();
-        if variable.name == "batch" {
-            row.batch = 0;
-        }
-        let key = key(&row, &scenario);
+        (variable.without)(&mut row);
+        row.scenario.name.clear();
+        let key = key(&row, &row.scenario);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             // Two scenarios of other names may be the same conditions: one of them will do.
             Some((_, group)) if group.iter().any(|(known, _)| *known == value) => {}
@@ -361,6 +382,27 @@ mod tests {
             assert_eq!(resources.panels.len(), 5);
             assert!((resources.panels.iter()).all(|panel| panel.series[0].points.len() == 2));
         }
+    }
+
+    #[test]
+    fn circuits_of_one_family_are_a_sweep_of_size() {
+        let sized = |parameters: &str, gates, runtime_ms| {
+            let mut row = row(&format!("sort:{parameters}"), "eu-us", runtime_ms);
+            row.measured.as_mut().unwrap().and_gates = Some(gates);
+            row
+        };
+        let rows = [
+            sized("100", 9000, 90.0),
+            sized("10", 300, 30.0),
+            row("aes128", "eu-us", 110.0),
+        ];
+        let figure = runtimes(&Cell::group(&rows), variable("size")).unwrap();
+        let panel = &figure.panels[0];
+        assert_eq!((figure.panels.len(), panel.title.as_str()), (1, "sort"));
+        let points: Vec<_> = (panel.series[0].points.iter())
+            .map(|point| (point.x, point.y))
+            .collect();
+        assert_eq!(points, [(300.0, 30.0), (9000.0, 90.0)]);
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub(super) struct Report {
     transport: String,
     cipher: Option<String>,
     ot: String,
+    pub(super) circuit: Circuit,
     pub(super) round_trips: f64,
     pub(super) evaluations: Vec<Vec<OutputValue>>,
     bytes: Bytes,
@@ -64,6 +65,12 @@ pub(super) struct Report {
     peak_heap_bytes: Option<u64>,
     /// When the party was connected, by the system's clock: nanoseconds since 1970.
     connected_unix_ns: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Circuit {
+    /// AND gates of one evaluation.
+    pub(super) and: u64,
 }
 
 #[derive(Deserialize)]

@@ -195,6 +195,7 @@ impl Bench<'_> {
             down: since(down, before[1]),
             wire_up_bytes: parties.sent_bytes[0],
             wire_down_bytes: parties.sent_bytes[1],
+            and_gates: Some(report.circuit.and),
             payload_up_bytes,
             payload_down_bytes,
             overruns: [0; 2],
