@@ -30,7 +30,7 @@ struct Experiment {
 
 /// What is run, the paper's grid first. Transport and batch size are the command's defaults where
 /// they are not given.
-const EXPERIMENTS: [Experiment; 7] = [
+const EXPERIMENTS: [Experiment; 10] = [
     // Table 3 of transputation-2020.
     Experiment {
         name: "grid",
@@ -41,7 +41,7 @@ const EXPERIMENTS: [Experiment; 7] = [
             ("--schemes", "fixed-key,half-gates,prf"),
             ("--repetitions", "10"),
         ],
-        quick: &[("--repetitions", "3")],
+        quick: &[("--repetitions", "2")],
     },
     // Its Figure 2.
     Experiment {
@@ -50,22 +50,34 @@ const EXPERIMENTS: [Experiment; 7] = [
             CUBIC,
             ("--scenario", "eu-us"),
             ("--circuits", "aes128,sha256,mincut"),
-            ("--rtt", "1,50,100,300"),
+            ("--rtt", "1,10,50,100,200,300"),
             ("--repetitions", "5"),
         ],
-        quick: &[("--repetitions", "2")],
+        quick: &[("--rtt", "1,50,100,300"), ("--repetitions", "2")],
     },
-    // Its Figure 3, and a loss that radio has.
+    // Its Figure 3, and maltitz-carle's Figures 3, 4 and 7, which go to a loss of 10 %.
     Experiment {
         name: "loss",
         flags: &[
             CUBIC,
             ("--scenario", "eu-us"),
-            ("--circuits", "aes128,sha256,mincut"),
-            ("--loss", "0,0.0001,0.0005,0.01"),
-            ("--repetitions", "5"),
+            ("--circuits", "aes128,sha256"),
+            ("--loss", "0,0.0001,0.0005,0.001,0.01,0.05,0.1"),
+            ("--repetitions", "10"),
         ],
-        quick: &[("--circuits", "aes128,sha256"), ("--repetitions", "3")],
+        quick: &[("--loss", "0,0.0005,0.01"), ("--repetitions", "3")],
+    },
+    // The same for a large circuit, whose runs take minutes.
+    Experiment {
+        name: "loss-mincut",
+        flags: &[
+            CUBIC,
+            ("--scenario", "eu-us"),
+            ("--circuits", "mincut"),
+            ("--loss", "0,0.0001,0.0005,0.01"),
+            ("--repetitions", "3"),
+        ],
+        quick: &[("--loss", "0,0.0001"), ("--repetitions", "2")],
     },
     // maltitz-carle's Figure 8.
     Experiment {
@@ -74,22 +86,58 @@ const EXPERIMENTS: [Experiment; 7] = [
             CUBIC,
             ("--scenario", "eu-us"),
             ("--circuits", "aes128,sha256"),
-            ("--rate", "10,100,1000"),
+            ("--rate", "1,10,100,1000"),
             ("--repetitions", "5"),
         ],
-        quick: &[("--repetitions", "2")],
+        quick: &[("--rate", "10,100,1000"), ("--repetitions", "2")],
     },
-    // Its Figures 9 to 13.
+    // Its Figures 9 to 13: on a short path and on a long one.
     Experiment {
         name: "batch",
         flags: &[
             CUBIC,
-            ("--scenario", "eu-us"),
+            ("--scenario", "lan,eu-us"),
             ("--circuits", "aes128"),
             ("--batch", "1,10,100,1000"),
             ("--repetitions", "5"),
         ],
-        quick: &[("--repetitions", "2")],
+        quick: &[("--scenario", "eu-us"), ("--repetitions", "2")],
+    },
+    // The same function on more and more data.
+    Experiment {
+        name: "size",
+        flags: &[
+            CUBIC,
+            ("--scenario", "lan,eu-us"),
+            (
+                "--circuits",
+                "min-of-candidates:25x20,min-of-candidates:250x20,min-of-candidates:2500x20,\
+                 min-of-candidates:25000x20,min-of-candidates:100000x20",
+            ),
+            ("--repetitions", "5"),
+        ],
+        quick: &[
+            (
+                "--circuits",
+                "min-of-candidates:25x20,min-of-candidates:250x20,min-of-candidates:2500x20",
+            ),
+            ("--repetitions", "2"),
+        ],
+    },
+    // Every network that comes with the testbed.
+    Experiment {
+        name: "networks",
+        flags: &[
+            CUBIC,
+            (
+                "--scenario",
+                "loopback,lan,us-us,eu-us,eu-aus,lossy-transatlantic,lossy-transatlantic-1pct,\
+                 shallow-buffer,cross-traffic,5g,mobile,satellite,rebane-europe,rebane-global",
+            ),
+            ("--circuits", "aes128,sha256"),
+            ("--repetitions", "5"),
+        ],
+        quick: &[("--circuits", "aes128"), ("--repetitions", "1")],
     },
     // What kernel TCP can do.
     Experiment {
@@ -100,7 +148,7 @@ const EXPERIMENTS: [Experiment; 7] = [
             ("--congestion-control", "cubic,bbr,reno"),
             ("--repetitions", "5"),
         ],
-        quick: &[("--scenario", "eu-us,eu-aus"), ("--repetitions", "2")],
+        quick: &[("--scenario", "eu-us,eu-aus"), ("--repetitions", "1")],
     },
     Experiment {
         name: "buffers",
@@ -109,9 +157,13 @@ const EXPERIMENTS: [Experiment; 7] = [
             ("--scenario", "eu-us,eu-aus"),
             ("--circuits", "mincut"),
             ("--socket-buffer", "262144,1048576,6291456,67108864"),
-            ("--repetitions", "5"),
+            ("--repetitions", "3"),
         ],
-        quick: &[("--scenario", "eu-us"), ("--repetitions", "2")],
+        quick: &[
+            ("--scenario", "eu-us"),
+            ("--socket-buffer", "1048576,6291456,67108864"),
+            ("--repetitions", "2"),
+        ],
     },
 ];
 
