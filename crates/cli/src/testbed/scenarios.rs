@@ -104,8 +104,8 @@ mod tests {
         let scenario = Scenario::parse(text, "mine").unwrap();
         assert_eq!(
             describe(&scenario),
-            "mine: 60 ms round trip; up 20 Mbit/s with a queue of 150,000 bytes, 0.05 % loss; \
-             down 20 Mbit/s with a queue of 150,000 bytes, 2 ms jitter"
+            "mine: 60 ms round trip; up 20 Mbit/s with a queue of 262,144 bytes, 0.05 % loss; \
+             down 20 Mbit/s with a queue of 262,144 bytes, 2 ms jitter"
         );
         let loopback = Scenario::named("loopback").unwrap();
         assert!(describe(&loopback).ends_with("down without a bottleneck"));

@@ -146,7 +146,7 @@ mod tests {
         serde_json::from_str(&format!(
             r#"{{
                 "transport": "tcp", "cipher": null, "ot": "direct", "round_trips": 1.0,
-                "evaluations": [],
+                "circuit": {{ "and": 5 }}, "evaluations": [],
                 "bytes": {{ "sent": 1, "received": 2, "tables": 3, "ot": 4 }},
                 "times_ms": {{
                     "connect": 10.0, "handshake": 20.0, "agreed": null, "first_labels": null,
