@@ -3,7 +3,11 @@
 mod args;
 mod report;
 
-use std::{future::pending, sync::Arc};
+use std::{
+    future::pending,
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 use tokio::sync::oneshot;
 use transpute::{Config, Inputs, OtPlan, Party, Program, Repeat, garble::Params};
@@ -57,8 +61,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         // Checked above: without an identity plaintext was asked for.
         None => party.plaintext(),
     };
-    let results = crate::block_on(unless_interrupted(meet(&args, party, inputs, batch)))?;
-    let report = RunReport::new(&args, &program, &results);
+    let connected = Arc::new(OnceLock::new());
+    let noted = connected.clone();
+    let meeting = meet(&args, party, inputs, batch, noted);
+    let results = crate::block_on(unless_interrupted(meeting))?;
+    let report = RunReport::new(&args, &program, &results, connected.get().copied());
     if args.json {
         return output::print_json(&report);
     }
@@ -111,15 +118,18 @@ fn batch_failure(error: BatchError) -> Failure {
     Failure::new(Kind::File, error.to_string()).because(error)
 }
 
-/// Connects or listens, and computes.
+/// Connects or listens, and computes. Notes when both parties were connected.
 async fn meet(
     args: &Args,
     party: Party,
     inputs: Box<dyn Inputs>,
     batch: u64,
+    connected: Arc<OnceLock<SystemTime>>,
 ) -> Result<transpute::Results, Failure> {
     let (tell, started) = oneshot::channel();
     let party = party.on_progress(move |progress| {
+        // Called once, right before the session starts: the zero of its moments.
+        let _ = connected.set(SystemTime::now());
         // Nobody listens where there is no bar to show.
         let _ = tell.send(progress);
     });

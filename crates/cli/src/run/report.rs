@@ -1,6 +1,9 @@
 //! What `transpute run` tells about a run: as JSON, and as a summary for people.
 
-use std::{fmt::Write, time::Duration};
+use std::{
+    fmt::Write,
+    time::{Duration, SystemTime},
+};
 
 use serde::{Deserialize, Serialize};
 use transpute::{Milestone, Program, Results, Scheme};
@@ -32,6 +35,9 @@ pub(crate) struct RunReport {
     pub(crate) round_trips: f64,
     pub(crate) ot: String,
     pub(crate) times_ms: TimesReport,
+    /// When both parties were connected, in nanoseconds since 1970 by the system's clock: zero of
+    /// the moments in `times_ms`, to within the start of a thread.
+    pub(crate) connected_unix_ns: Option<u64>,
     /// Smoothed round-trip time of the path, where the transport knows it.
     pub(crate) rtt_ms: Option<f64>,
     /// The most bytes that the process had allocated at once, up to this report. What C libraries
@@ -88,7 +94,12 @@ pub(crate) struct TimesReport {
 }
 
 impl RunReport {
-    pub(super) fn new(args: &Args, program: &Program, results: &Results) -> Self {
+    pub(super) fn new(
+        args: &Args,
+        program: &Program,
+        results: &Results,
+        connected: Option<SystemTime>,
+    ) -> Self {
         let report = &results.report;
         let (session, traffic) = (&report.session, &report.session.traffic);
         let evaluations: Vec<_> = (results.evaluations.iter())
@@ -144,6 +155,10 @@ impl RunReport {
                 output: at(Milestone::LastOutput),
                 session: milliseconds(session.elapsed),
             },
+            connected_unix_ns: connected.and_then(|time| {
+                let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+                u64::try_from(since.as_nanos()).ok()
+            }),
             rtt_ms: report.path.path.rtt.map(milliseconds),
             peak_heap_bytes: crate::HEAP.max_allocated() as u64,
         }
