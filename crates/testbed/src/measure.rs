@@ -3,6 +3,7 @@
 use std::{
     io::{self, Read},
     mem::MaybeUninit,
+    os::unix::process::CommandExt,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         atomic::{AtomicBool, Ordering},
@@ -12,6 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::{
+    io::Errno,
+    process::{Signal, getpid, getppid, set_parent_process_death_signal},
+};
 use thiserror::Error;
 
 use crate::perf::ProcessCounters;
@@ -124,6 +129,25 @@ impl<'a> Patience<'a> {
     }
 }
 
+/// Makes a command's process end with the thread that starts it, even if that is killed.
+pub(crate) fn end_with_parent(command: &mut Command) {
+    let parent = getpid();
+    let bind = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // Had the parent died before, no signal would come any more.
+        if getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(Errno::SRCH.into())
+        }
+    };
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    // SAFETY: `bind` makes system calls only.
+    unsafe {
+        command.pre_exec(bind);
+    }
+}
+
 /// A running process, killed on drop.
 #[derive(Debug)]
 pub struct Process {
@@ -155,11 +179,13 @@ enum Output {
 }
 
 impl Process {
-    /// Starts a command without input. All it prints is kept.
+    /// Starts a command without input. All it prints is kept. It is killed when the calling thread
+    /// ends, and so at the latest with this process.
     ///
     /// # Errors
     /// [`MeasureError::Start`].
     pub fn start(mut command: Command) -> Result<Self, MeasureError> {
+        end_with_parent(&mut command);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -1,6 +1,11 @@
 //! `transpute testbed`.
 
-use std::fs;
+use std::{
+    fs,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 
@@ -118,6 +123,74 @@ fn what_fails_is_recorded_and_tried_again() {
         assert_eq!(rows[tries - 1]["error"], "evaluator: not done after 1 s");
         assert!(rows[tries - 1].get("measured").is_none());
     }
+}
+
+/// Returns the processes that have a text in their command line.
+fn processes_with(text: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(text))
+        .collect()
+}
+
+/// Namespaces and TUN devices have no names: they last as long as a process has them. So if no
+/// process of a run is left, neither are they.
+#[test]
+fn a_hundred_runs_killed_at_random_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().to_str().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    let scenario = write(folder.path(), "near.toml", "rtt_ms = 10");
+    let args = ["--scenario", &scenario, "--results", results];
+    let once = [&args[..], &["--repetitions", "1"]].concat();
+    let Some(first) = run(&once) else { return };
+    first.expect(0);
+    let mut seen_parties = 0;
+    for round in 0..100u32 {
+        let many = [&["testbed", "run"], &args[..], &["--repetitions", "9999"]].concat();
+        let started = Process::start(many);
+        // Steps of the golden ratio cover the first 400 ms evenly.
+        let moment = (f64::from(round) * 0.618_033_988_7).fract() * 0.4;
+        thread::sleep(Duration::from_secs_f64(moment));
+        seen_parties += usize::from(processes_with(mark).len() > 1);
+        if round % 4 == 0 {
+            // As Ctrl-C does; the folder of keys goes too.
+            let kill = Command::new("kill")
+                .args(["-INT", &started.id().to_string()])
+                .status();
+            assert!(kill.unwrap().success());
+            // Nothing where the signal came before it was listened for.
+            let finished = started.finish();
+            assert!(matches!(finished.code, Some(130) | None), "{finished:?}");
+        } else {
+            started.kill();
+        }
+    }
+    assert!(seen_parties > 0, "no run was killed in the middle");
+    let start = Instant::now();
+    loop {
+        let left = processes_with(mark);
+        if left.is_empty() {
+            break;
+        }
+        // The kernel takes a moment to end what was killed last.
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "left behind: {left:#?}"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    // The next start goes on, and removes the folder of keys that a killed one left.
+    let done = rows(results).len();
+    let repetitions = (done + 1).to_string();
+    run(&[&args[..], &["--repetitions", &repetitions]].concat())
+        .unwrap()
+        .expect(0);
+    assert!(rows(results).len() > done);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]

@@ -32,9 +32,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustix::io::Errno;
 use rustix::net::SocketType;
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 pub use error::LabError;
 pub use flow::{PARTY_PORT, PartyTraffic};
@@ -42,6 +40,7 @@ pub use timeline::Timeline;
 
 use self::forward::Forwarder;
 use self::spaces::{Port, Spaces};
+use crate::measure::end_with_parent;
 use crate::model::PathCounters;
 use crate::scenario::Scenario;
 
@@ -128,23 +127,14 @@ impl Lab {
     /// as root of a user namespace in which the files of the user are those of root.
     pub fn command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
         let spaces = Arc::clone(&self.spaces);
-        let parent = getpid();
         let mut command = Command::new(program);
-        let enter = move || {
-            spaces.enter(side)?;
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // Had the parent died before, no signal would come any more.
-            if getppid() == Some(parent) {
-                Ok(())
-            } else {
-                Err(Errno::SRCH.into())
-            }
-        };
         #[expect(unsafe_code, reason = "runs between fork and exec")]
         // SAFETY: `enter` makes system calls only; its captures were allocated before.
         unsafe {
-            command.pre_exec(enter);
+            command.pre_exec(move || Ok(spaces.enter(side)?));
         }
+        // After it: entering a user namespace would undo this.
+        end_with_parent(&mut command);
         command
     }
 

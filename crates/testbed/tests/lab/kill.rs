@@ -70,8 +70,10 @@ fn traces() -> BTreeSet<String> {
     traces
 }
 
-/// Starts and kills `times` victims, after moments that differ by microseconds, and looks for what they leave.
-fn kill(times: u32) {
+/// Starts and kills victims, after moments that differ by microseconds, and looks for what they leave.
+#[test]
+fn a_hundred_kills_leave_nothing() {
+    let times = 100;
     // Says it where labs do not work here.
     let Some(first) = bench(&scenario("rtt_ms = 1.0")) else {
         return;
@@ -111,15 +113,4 @@ fn kill(times: u32) {
     println!(
         "killed {times} times, {seen} of them with something to leave behind: nothing is left"
     );
-}
-
-#[test]
-fn ten_kills_leave_nothing() {
-    kill(10);
-}
-
-#[test]
-#[ignore = "takes half a minute"]
-fn a_hundred_kills_leave_nothing() {
-    kill(100);
 }

@@ -38,8 +38,12 @@ impl Svg {
         svg
     }
 
+    /// Draws a line; one too short to be seen is left out, as renderers complain of it.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, width: f64) {
         let ((x1, y1), (x2, y2)) = (from, to);
+        if (x1 - x2).abs() < 0.1 && (y1 - y2).abs() < 0.1 {
+            return;
+        }
         self.shape(format_args!(
             r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{color}" stroke-width="{width}"/>"#
         ));
