@@ -10,11 +10,12 @@ mod listener;
 mod options;
 mod reader;
 mod runtime;
+#[cfg(test)]
+mod simulation;
 mod socket;
 mod writer;
 
 use std::{
-    io,
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -24,7 +25,7 @@ use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint, Runtime};
 
 pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
-use self::{handshake::Context, listener::QuicListener, socket::PeerSocket};
+use self::{handshake::Context, listener::QuicListener};
 use crate::{Link, Listener, Security, Transport, TransportError, tcp::address};
 
 /// The QUIC transport, named `quic`.
@@ -66,11 +67,10 @@ impl Quic {
         };
         let socket = socket::connecting(candidate, self.options.socket_buffer)
             .map_err(connect_error)?;
-        let (socket, refusal) = PeerSocket::new(socket, &*runtime).map_err(connect_error)?;
         let local = socket.local_addr().map_err(connect_error)?;
+        let watched = socket.try_clone().map_err(connect_error)?;
         let endpoint =
-            Endpoint::new_with_abstract_socket(config::endpoint(), None, socket, runtime)
-                .map_err(connect_error)?;
+            Endpoint::new(config::endpoint(), None, socket, runtime).map_err(connect_error)?;
         let connecting = endpoint
             .connect_with(config, candidate, SERVER_NAME)
             .map_err(|error| config::connect_error(address, error))?;
@@ -85,7 +85,7 @@ impl Quic {
         tokio::select! {
             biased;
             link = handshake::authenticate(connecting, context) => link,
-            () = refusal.notified() => Err(connect_error(io::ErrorKind::ConnectionRefused.into())),
+            refusal = socket::refusal(watched) => Err(connect_error(refusal)),
         }
     }
 }

@@ -1,20 +1,13 @@
 //! UDP sockets: their buffers, and what the system says about a port where nobody listens.
 
 use std::{
-    io::{self, IoSliceMut},
+    io,
     net::{SocketAddr, UdpSocket},
-    num::NonZeroUsize,
-    pin::Pin,
-    sync::{Arc, Once},
-    task::{Context, Poll},
+    sync::Once,
 };
 
-use noq::{
-    AsyncUdpSocket, Runtime, UdpSender,
-    udp::RecvMeta,
-};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::sync::Notify;
+use tokio::io::Interest;
 
 /// Opens a socket that listens.
 pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
@@ -64,61 +57,33 @@ fn open(address: SocketAddr, buffer: usize) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A connector's socket. It notices when the peer's system says that nobody listens there.
-#[derive(Debug)]
-pub(super) struct PeerSocket {
-    inner: Box<dyn AsyncUdpSocket>,
-    refusal: Arc<Notify>,
-}
-
-impl PeerSocket {
-    /// Wraps a socket; the second value is notified of a refusal.
-    pub(super) fn new(
-        socket: UdpSocket,
-        runtime: &dyn Runtime,
-    ) -> io::Result<(Box<dyn AsyncUdpSocket>, Arc<Notify>)> {
-        let refusal = Arc::new(Notify::new());
-        let socket = Self {
-            inner: runtime.wrap_udp_socket(socket)?,
-            refusal: Arc::clone(&refusal),
-        };
-        Ok((Box::new(socket), refusal))
-    }
-}
-
-impl AsyncUdpSocket for PeerSocket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        self.inner.create_sender()
-    }
-
-    fn poll_recv(
-        &mut self,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-        meta: &mut [RecvMeta],
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            match self.inner.poll_recv(cx, bufs, meta) {
-                // Anybody on the path can forge this word, so it ends only what has not begun: whoever connects may
-                // listen to it, an established link ignores it. The system forgets it when it is told, so this loop
-                // ends.
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    self.refusal.notify_one();
-                }
-                other => return other,
-            }
+/// Waits until the system hears from the peer's system that nobody listens there.
+///
+/// Anybody on the path can forge that word, so only a connection that is not made yet listens to it.
+pub(super) async fn refusal(socket: UdpSocket) -> io::Error {
+    match wait_for_refusal(socket).await {
+        Ok(refusal) => refusal,
+        Err(error) => {
+            tracing::debug!(%error, "cannot watch a socket for refusals");
+            std::future::pending().await
         }
     }
+}
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.local_addr()
-    }
-
-    fn max_receive_segments(&self) -> NonZeroUsize {
-        self.inner.max_receive_segments()
-    }
-
-    fn may_fragment(&self) -> bool {
-        self.inner.may_fragment()
+async fn wait_for_refusal(socket: UdpSocket) -> io::Result<io::Error> {
+    let socket = tokio::net::UdpSocket::from_std(socket)?;
+    loop {
+        socket.ready(Interest::ERROR).await?;
+        let error = socket.try_io(Interest::ERROR, || {
+            socket
+                .take_error()?
+                .ok_or_else(|| io::ErrorKind::WouldBlock.into())
+        });
+        match error {
+            Ok(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(error),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
     }
 }
