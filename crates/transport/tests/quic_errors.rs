@@ -211,7 +211,12 @@ async fn small_messages_that_nobody_reads_do_no_harm() {
 #[tokio::test]
 async fn the_path_is_reported() {
     let (a, b, _listener) = pair(&Quic::default()).await;
-    assert!(b.info().cipher.as_deref().is_some_and(|c| c.contains("MLKEM")));
+    assert!(
+        b.info()
+            .cipher
+            .as_deref()
+            .is_some_and(|c| c.contains("MLKEM"))
+    );
     let stats = b.stats();
     let (_keep, mut writer) = b.into_parts();
     let (mut reader, _keep_too) = a.into_parts();
@@ -224,7 +229,11 @@ async fn the_path_is_reported() {
     sent.unwrap();
     assert_eq!(received.unwrap(), 4 << 20);
     let live = stats.snapshot();
-    assert!(live.path.rtt.is_some_and(|rtt| rtt < Duration::from_secs(5)));
+    assert!(
+        live.path
+            .rtt
+            .is_some_and(|rtt| rtt < Duration::from_secs(5))
+    );
     assert!(live.path.min_rtt <= live.path.rtt && live.path.min_rtt.is_some());
     assert!(live.path.congestion_window.is_some_and(|window| window > 0));
     assert!(live.path.delivery_rate.is_some_and(|rate| rate > 0));

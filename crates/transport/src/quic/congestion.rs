@@ -25,7 +25,7 @@ const INITIAL_WINDOW: u64 = 32 * 1200;
 
 /// The part of a link's rate that is left for UDP payload when packets of 1,200 bytes get headers of 28 and the link
 /// is to stay just below its limit.
-const PAYLOAD_SHARE: f64 = 0.96;
+const PAYLOAD_SHARE: f64 = 0.97;
 
 impl Factory {
     pub(super) fn new(options: &QuicOptions) -> Self {
@@ -382,10 +382,10 @@ mod tests {
         let now = Instant::now();
         let mut controller = Arc::new(Factory::new(&options)).build(now, 1200);
         let seeded = controller.metrics();
-        assert_eq!(seeded.pacing_rate, Some(12_000_000));
+        assert_eq!(seeded.pacing_rate, Some(12_125_000));
         assert!(controller.window() >= 1_200_000);
         controller.on_congestion_event(now, now, true, false, 1200, 1);
-        assert_ne!(controller.metrics().pacing_rate, Some(12_000_000));
+        assert_ne!(controller.metrics().pacing_rate, Some(12_125_000));
         assert!(Steered::meter_of(controller).is_some());
     }
 }

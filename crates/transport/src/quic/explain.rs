@@ -27,10 +27,7 @@ pub(super) fn connection(error: &ConnectionError, during: During) -> TransportEr
             .crypto
             .as_deref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>())
-            .map_or_else(
-                || quic_fault(error),
-                tls::explain,
-            ),
+            .map_or_else(|| quic_fault(error), tls::explain),
         // The peer found one and told us.
         ConnectionError::ConnectionClosed(close) => match alert(close.error_code) {
             Some(alert) => tls::explain(&rustls::Error::AlertReceived(alert)),
@@ -108,10 +105,7 @@ mod tests {
             frame_type: noq_proto::MaybeFrame::None,
             reason: Vec::new().into(),
         };
-        connection(
-            &ConnectionError::ConnectionClosed(close),
-            During::Reading,
-        )
+        connection(&ConnectionError::ConnectionClosed(close), During::Reading)
     }
 
     #[test]

@@ -4,10 +4,7 @@
 //! number of streams in network byte order. After it, stripe `k` of the link lies on stream `k` modulo their number, so
 //! a byte's position says where it is: there are no frames, no sequence numbers, and nothing else to check.
 
-use super::{
-    explain,
-    options::MAX_STREAMS,
-};
+use super::{explain, options::MAX_STREAMS};
 use crate::TransportError;
 
 /// Length of the header.

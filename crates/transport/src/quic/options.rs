@@ -156,14 +156,23 @@ mod tests {
     #[test]
     fn windows_follow_the_path_and_stay_bounded() {
         let mut options = QuicOptions::default();
-        assert_eq!((options.streams(), options.receive_window()), (64, 32 << 20));
+        assert_eq!(
+            (options.streams(), options.receive_window()),
+            (64, 32 << 20)
+        );
         // 1 Gbit/s at 300 ms: 37.5 MB in flight.
         options.path.rtt = Some(Duration::from_millis(300));
         options.path.rate = Some(125_000_000);
         assert_eq!(options.bdp(), Some(37_500_000));
-        assert_eq!((options.streams(), options.receive_window()), (178, 93_750_000));
+        assert_eq!(
+            (options.streams(), options.receive_window()),
+            (178, 93_750_000)
+        );
         options.path.rate = Some(u64::MAX);
-        assert_eq!((options.streams(), options.receive_window()), (256, 128 << 20));
+        assert_eq!(
+            (options.streams(), options.receive_window()),
+            (256, 128 << 20)
+        );
     }
 
     #[test]

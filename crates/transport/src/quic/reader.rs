@@ -31,10 +31,20 @@ pub(super) struct Reader {
 type Accepting = Pin<Box<dyn Future<Output = Result<RecvStream, ConnectionError>> + Send>>;
 
 enum State {
-    Header { got: [u8; HEADER], length: usize },
-    Open { layout: Layout, position: u64 },
+    Header {
+        got: [u8; HEADER],
+        length: usize,
+    },
+    Open {
+        layout: Layout,
+        position: u64,
+    },
     /// The stream at `ended` ended where the next byte would have been; `checked` of those after it did, too.
-    Ending { layout: Layout, ended: usize, checked: usize },
+    Ending {
+        layout: Layout,
+        ended: usize,
+        checked: usize,
+    },
     Ended,
     Failed,
 }
@@ -65,8 +75,8 @@ impl Reader {
             });
             let accepted = ready!(accepting.as_mut().poll(cx));
             self.accepting = None;
-            let stream = accepted
-                .map_err(|error| explain::connection(&error, During::Reading).into_io())?;
+            let stream =
+                accepted.map_err(|error| explain::connection(&error, During::Reading).into_io())?;
             self.streams.push(stream);
         }
         Poll::Ready(Ok(&mut self.streams[index]))

@@ -265,8 +265,13 @@ impl Weather {
             handshake::authenticate(connecting.unwrap(), context(0)).await
         };
         let accept = async {
-            let incoming = listener.accept().await.unwrap();
-            handshake::authenticate(incoming.accept().unwrap(), context(1)).await
+            loop {
+                let incoming = listener.accept().await.unwrap();
+                // As a listener does: a greeting that was damaged on its way is a stranger's.
+                if let Ok(connecting) = incoming.accept() {
+                    break handshake::authenticate(connecting, context(1)).await;
+                }
+            }
         };
         let (connected, accepted) = tokio::join!(connect, accept);
         (connected.unwrap(), accepted.unwrap())
@@ -315,7 +320,7 @@ async fn exchange(a: Link, b: Link, sizes: [usize; 2]) {
 
 #[tokio::test(start_paused = true)]
 async fn bytes_arrive_through_any_weather() {
-    for seed in 0..48 {
+    for seed in 0..200 {
         let weather = Weather::stormy(seed);
         let mut options = QuicOptions::default();
         if seed % 3 == 1 {
@@ -410,19 +415,22 @@ async fn a_known_rate_is_used_from_the_start() {
 #[tokio::test(start_paused = true)]
 #[ignore = "measures; takes minutes"]
 async fn grid() {
-    for (rtt_ms, mbit) in [(110.0, 1000.0), (110.0, 100.0), (200.0, 100.0)] {
+    for (rtt_ms, mbit) in [(110.0, 1000.0), (110.0, 100.0), (300.0, 1000.0)] {
         for loss in [0.0, 0.0005, 0.01] {
             for bytes in [210_000, 2_770_000, 30_500_000] {
                 let limit = rtt_ms / 2e3 + bytes as f64 * 8e-6 / mbit;
-                let mut line = format!("{rtt_ms} ms, {mbit} Mbit/s, {loss}, {bytes} B, limit {limit:.3} s:");
+                let mut line =
+                    format!("{rtt_ms} ms, {mbit} Mbit/s, {loss}, {bytes} B, limit {limit:.3} s:");
                 for (name, congestion, seeded) in [
                     ("bbr3", QuicCongestion::Bbr3, false),
                     ("cubic", QuicCongestion::Cubic, false),
                     ("bbr3 seeded", QuicCongestion::Bbr3, true),
                     ("cubic seeded", QuicCongestion::Cubic, true),
                 ] {
-                    let mut options = QuicOptions::default();
-                    options.congestion = congestion;
+                    let mut options = QuicOptions {
+                        congestion,
+                        ..QuicOptions::default()
+                    };
                     if seeded {
                         options.path.rtt = Some(Duration::from_secs_f64(rtt_ms / 1e3));
                         options.path.rate = Some((mbit * 1e6 / 8.0) as u64);

@@ -33,7 +33,11 @@ pub(super) fn connecting(peer: SocketAddr, buffer: usize) -> io::Result<UdpSocke
 }
 
 fn open(address: SocketAddr, buffer: usize) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
     socket.set_nonblocking(true)?;
     // What the kernel refuses, it grants in part.
     let _ = socket.set_recv_buffer_size(buffer);

@@ -111,7 +111,11 @@ impl Writer {
                 self.header = Header::Sent;
                 break;
             }
-            let Some(first) = self.streams.as_mut().and_then(|streams| streams.first_mut()) else {
+            let Some(first) = self
+                .streams
+                .as_mut()
+                .and_then(|streams| streams.first_mut())
+            else {
                 return Poll::Ready(Err(TransportError::Closed.into_io()));
             };
             let written = ready!(Pin::new(first).poll_write(cx, &header[*sent..]));
@@ -137,7 +141,8 @@ impl Writer {
     /// Finishes all streams; the future ends when the peer has everything.
     fn finish(
         &mut self,
-    ) -> Result<impl Future<Output = Result<(), TransportError>> + Send + use<>, TransportError> {
+    ) -> Result<impl Future<Output = Result<(), TransportError>> + Send + use<>, TransportError>
+    {
         let streams = self.streams.as_mut().ok_or(TransportError::Closed)?;
         let mut acknowledged = Vec::with_capacity(streams.len());
         for stream in streams {
@@ -155,9 +160,7 @@ impl Writer {
                         return match shared.connection().close_reason() {
                             // Sent by a peer that has read everything: as good as an acknowledgement.
                             Some(reason) if explain::is_complete(&reason) => Ok(()),
-                            Some(reason) => {
-                                Err(explain::connection(&reason, During::Writing))
-                            }
+                            Some(reason) => Err(explain::connection(&reason, During::Writing)),
                             None => Err(TransportError::Closed),
                         };
                     }
