@@ -105,6 +105,16 @@ pub enum TransportError {
         /// What the peer speaks.
         theirs: &'static str,
     },
+    /// The transport has no plaintext mode.
+    #[error(
+        "the transport {transport} is always encrypted; for a plaintext link use the transport {instead}"
+    )]
+    NoPlaintext {
+        /// The transport asked for.
+        transport: &'static str,
+        /// A transport that offers plaintext.
+        instead: &'static str,
+    },
     /// What answers is another program, or another version of this one.
     #[error("the peer does not speak {}: {evidence}", crate::PROTOCOL)]
     NotTranspute {

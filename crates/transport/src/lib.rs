@@ -12,6 +12,7 @@
 //! | `tls` | TLS 1.3 with pinned keys |
 //! | `preamble` | plaintext, and telling strangers apart |
 //! | `tcp` | the TCP transport |
+//! | `quic` | the QUIC transport |
 //! | [`conformance`] | checks that any transport must pass |
 //!
 //! ```
@@ -36,6 +37,7 @@ mod error;
 mod identity;
 mod link;
 mod preamble;
+mod quic;
 mod stats;
 mod tcp;
 mod throttle;
@@ -46,6 +48,7 @@ pub use self::{
     error::TransportError,
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
+    quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     stats::{LinkSnapshot, LinkStats, PathProbe, PathSample},
     tcp::{Tcp, TcpOptions},
     transport::{Listener, Registry, Security, Transport},

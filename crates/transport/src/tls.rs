@@ -186,7 +186,7 @@ impl Pins {
     }
 }
 
-fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprint, rustls::Error> {
+pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprint, rustls::Error> {
     let parsed = ParsedCertificate::try_from(certificate)?;
     Ok(Fingerprint::of_public_key(
         &parsed.subject_public_key_info(),

@@ -102,7 +102,10 @@ impl Registry {
     /// Makes a registry of the transports in this crate.
     #[must_use]
     pub fn with_builtins() -> Self {
-        let builtins: [Arc<dyn Transport>; 1] = [Arc::new(crate::Tcp::default())];
+        let builtins: [Arc<dyn Transport>; 2] = [
+            Arc::new(crate::Tcp::default()),
+            Arc::new(crate::Quic::default()),
+        ];
         Self {
             transports: builtins
                 .into_iter()
@@ -165,7 +168,7 @@ mod tests {
         assert_eq!(registry.get("tcp").unwrap().name(), "tcp");
         assert_eq!(
             registry.get("smoke").err().unwrap().to_string(),
-            "there is no transport named \"smoke\"; known are: tcp"
+            "there is no transport named \"smoke\"; known are: quic, tcp"
         );
         assert!(matches!(
             registry.register(Arc::new(crate::Tcp::default())),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::TransportError;
 
 /// Resolves `host:port` to at least one address, in the resolver's order of preference.
-pub(super) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportError> {
+pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportError> {
     check(address).map_err(|reason| TransportError::InvalidAddress {
         address: address.into(),
         reason,

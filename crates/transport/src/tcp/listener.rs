@@ -200,7 +200,7 @@ async fn rest(until: Option<Instant>) {
 }
 
 /// The part of an address that one party can hardly change: all of IPv4, the first half of IPv6.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()

@@ -4,10 +4,10 @@
 //! unsent bytes in the kernel, autotuned buffers, and a vanished peer noticed within 10 seconds, also when idle.
 //! Protection is TLS 1.3 with pinned keys, or plaintext when both sides ask for it by name.
 
-mod address;
+pub(crate) mod address;
 mod handshake;
 mod info;
-mod listener;
+pub(crate) mod listener;
 mod socket;
 mod watchdog;
 

@@ -1,0 +1,114 @@
+//! The library's settings.
+
+use std::{sync::Arc, time::Duration};
+
+use noq::{
+    ClientConfig, ConnectError, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt,
+    crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig},
+};
+
+use super::{
+    congestion::Factory,
+    options::{MAX_STREAMS, QuicOptions, STREAM_WINDOW},
+    writer,
+};
+use crate::{Security, TransportError, tls};
+
+/// A peer that says nothing for this long is gone. A silent one is asked every [`KEEP_ALIVE`], and the clock starts
+/// again with the question: together they stay below the 10 s that a link promises.
+const IDLE_TIMEOUT: Duration = Duration::from_millis(7500);
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
+/// Packets of strangers kept until somebody accepts them.
+const MAX_INCOMING: usize = 256;
+const INCOMING_BUFFER: u64 = 16 << 10;
+const INCOMING_BUFFERS: u64 = 1 << 20;
+
+/// Makes the connecting side's configuration.
+pub(super) fn client(
+    options: &QuicOptions,
+    security: &Security,
+) -> Result<ClientConfig, TransportError> {
+    let Security::Tls { identity, peers } = security else {
+        return Err(no_plaintext());
+    };
+    let crypto: QuicClientConfig = tls::client_config(identity, peers)?
+        .try_into()
+        .map_err(no_suite)?;
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport(options)?));
+    Ok(config)
+}
+
+/// Makes the listening side's configuration.
+pub(super) fn server(
+    options: &QuicOptions,
+    security: &Security,
+) -> Result<ServerConfig, TransportError> {
+    let Security::Tls { identity, peers } = security else {
+        return Err(no_plaintext());
+    };
+    let crypto: QuicServerConfig = tls::server_config(identity, peers)?
+        .try_into()
+        .map_err(no_suite)?;
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    config
+        .transport_config(Arc::new(transport(options)?))
+        .migration(false)
+        .max_incoming(MAX_INCOMING)
+        .incoming_buffer_size(INCOMING_BUFFER)
+        .incoming_buffer_size_total(INCOMING_BUFFERS);
+    Ok(config)
+}
+
+pub(super) fn endpoint() -> EndpointConfig {
+    EndpointConfig::default()
+}
+
+fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
+    let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(|error| TransportError::Tls {
+        detail: error.to_string(),
+    })?;
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_concurrent_uni_streams(MAX_STREAMS.into())
+        .stream_receive_window(var_int(STREAM_WINDOW))
+        .receive_window(var_int(options.receive_window()))
+        .send_window(writer::send_window(options.bdp().unwrap_or(1 << 20)))
+        .max_idle_timeout(Some(idle))
+        .keep_alive_interval(Some(KEEP_ALIVE))
+        .datagram_receive_buffer_size(None)
+        // With it, noq 1.4.0 writes its ACK_FREQUENCY frame also into a packet that is full, and panics.
+        .ack_frequency_config(None)
+        .congestion_controller_factory(Arc::new(Factory::new(options)));
+    if let Some(rtt) = options.path.rtt.filter(|rtt| !rtt.is_zero()) {
+        config.initial_rtt(rtt);
+    }
+    Ok(config)
+}
+
+fn var_int(value: u64) -> VarInt {
+    VarInt::from_u64(value).unwrap_or(VarInt::MAX)
+}
+
+fn no_plaintext() -> TransportError {
+    TransportError::NoPlaintext {
+        transport: super::Quic::NAME,
+        instead: crate::Tcp::NAME,
+    }
+}
+
+fn no_suite(error: NoInitialCipherSuite) -> TransportError {
+    TransportError::Tls {
+        detail: error.to_string(),
+    }
+}
+
+/// Says what is wrong with an address that a connection cannot even be begun to.
+pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportError {
+    TransportError::Connect {
+        address: address.into(),
+        source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
+    }
+}

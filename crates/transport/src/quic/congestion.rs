@@ -1,0 +1,391 @@
+//! Congestion control: the library's controllers, started at what is known of the path, and measured.
+
+use std::{
+    any::Any,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use noq::congestion::{Bbr3Config, Controller, ControllerFactory, ControllerMetrics, CubicConfig};
+use noq_proto::RttEstimator;
+
+use super::options::{QuicCongestion, QuicOptions};
+
+/// Builds a controller for each connection.
+pub(super) struct Factory {
+    base: Arc<dyn ControllerFactory + Send + Sync>,
+    seed: Option<u64>,
+}
+
+/// A first flight of 32 packets, as browsers send. The library's 10 cost a transfer of 200 kB another round trip.
+const INITIAL_WINDOW: u64 = 32 * 1200;
+
+/// The part of a link's rate that is left for UDP payload when packets of 1,200 bytes get headers of 28 and the link
+/// is to stay just below its limit.
+const PAYLOAD_SHARE: f64 = 0.97;
+
+impl Factory {
+    pub(super) fn new(options: &QuicOptions) -> Self {
+        match options.congestion {
+            QuicCongestion::Bbr3 => {
+                let mut config = Bbr3Config::default();
+                config.initial_window(INITIAL_WINDOW);
+                Self {
+                    base: Arc::new(config),
+                    seed: options
+                        .path
+                        .rate
+                        .map(|rate| (rate as f64 * PAYLOAD_SHARE) as u64),
+                }
+            }
+            QuicCongestion::Cubic => {
+                // It has no rate to seed: the window is the whole of it.
+                let mut config = CubicConfig::default();
+                config.initial_window(options.bdp().unwrap_or(0).max(INITIAL_WINDOW));
+                Self {
+                    base: Arc::new(config),
+                    seed: None,
+                }
+            }
+        }
+    }
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        Box::new(Steered {
+            inner: Arc::clone(&self.base).build(now, current_mtu),
+            seed: self.seed.filter(|&rate| rate > 0).map(Seed::new),
+            meter: Arc::default(),
+            round: Round::default(),
+        })
+    }
+}
+
+/// A controller with a start of its own and an eye on it.
+#[derive(Debug)]
+pub(super) struct Steered {
+    inner: Box<dyn Controller>,
+    seed: Option<Seed>,
+    meter: Arc<Meter>,
+    round: Round,
+}
+
+impl Steered {
+    /// Finds the meter of a connection's controller.
+    pub(super) fn meter_of(controller: Box<dyn Controller>) -> Option<Arc<Meter>> {
+        let steered = controller.into_any().downcast::<Self>().ok()?;
+        Some(steered.meter)
+    }
+}
+
+/// The rate that a connection starts at, until the controller knows better.
+///
+/// While it is in force, packets leave at this rate, and the window is no obstacle. The controller underneath sees the
+/// acknowledgements all along: after a few round trips at a rate that does not grow it has left its start-up phase,
+/// which would have sent at 2.8 times the path's rate.
+#[derive(Clone, Debug)]
+struct Seed {
+    /// Bytes of UDP payload per second.
+    rate: u64,
+    /// Since when there has always been something to send.
+    busy_since: Option<Instant>,
+}
+
+/// Round trips of uninterrupted sending after which the seed retires.
+const SEED_ROUNDS: u32 = 6;
+
+/// Round trips after which the controller's estimate shows what the path really carries.
+const TRUST_ROUNDS: f64 = 1.5;
+
+/// An estimate below this part of the seed shows that the seed was too high.
+const SEED_TOLERANCE: f64 = 0.85;
+
+impl Seed {
+    fn new(rate: u64) -> Self {
+        Self {
+            rate,
+            busy_since: None,
+        }
+    }
+
+    /// Looks at an acknowledgement; says whether the seed stays in force.
+    fn observe(
+        &mut self,
+        now: Instant,
+        app_limited: bool,
+        rtt: Duration,
+        estimate: Option<u64>,
+    ) -> bool {
+        if app_limited {
+            self.busy_since = None;
+            return true;
+        }
+        let busy = now.saturating_duration_since(*self.busy_since.get_or_insert(now));
+        if busy >= rtt.mul_f64(TRUST_ROUNDS)
+            && let Some(estimate) = estimate
+            && (estimate as f64) < self.rate as f64 * SEED_TOLERANCE
+        {
+            self.rate = estimate.max(MIN_RATE);
+        }
+        busy < rtt * SEED_ROUNDS
+    }
+
+    /// Room for two round trips at this rate: pacing limits what is in flight, losses must not.
+    fn window(&self, rtt: Duration) -> u64 {
+        (self.rate as f64 * rtt.as_secs_f64() * 2.0) as u64
+    }
+}
+
+/// A link slower than this is not paced by a seed, bytes per second.
+const MIN_RATE: u64 = 10_000;
+
+/// What a link's statistics take from the controller. Relaxed everywhere: the figures are only shown.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    min_rtt_nanos: AtomicU64,
+    rate: AtomicU64,
+    app_limited: AtomicBool,
+}
+
+impl Meter {
+    /// The smallest round-trip time, once there is one.
+    pub(super) fn min_rtt(&self) -> Option<Duration> {
+        match self.min_rtt_nanos.load(Ordering::Relaxed) {
+            0 => None,
+            nanos => Some(Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// The latest rate of delivery in bytes per second, and whether the sender had too little to send.
+    pub(super) fn delivery_rate(&self) -> Option<(u64, bool)> {
+        match self.rate.load(Ordering::Relaxed) {
+            0 => None,
+            rate => Some((rate, self.app_limited.load(Ordering::Relaxed))),
+        }
+    }
+}
+
+/// What was acknowledged since the last delivery rate was taken.
+#[derive(Clone, Debug, Default)]
+struct Round {
+    started: Option<Instant>,
+    bytes: u64,
+    app_limited: bool,
+    rtt: Duration,
+    min_rtt: Duration,
+}
+
+/// Delivery rates are taken over a round trip, and over no less than this.
+const LEAST_ROUND: Duration = Duration::from_millis(10);
+
+impl Controller for Steered {
+    fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
+        self.inner.on_sent(now, bytes, largest_pn);
+    }
+
+    fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
+        self.inner.on_packet_sent(now, bytes, pn);
+    }
+
+    fn on_cwnd_limited(&mut self) {
+        self.inner.on_cwnd_limited();
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        pn: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.round.bytes += bytes;
+        self.round.rtt = rtt.get();
+        self.round.min_rtt = rtt.min();
+        self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        self.inner
+            .on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+        self.measure(now, app_limited);
+        if let Some(seed) = &mut self.seed {
+            // The estimate is in bits per second.
+            let estimate = self.inner.metrics().bandwidth_estimate.map(|bits| bits / 8);
+            if !seed.observe(now, app_limited, self.round.min_rtt, estimate) {
+                tracing::debug!(rate = seed.rate, "the congestion controller takes over");
+                self.seed = None;
+            }
+        }
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        is_ecn: bool,
+        lost_bytes: u64,
+        largest_lost_pn: u64,
+    ) {
+        if is_persistent_congestion {
+            self.seed = None;
+        }
+        self.inner.on_congestion_event(
+            now,
+            sent,
+            is_persistent_congestion,
+            is_ecn,
+            lost_bytes,
+            largest_lost_pn,
+        );
+    }
+
+    fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
+        self.inner.on_packet_lost(lost_bytes, pn, now);
+    }
+
+    fn on_spurious_congestion_event(&mut self) {
+        self.inner.on_spurious_congestion_event();
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.inner.on_mtu_update(new_mtu);
+    }
+
+    fn on_ack_frequency_update(
+        &mut self,
+        ack_eliciting_threshold: u64,
+        requested_max_ack_delay: Duration,
+    ) {
+        self.inner
+            .on_ack_frequency_update(ack_eliciting_threshold, requested_max_ack_delay);
+    }
+
+    fn window(&self) -> u64 {
+        let inner = self.inner.window();
+        match &self.seed {
+            Some(seed) => inner.max(seed.window(self.rtt())),
+            None => inner,
+        }
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = self.inner.metrics();
+        if let Some(seed) = &self.seed {
+            metrics.congestion_window = self.window();
+            metrics.pacing_rate = Some(seed.rate);
+        }
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(Self {
+            inner: self.inner.clone_box(),
+            seed: self.seed.clone(),
+            meter: Arc::clone(&self.meter),
+            round: self.round.clone(),
+        })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl Steered {
+    /// The round-trip time to reckon with; a guess before the first acknowledgement.
+    fn rtt(&self) -> Duration {
+        if self.round.min_rtt.is_zero() {
+            UNKNOWN_RTT
+        } else {
+            self.round.min_rtt
+        }
+    }
+
+    fn measure(&mut self, now: Instant, app_limited: bool) {
+        let round = &mut self.round;
+        round.app_limited |= app_limited;
+        let started = *round.started.get_or_insert(now);
+        let elapsed = now.saturating_duration_since(started);
+        if elapsed < round.rtt.max(LEAST_ROUND) {
+            return;
+        }
+        let rate = (round.bytes as f64 / elapsed.as_secs_f64()) as u64;
+        let nanos = u64::try_from(round.min_rtt.as_nanos()).unwrap_or(u64::MAX);
+        self.meter.rate.store(rate, Ordering::Relaxed);
+        self.meter.min_rtt_nanos.store(nanos, Ordering::Relaxed);
+        self.meter
+            .app_limited
+            .store(round.app_limited, Ordering::Relaxed);
+        round.started = Some(now);
+        round.bytes = 0;
+        round.app_limited = app_limited;
+    }
+}
+
+/// Before the first acknowledgement the handshake has already bounded what may be sent.
+const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn a_seed_retires_after_some_round_trips_of_sending() {
+        let (mut seed, start) = (Seed::new(1_000_000), Instant::now());
+        let right = Some(1_000_000);
+        assert!(seed.observe(start, false, RTT, right));
+        assert!(seed.observe(start + 5 * RTT, false, RTT, right));
+        // Idle in between: what was known may still be true, and is put to the test again.
+        assert!(seed.observe(start + 7 * RTT, true, RTT, right));
+        assert!(seed.observe(start + 8 * RTT, false, RTT, right));
+        assert!(!seed.observe(start + 14 * RTT, false, RTT, right));
+        assert_eq!(seed.rate, 1_000_000);
+    }
+
+    #[test]
+    fn a_seed_that_is_too_high_is_corrected_after_the_first_round_trips() {
+        let (mut seed, start) = (Seed::new(1_000_000), Instant::now());
+        // Nothing was measured yet: that proves nothing.
+        seed.observe(start, false, RTT, Some(12));
+        assert_eq!(seed.rate, 1_000_000);
+        seed.observe(start + RTT * 2, false, RTT, Some(900_000));
+        assert_eq!(seed.rate, 1_000_000, "within the error of an estimate");
+        seed.observe(start + RTT * 2, false, RTT, Some(400_000));
+        assert_eq!(seed.rate, 400_000);
+        seed.observe(start + RTT * 3, false, RTT, Some(0));
+        assert_eq!(seed.rate, MIN_RATE);
+    }
+
+    #[test]
+    fn the_seed_rules_pacing_and_window_until_it_retires() {
+        let mut options = QuicOptions::default();
+        options.path.rate = Some(12_500_000);
+        let now = Instant::now();
+        let mut controller = Arc::new(Factory::new(&options)).build(now, 1200);
+        let seeded = controller.metrics();
+        assert_eq!(seeded.pacing_rate, Some(12_125_000));
+        assert!(controller.window() >= 1_200_000);
+        controller.on_congestion_event(now, now, true, false, 1200, 1);
+        assert_ne!(controller.metrics().pacing_rate, Some(12_125_000));
+        assert!(Steered::meter_of(controller).is_some());
+    }
+}

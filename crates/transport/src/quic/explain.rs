@@ -1,0 +1,145 @@
+//! What the QUIC library's errors mean.
+
+use std::io;
+
+use noq::{ConnectionError, ReadError, TransportErrorCode, VarInt, WriteError};
+use rustls::AlertDescription;
+
+use super::link::COMPLETE;
+use crate::{TransportError, tls};
+
+/// The first QUIC error code that stands for a TLS alert (RFC 9000 section 20.1: 0x0100 to 0x01ff).
+const FIRST_ALERT: u64 = 0x100;
+
+/// When the connection ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum During {
+    Handshake,
+    Reading,
+    Writing,
+}
+
+/// Says why a connection ended.
+pub(super) fn connection(error: &ConnectionError, during: During) -> TransportError {
+    match error {
+        // Our side found the fault: the TLS library's own error says which.
+        ConnectionError::TransportError(fault) => fault
+            .crypto
+            .as_deref()
+            .and_then(|inner| inner.downcast_ref::<rustls::Error>())
+            .map_or_else(|| quic_fault(error), tls::explain),
+        // The peer found one and told us.
+        ConnectionError::ConnectionClosed(close) => match alert(close.error_code) {
+            Some(alert) => tls::explain(&rustls::Error::AlertReceived(alert)),
+            None if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
+                TransportError::ClosedDuringHandshake
+            }
+            None => quic_fault(error),
+        },
+        ConnectionError::ApplicationClosed(_) => match during {
+            During::Handshake => TransportError::ClosedDuringHandshake,
+            During::Reading => TransportError::Truncated,
+            During::Writing => TransportError::ConnectionReset,
+        },
+        ConnectionError::Reset => TransportError::ConnectionReset,
+        ConnectionError::TimedOut => TransportError::PeerVanished,
+        ConnectionError::LocallyClosed => TransportError::Closed,
+        ConnectionError::VersionMismatch => TransportError::NotTranspute {
+            evidence: "it speaks another version of QUIC".into(),
+        },
+        ConnectionError::CidsExhausted => quic_fault(error),
+    }
+}
+
+/// Whether the peer closed the connection because all was read and sent.
+pub(super) fn is_complete(error: &ConnectionError) -> bool {
+    matches!(error, ConnectionError::ApplicationClosed(close) if close.error_code == COMPLETE)
+}
+
+pub(super) fn read(error: ReadError) -> io::Error {
+    match error {
+        ReadError::ConnectionLost(error) => connection(&error, During::Reading),
+        // A peer of ours never resets a stream.
+        ReadError::Reset(code) => protocol(format!("it reset a stream with code {code}")),
+        ReadError::ClosedStream | ReadError::ZeroRttRejected => TransportError::Closed,
+    }
+    .into_io()
+}
+
+pub(super) fn write(error: WriteError) -> io::Error {
+    match error {
+        WriteError::ConnectionLost(error) => connection(&error, During::Writing),
+        WriteError::Stopped(code) => stopped(code),
+        WriteError::ClosedStream | WriteError::ZeroRttRejected => TransportError::Closed,
+    }
+    .into_io()
+}
+
+/// A peer of ours never stops a stream.
+pub(super) fn stopped(code: VarInt) -> TransportError {
+    protocol(format!("it stopped a stream with code {code}"))
+}
+
+pub(super) fn protocol(evidence: String) -> TransportError {
+    TransportError::NotTranspute { evidence }
+}
+
+fn alert(code: TransportErrorCode) -> Option<AlertDescription> {
+    let code = u64::from(code).checked_sub(FIRST_ALERT)?;
+    u8::try_from(code).ok().map(AlertDescription::from)
+}
+
+fn quic_fault(error: &ConnectionError) -> TransportError {
+    TransportError::Io {
+        source: io::Error::other(format!("QUIC: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed_with(code: TransportErrorCode) -> TransportError {
+        let close = noq::ConnectionClose {
+            error_code: code,
+            frame_type: noq_proto::MaybeFrame::None,
+            reason: Vec::new().into(),
+        };
+        connection(&ConnectionError::ConnectionClosed(close), During::Reading)
+    }
+
+    #[test]
+    fn alerts_of_the_peer_keep_their_meaning() {
+        for alert in [
+            AlertDescription::CertificateUnknown,
+            AlertDescription::AccessDenied,
+        ] {
+            assert!(matches!(
+                closed_with(TransportErrorCode::crypto(alert.into())),
+                TransportError::PeerRefusedUs { .. }
+            ));
+        }
+        assert!(matches!(
+            closed_with(TransportErrorCode::crypto(
+                AlertDescription::NoApplicationProtocol.into()
+            )),
+            TransportError::NotTranspute { .. }
+        ));
+        assert!(matches!(
+            closed_with(TransportErrorCode::FLOW_CONTROL_ERROR),
+            TransportError::Io { .. }
+        ));
+    }
+
+    #[test]
+    fn an_end_without_notice_is_no_end_of_the_stream() {
+        assert!(matches!(
+            connection(&ConnectionError::TimedOut, During::Reading),
+            TransportError::PeerVanished
+        ));
+        assert!(matches!(
+            connection(&ConnectionError::Reset, During::Writing),
+            TransportError::ConnectionReset
+        ));
+    }
+}

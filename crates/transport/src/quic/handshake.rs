@@ -1,0 +1,92 @@
+//! From a connection that is being made to an authenticated link, on either side.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use noq::{Connecting, Connection, crypto::rustls::HandshakeData};
+use rustls::pki_types::CertificateDer;
+
+use super::{
+    Quic,
+    explain::{self, During},
+    link,
+};
+use crate::{Fingerprint, Link, LinkInfo, LinkTimings, PROTOCOL, TransportError, tls};
+
+/// What is known about a connection before the handshake.
+pub(super) struct Context {
+    pub(super) started: Instant,
+    pub(super) local: SocketAddr,
+    pub(super) peer: SocketAddr,
+    /// How long finding the peer took; `None` on the side that listened.
+    pub(super) connect: Option<Duration>,
+    pub(super) timeout: Duration,
+    pub(super) streams: u16,
+}
+
+/// Waits until the peer has proved to hold a pinned key.
+pub(super) async fn authenticate(
+    connecting: Connecting,
+    context: Context,
+) -> Result<Link, TransportError> {
+    let connection = tokio::time::timeout(context.timeout, connecting)
+        .await
+        .map_err(|_| TransportError::Timeout {
+            waiting_for: "the QUIC handshake",
+            address: context.peer.to_string(),
+            after: context.timeout,
+        })?
+        .map_err(|error| explain::connection(&error, During::Handshake))?;
+    let Established { peer, cipher } = established(&connection)?;
+    let info = LinkInfo {
+        transport: Quic::NAME,
+        local_address: context.local.to_string(),
+        peer_address: context.peer.to_string(),
+        peer_fingerprint: Some(peer),
+        encrypted: true,
+        cipher: Some(cipher),
+        timings: LinkTimings {
+            connect: context.connect.unwrap_or_default(),
+            handshake: context.started.elapsed(),
+        },
+    };
+    link::link(connection, context.streams, info)
+}
+
+struct Established {
+    peer: Fingerprint,
+    cipher: String,
+}
+
+/// Checks what the TLS library leaves to its user, and collects what is worth showing.
+fn established(connection: &Connection) -> Result<Established, TransportError> {
+    let data = connection
+        .handshake_data()
+        .and_then(|data| data.downcast::<HandshakeData>().ok());
+    let protocol = data.as_ref().and_then(|data| data.protocol.as_deref());
+    if protocol != Some(PROTOCOL.as_bytes()) {
+        return Err(explain::protocol(
+            "it named no protocol in its TLS handshake".into(),
+        ));
+    }
+    let certificates = connection
+        .peer_identity()
+        .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let peer = certificates
+        .as_deref()
+        .and_then(|certificates| certificates.first())
+        .ok_or_else(|| TransportError::Tls {
+            detail: "the peer presented no certificate".into(),
+        })
+        .and_then(|first| tls::fingerprint(first).map_err(|error| tls::explain(&error)))?;
+    let group = data.and_then(|data| data.negotiated_key_exchange_group);
+    Ok(Established {
+        peer,
+        cipher: match group {
+            Some(group) => format!("{group:?} QUIC with TLS 1.3"),
+            None => "QUIC with TLS 1.3".into(),
+        },
+    })
+}

@@ -1,0 +1,98 @@
+//! How the bytes of one direction of a link lie on its streams.
+//!
+//! The first stream starts with a header of four bytes: a mark, the binary logarithm of the stripe length, and the
+//! number of streams in network byte order. After it, stripe `k` of the link lies on stream `k` modulo their number, so
+//! a byte's position says where it is: there are no frames, no sequence numbers, and nothing else to check.
+
+use super::{explain, options::MAX_STREAMS};
+use crate::TransportError;
+
+/// Length of the header.
+pub(super) const HEADER: usize = 4;
+
+const MARK: u8 = b'Q';
+
+/// Stripe lengths that are understood, as binary logarithms.
+const STRIPES: std::ops::RangeInclusive<u8> = 8..=24;
+
+/// A number of streams and a stripe length.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Layout {
+    streams: u64,
+    stripe: u64,
+}
+
+impl Layout {
+    /// Lays bytes out over `streams` streams in stripes of `stripe` bytes, a power of two.
+    pub(super) fn new(streams: u64, stripe: u64) -> Self {
+        debug_assert!(stripe.is_power_of_two() && streams > 0);
+        Self { streams, stripe }
+    }
+
+    pub(super) fn header(self) -> [u8; HEADER] {
+        // Both fit: streams are at most 256, and stripes 2^24.
+        let [high, low] = (self.streams as u16).to_be_bytes();
+        [MARK, self.stripe.trailing_zeros() as u8, high, low]
+    }
+
+    pub(super) fn parse(header: [u8; HEADER]) -> Result<Self, TransportError> {
+        let [mark, stripe, high, low] = header;
+        let streams = u16::from_be_bytes([high, low]);
+        if mark != MARK || !STRIPES.contains(&stripe) || !(1..=MAX_STREAMS).contains(&streams) {
+            return Err(explain::protocol(format!(
+                "its first stream starts with {header:02x?}"
+            )));
+        }
+        Ok(Self::new(streams.into(), 1 << stripe))
+    }
+
+    pub(super) fn streams(self) -> usize {
+        self.streams as usize
+    }
+
+    /// Finds the stream on which the byte at `position` lies, and how many bytes from there on lie on it as well.
+    pub(super) fn locate(self, position: u64) -> (usize, usize) {
+        let index = (position / self.stripe) % self.streams;
+        let room = self.stripe - position % self.stripe;
+        (index as usize, room as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_header_is_what_it_is() {
+        assert_eq!(Layout::new(64, 4096).header(), [b'Q', 12, 0, 64]);
+        for bad in [
+            [b'P', 12, 0, 64],
+            [b'Q', 7, 0, 64],
+            [b'Q', 25, 0, 64],
+            [b'Q', 12, 0, 0],
+            [b'Q', 12, 1, 1],
+        ] {
+            assert!(matches!(
+                Layout::parse(bad),
+                Err(TransportError::NotTranspute { .. })
+            ));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_has_a_place_of_its_own(streams in 1u64..=256, stripe in 8u32..=24, position: u64) {
+            let layout = Layout::new(streams, 1 << stripe);
+            prop_assert_eq!(Layout::parse(layout.header()).unwrap(), layout);
+            let position = position >> 2;
+            let (index, room) = layout.locate(position);
+            prop_assert!(index < layout.streams() && (1..=1 << stripe).contains(&room));
+            // The rest of the stripe is on the same stream, and what follows on the next one.
+            prop_assert_eq!(layout.locate(position + room as u64 - 1), (index, 1));
+            let next = (index + 1) % layout.streams();
+            prop_assert_eq!(layout.locate(position + room as u64), (next, 1 << stripe));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A QUIC connection as a link, shared by its halves and its statistics.
+//!
+//! The halves own the connection. The statistics hold a weak reference, so that dropping the link closes it, whoever
+//! still looks at its figures.
+
+use std::{
+    any::Any,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use noq::{Connection, PathId, VarInt};
+
+use super::{
+    congestion::{Meter, Steered},
+    explain::{self, During},
+    reader::Reader,
+    writer::Writer,
+};
+use crate::{Link, LinkInfo, PathProbe, PathSample, TransportError};
+
+/// The code with which a connection closes whose sides have both sent and read everything.
+pub(super) const COMPLETE: VarInt = VarInt::from_u32(1);
+
+/// The code with which a connection closes that was dropped before.
+const DROPPED: VarInt = VarInt::from_u32(2);
+
+/// What the two halves have in common. The connection closes when both are gone.
+pub(super) struct Shared {
+    connection: Connection,
+    meter: Option<Arc<Meter>>,
+    all_sent: AtomicBool,
+    all_read: AtomicBool,
+    /// Streams of a half that was dropped: the library tells the peer that a dropped stream is complete or unwanted,
+    /// and neither is what dropping a half means.
+    parked: Mutex<Vec<Box<dyn Any + Send>>>,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+/// Makes a link of an authenticated connection, with `streams` streams for what this side sends.
+pub(super) fn link(
+    connection: Connection,
+    streams: u16,
+    info: LinkInfo,
+) -> Result<Link, TransportError> {
+    let meter = connection
+        .congestion_state(PathId::ZERO)
+        .and_then(Steered::meter_of);
+    let shared = Arc::new(Shared {
+        connection,
+        meter,
+        all_sent: AtomicBool::new(false),
+        all_read: AtomicBool::new(false),
+        parked: Mutex::default(),
+        last_sample: Arc::default(),
+    });
+    let probe = Arc::new(QuicProbe {
+        shared: Arc::downgrade(&shared),
+        last_sample: Arc::clone(&shared.last_sample),
+    });
+    let writer = Writer::new(Arc::clone(&shared), streams)?;
+    let reader = Reader::new(shared);
+    Ok(Link::new(reader, writer, info, Some(probe)))
+}
+
+impl Shared {
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Everything was sent and the peer has acknowledged it.
+    pub(super) fn note_all_sent(&self) {
+        self.all_sent.store(true, Ordering::Release);
+    }
+
+    /// The peer's stream was read to its end.
+    pub(super) fn note_all_read(&self) {
+        self.all_read.store(true, Ordering::Release);
+    }
+
+    /// Keeps streams until the connection is closed.
+    pub(super) fn park(&self, streams: impl Any + Send) {
+        self.parked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(streams));
+    }
+
+    /// Says why the connection ended, if it did.
+    pub(super) fn ended(&self, during: During) -> Option<TransportError> {
+        let reason = self.connection.close_reason()?;
+        Some(explain::connection(&reason, during))
+    }
+
+    fn sample(&self) -> PathSample {
+        let mut sample = PathSample::default();
+        if let Some(path) = self.connection.path_stats(PathId::ZERO) {
+            sample.rtt = Some(path.rtt);
+            sample.congestion_window = Some(path.cwnd);
+            sample.retransmits = Some(path.lost_packets.saturating_sub(path.lost_plpmtud_probes));
+            sample.wire_bytes_retransmitted = Some(path.lost_bytes);
+        }
+        if let Some(meter) = &self.meter {
+            sample.min_rtt = meter.min_rtt();
+            if let Some((rate, app_limited)) = meter.delivery_rate() {
+                sample.delivery_rate = Some(rate);
+                sample.delivery_rate_app_limited = Some(app_limited);
+            }
+        }
+        let totals = self.connection.stats();
+        sample.wire_bytes_sent = Some(totals.udp_tx.bytes);
+        sample.wire_bytes_received = Some(totals.udp_rx.bytes);
+        sample
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.last_sample.set(self.sample());
+        let all_sent = self.all_sent.load(Ordering::Acquire);
+        let all_read = self.all_read.load(Ordering::Acquire);
+        let code = if all_sent && all_read {
+            COMPLETE
+        } else {
+            DROPPED
+        };
+        // Before the parked streams are dropped, which then have nothing more to say.
+        self.connection.close(code, b"");
+    }
+}
+
+struct QuicProbe {
+    shared: Weak<Shared>,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+impl PathProbe for QuicProbe {
+    fn sample(&self) -> PathSample {
+        match self.shared.upgrade() {
+            Some(shared) => shared.sample(),
+            None => self.last_sample.get().cloned().unwrap_or_default(),
+        }
+    }
+}

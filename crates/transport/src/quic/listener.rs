@@ -1,0 +1,222 @@
+//! The listening end: many strangers may knock at once, and none of them keeps a peer waiting.
+//!
+//! Handshakes run in their own tasks, a bounded number of them, each with a deadline. When half of the places are
+//! taken, whoever knocks has to show first that it can be reached at the address it gives, so that forged addresses
+//! take no places. Knocks are taken up only while somebody waits in `accept`.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
+
+use async_trait::async_trait;
+use noq::{Connecting, Endpoint, Incoming, Runtime};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+
+use super::{
+    QuicOptions, config,
+    explain::{self, During},
+    handshake::{self, Context},
+    socket,
+};
+use crate::{
+    Link, Listener, Security, TransportError,
+    tcp::{address, listener::network},
+    throttle::Throttle,
+};
+
+pub(super) struct QuicListener {
+    endpoint: Endpoint,
+    local: SocketAddr,
+    options: QuicOptions,
+    /// Dropping the set stops the tasks.
+    handshakes: JoinSet<Outcome>,
+    /// Those of `handshakes` that are still running, oldest first.
+    running: VecDeque<Handshake>,
+    log: Throttle,
+}
+
+struct Outcome {
+    peer: SocketAddr,
+    result: Result<Link, TransportError>,
+}
+
+struct Handshake {
+    id: Id,
+    abort: AbortHandle,
+    source: IpAddr,
+}
+
+impl QuicListener {
+    pub(super) async fn bind(
+        address: &str,
+        security: &Security,
+        options: QuicOptions,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self, TransportError> {
+        let config = config::server(&options, security)?;
+        let addresses = address::resolve(address).await?;
+        let listen_error = |source| TransportError::Listen {
+            address: address.into(),
+            source,
+        };
+        let mut bound = Err(io::ErrorKind::AddrNotAvailable.into());
+        for candidate in addresses {
+            bound = socket::listening(candidate, options.socket_buffer);
+            if bound.is_ok() {
+                break;
+            }
+        }
+        let endpoint = bound
+            .and_then(|socket| Endpoint::new(config::endpoint(), Some(config), socket, runtime))
+            .map_err(listen_error)?;
+        let local = endpoint.local_addr().map_err(listen_error)?;
+        Ok(Self {
+            endpoint,
+            local,
+            options,
+            handshakes: JoinSet::new(),
+            running: VecDeque::new(),
+            log: Throttle::new(),
+        })
+    }
+
+    fn begin(&mut self, incoming: Incoming) {
+        let crowded = self.running.len() >= self.options.max_handshakes.div_ceil(2);
+        if crowded && !incoming.remote_address_validated() && incoming.may_retry() {
+            // Cannot fail: it may.
+            let _ = incoming.retry();
+            return;
+        }
+        if self.running.len() >= self.options.max_handshakes.max(1) {
+            self.evict();
+        }
+        let peer = canonical(incoming.remote_address());
+        let local = match incoming.local_ip() {
+            Some(ip) => SocketAddr::new(ip.to_canonical(), self.local.port()),
+            None => self.local,
+        };
+        let context = Context {
+            started: Instant::now(),
+            local,
+            peer,
+            connect: None,
+            timeout: self.options.handshake_timeout,
+            streams: self.options.streams(),
+        };
+        let connecting = match incoming.accept() {
+            Ok(connecting) => connecting,
+            Err(error) => {
+                self.turned_away(peer, &explain::connection(&error, During::Handshake));
+                return;
+            }
+        };
+        let abort = self.handshakes.spawn(authenticate(connecting, context));
+        self.running.push_back(Handshake {
+            id: abort.id(),
+            abort,
+            source: network(peer.ip()),
+        });
+    }
+
+    /// Drops the oldest handshake of the network that has most of them.
+    fn evict(&mut self) {
+        let count = |source| self.running.iter().filter(|h| h.source == source).count();
+        let most = self.running.iter().map(|h| count(h.source)).max();
+        let victim = self
+            .running
+            .iter()
+            .position(|h| Some(count(h.source)) == most);
+        if let Some(victim) = victim.and_then(|index| self.running.remove(index)) {
+            victim.abort.abort();
+        }
+    }
+
+    fn finished(&mut self, done: Result<(Id, Outcome), JoinError>) -> Option<Link> {
+        let (id, outcome) = match done {
+            Ok((id, outcome)) => (id, Some(outcome)),
+            Err(error) => {
+                if error.is_panic() {
+                    tracing::error!("a handshake task panicked; please report this as a bug");
+                }
+                (error.id(), None)
+            }
+        };
+        self.running.retain(|handshake| handshake.id != id);
+        let Outcome { peer, result } = outcome?;
+        match result {
+            Ok(link) => {
+                tracing::debug!(%peer, "accepted a link");
+                Some(link)
+            }
+            Err(error) => {
+                self.turned_away(peer, &error);
+                None
+            }
+        }
+    }
+
+    fn turned_away(&mut self, peer: SocketAddr, error: &TransportError) {
+        if let Some(not_shown) = self.log.admit(Instant::now()) {
+            tracing::warn!(%peer, %error, not_shown, "turned a stranger away");
+        }
+    }
+}
+
+async fn authenticate(connecting: Connecting, context: Context) -> Outcome {
+    Outcome {
+        peer: context.peer,
+        result: handshake::authenticate(connecting, context).await,
+    }
+}
+
+/// An IPv4 peer of a socket for both families.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[async_trait]
+impl Listener for QuicListener {
+    fn local_address(&self) -> String {
+        let mut address = self.local;
+        // Nobody can connect to the wildcard; on this machine the loopback address leads here.
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.ip() {
+                IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        address.to_string()
+    }
+
+    async fn accept(&mut self) -> Result<Link, TransportError> {
+        loop {
+            // Every branch is cancel-safe, and nothing is awaited outside of them.
+            tokio::select! {
+                biased;
+                Some(done) = self.handshakes.join_next_with_id() => {
+                    if let Some(link) = self.finished(done) {
+                        return Ok(link);
+                    }
+                }
+                incoming = self.endpoint.accept() => match incoming {
+                    Some(incoming) => self.begin(incoming),
+                    None => return Err(TransportError::Accept {
+                        address: self.local.to_string(),
+                        source: io::Error::new(io::ErrorKind::NotConnected, "the UDP socket broke"),
+                    }),
+                },
+            }
+        }
+    }
+}
+
+impl Drop for QuicListener {
+    fn drop(&mut self) {
+        // The endpoint goes on for the links that were accepted, and answers nobody else.
+        self.endpoint.set_server_config(None);
+    }
+}

@@ -1,0 +1,451 @@
+//! QUIC links over an emulated path, in virtual time.
+//!
+//! Both ends, the path between them and the clock live in one task of a runtime whose time is paused: it jumps to the
+//! next timer when nobody has anything to do. What the path does to packets is decided by a seed. The handshake draws
+//! its keys from the system, so two runs of a seed differ in bytes; sizes and times, and with them what is lost, are
+//! the same but for the random moments at which BBR probes.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSliceMut},
+    net::SocketAddr,
+    num::NonZeroUsize,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use noq::{
+    AsyncUdpSocket, Endpoint, TokioRuntime, UdpSender,
+    udp::{RecvMeta, Transmit},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::{Instant, Sleep},
+};
+use transpute_testbed::{model::Path, scenario::PathConfig};
+
+use super::{QuicCongestion, QuicOptions, SERVER_NAME, config, handshake};
+use crate::{Identity, Link, Security};
+
+/// Bytes of IP and UDP headers, which the path carries as well.
+const HEADERS: usize = 28;
+
+/// One direction of the emulated path.
+struct Wire {
+    started: Instant,
+    path: Path<Vec<u8>>,
+    /// Packets of which one is damaged, on average; 0 for none.
+    damage_one_in: u64,
+    random: u64,
+    reader: Option<Waker>,
+}
+
+impl Wire {
+    fn new(path: &PathConfig, damage_one_in: u64, seed: u64) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self {
+            started: Instant::now(),
+            path: Path::new(path, seed),
+            damage_one_in,
+            random: seed | 1,
+            reader: None,
+        }))
+    }
+
+    fn nanos(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    fn send(&mut self, datagram: &[u8]) {
+        let mut packet = vec![0; HEADERS];
+        packet.extend_from_slice(datagram);
+        if self.damage_one_in > 0 && self.draw(self.damage_one_in) == 0 {
+            let at = HEADERS + self.draw(datagram.len() as u64) as usize;
+            packet[at] ^= 1 << self.draw(8);
+        }
+        let now = self.nanos();
+        self.path.enqueue(now, packet);
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+/// A socket at one end of the path.
+struct Socket {
+    local: SocketAddr,
+    peer: SocketAddr,
+    out: Arc<Mutex<Wire>>,
+    inward: Arc<Mutex<Wire>>,
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Socket")
+    }
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(Sender(Arc::clone(&self.out)))
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut wire = self.inward.lock().unwrap();
+            let now = wire.nanos();
+            let mut count = 0;
+            while count < bufs.len().min(meta.len())
+                && let Some(packet) = wire.path.dequeue(now)
+            {
+                let datagram = &packet[HEADERS..];
+                bufs[count][..datagram.len()].copy_from_slice(datagram);
+                meta[count] = RecvMeta::default();
+                meta[count].addr = self.peer;
+                meta[count].len = datagram.len();
+                meta[count].stride = datagram.len();
+                count += 1;
+            }
+            if count > 0 {
+                return Poll::Ready(Ok(count));
+            }
+            wire.reader = Some(cx.waker().clone());
+            let Some(deadline) = wire.path.next_deadline() else {
+                return Poll::Pending;
+            };
+            let deadline = wire.started + Duration::from_nanos(deadline);
+            drop(wire);
+            self.alarm.as_mut().reset(deadline);
+            if self.alarm.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.local)
+    }
+
+    fn may_fragment(&self) -> bool {
+        false
+    }
+}
+
+struct Sender(Arc<Mutex<Wire>>);
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl UdpSender for Sender {
+    fn poll_send(
+        self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        _: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut wire = self.0.lock().unwrap();
+        let segment = transmit.segment_size.unwrap_or(transmit.contents.len());
+        for datagram in transmit.contents.chunks(segment.max(1)) {
+            wire.send(datagram);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        NonZeroUsize::new(64).unwrap()
+    }
+}
+
+/// What a run is like.
+#[derive(Clone, Debug)]
+struct Weather {
+    up: PathConfig,
+    down: PathConfig,
+    damage_one_in: u64,
+    seed: u64,
+}
+
+impl Weather {
+    fn new(rtt_ms: f64, mbit: f64, loss: f64, seed: u64) -> Self {
+        let path = PathConfig {
+            delay_ms: rtt_ms / 2.0,
+            rate_mbit: Some(mbit),
+            loss,
+            ..PathConfig::default()
+        };
+        Self {
+            up: path.clone(),
+            down: path,
+            damage_one_in: 0,
+            seed,
+        }
+    }
+
+    /// Draws all that can go wrong at once.
+    fn stormy(seed: u64) -> Self {
+        let mut random = VecDeque::new();
+        let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for _ in 0..8 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            random.push_back((state >> 11) as f64 / (1u64 << 53) as f64);
+        }
+        let mut draw = |low: f64, high: f64| low + (high - low) * random.pop_front().unwrap();
+        let mut weather = Self::new(draw(0.5, 300.0), draw(2.0, 200.0), draw(0.0, 0.1), seed);
+        for path in [&mut weather.up, &mut weather.down] {
+            path.reorder = draw(0.0, 0.1);
+            path.duplicate = draw(0.0, 0.05);
+        }
+        weather.up.jitter_ms = draw(0.0, 0.4) * weather.up.delay_ms;
+        weather.damage_one_in = 50;
+        weather
+    }
+
+    /// Links two parties over the path.
+    async fn link(&self, options: &QuicOptions) -> (Link, Link) {
+        let (a, b) = (
+            Arc::new(Identity::generate().unwrap()),
+            Arc::new(Identity::generate().unwrap()),
+        );
+        let up = Wire::new(&self.up, self.damage_one_in, self.seed * 2 + 1);
+        let down = Wire::new(&self.down, self.damage_one_in, self.seed * 2 + 2);
+        let addresses: [SocketAddr; 2] =
+            ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap()];
+        let endpoint = |index: usize, out: &Arc<_>, inward: &Arc<_>, server| {
+            let socket = Socket {
+                local: addresses[index],
+                peer: addresses[1 - index],
+                out: Arc::clone(out),
+                inward: Arc::clone(inward),
+                alarm: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            };
+            let mut config = config::endpoint();
+            config.rng_seed(Some([self.seed as u8; 32]));
+            Endpoint::new_with_abstract_socket(
+                config,
+                server,
+                Box::new(socket),
+                Arc::new(TokioRuntime),
+            )
+            .unwrap()
+        };
+        let listening = Security::tls(Arc::clone(&b), [a.fingerprint()]);
+        let connecting = Security::tls(a, [b.fingerprint()]);
+        let server = config::server(options, &listening).unwrap();
+        let client = config::client(options, &connecting).unwrap();
+        let connector = endpoint(0, &up, &down, None);
+        let listener = endpoint(1, &down, &up, Some(server));
+        let context = |index: usize| handshake::Context {
+            started: std::time::Instant::now(),
+            local: addresses[index],
+            peer: addresses[1 - index],
+            connect: None,
+            timeout: Duration::from_secs(30),
+            streams: options.streams(),
+        };
+        let connect = async {
+            let connecting = connector.connect_with(client, addresses[1], SERVER_NAME);
+            handshake::authenticate(connecting.unwrap(), context(0)).await
+        };
+        let accept = async {
+            loop {
+                let incoming = listener.accept().await.unwrap();
+                // As a listener does: a greeting that was damaged on its way is a stranger's.
+                if let Ok(connecting) = incoming.accept() {
+                    break handshake::authenticate(connecting, context(1)).await;
+                }
+            }
+        };
+        let (connected, accepted) = tokio::join!(connect, accept);
+        (connected.unwrap(), accepted.unwrap())
+    }
+}
+
+fn pattern(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed | 1;
+    (0..length)
+        .map(|_| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect()
+}
+
+/// Sends bytes each way at once, closes both directions, and checks what arrived.
+async fn exchange(a: Link, b: Link, sizes: [usize; 2]) {
+    let there = pattern(1, sizes[0]);
+    let back = pattern(2, sizes[1]);
+    let party = async |link: Link, out: &[u8], inward: &[u8]| {
+        let (mut reader, mut writer) = link.into_parts();
+        let send = async {
+            // Writes of many sizes, some flushed.
+            let mut rest = out;
+            let mut size = 1;
+            while !rest.is_empty() {
+                let (piece, after) = rest.split_at(size.min(rest.len()));
+                writer.write_all(piece).await?;
+                if size % 3 == 0 {
+                    writer.flush().await?;
+                }
+                size = size * 7 % 65_521;
+                rest = after;
+            }
+            writer.shutdown().await
+        };
+        let mut got = Vec::new();
+        let (sent, received) = tokio::join!(send, reader.read_to_end(&mut got));
+        sent.unwrap();
+        received.unwrap();
+        assert!(got == inward, "{} bytes of {}", got.len(), inward.len());
+    };
+    tokio::join!(party(a, &there, &back), party(b, &back, &there));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_arrive_through_any_weather() {
+    for seed in 0..200 {
+        let weather = Weather::stormy(seed);
+        let mut options = QuicOptions::default();
+        if seed % 3 == 1 {
+            // A third is told what to expect, and wrongly so.
+            options.path.rtt = Some(Duration::from_millis(100));
+            options.path.rate = Some(5_000_000);
+        } else if seed % 3 == 2 {
+            options.congestion = QuicCongestion::Cubic;
+        }
+        let run = async {
+            let (a, b) = weather.link(&options).await;
+            exchange(a, b, [300_000, 70_000]).await;
+        };
+        tokio::time::timeout(Duration::from_secs(600), run)
+            .await
+            .unwrap_or_else(|_| panic!("hangs: {weather:?}"));
+    }
+}
+
+/// Sends from one side; returns the virtual seconds from the established link to the last byte, and the share of the
+/// sent bytes that were sent again.
+async fn bulk(weather: &Weather, options: &QuicOptions, bytes: usize) -> (f64, f64) {
+    let (a, b) = weather.link(options).await;
+    let started = Instant::now();
+    let stats = a.stats();
+    let (mut end, mut writer) = a.into_parts();
+    let (mut reader, mut answer) = b.into_parts();
+    let send = async {
+        let chunk = vec![1; 64 << 10];
+        let mut left = bytes;
+        while left > 0 {
+            let size = chunk.len().min(left);
+            writer.write_all(&chunk[..size]).await.unwrap();
+            left -= size;
+        }
+        writer.shutdown().await.unwrap();
+        end.read_to_end(&mut Vec::new()).await.unwrap();
+    };
+    let receive = async {
+        let mut buffer = vec![0; 256 << 10];
+        let mut left = bytes;
+        while left > 0 {
+            let read = reader.read(&mut buffer).await.unwrap();
+            assert!(read > 0, "{left} bytes are missing");
+            left -= read;
+        }
+        let elapsed = started.elapsed();
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 0);
+        answer.shutdown().await.unwrap();
+        elapsed
+    };
+    let ((), elapsed) = tokio::join!(send, receive);
+    let path = stats.path();
+    let again = path.wire_bytes_retransmitted.unwrap() as f64;
+    let sent = path.wire_bytes_sent.unwrap() as f64;
+    (elapsed.as_secs_f64(), again / sent)
+}
+
+/// One stream with a large window would be given up by the library here.
+#[tokio::test(start_paused = true)]
+async fn a_long_lossy_path_does_not_kill_the_connection() {
+    let weather = Weather::new(200.0, 100.0, 0.01, 7);
+    let (elapsed, again) = bulk(&weather, &QuicOptions::default(), 20 << 20).await;
+    println!("20 MiB in {elapsed:.2} s, {:.1} % again", again * 100.0);
+    // 100 Mbit/s would take 1.8 s. Virtual time does not depend on the machine.
+    assert!(elapsed < 6.0, "{elapsed}");
+    assert!(again < 0.05, "{again}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_rate_is_used_from_the_start() {
+    let weather = Weather::new(110.0, 100.0, 0.0, 1);
+    let mut options = QuicOptions::default();
+    let bytes = 3 << 20;
+    let (unknown, _) = bulk(&weather, &options, bytes).await;
+    options.path.rtt = Some(Duration::from_millis(110));
+    options.path.rate = Some(12_500_000);
+    let (known, again) = bulk(&weather, &options, bytes).await;
+    let limit = 0.055 + bytes as f64 / 12_500_000.0;
+    println!("unknown {unknown:.3} s, known {known:.3} s, limit {limit:.3} s");
+    assert!(known < 1.2 * limit && known < unknown);
+    assert!(again < 0.01, "{again}");
+    // Promised twice the rate: corrected, at some cost.
+    options.path.rate = Some(25_000_000);
+    let (wrong, again) = bulk(&weather, &options, bytes).await;
+    println!("twice too high {wrong:.3} s, {:.1} % again", again * 100.0);
+    assert!(wrong < 2.0 * limit);
+}
+
+/// The figures of the module's documentation:
+/// `cargo test --release -p transpute-transport quic::simulation::grid -- --ignored --nocapture`.
+#[tokio::test(start_paused = true)]
+#[ignore = "measures; takes minutes"]
+async fn grid() {
+    for (rtt_ms, mbit) in [(110.0, 1000.0), (110.0, 100.0), (300.0, 1000.0)] {
+        for loss in [0.0, 0.0005, 0.01] {
+            for bytes in [210_000, 2_770_000, 30_500_000] {
+                let limit = rtt_ms / 2e3 + bytes as f64 * 8e-6 / mbit;
+                let mut line =
+                    format!("{rtt_ms} ms, {mbit} Mbit/s, {loss}, {bytes} B, limit {limit:.3} s:");
+                for (name, congestion, seeded) in [
+                    ("bbr3", QuicCongestion::Bbr3, false),
+                    ("cubic", QuicCongestion::Cubic, false),
+                    ("bbr3 seeded", QuicCongestion::Bbr3, true),
+                    ("cubic seeded", QuicCongestion::Cubic, true),
+                ] {
+                    let mut options = QuicOptions {
+                        congestion,
+                        ..QuicOptions::default()
+                    };
+                    if seeded {
+                        options.path.rtt = Some(Duration::from_secs_f64(rtt_ms / 1e3));
+                        options.path.rate = Some((mbit * 1e6 / 8.0) as u64);
+                    }
+                    let mut runs = Vec::new();
+                    for seed in 0..5 {
+                        let weather = Weather::new(rtt_ms, mbit, loss, seed);
+                        runs.push(bulk(&weather, &options, bytes).await);
+                    }
+                    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    let (seconds, again) = runs[2];
+                    line += &format!(" {name} {seconds:.3} ({:.1} %)", again * 100.0);
+                }
+                println!("{line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The sending half: consecutive stripes of a link's bytes go to its streams in turn.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use noq::{Connection, PathId, SendStream, VarInt};
+use tokio::io::AsyncWrite;
+
+use super::{
+    explain::{self, During},
+    layout::{HEADER, Layout},
+    link::Shared,
+    options::STRIPE,
+};
+use crate::TransportError;
+
+/// The sending half of a link.
+pub(super) struct Writer {
+    /// `None` after the half is done with them.
+    streams: Option<Vec<SendStream>>,
+    layout: Layout,
+    /// Bytes of the link that were handed to streams.
+    position: u64,
+    /// What was written and not handed to a stream yet.
+    buffer: Vec<u8>,
+    /// How much of the front of `buffer` was handed over.
+    handed: usize,
+    header: Header,
+    /// Bytes handed over since the send window was last looked at.
+    since_tuning: u64,
+    closing: Closing,
+    shared: Arc<Shared>,
+}
+
+/// The bytes in front of the first stream.
+enum Header {
+    Unsent([u8; HEADER], usize),
+    Sent,
+}
+
+enum Closing {
+    No,
+    /// The streams are finished; the peer has to acknowledge them.
+    Waiting(Pin<Box<dyn Future<Output = Result<(), TransportError>> + Send>>),
+    Done,
+}
+
+/// Small writes are gathered up to this size.
+const BUFFER: usize = 32 << 10;
+
+/// How often, in bytes, the send window is adapted.
+const TUNE_EVERY: u64 = 64 << 10;
+
+/// Bytes that may wait in the connection beyond what is in flight: enough to keep the path busy between two polls, few
+/// enough that the caller notices soon how fast the path is.
+const BACKLOG: u64 = 256 << 10;
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, streams: u16) -> Result<Self, TransportError> {
+        let streams = open(shared.connection(), streams)?;
+        let layout = Layout::new(streams.len() as u64, STRIPE);
+        Ok(Self {
+            streams: Some(streams),
+            header: Header::Unsent(layout.header(), 0),
+            layout,
+            position: 0,
+            buffer: Vec::with_capacity(BUFFER),
+            handed: 0,
+            since_tuning: 0,
+            closing: Closing::No,
+            shared,
+        })
+    }
+
+    /// Hands bytes to the streams until one takes no more; returns how many, at least one.
+    fn poll_hand_over(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_header(cx))?;
+        let Some(streams) = &mut self.streams else {
+            return Poll::Ready(Err(TransportError::Closed.into_io()));
+        };
+        let mut total = 0;
+        while total < bytes.len() {
+            let (index, room) = self.layout.locate(self.position);
+            let piece = &bytes[total..];
+            let piece = &piece[..room.min(piece.len())];
+            match Pin::new(&mut streams[index]).poll_write(cx, piece) {
+                Poll::Ready(Ok(written)) => {
+                    total += written;
+                    self.position += written as u64;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(explain::write(error))),
+                Poll::Pending if total == 0 => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        self.since_tuning += total as u64;
+        if self.since_tuning >= TUNE_EVERY {
+            self.since_tuning = 0;
+            tune(self.shared.connection());
+        }
+        Poll::Ready(Ok(total))
+    }
+
+    fn poll_header(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Header::Unsent(header, sent) = &mut self.header {
+            if *sent == header.len() {
+                self.header = Header::Sent;
+                break;
+            }
+            let Some(first) = self
+                .streams
+                .as_mut()
+                .and_then(|streams| streams.first_mut())
+            else {
+                return Poll::Ready(Err(TransportError::Closed.into_io()));
+            };
+            let written = ready!(Pin::new(first).poll_write(cx, &header[*sent..]));
+            *sent += written.map_err(explain::write)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Hands the buffered bytes over.
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.handed < self.buffer.len() {
+            // Lent out, because handing over borrows all of `self`.
+            let buffer = std::mem::take(&mut self.buffer);
+            let handed = self.poll_hand_over(cx, &buffer[self.handed..]);
+            self.buffer = buffer;
+            self.handed += ready!(handed)?;
+        }
+        self.buffer.clear();
+        self.handed = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Finishes all streams; the future ends when the peer has everything.
+    fn finish(
+        &mut self,
+    ) -> Result<impl Future<Output = Result<(), TransportError>> + Send + use<>, TransportError>
+    {
+        let streams = self.streams.as_mut().ok_or(TransportError::Closed)?;
+        let mut acknowledged = Vec::with_capacity(streams.len());
+        for stream in streams {
+            acknowledged.push(stream.stopped());
+            // Fails only on a stream that is closed already, which the next line reports.
+            let _ = stream.finish();
+        }
+        let shared = Arc::clone(&self.shared);
+        Ok(async move {
+            for stopped in acknowledged {
+                match stopped.await {
+                    Ok(None) => {}
+                    Ok(Some(code)) => return Err(explain::stopped(code)),
+                    Err(_) => {
+                        return match shared.connection().close_reason() {
+                            // Sent by a peer that has read everything: as good as an acknowledgement.
+                            Some(reason) if explain::is_complete(&reason) => Ok(()),
+                            Some(reason) => Err(explain::connection(&reason, During::Writing)),
+                            None => Err(TransportError::Closed),
+                        };
+                    }
+                }
+            }
+            shared.note_all_sent();
+            Ok(())
+        })
+    }
+}
+
+/// Opens the streams of this side. The peer's limit allows for them from the start.
+fn open(connection: &Connection, count: u16) -> Result<Vec<SendStream>, TransportError> {
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    let mut streams = Vec::with_capacity(count.into());
+    for _ in 0..count {
+        let mut opening = std::pin::pin!(connection.open_uni());
+        match opening.as_mut().poll(&mut cx) {
+            Poll::Ready(Ok(stream)) => streams.push(stream),
+            Poll::Ready(Err(error)) => {
+                return Err(explain::connection(&error, During::Handshake));
+            }
+            Poll::Pending => {
+                return Err(explain::protocol(format!(
+                    "it allows {} streams, expected {count} at least",
+                    streams.len()
+                )));
+            }
+        }
+    }
+    Ok(streams)
+}
+
+/// Lets the connection buffer as much as it can have in flight. Twice, because what lies behind a lost packet counts
+/// until that is acknowledged.
+fn tune(connection: &Connection) {
+    if let Some(path) = connection.path_stats(PathId::ZERO) {
+        connection.set_send_window(send_window(path.cwnd));
+    }
+}
+
+pub(super) fn send_window(congestion_window: u64) -> u64 {
+    congestion_window
+        .saturating_mul(2)
+        .saturating_add(BACKLOG)
+        .min(VarInt::MAX.into_inner())
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        if !matches!(this.closing, Closing::No) {
+            return Poll::Ready(Err(TransportError::Closed.into_io()));
+        }
+        if this.buffer.len() + bytes.len() > BUFFER {
+            ready!(this.poll_drain(cx))?;
+        }
+        if bytes.len() >= BUFFER {
+            return this.poll_hand_over(cx, bytes);
+        }
+        this.buffer.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_drain(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            match &mut this.closing {
+                Closing::No => {
+                    ready!(this.poll_drain(cx))?;
+                    ready!(this.poll_header(cx))?;
+                    let finished = this.finish().map_err(TransportError::into_io)?;
+                    this.closing = Closing::Waiting(Box::pin(finished));
+                }
+                Closing::Waiting(finished) => {
+                    ready!(finished.as_mut().poll(cx)).map_err(TransportError::into_io)?;
+                    this.closing = Closing::Done;
+                }
+                Closing::Done => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(streams) = self.streams.take() {
+            self.shared.park(streams);
+        }
+    }
+}

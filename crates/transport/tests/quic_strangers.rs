@@ -1,0 +1,161 @@
+//! A listening QUIC port survives whoever knocks, in bounded memory and time.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UdpSocket,
+    task::JoinHandle,
+};
+use transpute_transport::{Identity, Link, Listener, Quic, QuicOptions, Security, Transport};
+
+struct Parties {
+    quic: Quic,
+    listening: Security,
+    connecting: Security,
+}
+
+fn parties() -> Parties {
+    let mut options = QuicOptions::default();
+    options.max_handshakes = 8;
+    options.handshake_timeout = Duration::from_secs(2);
+    let (a, b) = (
+        Arc::new(Identity::generate().unwrap()),
+        Arc::new(Identity::generate().unwrap()),
+    );
+    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
+    Parties {
+        quic: Quic::new(options),
+        listening: Security::tls(a, [of_b]),
+        connecting: Security::tls(b, [of_a]),
+    }
+}
+
+/// Accepts one link in a task, so that the listener works while strangers are created.
+async fn listen(parties: &Parties) -> (String, JoinHandle<(Link, Box<dyn Listener>)>) {
+    let mut listener = parties
+        .quic
+        .listen("127.0.0.1:0", &parties.listening)
+        .await
+        .unwrap();
+    let address = listener.local_address();
+    let accepting = tokio::spawn(async move { (listener.accept().await.unwrap(), listener) });
+    (address, accepting)
+}
+
+async fn meets(parties: &Parties, address: &str, accepting: JoinHandle<(Link, Box<dyn Listener>)>) {
+    let link = parties
+        .quic
+        .connect(address, &parties.connecting)
+        .await
+        .unwrap();
+    let (accepted, _listener) = accepting.await.unwrap();
+    let (mut reader, _keep) = link.into_parts();
+    let (_keep, mut writer) = accepted.into_parts();
+    writer.write_all(b"hello").await.unwrap();
+    writer.flush().await.unwrap();
+    let mut got = [0; 5];
+    reader.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"hello");
+}
+
+/// Records the first packet of a real connector: a greeting that the listener has to take seriously.
+async fn greeting(parties: &Parties) -> Vec<u8> {
+    let ear = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = ear.local_addr().unwrap().to_string();
+    let mut packet = vec![0; 2048];
+    let length = tokio::select! {
+        _ = parties.quic.connect(&address, &parties.connecting) => unreachable!("nobody answers"),
+        received = ear.recv(&mut packet) => received.unwrap(),
+    };
+    packet.truncate(length);
+    packet
+}
+
+#[tokio::test]
+async fn strangers_that_greet_and_fall_silent_keep_nobody_out() {
+    let parties = parties();
+    let (address, accepting) = listen(&parties).await;
+    let mut crowd = Vec::new();
+    for _ in 0..100 {
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let packet = greeting(&parties).await;
+        stranger.send_to(&packet, &address).await.unwrap();
+        crowd.push(stranger);
+    }
+    meets(&parties, &address, accepting).await;
+}
+
+#[tokio::test]
+async fn greetings_are_answered_with_no_more_than_three_times_as_much() {
+    let parties = parties();
+    let (address, _accepting) = listen(&parties).await;
+    for _ in 0..20 {
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let packet = greeting(&parties).await;
+        stranger.send_to(&packet, &address).await.unwrap();
+        let mut answered = 0;
+        let mut buffer = [0; 2048];
+        while let Ok(Ok(length)) =
+            tokio::time::timeout(Duration::from_millis(100), stranger.recv(&mut buffer)).await
+        {
+            answered += length;
+        }
+        // RFC 9000 section 8.1: until the address has shown that it can be reached.
+        assert!(answered > 0 && answered <= 3 * packet.len(), "{answered}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn endless_garbage_does_not_grow_memory() {
+    let parties = parties();
+    let (address, accepting) = listen(&parties).await;
+    let packet = greeting(&parties).await;
+    // Whatever is allocated once is there before the first measurement.
+    flood(&address, &packet, 2_000).await;
+    let before = resident_bytes();
+    flood(&address, &packet, 40_000).await;
+    let grown = resident_bytes().saturating_sub(before);
+    // 40,000 packets of 1,200 bytes would be 48 MB if anything were kept.
+    assert!(grown < 16 << 20, "grew by {grown}");
+    meets(&parties, &address, accepting).await;
+}
+
+/// Random packets, and greetings with random bits flipped.
+#[cfg(target_os = "linux")]
+async fn flood(address: &str, greeting: &[u8], packets: u32) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64 + u64::from(packets);
+    let mut draw = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for index in 0..packets {
+        let mut packet = greeting.to_vec();
+        if index % 2 == 0 {
+            for byte in &mut packet {
+                *byte = draw() as u8;
+            }
+        } else {
+            for _ in 0..1 + draw() % 8 {
+                let at = draw() as usize % packet.len();
+                packet[at] ^= 1 << (draw() % 8);
+            }
+        }
+        packet.truncate(1 + draw() as usize % packet.len());
+        socket.send_to(&packet, address).await.unwrap();
+        if index % 64 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
