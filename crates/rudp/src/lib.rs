@@ -3,8 +3,10 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `time` | moments, passed in by the caller |
+//! | [`rate`] | how fast to send |
 #![forbid(unsafe_code)]
 
+pub mod rate;
 mod time;
 
 pub use time::Time;
