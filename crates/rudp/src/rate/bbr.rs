@@ -20,7 +20,9 @@
 use std::time::Duration;
 
 use super::loss::{LossFloor, exceeds};
-use super::{DeliverySample, Feedback, RateController, Settings, Snapshot, bytes_in, rate_of, scale};
+use super::{
+    DeliverySample, Feedback, RateController, Settings, Snapshot, bytes_in, rate_of, scale,
+};
 use crate::Time;
 
 /// Pacing in start-up: 4 ln 2, with which the rate doubles each round.
@@ -336,7 +338,8 @@ impl Bbr {
                 }
             }
             let drowned = least_rtt > base * 2 + Duration::from_millis(20);
-            let slow = sample.rate > 0 && sample.rate < scale(sample.send_rate.min(self.rate()), 0.6);
+            let slow =
+                sample.rate > 0 && sample.rate < scale(sample.send_rate.min(self.rate()), 0.6);
             if drowned && slow && !sample.app_limited && self.reaction_seen() {
                 self.congested(sample.rate, true);
             } else if self.state == State::Startup
@@ -417,7 +420,9 @@ impl Bbr {
     fn step(&mut self, feedback: &Feedback) {
         match self.state {
             State::Startup => {
-                if feedback.round_start && feedback.delivery.is_some_and(|sample| !sample.app_limited) {
+                if feedback.round_start
+                    && feedback.delivery.is_some_and(|sample| !sample.app_limited)
+                {
                     if self.rate() >= scale(self.round_bandwidth, 1.25) {
                         self.round_bandwidth = self.rate();
                         self.flat_rounds = 0;
@@ -435,7 +440,8 @@ impl Bbr {
                 }
             }
             State::Cruise => {
-                let long = self.now.since(self.state_since) >= CRUISE_MOST && self.rounds_here() >= 1;
+                let long =
+                    self.now.since(self.state_since) >= CRUISE_MOST && self.rounds_here() >= 1;
                 let app_limited = feedback.delivery.is_none_or(|sample| sample.app_limited);
                 let due = self.rounds_here() >= self.cruise_rounds || long;
                 if feedback.round_start && due && !app_limited && self.reaction_seen() {

@@ -132,7 +132,8 @@ impl DeliverySampler {
         self.delivered_at = now;
         self.acked.0 += bytes;
         self.acked.1 += 1;
-        let newer = |newest: &SentState| (state.sent_at, state.sent) > (newest.sent_at, newest.sent);
+        let newer =
+            |newest: &SentState| (state.sent_at, state.sent) > (newest.sent_at, newest.sent);
         if self.newest.as_ref().is_none_or(newer) {
             self.newest = Some(*state);
         }
@@ -179,7 +180,11 @@ impl DeliverySampler {
         // Shorter than a round trip: acknowledgements came in a bunch, or of packets long retransmitted.
         let trusted = interval >= rtt.min && !interval.is_zero();
         feedback.delivery = Some(DeliverySample {
-            rate: if trusted { rate_of(delivered, interval) } else { 0 },
+            rate: if trusted {
+                rate_of(delivered, interval)
+            } else {
+                0
+            },
             send_rate: if send_time.is_zero() {
                 0
             } else {
@@ -278,8 +283,16 @@ mod tests {
         let state = sampler.on_sent(Time::ZERO, 1000, 0);
         sampler.on_lost(1000, &state);
         let feedback = sampler.take_feedback(Time::ZERO + MS, rtts(), 0);
-        assert_eq!((feedback.newly_lost_packets, feedback.newly_lost_bytes), (1, 1000));
+        assert_eq!(
+            (feedback.newly_lost_packets, feedback.newly_lost_bytes),
+            (1, 1000)
+        );
         assert_eq!((feedback.delivery, feedback.round_start), (None, false));
-        assert_eq!(sampler.take_feedback(Time::ZERO + MS, rtts(), 0).newly_lost_packets, 0);
+        assert_eq!(
+            sampler
+                .take_feedback(Time::ZERO + MS, rtts(), 0)
+                .newly_lost_packets,
+            0
+        );
     }
 }

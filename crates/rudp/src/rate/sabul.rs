@@ -250,7 +250,11 @@ impl RateController for Sabul {
 
     fn snapshot(&self) -> Snapshot {
         Snapshot {
-            state: if self.slow_start { "slow start" } else { "daimd" },
+            state: if self.slow_start {
+                "slow start"
+            } else {
+                "daimd"
+            },
             bandwidth: self.capacity,
             min_rtt: self.min_rtt,
             pacing_rate: self.pacing_rate(),
@@ -304,13 +308,23 @@ mod tests {
     #[test]
     fn the_increase_is_the_table_of_the_draft() {
         // draft-gg-udt-03, section 5.2, for packets of 1,500 bytes: spare Mbit/s, packets per SYN.
-        for (spare, packets) in [(0.05, 0.01), (0.5, 0.01), (5.0, 0.01), (50.0, 0.1), (500.0, 1.0), (5000.0, 10.0)] {
+        for (spare, packets) in [
+            (0.05, 0.01),
+            (0.5, 0.01),
+            (5.0, 0.01),
+            (50.0, 0.1),
+            (500.0, 1.0),
+            (5000.0, 10.0),
+        ] {
             let mut sabul = Sabul::new(&Settings::default());
             sabul.set_period(1e9);
             sabul.last_decrease_period = f64::MAX;
             sabul.capacity = sabul.rate() + scale(125_000, spare);
             let increase = sabul.increase();
-            assert!((increase / packets - 1.0).abs() < 1e-9, "{spare}: {increase}");
+            assert!(
+                (increase / packets - 1.0).abs() < 1e-9,
+                "{spare}: {increase}"
+            );
         }
     }
 
