@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::estimate::PathPrior;
 use crate::rate::Kind;
 
 /// Whether losses are corrected by redundancy.
@@ -22,9 +23,9 @@ pub enum FecPolicy {
 pub struct Config {
     /// What decides how fast to send. Default: `bbr`.
     pub controller: Kind,
-    /// What is known of the rate of the path in this end's direction: bytes on the wire (UDP payload and 28) per second.
-    /// Too high a value costs loss for a round trip or two. Default: nothing.
-    pub rate_hint: Option<u64>,
+    /// What is known of the path in this end's direction. Too high a rate costs loss for a round trip or two. What the
+    /// probe train finds replaces the rate. Default: nothing.
+    pub prior: PathPrior,
     /// Whether to send a train of full packets during the set-up, by which the other end measures the path. Costs up to
     /// 188 kB. Default: yes.
     pub probe: bool,
@@ -54,7 +55,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             controller: Kind::default(),
-            rate_hint: None,
+            prior: PathPrior::default(),
             probe: true,
             fec: FecPolicy::default(),
             idle_timeout: Duration::from_secs(30),

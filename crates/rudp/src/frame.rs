@@ -20,7 +20,7 @@ pub(crate) const DATA_HEADER: usize = 7;
 pub(crate) const BLOCK_DATA_HEADER: usize = 12;
 
 /// Bytes of a parity frame beside its symbol.
-pub(crate) const PARITY_HEADER: usize = 13;
+pub(crate) const PARITY_HEADER: usize = 14;
 
 const PADDING: u8 = 0x00;
 const PING: u8 = 0x01;
@@ -61,7 +61,9 @@ pub(crate) struct ParityHeader {
     pub(crate) start: u64,
     /// How many segments the block has.
     pub(crate) segments: u8,
-    /// Which of its correction symbols this is.
+    /// How many correction symbols it has: the code depends on it.
+    pub(crate) count: u8,
+    /// Which of them this is.
     pub(crate) index: u8,
 }
 
@@ -171,6 +173,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
                 block: reader.uint(4)? as u32,
                 start: reader.uint(6)?,
                 segments: reader.u8()?,
+                count: reader.u8()?,
                 index: reader.u8()?,
             };
             Frame::Parity(header, reader.rest())
@@ -297,7 +300,7 @@ pub(crate) fn put_parity(out: &mut Vec<u8>, header: &ParityHeader, symbol: &[u8]
     out.push(PARITY);
     put_uint(out, u64::from(header.block), 4);
     put_uint(out, header.start, 6);
-    out.extend_from_slice(&[header.segments, header.index]);
+    out.extend_from_slice(&[header.segments, header.count, header.index]);
     out.extend_from_slice(symbol);
 }
 
@@ -417,6 +420,7 @@ mod tests {
             block: 7,
             start: 1 << 40,
             segments: 200,
+            count: 2,
             index: 1,
         };
         let data = DataHeader {

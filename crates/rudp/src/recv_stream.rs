@@ -57,7 +57,7 @@ impl RecvStream {
         if range.end > self.limit && !data.is_empty() {
             return Err(StreamViolation::BeyondLimit);
         }
-        let highest = self.received.last().map_or(0, |last| last.end);
+        let highest = self.highest();
         if self.end.is_some_and(|known| range.end > known || (end && range.end != known))
             || (end && highest > range.end)
         {
@@ -107,16 +107,17 @@ impl RecvStream {
         self.contiguous
     }
 
+    /// Returns one more than the largest place that has come.
+    pub(crate) fn highest(&self) -> u64 {
+        self.received.last().map_or(0, |last| last.end)
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
     pub(crate) fn duplicated(&self) -> u64 {
         self.duplicated
-    }
-
-    pub(crate) fn holds(&self, range: &Range<u64>) -> bool {
-        self.received.covers(range)
     }
 
     /// Returns what has come behind the first gap, first pieces first.

@@ -63,10 +63,6 @@ impl Redundancy {
         }
     }
 
-    pub(crate) fn is_on(&self) -> bool {
-        self.encoder.is_some()
-    }
-
     /// Adds a new segment to the open block and returns its place; `None` if it has none.
     pub(crate) fn place(&mut self, offset: u64, data: &[u8]) -> Option<BlockPlace> {
         let encoder = self.encoder.as_mut()?;
@@ -106,11 +102,6 @@ impl Redundancy {
         self.encoder.as_ref().map_or(0, BlockEncoder::len)
     }
 
-    /// Returns how many bytes the open block spans.
-    pub(crate) fn open_bytes(&self) -> u64 {
-        self.open.as_ref().map_or(0, |open| open.end - open.start)
-    }
-
     /// Ends the open block with this many correction symbols.
     pub(crate) fn close(&mut self, parity: usize) {
         let (Some(open), Some(encoder)) = (self.open.take(), &mut self.encoder) else {
@@ -128,6 +119,7 @@ impl Redundancy {
                         block: open.block,
                         start: open.start,
                         segments,
+                        count: u8::try_from(parity).unwrap_or(u8::MAX),
                         // Segments and symbols together are at most 255.
                         index: index as u8,
                     },

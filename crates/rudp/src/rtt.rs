@@ -64,10 +64,6 @@ impl Rtt {
         self.latest
     }
 
-    pub(crate) fn variation(&self) -> Duration {
-        self.variation
-    }
-
     /// Returns how long to wait for any acknowledgement after `backoff` waits in vain.
     pub(crate) fn probe_timeout(&self, backoff: u32) -> Duration {
         let base = self.smoothed() + (4 * self.variation).max(GRANULARITY) + MAX_ACK_DELAY;

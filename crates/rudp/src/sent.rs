@@ -70,8 +70,8 @@ enum Slot {
     /// Acknowledged, or never to be.
     Empty,
     InFlight(SentPacket),
-    /// Found lost; when it was sent.
-    Lost(Time),
+    /// Found lost.
+    Lost,
 }
 
 /// What an acknowledgement changed.
@@ -144,7 +144,7 @@ impl SentLog {
     }
 
     /// Takes the packets off that these ranges name.
-    pub(crate) fn on_ack(&mut self, ranges: &[Range<u64>], rtt: &Rtt) -> AckOutcome {
+    pub(crate) fn on_ack(&mut self, ranges: &[Range<u64>]) -> AckOutcome {
         let mut outcome = AckOutcome::default();
         let end = self.first + self.slots.len() as u64;
         for range in ranges {
@@ -165,9 +165,9 @@ impl SentLog {
                         }
                         outcome.acked.push(packet);
                     }
-                    Slot::Lost(sent_at) => {
+                    Slot::Lost => {
                         outcome.spurious += 1;
-                        self.adapt(number, sent_at, rtt);
+                        self.adapt(number);
                     }
                 }
             }
@@ -176,7 +176,7 @@ impl SentLog {
     }
 
     /// Learns from a packet that came although it was taken for lost.
-    fn adapt(&mut self, number: u64, _sent_at: Time, _rtt: &Rtt) {
+    fn adapt(&mut self, number: u64) {
         let behind = self.largest_acked.unwrap_or(number).saturating_sub(number);
         // The acknowledgement may be late as well, so the distance is an upper bound; go there in steps.
         let wanted = (behind + 1).min(2 * self.packet_threshold);
@@ -201,8 +201,7 @@ impl SentLog {
             let due = packet.at + patience;
             let overtaken = largest.saturating_sub(packet.number) >= self.packet_threshold;
             if overtaken || due <= now {
-                let slot = Slot::Lost(packet.at);
-                if let Slot::InFlight(packet) = std::mem::replace(&mut self.slots[index], slot) {
+                if let Slot::InFlight(packet) = std::mem::replace(&mut self.slots[index], Slot::Lost) {
                     self.in_flight -= 1;
                     self.bytes_in_flight -= packet.wire;
                     lost.push(packet);
@@ -222,16 +221,12 @@ impl SentLog {
         self.loss_time
     }
 
-    pub(crate) fn packet_threshold(&self) -> u64 {
-        self.packet_threshold
-    }
-
     /// Drops slots that say nothing any more.
     fn forget(&mut self) {
         while let Some(front) = self.slots.front() {
             let done = match front {
                 Slot::Empty => true,
-                Slot::Lost(_) => {
+                Slot::Lost => {
                     let largest = self.largest_acked.unwrap_or(0);
                     largest.saturating_sub(self.first) > MAX_REMEMBERED as u64
                 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::Time;
 use crate::estimate::TrainReceiver;
 use crate::frame::Report;
+use crate::rate::HEADER_BYTES;
 
 /// How many packets a train has.
 pub(crate) const TRAIN_PACKETS: u8 = 128;
@@ -151,10 +152,6 @@ impl Setup {
         self.sent_bytes += bytes as u64;
     }
 
-    pub(crate) fn is_validated(&self) -> bool {
-        self.validated
-    }
-
     /// Returns how many bytes may be sent to an end that may not be where it seems to be.
     pub(crate) fn allowance(&self) -> u64 {
         if self.validated {
@@ -187,7 +184,7 @@ impl Setup {
         if self.incoming.as_ref().is_none_or(|train| id > train.id) {
             self.incoming = Some(Incoming {
                 id,
-                receiver: TrainReceiver::new(count),
+                receiver: TrainReceiver::new(usize::from(count)),
                 count,
                 seen: [0; 4],
                 received: 0,
@@ -209,7 +206,7 @@ impl Setup {
         train.received += 1;
         train.largest = train.largest.max(size);
         train.last_at = now;
-        train.receiver.on_packet(now, index, size);
+        (train.receiver).push(usize::from(index), now, u64::from(size) + HEADER_BYTES);
     }
 
     /// Makes the report on the incoming train due, if it is time.
@@ -231,9 +228,12 @@ impl Setup {
             ..Report::default()
         };
         if let Some(estimate) = train.receiver.estimate() {
+            let above = estimate.high.map_or(0, |high| high.saturating_sub(estimate.rate));
+            let band = above.max(estimate.rate.saturating_sub(estimate.low));
+            let permille = u128::from(band) * 1000 / u128::from(estimate.rate.max(1));
             report.rate = estimate.rate;
-            report.error = estimate.error_permille;
-            report.at_least = estimate.at_least;
+            report.error = u16::try_from(permille.min(1000)).unwrap_or(1000);
+            report.at_least = estimate.is_lower_bound();
             self.incoming_rate = self.incoming_rate.max(estimate.rate);
         }
         self.report = Some((report, COPIES));

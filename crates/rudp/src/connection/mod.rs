@@ -127,9 +127,7 @@ impl Connection {
         let packet_bytes = u64::from(config.max_datagram.max(MIN_DATAGRAM)) + HEADER_BYTES;
         let settings = Settings {
             packet_bytes,
-            fixed_rate: config
-                .rate_hint
-                .unwrap_or(Settings::default().fixed_rate),
+            fixed_rate: (config.prior.rate).unwrap_or(Settings::default().fixed_rate),
             ..Settings::default()
         };
         let most_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
@@ -159,7 +157,7 @@ impl Connection {
             send: SendStream::default(),
             sent: SentLog::new(),
             redundancy: Redundancy::new(encoder),
-            protection: Protection::default(),
+            protection: Protection::new(config.prior.loss),
             block_touched: now,
             end_echo: false,
             data_train: None,

@@ -1,0 +1,560 @@
+//! What to send, and when.
+
+use std::net::SocketAddr;
+
+use super::{Connection, data_room};
+use crate::Time;
+use crate::event::ClosedReason;
+use crate::frame::{
+    BLOCK_DATA_HEADER, DATA_HEADER, DataHeader, PARITY_HEADER, put_ack, put_challenge, put_close,
+    put_data_header, put_limit, put_padding, put_parity, put_ping, put_report, put_response,
+    put_train,
+};
+use crate::frame::MAX_ACK_PIECES;
+use crate::keys::Side;
+use crate::mtu::MIN_DATAGRAM;
+use crate::rate::{HEADER_BYTES, Kind};
+use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
+use crate::send_stream::Segment;
+use crate::sent::{Contents, SentPacket};
+use crate::setup::{DATA_TRAIN, DATA_TRAIN_PACKETS, SETUP_TRAIN, TRAIN_PACKETS};
+use crate::stats::Limit;
+
+/// Data shorter than this are not worth a retransmission's own header if they can wait for the next packet.
+const MIN_DATA: usize = 32;
+
+/// Datagrams to send to one address, one behind the other in a buffer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Transmit {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// How many bytes were appended to the buffer.
+    pub len: usize,
+    /// How long each datagram is; the last one may be shorter.
+    pub segment_size: usize,
+    /// The datagram must leave as a packet of its own, without segmentation offload: its timing is measured.
+    pub no_gso: bool,
+}
+
+/// What a packet in the making contains.
+#[derive(Debug)]
+struct Draft {
+    contents: Contents,
+    eliciting: bool,
+    /// Anything at all is in it.
+    any: bool,
+    train: bool,
+}
+
+impl Connection {
+    /// Appends datagrams that are to be sent now to `out`: one, or up to `max_segments` of equal size but the last. No
+    /// more come at once than the rate moves in [`Config::max_burst`](crate::Config::max_burst).
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+        max_segments: usize,
+    ) -> Option<Transmit> {
+        let destination = self.remote?;
+        let start = out.len();
+        if self.state.is_over() {
+            let code = self.due_notice()?;
+            self.begin(out);
+            put_close(out, code);
+            self.seal(now, out, start)?;
+            self.on_notice_sent(now);
+            return Some(single(destination, out.len() - start, false));
+        }
+        if let Some(len) = self.set_up_packet(now, out) {
+            return Some(single(destination, len, true));
+        }
+        if let Some(len) = self.size_probe(now, out) {
+            return Some(single(destination, len, true));
+        }
+        let mut segment_size = 0;
+        let mut no_gso = false;
+        for index in 0..max_segments.max(1) {
+            let at = out.len();
+            let most = if index == 0 {
+                usize::from(self.mtu.current())
+            } else {
+                segment_size
+            };
+            let Some(draft) = self.build(now, out, most) else {
+                out.truncate(at);
+                break;
+            };
+            if self.seal(now, out, at).is_none() {
+                out.truncate(start);
+                return None;
+            }
+            let len = out.len() - at;
+            self.on_built(now, &draft, len);
+            if index == 0 {
+                segment_size = len;
+            }
+            no_gso = draft.train;
+            if len < segment_size || no_gso {
+                break;
+            }
+        }
+        if out.len() == start {
+            self.note_limit(now);
+            return None;
+        }
+        Some(Transmit {
+            destination,
+            len: out.len() - start,
+            segment_size,
+            no_gso,
+        })
+    }
+
+    /// Makes room for a header.
+    fn begin(&self, out: &mut Vec<u8>) {
+        out.resize(out.len() + HEADER_LEN, 0);
+    }
+
+    /// Ends the packet that starts at this place of the buffer, and counts it.
+    fn seal(&mut self, now: Time, out: &mut Vec<u8>, start: usize) -> Option<()> {
+        let number = self.next_number;
+        if number + 1 >= PACKET_NUMBER_END {
+            self.fail(now, ClosedReason::KeysExhausted);
+            out.truncate(start);
+            return None;
+        }
+        out.resize(out.len() + TAG_LEN, 0);
+        if self.sealer.seal(number, &mut out[start..]).is_err() {
+            self.fail(now, ClosedReason::Crypto);
+            out.truncate(start);
+            return None;
+        }
+        self.next_number += 1;
+        let size = out.len() - start;
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += size as u64;
+        self.setup.on_sent(size);
+        self.last_sent = now;
+        Some(())
+    }
+
+    /// Sends challenges and answers, then the probe train.
+    fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        let start = out.len();
+        let (challenge, response) = (self.setup.due_challenge(), self.setup.due_response());
+        if challenge.is_some() || response.is_some() {
+            let pad = self.side == Side::Connector && !self.established;
+            let most = if pad { usize::from(MIN_DATAGRAM) } else { 200 };
+            if self.setup.allowance() < most as u64 && self.side == Side::Listener {
+                return None;
+            }
+            self.begin(out);
+            if let Some(token) = challenge {
+                put_challenge(out, token);
+                self.setup.on_challenge_sent();
+            }
+            if let Some(token) = response {
+                put_response(out, token);
+                self.setup.on_response_sent();
+            }
+            put_limit(out, self.limit());
+            self.advertised = self.advertised.max(self.recv.limit());
+            if pad {
+                put_padding(out, start + most - TAG_LEN - out.len());
+            }
+            self.seal(now, out, start)?;
+            return Some(out.len() - start);
+        }
+        let index = self.setup.due_train()?;
+        let size = u64::from(self.mtu.most());
+        if self.side == Side::Listener && self.setup.allowance() < size {
+            return None;
+        }
+        self.begin(out);
+        let (challenge, response) = self.setup.train_tokens();
+        put_train(out, SETUP_TRAIN, index, TRAIN_PACKETS);
+        if let Some(token) = challenge {
+            put_challenge(out, token);
+        }
+        if let Some(token) = response {
+            put_response(out, token);
+        }
+        put_limit(out, self.limit());
+        let padding = start + usize::from(self.mtu.most()) - TAG_LEN - out.len();
+        put_padding(out, padding);
+        self.seal(now, out, start)?;
+        self.setup.on_train_sent();
+        self.counters.probe_packets += 1;
+        Some(out.len() - start)
+    }
+
+    /// Tries whether larger packets pass, once there is something to gain.
+    fn size_probe(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        if !self.established || self.sent.is_full() || self.sent.bytes_in_flight() == 0 {
+            return None;
+        }
+        let size = self.mtu.wanted_probe(now)?;
+        let start = out.len();
+        self.begin(out);
+        put_ping(out);
+        put_padding(out, usize::from(size) - PACKET_OVERHEAD - 1);
+        let number = self.next_number;
+        self.seal(now, out, start)?;
+        self.mtu.on_probe_sent();
+        self.counters.probe_packets += 1;
+        let contents = Contents {
+            size_probe: true,
+            ..Contents::PING
+        };
+        self.track(now, number, usize::from(size), contents);
+        Some(out.len() - start)
+    }
+
+    /// Puts frames into a packet of at most this size. `None`: there is nothing to send.
+    fn build(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Draft> {
+        let start = out.len();
+        let allowance = usize::try_from(self.setup.allowance()).unwrap_or(usize::MAX);
+        if most > allowance && (allowance < usize::from(MIN_DATAGRAM)) {
+            return None;
+        }
+        let mut most = most.min(allowance);
+        // The second probe after a silence is small: it tells a black hole for large packets from a dead path.
+        if self.probes == 1 && self.backoff > 1 {
+            most = most.min(usize::from(MIN_DATAGRAM));
+        }
+        let mut draft = Draft {
+            contents: Contents::PING,
+            eliciting: false,
+            any: false,
+            train: false,
+        };
+        self.begin(out);
+        let room = |out: &Vec<u8>| (start + most - TAG_LEN).saturating_sub(out.len());
+        let sends_data = self.may_send_data(now);
+        if let Some(report) = self.setup.due_report() {
+            put_report(out, &report);
+            self.setup.on_report_sent();
+            draft.any = true;
+        }
+        let due = self.acks.due().is_some_and(|due| due <= now);
+        let rtt = self.rtt.smoothed();
+        if due || draft.any || (sends_data && self.acks.is_worthwhile(now, rtt)) {
+            let limit = self.limit();
+            if let Some(mut ack) = self.acks.compose(now) {
+                ack.limit = limit;
+                ack.contiguous = self.recv.contiguous();
+                ack.pieces = self.recv.pieces(MAX_ACK_PIECES);
+                if put_ack(out, &ack, room(out)) {
+                    self.acks.on_sent(now);
+                    self.advertised = self.advertised.max(limit);
+                    self.limit_due = false;
+                    draft.any = true;
+                }
+            }
+        }
+        if self.limit_due {
+            let limit = self.limit();
+            put_limit(out, limit);
+            self.advertised = self.advertised.max(limit);
+            self.limit_due = false;
+            draft.contents.limit = true;
+            draft.eliciting = true;
+        }
+        if sends_data || (self.probes > 0 && self.may_probe()) {
+            self.put_payload(now, out, room(out), &mut draft);
+        }
+        if self.ping && !draft.eliciting {
+            put_ping(out);
+            draft.eliciting = true;
+        }
+        (draft.any || draft.eliciting).then_some(draft)
+    }
+
+    /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to be sent.
+    fn may_send(&mut self, now: Time) -> bool {
+        let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
+        let window = self.controller.window();
+        allowed
+            && !self.sent.is_full()
+            && self.sent.bytes_in_flight() + u64::from(self.mtu.current()) + HEADER_BYTES <= window
+            && (self.data_train_left() || self.pacer.is_open(now))
+    }
+
+    fn may_probe(&self) -> bool {
+        (self.established || self.side == Side::Listener) && !self.sent.is_full()
+    }
+
+    fn may_send_data(&mut self, now: Time) -> bool {
+        self.has_payload() && self.may_send(now)
+    }
+
+    /// Returns whether there is something to send for which rate and window must allow it.
+    pub(super) fn has_payload(&self) -> bool {
+        self.redundancy.has_symbol()
+            || self.send.has_lost()
+            || self.end_echo
+            || self.send.end_is_due()
+            || (self.send.unsent() > 0 && self.send.sent() < self.peer_limit)
+    }
+
+    /// Whether the first flight of data serves as the train that is missing.
+    fn data_train_left(&self) -> bool {
+        self.data_train.is_some_and(|(next, count)| next < count)
+    }
+
+    /// Puts one thing into the packet: lost data, a correction symbol, new data, or an old piece as a sign of life.
+    fn put_payload(&mut self, now: Time, out: &mut Vec<u8>, room: usize, draft: &mut Draft) {
+        if room > DATA_HEADER + MIN_DATA
+            && let Some(segment) = self.send.next_lost(room - DATA_HEADER)
+        {
+            self.put_old(out, segment, draft);
+            return;
+        }
+        if let Some(len) = self.redundancy.next_symbol_len() {
+            if PARITY_HEADER + len <= room {
+                if let Some(symbol) = self.redundancy.take_symbol() {
+                    put_parity(out, &symbol.header, &symbol.bytes);
+                    draft.contents.parity = true;
+                    draft.contents.block = Some(symbol.header.block);
+                    draft.eliciting = true;
+                    self.counters.parity_packets += 1;
+                    self.counters.parity_bytes += len as u64;
+                }
+                return;
+            }
+            if PARITY_HEADER + len + PACKET_OVERHEAD > usize::from(self.mtu.current()) {
+                self.redundancy.drop_symbol();
+                self.redundancy.release(&mut self.send);
+            }
+            // Something else is in the packet already; the symbol has the next one.
+            if draft.any || draft.eliciting {
+                return;
+            }
+        }
+        if self.put_new(now, out, room, draft) {
+            return;
+        }
+        if self.end_echo && room > DATA_HEADER {
+            self.end_echo = false;
+            let at = self.send.written();
+            let echo = Segment {
+                range: at..at,
+                end: true,
+            };
+            self.put_old(out, echo, draft);
+            return;
+        }
+        if self.probes > 0 {
+            match self.send.oldest_unacked(room.saturating_sub(DATA_HEADER)) {
+                Some(segment) if room > DATA_HEADER => self.put_old(out, segment, draft),
+                _ => {
+                    put_ping(out);
+                    draft.eliciting = true;
+                }
+            }
+        }
+    }
+
+    fn put_old(&mut self, out: &mut Vec<u8>, segment: Segment, draft: &mut Draft) {
+        let header = DataHeader {
+            offset: segment.range.start,
+            end: segment.end,
+            place: None,
+        };
+        put_data_header(out, &header);
+        let length = segment.range.end - segment.range.start;
+        self.send.copy(segment.range.clone(), out);
+        self.counters.sent_data_bytes += length;
+        self.counters.retransmitted_bytes += length;
+        self.counters.retransmitted_packets += u64::from(length > 0);
+        draft.contents.data = Some(segment.range);
+        draft.contents.end = segment.end;
+        draft.eliciting = true;
+    }
+
+    fn put_new(&mut self, now: Time, out: &mut Vec<u8>, room: usize, draft: &mut Draft) -> bool {
+        let before = out.len();
+        let mut room = room;
+        if self.wants_data_train() && self.data_train.is_none() && self.send.unsent() > 0 {
+            let count = self.send.unsent() / u64::from(self.mtu.current());
+            // A handful of packets tells nothing.
+            let count = u8::try_from(count).unwrap_or(u8::MAX).min(DATA_TRAIN_PACKETS);
+            self.data_train = Some(if count >= 16 { (0, count) } else { (0, 0) });
+        }
+        if let Some((next, count)) = self.data_train
+            && next < count
+        {
+            put_train(out, DATA_TRAIN, next, count);
+            room = room.saturating_sub(out.len() - before);
+        }
+        let place = self.redundancy.next_place();
+        let header_len = if place.is_some() {
+            BLOCK_DATA_HEADER
+        } else {
+            DATA_HEADER
+        };
+        // A symbol over full segments must fit into a packet as well.
+        let most = if place.is_some() {
+            data_room(self.mtu.current()).min(room.saturating_sub(header_len))
+        } else {
+            room.saturating_sub(header_len)
+        };
+        let wanted = most > 0 && (most >= MIN_DATA || self.send.unsent() <= most as u64);
+        let segment = wanted.then(|| self.send.next_new(most, self.peer_limit)).flatten();
+        let Some(segment) = segment else {
+            out.truncate(before);
+            return false;
+        };
+        let length = segment.range.end - segment.range.start;
+        let header = DataHeader {
+            offset: segment.range.start,
+            end: segment.end,
+            place: place.filter(|_| length > 0),
+        };
+        put_data_header(out, &header);
+        let data_at = out.len();
+        self.send.copy(segment.range.clone(), out);
+        if header.place.is_some() {
+            self.redundancy.place(segment.range.start, &out[data_at..]);
+            self.block_touched = now;
+        }
+        if let Some((next, count)) = &mut self.data_train
+            && *next < *count
+        {
+            *next += 1;
+            draft.train = true;
+        }
+        self.counters.sent_data_bytes += length;
+        if segment.end {
+            self.end_echo = true;
+        }
+        draft.contents.data = Some(segment.range);
+        draft.contents.end = segment.end;
+        draft.contents.block = header.place.map(|place| place.block);
+        draft.eliciting = true;
+        self.maybe_close_block(now);
+        true
+    }
+
+    fn wants_data_train(&self) -> bool {
+        !self.seeded && self.config.controller != Kind::Fixed && self.established
+    }
+
+    /// Ends the open block where it is full or the stream ends.
+    fn maybe_close_block(&mut self, now: Time) {
+        let segments = self.redundancy.open_segments();
+        if segments == 0 {
+            return;
+        }
+        let rate = self.controller.pacing_rate();
+        let rtt = self.rtt.smoothed();
+        let packet = u64::from(self.mtu.current()) + HEADER_BYTES;
+        let full = segments >= self.protection.block_segments(rate, rtt, packet);
+        let drained = self.send.unsent() == 0;
+        let at_end = drained && self.send.is_finished();
+        if full || at_end || (drained && self.block_deadline() <= now) {
+            let left = self.send.unsent();
+            let parity = self.protection.parity(segments, left, rate, rtt);
+            self.redundancy.close(parity);
+            self.redundancy.release(&mut self.send);
+        }
+    }
+
+    /// Returns how long an open block waits for more data.
+    fn block_deadline(&self) -> Time {
+        let wait = (self.rtt.smoothed() / 16)
+            .clamp(std::time::Duration::from_micros(500), std::time::Duration::from_millis(5));
+        self.block_touched + wait
+    }
+
+    /// Returns when the open block ends by itself.
+    pub(super) fn block_timeout(&self) -> Option<Time> {
+        (self.redundancy.open_segments() > 0 && self.send.unsent() == 0)
+            .then(|| self.block_deadline())
+    }
+
+    pub(super) fn handle_block_timeout(&mut self, now: Time) {
+        if self.block_timeout().is_some_and(|at| at <= now) {
+            self.maybe_close_block(now);
+        }
+    }
+
+    fn on_built(&mut self, now: Time, draft: &Draft, size: usize) {
+        if !draft.eliciting {
+            return;
+        }
+        self.ping = false;
+        self.probes = self.probes.saturating_sub(1);
+        // Sealed with the number before the next.
+        self.track(now, self.next_number - 1, size, draft.contents.clone());
+    }
+
+    fn track(&mut self, now: Time, number: u64, size: usize, contents: Contents) {
+        let wire = size as u64 + HEADER_BYTES;
+        let state = self.sampler.on_sent(now, wire, self.sent.bytes_in_flight());
+        self.sent.on_sent(SentPacket {
+            number,
+            at: now,
+            // Datagrams have less than 2^16 bytes.
+            size: size as u16,
+            wire,
+            state,
+            contents,
+        });
+        self.pacer.on_sent(wire);
+        let limited = self.sampler.is_app_limited();
+        (self.controller).on_sent(now, wire, self.sent.bytes_in_flight(), limited);
+        self.now_pacing(now);
+    }
+
+    /// Returns how far the other end may send, from what has been read.
+    fn limit(&mut self) -> u64 {
+        let arrival = self.acks.arrival_rate();
+        let rate = arrival.max(self.setup.incoming_rate());
+        self.window.update(rate, arrival, self.rtt.min());
+        let limit = self.recv.read_offset() + self.window.bytes();
+        self.recv.raise_limit(limit);
+        self.recv.limit()
+    }
+
+    /// Nothing is sent: notes what for.
+    fn note_limit(&mut self, now: Time) {
+        if !self.established {
+            return;
+        }
+        if self.has_payload() {
+            self.counters.limited_by = Limit::Path;
+        } else if self.send.unsent() > 0 {
+            self.counters.limited_by = Limit::Receiver;
+            self.sampler.set_app_limited(self.sent.bytes_in_flight());
+        } else if self.counters.limited_by != Limit::Nothing || self.send.sent() > 0 {
+            self.counters.limited_by = Limit::Application;
+            if self.may_send(now) {
+                self.sampler.set_app_limited(self.sent.bytes_in_flight());
+            }
+        }
+    }
+
+    /// Returns when the pacer lets the next packet go, if that is all it waits for.
+    pub(super) fn pacing_timeout(&self) -> Option<Time> {
+        let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
+        let wire = u64::from(self.mtu.current()) + HEADER_BYTES;
+        let fits = self.sent.bytes_in_flight() + wire <= self.controller.window();
+        (allowed
+            && fits
+            && self.has_payload()
+            && !self.sent.is_full()
+            && self.setup.allowance() >= u64::from(MIN_DATAGRAM))
+        .then(|| self.pacer.opens_at())
+    }
+}
+
+fn single(destination: SocketAddr, len: usize, no_gso: bool) -> Transmit {
+    Transmit {
+        destination,
+        len,
+        segment_size: len,
+        no_gso,
+    }
+}
+

@@ -1,0 +1,60 @@
+//! How much correction the blocks of this connection get.
+
+use std::time::Duration;
+
+use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan, SMALL_BLOCK};
+
+/// A train that lost more than this share overflowed a queue, which says nothing about the path otherwise.
+const MOST_TRAIN_LOSS: f64 = 0.1;
+
+/// The loss of the path, and what follows from it for blocks.
+#[derive(Debug)]
+pub(crate) struct Protection {
+    loss: LossEstimate,
+    /// Packets have been acknowledged: what a train says is old.
+    observed: bool,
+}
+
+impl Protection {
+    pub(crate) fn new(prior: Option<f64>) -> Self {
+        Self {
+            loss: prior.map_or_else(LossEstimate::default, LossEstimate::with_prior),
+            observed: prior.is_some(),
+        }
+    }
+
+    /// Takes what a train showed, as a prior: 128 packets are few, but all there is for the first round trip.
+    pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
+        let lost = f64::from(sent.saturating_sub(received)) / f64::from(sent.max(1));
+        if !self.observed && lost > 0.0 && lost <= MOST_TRAIN_LOSS {
+            self.loss = LossEstimate::with_prior(lost);
+        }
+    }
+
+    pub(crate) fn on_feedback(&mut self, acked: u64, lost: u64) {
+        if acked + lost > 0 {
+            self.observed = true;
+            self.loss.observe(lost, acked + lost);
+        }
+    }
+
+    /// Returns how many segments a block has at most: what is sent in an eighth of a round trip, since a block is
+    /// repaired no earlier than it ends.
+    pub(crate) fn block_segments(&self, rate: u64, rtt: Duration, packet: u64) -> usize {
+        let bytes = u128::from(rate) * rtt.as_nanos() / 8 / 1_000_000_000;
+        let packets = usize::try_from(bytes / u128::from(packet.max(1))).unwrap_or(usize::MAX);
+        packets.clamp(2 * SMALL_BLOCK, BLOCK_SEGMENTS)
+    }
+
+    /// Returns how many symbols a block of so many segments gets.
+    pub(crate) fn parity(&self, segments: usize, left: u64, rate: u64, rtt: Duration) -> usize {
+        Plan {
+            loss: self.loss,
+            segments,
+            bytes_left: Some(left),
+            rate,
+            rtt,
+        }
+        .parity_count()
+    }
+}

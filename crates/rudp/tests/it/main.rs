@@ -1,0 +1,5 @@
+//! Two connections, joined by an emulated path under a virtual clock.
+
+mod grid;
+mod sim;
+mod survive;
