@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan, SMALL_BLOCK};
+use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
 
 /// A train that lost more than this share overflowed a queue, which says nothing about the path otherwise.
 const MOST_TRAIN_LOSS: f64 = 0.1;
+
+/// A block is no shorter for the sake of time: one symbol for fewer segments would cost more than 2 %.
+const LEAST_SEGMENTS: usize = 64;
 
 /// The loss of the path, and what follows from it for blocks.
 #[derive(Debug)]
@@ -38,12 +41,12 @@ impl Protection {
         }
     }
 
-    /// Returns how many segments a block has at most: what is sent in an eighth of a round trip, since a block is
+    /// Returns how many segments a block has at most: what is sent in a quarter of a round trip, since a block is
     /// repaired no earlier than it ends.
     pub(crate) fn block_segments(&self, rate: u64, rtt: Duration, packet: u64) -> usize {
-        let bytes = u128::from(rate) * rtt.as_nanos() / 8 / 1_000_000_000;
+        let bytes = u128::from(rate) * rtt.as_nanos() / 4 / 1_000_000_000;
         let packets = usize::try_from(bytes / u128::from(packet.max(1))).unwrap_or(usize::MAX);
-        packets.clamp(2 * SMALL_BLOCK, BLOCK_SEGMENTS)
+        packets.clamp(LEAST_SEGMENTS, BLOCK_SEGMENTS)
     }
 
     /// Returns how many symbols a block of so many segments gets.

@@ -105,12 +105,13 @@ impl Connection {
         reading: &mut Reading,
     ) -> Result<(), Violation> {
         let mut reader = Reader(frames);
+        let mut set_up = false;
         while !reader.is_empty() && self.state.is_open() {
             let frame = read_frame(&mut reader).map_err(|_| Violation::Malformed)?;
-            reading.eliciting |= matches!(
-                frame,
-                Frame::Ping | Frame::Limit(_) | Frame::Parity(..) | Frame::Data(..)
-            );
+            reading.eliciting |= matches!(frame, Frame::Ping | Frame::Parity(..) | Frame::Data(..));
+            // In packets of the set-up a limit comes along; by itself it must arrive.
+            reading.eliciting |= matches!(frame, Frame::Limit(_)) && !set_up;
+            set_up |= matches!(frame, Frame::Challenge(_) | Frame::Response(_) | Frame::Train { .. });
             match frame {
                 Frame::Padding | Frame::Ping => {}
                 Frame::Ack(ack) => self.on_ack(now, &ack)?,

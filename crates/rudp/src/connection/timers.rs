@@ -1,6 +1,7 @@
 //! What happens when nothing does.
 
 use super::Connection;
+use super::transmit::LEAST_ALLOWANCE;
 use crate::Time;
 use crate::event::ClosedReason;
 
@@ -20,11 +21,11 @@ impl Connection {
         if self.state.is_over() {
             return self.notice_timeout();
         }
-        let allowed = self.setup.allowance() > 0 && self.remote.is_some();
+        let allowed = self.setup.allowance() >= LEAST_ALLOWANCE as u64 && self.remote.is_some();
         [
             self.setup.next_timeout(),
             self.acks.due().filter(|_| allowed),
-            self.loss_timeout(),
+            self.loss_timeout().filter(|_| allowed),
             self.pacing_timeout(),
             self.block_timeout(),
             self.keep_alive_timeout(),

@@ -23,6 +23,9 @@ use crate::stats::Limit;
 /// Data shorter than this are not worth a retransmission's own header if they can wait for the next packet.
 const MIN_DATA: usize = 32;
 
+/// Less than this is not worth a packet to an end that may not be where it seems to be.
+pub(super) const LEAST_ALLOWANCE: usize = 200;
+
 /// Datagrams to send to one address, one behind the other in a buffer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Transmit {
@@ -214,7 +217,7 @@ impl Connection {
     fn build(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Draft> {
         let start = out.len();
         let allowance = usize::try_from(self.setup.allowance()).unwrap_or(usize::MAX);
-        if most > allowance && (allowance < usize::from(MIN_DATAGRAM)) {
+        if allowance < LEAST_ALLOWANCE {
             return None;
         }
         let mut most = most.min(allowance);
@@ -544,7 +547,7 @@ impl Connection {
             && fits
             && self.has_payload()
             && !self.sent.is_full()
-            && self.setup.allowance() >= u64::from(MIN_DATAGRAM))
+            && self.setup.allowance() >= LEAST_ALLOWANCE as u64)
         .then(|| self.pacer.opens_at())
     }
 }

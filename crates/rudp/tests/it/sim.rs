@@ -14,7 +14,7 @@ const IP_UDP: usize = 28;
 
 /// An IP packet: 28 bytes that nobody looks at, then a datagram.
 #[derive(Clone)]
-pub struct Packet(pub Vec<u8>);
+pub(crate) struct Packet(pub(crate) Vec<u8>);
 
 impl AsRef<[u8]> for Packet {
     fn as_ref(&self) -> &[u8] {
@@ -24,27 +24,27 @@ impl AsRef<[u8]> for Packet {
 
 /// What happens to a transfer.
 #[derive(Clone)]
-pub struct Setup {
-    pub up: PathConfig,
-    pub down: PathConfig,
+pub(crate) struct Setup {
+    pub(crate) up: PathConfig,
+    pub(crate) down: PathConfig,
     /// The probability that a packet has a bit flipped.
-    pub corrupt: f64,
+    pub(crate) corrupt: f64,
     /// From when on packets may have which size of UDP payload, in both directions.
-    pub mtu: Vec<(Duration, usize)>,
-    pub up_bytes: u64,
-    pub down_bytes: u64,
-    pub connector: Config,
-    pub listener: Config,
-    pub seed: u64,
-    pub encrypted: bool,
+    pub(crate) mtu: Vec<(Duration, usize)>,
+    pub(crate) up_bytes: u64,
+    pub(crate) down_bytes: u64,
+    pub(crate) connector: Config,
+    pub(crate) listener: Config,
+    pub(crate) seed: u64,
+    pub(crate) encrypted: bool,
     /// After how long to stop.
-    pub patience: Duration,
+    pub(crate) patience: Duration,
     /// Segments per batch.
-    pub segments: usize,
+    pub(crate) segments: usize,
 }
 
 impl Setup {
-    pub fn new(path: &PathConfig, up_bytes: u64, seed: u64) -> Self {
+    pub(crate) fn new(path: &PathConfig, up_bytes: u64, seed: u64) -> Self {
         Self {
             up: path.clone(),
             down: path.clone(),
@@ -63,41 +63,41 @@ impl Setup {
 }
 
 /// One end and its application.
-pub struct End {
-    pub connection: Connection,
+pub(crate) struct End {
+    pub(crate) connection: Connection,
     to_write: u64,
     written: u64,
     finished: bool,
-    pub read: u64,
-    pub saw_end: bool,
-    pub closed: Option<Option<ClosedReason>>,
-    pub delivered: bool,
-    pub last_read_at: Time,
-    pub established_at: Option<Time>,
-    pub path_estimate: Option<u64>,
+    pub(crate) read: u64,
+    pub(crate) saw_end: bool,
+    pub(crate) closed: Option<Option<ClosedReason>>,
+    pub(crate) delivered: bool,
+    pub(crate) last_read_at: Time,
+    pub(crate) established_at: Option<Time>,
+    pub(crate) path_estimate: Option<u64>,
     salt: u64,
     peer_salt: u64,
     pattern: Vec<u8>,
 }
 
 /// How it went.
-pub struct Outcome {
-    pub connector: End,
-    pub listener: End,
-    pub now: Time,
+pub(crate) struct Outcome {
+    pub(crate) connector: End,
+    pub(crate) listener: End,
+    pub(crate) now: Time,
     /// The clock ran out.
-    pub hung: bool,
-    pub sent_up: u64,
+    pub(crate) hung: bool,
+    pub(crate) sent_up: u64,
 }
 
 impl Outcome {
     /// From established at the connector to the last byte read by the listener.
-    pub fn transfer(&self) -> Duration {
+    pub(crate) fn transfer(&self) -> Duration {
         let from = self.connector.established_at.expect("established");
         self.listener.last_read_at.since(from)
     }
 
-    pub fn assert_complete(&self, context: &str) {
+    pub(crate) fn assert_complete(&self, context: &str) {
         assert!(!self.hung, "{context}: hung at {:?}: {}", self.now, self.describe());
         for end in [&self.connector, &self.listener] {
             assert_eq!(end.closed, Some(None), "{context}: {}", self.describe());
@@ -106,7 +106,7 @@ impl Outcome {
         }
     }
 
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         format!(
             "{:?} {:?}\n{:?}\n{:?}",
             self.connector.closed,
@@ -199,7 +199,7 @@ fn fill(out: &mut Vec<u8>, salt: u64, offset: u64, count: usize) {
     out.truncate(count);
 }
 
-pub fn keys(side: Side, encrypted: bool) -> Keys {
+pub(crate) fn keys(side: Side, encrypted: bool) -> Keys {
     if encrypted {
         Keys::new(side, &[3; 32], b"simulation", Cipher::Aes128Gcm).unwrap()
     } else {
@@ -207,7 +207,7 @@ pub fn keys(side: Side, encrypted: bool) -> Keys {
     }
 }
 
-pub fn address(port: u16) -> SocketAddr {
+pub(crate) fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
 }
 
@@ -225,7 +225,7 @@ impl Direction {
 }
 
 /// Runs a transfer until both ends are drained.
-pub fn run(setup: &Setup) -> Outcome {
+pub(crate) fn run(setup: &Setup) -> Outcome {
     let start = Time::ZERO;
     let connector = Connection::connect(
         keys(Side::Connector, setup.encrypted),
@@ -327,7 +327,7 @@ pub fn run(setup: &Setup) -> Outcome {
 }
 
 /// Retransmitted and correcting packets as a share of those sent with data.
-pub fn overhead(stats: &Stats) -> f64 {
+pub(crate) fn overhead(stats: &Stats) -> f64 {
     let extra = stats.retransmitted_packets + stats.parity_packets;
     extra as f64 / stats.sent_packets.max(1) as f64
 }
