@@ -8,8 +8,12 @@ use crate::event::{CODE_COMPLETE, CODE_VIOLATION, ClosedReason, Event, Violation
 use crate::frame::{Frame, read_frame};
 use crate::wire::Reader;
 
-/// How long an end that is done stays, at least, for the other end to learn that it is.
-const LINGER: Duration = Duration::from_secs(3);
+/// How long an end that is done stays, at most, for the other end to learn that it is: through a blackout of 5 s and some.
+/// Usually it takes one round trip.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// How far apart the notices are then, at most.
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far notices of an end are apart at least.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(5);
@@ -139,6 +143,10 @@ impl Connection {
         } else {
             now + LINGER.max(8 * timeout)
         };
+        if self.remote.is_none() {
+            self.state = State::Closed(reason);
+            return;
+        }
         self.state = State::Ending(Notice {
             reason,
             code,
@@ -216,7 +224,7 @@ impl Connection {
                 }
             } else if notice.next <= now {
                 notice.copies = notice.copies.max(1);
-                notice.interval *= 2;
+                notice.interval = (notice.interval * 2).min(MAX_INTERVAL.max(self.rtt.smoothed()));
                 notice.next = now + notice.interval;
             }
         }

@@ -1,6 +1,8 @@
 //! Two connections, joined by an emulated path under a virtual clock.
 
+mod adversary;
 mod grid;
 mod random;
 mod sim;
+mod speed;
 mod survive;

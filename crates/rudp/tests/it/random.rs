@@ -121,7 +121,7 @@ fn run_seeds(seeds: std::ops::Range<u64>) {
     let count = seeds.end - seeds.start;
     let failed: Vec<_> = seeds.filter(|&seed| !check(seed)).collect();
     eprintln!("{} of {count} ended with an error: {failed:?}", failed.len());
-    assert!(failed.len() as u64 * 100 <= count, "{failed:?}");
+    assert!(failed.len() as u64 * 500 <= count, "{failed:?}");
 }
 
 #[test]
