@@ -90,6 +90,8 @@ pub(crate) struct SentLog {
     /// The number of the first slot.
     first: u64,
     slots: VecDeque<Slot>,
+    /// No packet below this number is in flight.
+    settled: u64,
     in_flight: usize,
     bytes_in_flight: u64,
     largest_acked: Option<u64>,
@@ -193,9 +195,14 @@ impl SentLog {
         };
         let base = rtt.smoothed().max(rtt.latest());
         let patience = (base + base * (1 + self.extra_eighths) / 8).max(Duration::from_millis(1));
-        let end = (largest + 1).saturating_sub(self.first);
-        for index in 0..self.slots.len().min(usize::try_from(end).unwrap_or(usize::MAX)) {
+        self.settled = self.settled.max(self.first);
+        let end = (largest + 1).min(self.first + self.slots.len() as u64);
+        for number in self.settled..end {
+            let index = (number - self.first) as usize;
             let Slot::InFlight(packet) = &self.slots[index] else {
+                if number == self.settled {
+                    self.settled += 1;
+                }
                 continue;
             };
             let due = packet.at + patience;
@@ -205,6 +212,9 @@ impl SentLog {
                     self.in_flight -= 1;
                     self.bytes_in_flight -= packet.wire;
                     lost.push(packet);
+                    if number == self.settled {
+                        self.settled += 1;
+                    }
                 }
             } else {
                 // Later packets were sent no earlier.
