@@ -36,7 +36,9 @@ const WINDOW_GAIN: f64 = 2.25;
 /// Loss beyond the floor that is still not congestion.
 const TOLERATED_LOSS: f64 = 0.02;
 /// What remains of the rate when somebody else fills the queue.
-const BETA: f64 = 0.9;
+const BETA: f64 = 0.85;
+/// What remains of the rate after a probe that took from others.
+const SHARED: f64 = 0.94;
 /// What a bottleneck that was just found is used to.
 const HEADROOM: f64 = 0.97;
 /// How far a gentle probe goes beyond the rate, at least.
@@ -47,8 +49,9 @@ const PROBE_SHARE: f64 = 0.05;
 const PROBE_MOST: f64 = 1.5;
 /// The second probe of a row.
 const BOLD_GAIN: f64 = 1.25;
-/// Rounds between probes, and the longest time.
-const CRUISE_ROUNDS: u64 = 8;
+/// Rounds between probes: at least so many, and up to so many more; and the longest time.
+const CRUISE_LEAST: u64 = 6;
+const CRUISE_SPREAD: u64 = 5;
 const CRUISE_MOST: Duration = Duration::from_secs(2);
 /// Rounds before the first probe of a seeded path.
 const FIRST_PROBE: u64 = 2;
@@ -135,12 +138,18 @@ pub struct Bbr {
     probe_from: u64,
     probe_best: u64,
     probe_queue: bool,
+    /// A queue stood while we cruised.
+    shared: bool,
+    /// The queue that is being drained is the work of a probe of ours.
+    own_queue: bool,
     probe_rtt_least: Option<Duration>,
     sent: u64,
     resolved: u64,
     /// What was sent at the last reaction, and the round: until then, feedback is about the time before.
     epoch_end: u64,
     epoch_round: u64,
+    epoch_at: Time,
+    reacting: bool,
     /// Time and round-trip time of the first packet of a seeded path, until the seed is trusted.
     seed_check: Option<(u64, Option<(Time, Duration)>)>,
     timed_out: bool,
@@ -169,17 +178,21 @@ impl Bbr {
             flat_rounds: 0,
             state_since: Time::ZERO,
             state_round: 0,
-            cruise_rounds: CRUISE_ROUNDS,
+            cruise_rounds: CRUISE_LEAST,
             streak: 0,
             probe_gain: 1.0,
             probe_from: 0,
             probe_best: 0,
             probe_queue: false,
+            shared: false,
+            own_queue: false,
             probe_rtt_least: None,
             sent: 0,
             resolved: 0,
             epoch_end: 0,
             epoch_round: 0,
+            epoch_at: Time::ZERO,
+            reacting: false,
             seed_check: None,
             timed_out: false,
             now: Time::ZERO,
@@ -218,8 +231,15 @@ impl Bbr {
     fn set_rate(&mut self, rate: u64) {
         self.bandwidth = [rate.max(LEAST_PACKETS * self.packet), 0];
         self.round_bandwidth = self.bandwidth[0];
+        self.begin_epoch();
+    }
+
+    /// From now on, feedback about packets that have left already says nothing about what we do.
+    fn begin_epoch(&mut self) {
         self.epoch_end = self.sent;
         self.epoch_round = self.round;
+        self.epoch_at = self.now;
+        self.reacting = true;
         self.stretch = Stretch::default();
     }
 
@@ -294,18 +314,22 @@ impl Bbr {
         self.suspicion = None;
         self.streak = 0;
         let before = self.rate();
-        let probing = matches!(self.state, State::Up | State::Wait | State::Startup);
+        let probing = match self.state {
+            State::Up | State::Wait | State::Startup => true,
+            State::Drain => self.own_queue,
+            State::Cruise | State::ProbeRtt => false,
+        };
         let rate = if target < scale(before, 0.8) || found {
             // Nothing we believed holds.
             scale(target, HEADROOM)
-        } else if probing {
+        } else if probing && !self.shared {
             target.min(before)
         } else {
             scale(target.min(before), BETA)
         };
         self.set_rate(rate.min(before.max(target)));
-        self.cruise_rounds = CRUISE_ROUNDS;
-        self.enter(State::Drain);
+        self.own_queue = false;
+        self.drain();
     }
 
     /// Judges a stretch of feedback that is over.
@@ -322,11 +346,18 @@ impl Bbr {
         };
         let queue = least_rtt > base + Self::queue_margin(base);
         self.probe_queue |= queue;
+        if self.state == State::Cruise && self.reaction_seen() && self.rounds_here() >= 2 {
+            // We send less than the path carries, and have for a while: a queue that stays is somebody else's.
+            self.shared = queue;
+        }
         let loss = stretch.lost as f64 / total.max(1) as f64;
         let sample = feedback.delivery.unwrap_or_default();
-        let send_rate = match sample.send_rate {
-            0 => scale(self.rate(), self.gain()),
-            rate => rate,
+        // A flight that began before the last reaction was sent at two rates.
+        let whole = sample.sent_from >= self.epoch_at;
+        let send_rate = if whole && sample.send_rate > 0 {
+            sample.send_rate
+        } else {
+            scale(self.rate(), self.gain())
         };
         let floor = self.floor.rate();
         let through = (1.0 - loss) / (1.0 - floor);
@@ -340,7 +371,7 @@ impl Bbr {
             let drowned = least_rtt > base * 2 + Duration::from_millis(20);
             let slow =
                 sample.rate > 0 && sample.rate < scale(sample.send_rate.min(self.rate()), 0.6);
-            if drowned && slow && !sample.app_limited && self.reaction_seen() {
+            if drowned && slow && whole && !sample.app_limited && self.reaction_seen() {
                 self.congested(sample.rate, true);
             } else if self.state == State::Startup
                 && least_rtt > base + (base / 4).max(Duration::from_millis(3))
@@ -375,8 +406,14 @@ impl Bbr {
     }
 
     fn leave_startup(&mut self) {
-        self.cruise_rounds = CRUISE_ROUNDS;
+        self.own_queue = true;
         self.streak = 0;
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        // Two flows that always probe in the same round would never learn their shares.
+        self.cruise_rounds = CRUISE_LEAST + mix(self.sent ^ self.now.as_nanos()) % CRUISE_SPREAD;
         self.enter(State::Drain);
     }
 
@@ -411,9 +448,16 @@ impl Bbr {
                 self.start_probe();
             }
         } else {
+            let took = self.probe_best > scale(self.probe_from, 1.01);
+            if self.probe_queue && (took || self.shared) {
+                // More for us, and yet a queue: somebody else got less. Give some of it back, in proportion, which takes more
+                // from a large flow than from a small one.
+                let rate = scale(self.rate(), SHARED);
+                self.set_rate(rate);
+            }
             self.streak = 0;
-            self.cruise_rounds = CRUISE_ROUNDS;
-            self.enter(State::Drain);
+            self.own_queue = true;
+            self.drain();
         }
     }
 
@@ -477,6 +521,13 @@ impl Bbr {
     }
 }
 
+/// The finaliser of SplitMix64.
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
 impl RateController for Bbr {
     fn name(&self) -> &'static str {
         "bbr"
@@ -503,6 +554,13 @@ impl RateController for Bbr {
             self.update_rate(sample);
         }
         self.check_seed(feedback);
+        if self.reacting && self.reaction_seen() {
+            // What was counted until now is the past, and so may be what this one found lost.
+            self.reacting = false;
+            self.stretch = Stretch::default();
+            self.step(feedback);
+            return;
+        }
         let stretch = &mut self.stretch;
         if stretch.acked + stretch.lost == 0 {
             stretch.started = feedback.now;
@@ -523,9 +581,7 @@ impl RateController for Bbr {
     fn on_timeout(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.timed_out = true;
-        self.epoch_end = self.sent;
-        self.epoch_round = self.round;
-        self.stretch = Stretch::default();
+        self.begin_epoch();
         self.seed_check = None;
         self.suspicion = None;
     }
