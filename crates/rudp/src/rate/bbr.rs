@@ -100,7 +100,10 @@ struct Stretch {
     started: Time,
     acked: u64,
     lost: u64,
+    /// Bytes acknowledged after the first feedback of the stretch, which covers an unknown time before it.
+    bytes: u64,
     least_rtt: Option<Duration>,
+    last_rtt: Duration,
 }
 
 /// Loss without a queue that is being put to the test.
@@ -384,8 +387,19 @@ impl Bbr {
         if !self.reaction_seen() {
             return;
         }
-        if queue {
-            self.congested(scale(send_rate, through), false);
+        // A queue that overflows is full in the end, but may have been empty when the stretch began. Then too little was lost
+        // to tell the rate of the bottleneck, but what came through since tells it.
+        let filled = stretch.last_rtt > base + Self::queue_margin(base);
+        if queue || filled {
+            let mut target = scale(send_rate, through);
+            let time = feedback.now.since(stretch.started);
+            if time >= Duration::from_millis(10) {
+                let came = scale(rate_of(stretch.bytes, time), 1.0 / (1.0 - floor));
+                if came < scale(target, 0.8) {
+                    target = came;
+                }
+            }
+            self.congested(target, false);
         } else if let Some(suspicion) = self.suspicion.take() {
             if loss > 0.7 * suspicion.loss {
                 // Less was sent and as much was lost: it is the path.
@@ -564,10 +578,13 @@ impl RateController for Bbr {
         let stretch = &mut self.stretch;
         if stretch.acked + stretch.lost == 0 {
             stretch.started = feedback.now;
+        } else {
+            stretch.bytes += feedback.newly_acked_bytes;
         }
         stretch.acked += feedback.newly_acked_packets;
         stretch.lost += feedback.newly_lost_packets;
         if let Some(rtt) = feedback.rtt {
+            stretch.last_rtt = rtt;
             stretch.least_rtt = Some(stretch.least_rtt.map_or(rtt, |least| least.min(rtt)));
         }
         let many = stretch.acked + stretch.lost >= WINDOW_PACKETS

@@ -256,6 +256,40 @@ fn bbr_survives_silence_and_heavy_loss() {
 }
 
 #[test]
+fn loss_that_nobody_knew_of_is_learnt_not_obeyed() {
+    for loss in [0.05, 0.2] {
+        for controller in [seeded(Kind::Bbr, 200.0, 100.0), unknown(Kind::Bbr)] {
+            let config = path(200.0, 100.0, loss, 1.0);
+            let sim = run(
+                &format!("loss {loss}"),
+                &config,
+                vec![flow(controller)],
+                6.0,
+            );
+            println!("USED {:.3}", sim.flows[0].mbit(3.0, 6.0) / 200.0);
+            assert!(sim.flows[0].mbit(3.0, 6.0) >= 170.0);
+        }
+    }
+}
+
+#[test]
+fn bbr_bears_jitter() {
+    for jitter in [1.0, 5.0] {
+        let mut config = path(200.0, 100.0, 0.001, 1.0);
+        config.jitter_ms = jitter;
+        let sim = run(
+            &format!("jitter {jitter}"),
+            &config,
+            vec![flow(seeded(Kind::Bbr, 200.0, 100.0))],
+            10.0,
+        );
+        println!("USED {:.3}", sim.flows[0].mbit(1.0, 10.0) / 200.0);
+        assert!(sim.flows[0].mbit(1.0, 10.0) >= 180.0);
+        assert!(sim.flows[0].lost * 1500 * 50 < sim.flows[0].sent);
+    }
+}
+
+#[test]
 fn sabul_is_held_down_by_random_loss() {
     let config = path(100.0, 100.0, 0.01, 1.0);
     let mut sim = Sim::new(&config, 7, vec![flow(unknown(Kind::Sabul))]);
