@@ -47,6 +47,10 @@ const PROBE_GAIN: f64 = 1.08;
 const PROBE_SHARE: f64 = 0.05;
 /// A gentle probe never goes further.
 const PROBE_MOST: f64 = 1.5;
+/// What a probe may add to a queue, as a share of rate and round-trip time.
+const PROBE_VOLUME: f64 = 0.1;
+/// What it may add in any case, in packets.
+const PROBE_PACKETS: u64 = 32;
 /// The second probe of a row.
 const BOLD_GAIN: f64 = 1.25;
 /// Rounds between probes: at least so many, and up to so many more; and the longest time.
@@ -111,6 +115,7 @@ struct Stretch {
 struct Suspicion {
     loss: f64,
     bandwidth: u64,
+    startup: bool,
 }
 
 /// The model-based controller. See the [module](self) for what it does.
@@ -138,6 +143,9 @@ pub struct Bbr {
     /// Probes delivered in full, in a row.
     streak: u32,
     probe_gain: f64,
+    /// What was sent when the probe ended.
+    probe_end: u64,
+    /// The rate before it.
     probe_from: u64,
     probe_best: u64,
     probe_queue: bool,
@@ -184,6 +192,7 @@ impl Bbr {
             cruise_rounds: CRUISE_LEAST,
             streak: 0,
             probe_gain: 1.0,
+            probe_end: 0,
             probe_from: 0,
             probe_best: 0,
             probe_queue: false,
@@ -301,10 +310,10 @@ impl Bbr {
             return;
         };
         let (grown, over) = (rtt.saturating_sub(first_rtt), sample.sent_at.since(sent_at));
-        let margin = (self.min_rtt / 8).max(Duration::from_millis(5));
-        if grown > margin && over > margin {
+        let margin = (self.min_rtt / 40).max(Duration::from_micros(2500));
+        if grown > margin && over > (self.min_rtt / 4).max(Duration::from_millis(20)) {
             let slope = grown.as_secs_f64() / over.as_secs_f64();
-            if slope > 0.1 && sample.send_rate > 0 {
+            if slope > 0.06 && sample.send_rate > 0 {
                 self.congested(scale(sample.send_rate, 1.0 / (1.0 + slope)), true);
             }
         }
@@ -405,13 +414,23 @@ impl Bbr {
                 // Less was sent and as much was lost: it is the path.
                 self.floor.set(loss);
                 self.set_rate(suspicion.bandwidth);
-                self.enter(State::Cruise);
+                self.flat_rounds = 0;
+                self.enter(if suspicion.startup {
+                    State::Startup
+                } else {
+                    State::Cruise
+                });
             } else {
                 self.congested(scale(send_rate, through), false);
             }
         } else {
             let bandwidth = self.rate();
-            self.suspicion = Some(Suspicion { loss, bandwidth });
+            let startup = self.state == State::Startup;
+            self.suspicion = Some(Suspicion {
+                loss,
+                bandwidth,
+                startup,
+            });
             self.events += 1;
             self.seed_check = None;
             self.set_rate(scale(send_rate, through * HEADROOM).min(scale(bandwidth, 0.85)));
@@ -450,8 +469,15 @@ impl Bbr {
         self.enter(State::Up);
     }
 
+    /// How much of a round trip a probe lasts.
+    fn probe_share(&self) -> f64 {
+        let packets = (PROBE_PACKETS * self.packet) as f64 / self.bdp().max(1) as f64;
+        (PROBE_VOLUME.max(packets) / (self.probe_gain - 1.0)).clamp(0.1, 1.0)
+    }
+
     fn end_probe(&mut self) {
-        let expected = 1.0 + 0.6 * (self.probe_gain - 1.0);
+        // Rates are measured over a round trip, of which the probe may be a part.
+        let expected = 1.0 + 0.6 * (self.probe_gain - 1.0) * self.probe_share();
         if !self.probe_queue && self.probe_best >= scale(self.probe_from, expected) {
             self.streak += 1;
             if self.streak >= 2 {
@@ -507,12 +533,13 @@ impl Bbr {
                 }
             }
             State::Up => {
-                if feedback.round_start && self.rounds_here() >= 1 {
+                if self.now.since(self.state_since) >= self.min_rtt.mul_f64(self.probe_share()) {
+                    self.probe_end = self.sent;
                     self.enter(State::Wait);
                 }
             }
             State::Wait => {
-                if feedback.round_start && self.rounds_here() >= 1 {
+                if self.resolved >= self.probe_end || self.rounds_here() >= EPOCH_ROUNDS {
                     self.end_probe();
                 }
             }
@@ -547,8 +574,12 @@ impl RateController for Bbr {
         "bbr"
     }
 
-    fn on_sent(&mut self, now: Time, bytes: u64, _in_flight: u64, _app_limited: bool) {
+    fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64, _app_limited: bool) {
         self.now = self.now.max(now);
+        if in_flight <= bytes {
+            // Nothing of ours was under way, so the queue is as empty as a probe would make it.
+            self.min_rtt_seen = self.now;
+        }
         self.sent += bytes;
     }
 

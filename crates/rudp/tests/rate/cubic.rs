@@ -14,7 +14,7 @@ const C: f64 = 0.4;
 
 /// Window in packets, moved by acknowledgements and losses alone.
 #[derive(Debug)]
-pub struct Cubic {
+pub(crate) struct Cubic {
     window: f64,
     threshold: f64,
     top: f64,
@@ -28,7 +28,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             window: 10.0,
             threshold: f64::MAX,

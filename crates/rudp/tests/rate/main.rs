@@ -290,6 +290,48 @@ fn bbr_bears_jitter() {
 }
 
 #[test]
+fn transfers_with_a_seed_that_is_a_little_off_stay_near_the_limit() {
+    for rtt in [110.0, 300.0] {
+        for queue in [1.0, 0.1] {
+            for factor in [0.9, 1.0, 1.1] {
+                for megabytes in [2.77, 30.5, 69.0] {
+                    let config = path(1000.0, rtt, 0.0, queue);
+                    let bytes = (megabytes * 1e6) as u64;
+                    let flow = flow(seeded(Kind::Bbr, 1000.0 * factor, rtt)).bytes(bytes);
+                    let mut sim = Sim::new(&config, 7, vec![flow]);
+                    sim.run(10.0);
+                    let flow = &sim.flows[0];
+                    // The last acknowledgement takes half a round trip more than the last byte.
+                    let took = flow.finished.unwrap().as_nanos() as f64 * 1e-9 - rtt / 2e3;
+                    let ratio = took / (rtt / 2e3 + megabytes * 8e-3);
+                    let lost = flow.lost as f64 * 1500.0 / flow.sent as f64;
+                    println!(
+                        "{rtt} ms, queue {queue}, seed {factor} x, {megabytes} MB: {ratio:.3} x, lost {:.2} %",
+                        lost * 100.0
+                    );
+                    if ratio > 1.15 {
+                        println!("{} {:?}", sim.curves(1), flow.controller.snapshot());
+                    }
+                    assert!(ratio < 1.15, "{ratio}");
+                    assert!(lost < 0.02, "{lost}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_application_that_sends_little_does_not_shrink_the_model() {
+    let config = path(200.0, 50.0, 0.001, 1.0);
+    let flow = flow(seeded(Kind::Bbr, 200.0, 50.0)).source(20 * MBIT, Duration::from_secs(12));
+    let sim = run("application-limited", &config, vec![flow], 15.0);
+    let flow = &sim.flows[0];
+    assert!((17.0..21.0).contains(&flow.mbit(5.0, 12.0)));
+    assert!(flow.states.iter().all(|(pacing, _)| *pacing > 150 * MBIT));
+    assert!(flow.mbit(12.2, 15.0) > 180.0, "{}", flow.mbit(12.2, 15.0));
+}
+
+#[test]
 fn sabul_is_held_down_by_random_loss() {
     let config = path(100.0, 100.0, 0.01, 1.0);
     let mut sim = Sim::new(&config, 7, vec![flow(unknown(Kind::Sabul))]);

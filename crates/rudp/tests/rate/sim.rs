@@ -11,7 +11,7 @@ use transpute_testbed::model::Path;
 use transpute_testbed::scenario::PathConfig;
 
 /// Bytes of every packet.
-pub const PACKET: u64 = 1500;
+pub(crate) const PACKET: u64 = 1500;
 
 /// An acknowledgement leaves after this time, or for so many packets.
 const ACK_DELAY: Duration = Duration::from_millis(2);
@@ -21,7 +21,7 @@ const ACK_PACKETS: usize = 32;
 const QUANTUM: Duration = Duration::from_micros(500);
 
 /// Width of a bin of the curves.
-pub const BIN: Duration = Duration::from_millis(100);
+pub(crate) const BIN: Duration = Duration::from_millis(100);
 
 static ZEROS: [u8; PACKET as usize] = [0; PACKET as usize];
 
@@ -46,11 +46,13 @@ enum Event {
 }
 
 /// One sender and what its receiver got.
-pub struct Flow {
-    pub controller: Box<dyn RateController>,
+pub(crate) struct Flow {
+    pub(crate) controller: Box<dyn RateController>,
     start: Time,
     /// Packets to send; none are sent twice.
     limit: u64,
+    /// The rate at which the application has something to send, and until when it is that slow.
+    source: Option<(u64, Duration)>,
     next_number: u64,
     next_send: Time,
     send_scheduled: bool,
@@ -63,22 +65,23 @@ pub struct Flow {
     unacked: Vec<u64>,
     arrivals: (u64, Time, Option<u64>),
     /// What arrived.
-    pub delivered: u64,
-    pub sent: u64,
-    pub lost: u64,
-    pub finished: Option<Time>,
+    pub(crate) delivered: u64,
+    pub(crate) sent: u64,
+    pub(crate) lost: u64,
+    pub(crate) finished: Option<Time>,
     /// Bytes that arrived per bin.
-    pub curve: Vec<u64>,
+    pub(crate) curve: Vec<u64>,
     /// State of the controller when a bin began: pacing rate and name of the state.
-    pub states: Vec<(u64, &'static str)>,
+    pub(crate) states: Vec<(u64, &'static str)>,
 }
 
 impl Flow {
-    pub fn new(controller: Box<dyn RateController>, start: Duration) -> Self {
+    pub(crate) fn new(controller: Box<dyn RateController>, start: Duration) -> Self {
         Self {
             controller,
             start: Time::ZERO + start,
             limit: u64::MAX,
+            source: None,
             next_number: 0,
             next_send: Time::ZERO,
             send_scheduled: false,
@@ -100,13 +103,19 @@ impl Flow {
     }
 
     /// Sends this many bytes and no more.
-    pub fn bytes(mut self, bytes: u64) -> Self {
+    pub(crate) fn bytes(mut self, bytes: u64) -> Self {
         self.limit = bytes.div_ceil(PACKET);
         self
     }
 
+    /// Has bytes to send at this rate only, until this time.
+    pub(crate) fn source(mut self, rate: u64, until: Duration) -> Self {
+        self.source = Some((rate, until));
+        self
+    }
+
     /// Mbit/s that arrived between two times, in seconds.
-    pub fn mbit(&self, from: f64, to: f64) -> f64 {
+    pub(crate) fn mbit(&self, from: f64, to: f64) -> f64 {
         let per_bin = BIN.as_secs_f64();
         let bins = (from / per_bin).round() as usize..(to / per_bin).round() as usize;
         let bytes: u64 = self.curve.iter().skip(bins.start).take(bins.len()).sum();
@@ -160,19 +169,19 @@ impl Flow {
 }
 
 /// The bottleneck, the flows and what will happen.
-pub struct Sim {
+pub(crate) struct Sim {
     path: Path<Packet>,
     back: Duration,
-    pub flows: Vec<Flow>,
+    pub(crate) flows: Vec<Flow>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
-    pub now: Time,
+    pub(crate) now: Time,
     /// What flows are told about the capacity of the link, as UDT's packet pairs would.
-    pub link_capacity: Option<u64>,
+    pub(crate) link_capacity: Option<u64>,
 }
 
 impl Sim {
-    pub fn new(config: &PathConfig, seed: u64, flows: Vec<Flow>) -> Self {
+    pub(crate) fn new(config: &PathConfig, seed: u64, flows: Vec<Flow>) -> Self {
         let mut sim = Self {
             path: Path::new(config, seed),
             back: Duration::from_secs_f64(config.delay_ms / 1e3),
@@ -197,7 +206,7 @@ impl Sim {
     }
 
     /// Runs until this time, or until all flows have sent all.
-    pub fn run(&mut self, seconds: f64) {
+    pub(crate) fn run(&mut self, seconds: f64) {
         let end = Time::ZERO + Duration::from_secs_f64(seconds);
         while !self.flows.iter().all(|flow| flow.finished.is_some()) {
             let event = self.events.peek().map(|Reverse((at, ..))| *at);
@@ -265,6 +274,15 @@ impl Sim {
                 return;
             }
             flow.probe_due = false;
+            let elapsed = now.since(flow.start);
+            let slow = flow.source.filter(|(_, until)| elapsed < *until);
+            if slow.is_some_and(|(rate, _)| flow.sent as f64 > rate as f64 * elapsed.as_secs_f64())
+            {
+                flow.sampler.set_app_limited(outstanding);
+                flow.send_scheduled = true;
+                self.schedule(now + Duration::from_millis(1), Event::Send(index));
+                return;
+            }
             let state = flow.sampler.on_sent(now, PACKET, outstanding);
             flow.controller
                 .on_sent(now, PACKET, outstanding + PACKET, false);
@@ -350,12 +368,12 @@ impl Sim {
     }
 
     /// Queue and overflow of the bottleneck.
-    pub fn overflowed(&self) -> u64 {
+    pub(crate) fn overflowed(&self) -> u64 {
         self.path.counters().overflowed_bytes
     }
 
     /// A table of all flows, for reading.
-    pub fn curves(&self, every: usize) -> String {
+    pub(crate) fn curves(&self, every: usize) -> String {
         let mut text = String::new();
         let bins = self
             .flows
