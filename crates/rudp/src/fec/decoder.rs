@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reed_solomon_simd::ReedSolomonDecoder;
-
+use super::solve::{Solver, Unsolved};
 use super::{FecError, LENGTH_BYTES, MAX_SEGMENT, MAX_SYMBOLS, symbol_len};
 
 /// How much a [`DecoderStore`] may hold.
@@ -58,7 +57,7 @@ pub struct DecoderStore {
     /// Blocks below are finished.
     horizon: u64,
     newest: u64,
-    code: Option<ReedSolomonDecoder>,
+    solver: Solver,
     spare: Vec<Vec<u8>>,
 }
 
@@ -108,7 +107,7 @@ impl DecoderStore {
             finished: std::collections::BTreeSet::new(),
             horizon: 0,
             newest: 0,
-            code: None,
+            solver: Solver::new(),
             spare: Vec::new(),
         }
     }
@@ -317,7 +316,7 @@ impl DecoderStore {
         if held.segments.len() + held.parity.len() < count {
             return Ok(Outcome::Stored);
         }
-        let recovered = decode(&mut self.code, held, &shape, &mut deliver);
+        let recovered = decode(&mut self.solver, held, &shape, &mut deliver);
         self.finish(block);
         recovered.map(Outcome::Recovered)
     }
@@ -349,47 +348,40 @@ impl Shape {
 
 /// Recovers all missing segments and hands them out. Returns how many.
 fn decode(
-    code: &mut Option<ReedSolomonDecoder>,
+    solver: &mut Solver,
     block: &Block,
     shape: &Shape,
     deliver: &mut impl FnMut(u64, &[u8]),
 ) -> Result<usize, FecError> {
-    let count = usize::from(shape.segments);
-    let parity = usize::from(shape.parity);
-    let size = FecError::BlockSize {
-        segments: count,
-        parity,
-    };
-    let code = match code {
-        Some(code) => {
-            (code.reset(count, parity, shape.symbol)).map_err(|_| size)?;
-            code
-        }
-        none => {
-            none.insert(ReedSolomonDecoder::new(count, parity, shape.symbol).map_err(|_| size)?)
-        }
-    };
-    let mut padded = vec![0; shape.symbol];
+    let mut symbols = vec![vec![0; shape.symbol]; usize::from(shape.segments)];
     for (&index, segment) in &block.segments {
-        let end = LENGTH_BYTES + segment.len();
-        // Checked to be at most the symbol's length, which is below 2^16.
-        padded[..LENGTH_BYTES].copy_from_slice(&(segment.len() as u16).to_be_bytes());
-        padded[LENGTH_BYTES..end].copy_from_slice(segment);
-        padded[end..].fill(0);
-        (code.add_original_shard(usize::from(index), &padded)).map_err(|_| size)?;
+        // Both were checked against the shape, so index and length fit.
+        let symbol = &mut symbols[usize::from(index)];
+        symbol[..LENGTH_BYTES].copy_from_slice(&(segment.len() as u16).to_be_bytes());
+        symbol[LENGTH_BYTES..LENGTH_BYTES + segment.len()].copy_from_slice(segment);
     }
-    for (&index, symbol) in &block.parity {
-        (code.add_recovery_shard(usize::from(index), symbol)).map_err(|_| size)?;
-    }
-    let decoded = code.decode().map_err(|_| size)?;
+    let absent: Vec<_> = (0..shape.segments)
+        .filter(|index| !block.segments.contains_key(index))
+        .map(usize::from)
+        .collect();
+    let parity: Vec<_> = (block.parity.iter())
+        .map(|(&index, symbol)| (usize::from(index), symbol.as_slice()))
+        .collect();
+    let unsolved = Unsolved {
+        symbols: &symbols,
+        missing: &absent,
+        parity: &parity,
+        parity_count: usize::from(shape.parity),
+    };
+    let solved = solver.solve(&unsolved).ok_or(FecError::Corrupt)?;
+    let mut solved = solved.iter();
     let mut missing = Vec::new();
     let mut offset = shape.start;
     for index in 0..shape.segments {
         let length = if let Some(segment) = block.segments.get(&index) {
             segment.len()
         } else {
-            let symbol =
-                (decoded.restored_original(usize::from(index))).ok_or(FecError::Corrupt)?;
+            let symbol = solved.next().ok_or(FecError::Corrupt)?;
             let segment = segment_of(symbol)?;
             missing.push((offset, segment));
             segment.len()

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `encoder` | parity of a block of segments |
 //! | `decoder` | segments that did not come, from those that did and parity |
+//! | `solve` | the algebra of that |
 //! | `policy` | how much parity is worth its bytes |
 //!
 //! A block is a run of consecutive segments of the stream. Its symbols are `length | data | zeros`: two bytes of length,
@@ -15,6 +16,7 @@
 mod decoder;
 mod encoder;
 mod policy;
+mod solve;
 
 pub use decoder::{DecoderStore, Limits, Outcome, ParityId};
 pub use encoder::{BlockEncoder, ParitySymbols};
