@@ -41,7 +41,14 @@ pub(crate) struct AckState {
 
 impl AckState {
     /// Notes a packet that is authentic and new. `wire` is its size on the wire.
-    pub(crate) fn on_received(&mut self, now: Time, number: u64, eliciting: bool, wire: u64, rtt: Duration) {
+    pub(crate) fn on_received(
+        &mut self,
+        now: Time,
+        number: u64,
+        eliciting: bool,
+        wire: u64,
+        rtt: Duration,
+    ) {
         let expected = self.received.last().map(|last| last.end);
         self.received.insert(number..number + 1);
         while self.received.len() > MAX_RANGES {

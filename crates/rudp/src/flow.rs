@@ -47,7 +47,8 @@ impl Window {
     pub(crate) fn update(&mut self, rate: u64, arrival_rate: u64, rtt: Duration) {
         let rtt = if rtt.is_zero() { ASSUMED_RTT } else { rtt };
         let product = u128::from(rate) * rtt.as_nanos() / 1_000_000_000;
-        let base = (2 * u64::try_from(product).unwrap_or(u64::MAX / 2)).clamp(MIN_WINDOW, self.most);
+        let base =
+            (2 * u64::try_from(product).unwrap_or(u64::MAX / 2)).clamp(MIN_WINDOW, self.most);
         let wide = if self.read_rate > arrival_rate {
             let spare = self.read_rate - arrival_rate;
             let wide = u128::from(base) * u128::from(self.read_rate) / u128::from(spare);
@@ -76,7 +77,9 @@ impl Window {
         if readable == 0 || elapsed >= Duration::from_millis(20) {
             let nanos = elapsed.as_nanos().max(1000);
             let rate = u128::from(self.busy_read) * 1_000_000_000 / nanos;
-            let rate = u64::try_from(rate).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
+            let rate = u64::try_from(rate)
+                .unwrap_or(u64::MAX / 4)
+                .min(u64::MAX / 4);
             self.read_rate = if self.read_rate == 0 {
                 rate
             } else {

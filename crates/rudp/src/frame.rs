@@ -114,7 +114,11 @@ pub(crate) enum Frame<'a> {
     Ack(Ack),
     Challenge(u64),
     Response(u64),
-    Train { id: u8, index: u8, count: u8 },
+    Train {
+        id: u8,
+        index: u8,
+        count: u8,
+    },
     Report(Report),
     Limit(u64),
     Close(u64),
@@ -462,7 +466,11 @@ mod tests {
         assert_eq!(out.len(), PARITY_HEADER + 6);
         assert_eq!(read_all(&out), Ok(vec![Frame::Parity(parity, b"symbol")]));
         let mut out = Vec::new();
-        let plain = DataHeader { end: false, place: None, ..data };
+        let plain = DataHeader {
+            end: false,
+            place: None,
+            ..data
+        };
         put_data_header(&mut out, &plain);
         assert_eq!(out.len(), DATA_HEADER);
         assert_eq!(read_all(&out), Ok(vec![Frame::Data(plain, b"")]));

@@ -72,7 +72,12 @@ impl Keys {
     /// # Errors
     ///
     /// If the secret does not have 32 to 64 bytes.
-    pub fn new(side: Side, secret: &[u8], context: &[u8], cipher: Cipher) -> Result<Self, KeyError> {
+    pub fn new(
+        side: Side,
+        secret: &[u8],
+        context: &[u8],
+        cipher: Cipher,
+    ) -> Result<Self, KeyError> {
         if !(32..=64).contains(&secret.len()) {
             return Err(KeyError::SecretLength(secret.len()));
         }
@@ -92,7 +97,8 @@ impl Keys {
     ///
     /// Never for a working cryptographic library.
     pub fn plaintext(side: Side, context: &[u8]) -> Result<Self, KeyError> {
-        let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"transpute rudp 1 plaintext").extract(context);
+        let prk =
+            hkdf::Salt::new(hkdf::HKDF_SHA256, b"transpute rudp 1 plaintext").extract(context);
         let connector = Ratchet::new(expand(&prk, &[b"connector"])?, None);
         let listener = Ratchet::new(expand(&prk, &[b"listener"])?, None);
         Self::assemble(side, connector, listener)
@@ -146,7 +152,10 @@ impl fmt::Debug for Keys {
 
 /// What seals and opens the packets of one epoch in one direction.
 pub(crate) enum PacketKey {
-    Aead { key: LessSafeKey, iv: [u8; 12] },
+    Aead {
+        key: LessSafeKey,
+        iv: [u8; 12],
+    },
     /// No protection: where the checksum starts from.
     Checksum(u64),
 }
@@ -222,7 +231,8 @@ mod tests {
 
     #[test]
     fn ids_match_across_and_differ_by_direction_and_context() {
-        let keys = |side, context: &[u8]| Keys::new(side, &[7; 32], context, Cipher::default()).unwrap();
+        let keys =
+            |side, context: &[u8]| Keys::new(side, &[7; 32], context, Cipher::default()).unwrap();
         let a = keys(Side::Connector, b"x");
         let b = keys(Side::Listener, b"x");
         assert_eq!(a.local_id(), b.remote_id());
@@ -238,6 +248,9 @@ mod tests {
             assert_eq!(keys.err(), Some(KeyError::SecretLength(length)));
         }
         let keys = Keys::plaintext(Side::Connector, b"").unwrap();
-        assert_eq!(format!("{keys:?}"), "Keys { side: Connector, protects: false, .. }");
+        assert_eq!(
+            format!("{keys:?}"),
+            "Keys { side: Connector, protects: false, .. }"
+        );
     }
 }

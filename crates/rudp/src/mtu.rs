@@ -144,7 +144,10 @@ mod tests {
     #[test]
     fn sizes_are_searched_from_the_top_and_fall_into_black_holes() {
         let mut mtu = Mtu::new(1472);
-        assert_eq!((mtu.current(), mtu.wanted_probe(Time::ZERO)), (1200, Some(1472)));
+        assert_eq!(
+            (mtu.current(), mtu.wanted_probe(Time::ZERO)),
+            (1200, Some(1472))
+        );
         for _ in 0..3 {
             mtu.on_probe_sent();
             assert_eq!(mtu.wanted_probe(Time::ZERO), None);
@@ -163,6 +166,9 @@ mod tests {
         }
         assert!(!mtu.on_lost(Time::ZERO, 1200));
         assert!(mtu.on_lost(Time::ZERO, 1452));
-        assert_eq!((mtu.current(), mtu.wanted_probe(Time::ZERO)), (1200, Some(1392)));
+        assert_eq!(
+            (mtu.current(), mtu.wanted_probe(Time::ZERO)),
+            (1200, Some(1392))
+        );
     }
 }

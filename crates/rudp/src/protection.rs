@@ -10,33 +10,41 @@ const MOST_TRAIN_LOSS: f64 = 0.1;
 /// A block is no shorter for the sake of time: one symbol for fewer segments would cost more than 2 %.
 const LEAST_SEGMENTS: usize = 64;
 
+/// Once the fate of so many packets is known, trains have nothing to add.
+const OBSERVED: u64 = 500;
+
 /// The loss of the path, and what follows from it for blocks.
 #[derive(Debug)]
 pub(crate) struct Protection {
     loss: LossEstimate,
-    /// Packets have been acknowledged: what a train says is old.
-    observed: bool,
+    /// Of how many packets the fate is known.
+    observed: u64,
+    /// The largest loss that a train showed.
+    train_loss: f64,
 }
 
 impl Protection {
     pub(crate) fn new(prior: Option<f64>) -> Self {
         Self {
             loss: prior.map_or_else(LossEstimate::default, LossEstimate::with_prior),
-            observed: prior.is_some(),
+            observed: if prior.is_some() { OBSERVED } else { 0 },
+            train_loss: 0.0,
         }
     }
 
-    /// Takes what a train showed, as a prior: 128 packets are few, but all there is for the first round trip.
+    /// Takes what a train showed, as a prior: 128 packets are few, but all there is for the first round trip. That is also
+    /// why a train of the other direction counts: most paths that lose there lose here.
     pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
         let lost = f64::from(sent.saturating_sub(received)) / f64::from(sent.max(1));
-        if !self.observed && lost > 0.0 && lost <= MOST_TRAIN_LOSS {
+        if self.observed < OBSERVED && lost > self.train_loss && lost <= MOST_TRAIN_LOSS {
+            self.train_loss = lost;
             self.loss = LossEstimate::with_prior(lost);
         }
     }
 
     pub(crate) fn on_feedback(&mut self, acked: u64, lost: u64) {
         if acked + lost > 0 {
-            self.observed = true;
+            self.observed += acked + lost;
             self.loss.observe(lost, acked + lost);
         }
     }

@@ -58,12 +58,17 @@ impl RecvStream {
             return Err(StreamViolation::BeyondLimit);
         }
         let highest = self.highest();
-        if self.end.is_some_and(|known| range.end > known || (end && range.end != known))
+        if self
+            .end
+            .is_some_and(|known| range.end > known || (end && range.end != known))
             || (end && highest > range.end)
         {
             return Err(StreamViolation::TwoEnds);
         }
-        if self.received.len() >= MAX_PIECES && range.start > self.contiguous && self.received.holding(range.start).is_none() {
+        if self.received.len() >= MAX_PIECES
+            && range.start > self.contiguous
+            && self.received.holding(range.start).is_none()
+        {
             return Ok(Insertion::Dropped);
         }
         if end {
@@ -83,12 +88,15 @@ impl RecvStream {
     /// Reads what is next in order.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let available = self.contiguous - self.read;
-        let take = out.len().min(usize::try_from(available).unwrap_or(usize::MAX));
+        let take = out
+            .len()
+            .min(usize::try_from(available).unwrap_or(usize::MAX));
         let mut at = 0;
-        self.buffer.read(self.read..self.read + take as u64, |piece| {
-            out[at..at + piece.len()].copy_from_slice(piece);
-            at += piece.len();
-        });
+        self.buffer
+            .read(self.read..self.read + take as u64, |piece| {
+                out[at..at + piece.len()].copy_from_slice(piece);
+                at += piece.len();
+            });
         self.read += take as u64;
         self.buffer.release(self.read);
         take
@@ -146,15 +154,27 @@ mod tests {
         let mut stream = RecvStream::default();
         stream.raise_limit(100);
         let data: Vec<u8> = (0..100).collect();
-        assert_eq!(stream.insert(50, &data[50..80], false), Ok(Insertion::Taken(30)));
-        assert_eq!(stream.insert(90, &data[90..], true), Ok(Insertion::Taken(10)));
+        assert_eq!(
+            stream.insert(50, &data[50..80], false),
+            Ok(Insertion::Taken(30))
+        );
+        assert_eq!(
+            stream.insert(90, &data[90..], true),
+            Ok(Insertion::Taken(10))
+        );
         assert_eq!(stream.pieces(9), [50..80, 90..100]);
-        assert_eq!(stream.insert(0, &data[..60], false), Ok(Insertion::Taken(50)));
+        assert_eq!(
+            stream.insert(0, &data[..60], false),
+            Ok(Insertion::Taken(50))
+        );
         assert_eq!(stream.duplicated(), 10);
         let mut out = [0; 64];
         assert_eq!(stream.read(&mut out), 64);
         assert_eq!(out, data[..64]);
-        assert_eq!(stream.insert(70, &data[70..95], false), Ok(Insertion::Taken(10)));
+        assert_eq!(
+            stream.insert(70, &data[70..95], false),
+            Ok(Insertion::Taken(10))
+        );
         assert!(stream.is_complete() && !stream.is_read());
         assert_eq!(stream.read(&mut out), 36);
         assert_eq!(out[..36], data[64..]);
@@ -165,10 +185,19 @@ mod tests {
     fn what_breaks_the_rules_is_refused() {
         let mut stream = RecvStream::default();
         stream.raise_limit(10);
-        assert_eq!(stream.insert(8, &[0; 3], false), Err(StreamViolation::BeyondLimit));
+        assert_eq!(
+            stream.insert(8, &[0; 3], false),
+            Err(StreamViolation::BeyondLimit)
+        );
         assert_eq!(stream.insert(4, &[0; 2], true), Ok(Insertion::Taken(2)));
-        assert_eq!(stream.insert(6, &[0; 1], false), Err(StreamViolation::TwoEnds));
-        assert_eq!(stream.insert(4, &[0; 1], true), Err(StreamViolation::TwoEnds));
+        assert_eq!(
+            stream.insert(6, &[0; 1], false),
+            Err(StreamViolation::TwoEnds)
+        );
+        assert_eq!(
+            stream.insert(4, &[0; 1], true),
+            Err(StreamViolation::TwoEnds)
+        );
         assert_eq!(stream.insert(0, &[0; 4], false), Ok(Insertion::Taken(4)));
     }
 
@@ -177,7 +206,10 @@ mod tests {
         let mut stream = RecvStream::default();
         stream.raise_limit(1 << 20);
         for n in 0..MAX_PIECES as u64 {
-            assert_eq!(stream.insert(2 * n + 1, &[0], false), Ok(Insertion::Taken(1)));
+            assert_eq!(
+                stream.insert(2 * n + 1, &[0], false),
+                Ok(Insertion::Taken(1))
+            );
         }
         assert_eq!(stream.insert(1 << 19, &[0], false), Ok(Insertion::Dropped));
         assert_eq!(stream.insert(0, &[0], false), Ok(Insertion::Taken(1)));

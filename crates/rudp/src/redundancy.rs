@@ -91,7 +91,10 @@ impl Redundancy {
     pub(crate) fn next_place(&self) -> Option<BlockPlace> {
         let encoder = self.encoder.as_ref()?;
         Some(BlockPlace {
-            block: self.open.as_ref().map_or(self.next_block, |open| open.block),
+            block: self
+                .open
+                .as_ref()
+                .map_or(self.next_block, |open| open.block),
             // Blocks have at most 254 segments.
             index: u8::try_from(encoder.len()).ok()?,
         })

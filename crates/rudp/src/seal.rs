@@ -303,7 +303,11 @@ mod tests {
         let (mut a, _) = pair(Some(Cipher::Aes128Gcm));
         let one = packet(&mut a, 1, &[0; 1000]);
         let two = packet(&mut a, 2, &[0; 1000]);
-        let equal = one.iter().zip(&two).skip(HEADER_LEN).filter(|(a, b)| a == b);
+        let equal = one
+            .iter()
+            .zip(&two)
+            .skip(HEADER_LEN)
+            .filter(|(a, b)| a == b);
         assert!(equal.count() < 40);
     }
 }

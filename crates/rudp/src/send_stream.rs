@@ -88,15 +88,22 @@ impl SendStream {
 
     /// Returns the first part, of at most `room` bytes, that is sent and not known to have come: to ask for a sign of life.
     pub(crate) fn oldest_unacked(&self, room: usize) -> Option<Segment> {
-        let start = (self.acked.holding(self.buffer.start())).map_or(self.buffer.start(), |held| held.end);
-        let missing = self.acked.missing_from(start..self.sent.min(start + room as u64));
+        let start =
+            (self.acked.holding(self.buffer.start())).map_or(self.buffer.start(), |held| held.end);
+        let missing = self
+            .acked
+            .missing_from(start..self.sent.min(start + room as u64));
         let range = missing.first().cloned();
         match range {
             Some(range) => {
                 let end = self.finished && !self.end_pending && range.end == self.written;
                 Some(Segment { range, end })
             }
-            None if self.finished && !self.end_pending && !self.end_acked && self.sent == self.written => {
+            None if self.finished
+                && !self.end_pending
+                && !self.end_acked
+                && self.sent == self.written =>
+            {
                 Some(Segment {
                     range: self.written..self.written,
                     end: true,
@@ -108,7 +115,8 @@ impl SendStream {
 
     /// Appends the bytes of a segment.
     pub(crate) fn copy(&self, range: Range<u64>, out: &mut Vec<u8>) {
-        self.buffer.read(range, |piece| out.extend_from_slice(piece));
+        self.buffer
+            .read(range, |piece| out.extend_from_slice(piece));
     }
 
     /// The other end has these bytes. Returns how many that was not known of.

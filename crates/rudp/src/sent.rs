@@ -182,7 +182,9 @@ impl SentLog {
         let behind = self.largest_acked.unwrap_or(number).saturating_sub(number);
         // The acknowledgement may be late as well, so the distance is an upper bound; go there in steps.
         let wanted = (behind + 1).min(2 * self.packet_threshold);
-        self.packet_threshold = (self.packet_threshold).max(wanted).min(MAX_PACKET_THRESHOLD);
+        self.packet_threshold = (self.packet_threshold)
+            .max(wanted)
+            .min(MAX_PACKET_THRESHOLD);
         self.extra_eighths = (self.extra_eighths + 1).min(8);
     }
 
@@ -208,7 +210,9 @@ impl SentLog {
             let due = packet.at + patience;
             let overtaken = largest.saturating_sub(packet.number) >= self.packet_threshold;
             if overtaken || due <= now {
-                if let Slot::InFlight(packet) = std::mem::replace(&mut self.slots[index], Slot::Lost) {
+                if let Slot::InFlight(packet) =
+                    std::mem::replace(&mut self.slots[index], Slot::Lost)
+                {
                     self.in_flight -= 1;
                     self.bytes_in_flight -= packet.wire;
                     lost.push(packet);

@@ -209,16 +209,16 @@ impl Setup {
         (train.receiver).push(usize::from(index), now, u64::from(size) + HEADER_BYTES);
     }
 
-    /// Makes the report on the incoming train due, if it is time.
-    pub(crate) fn check_train(&mut self, now: Time) {
+    /// Makes the report on the incoming train due, if it is time. Returns whether it was.
+    pub(crate) fn check_train(&mut self, now: Time) -> bool {
         let Some(train) = &mut self.incoming else {
-            return;
+            return false;
         };
         if train.report_due().is_none_or(|due| due > now) {
-            return;
+            return false;
         }
-        let early = train.reported == 0 && train.received < train.count
-            && now < train.last_at + MIN_QUIET;
+        let early =
+            train.reported == 0 && train.received < train.count && now < train.last_at + MIN_QUIET;
         train.done = !early;
         train.reported = train.received;
         let mut report = Report {
@@ -228,7 +228,9 @@ impl Setup {
             ..Report::default()
         };
         if let Some(estimate) = train.receiver.estimate() {
-            let above = estimate.high.map_or(0, |high| high.saturating_sub(estimate.rate));
+            let above = estimate
+                .high
+                .map_or(0, |high| high.saturating_sub(estimate.rate));
             let band = above.max(estimate.rate.saturating_sub(estimate.low));
             let permille = u128::from(band) * 1000 / u128::from(estimate.rate.max(1));
             report.rate = estimate.rate;
@@ -237,6 +239,13 @@ impl Setup {
             self.incoming_rate = self.incoming_rate.max(estimate.rate);
         }
         self.report = Some((report, COPIES));
+        true
+    }
+
+    /// Returns how many packets of the incoming train came and how many it had, once it is over.
+    pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
+        let train = self.incoming.as_ref().filter(|train| train.done)?;
+        Some((train.received, train.count))
     }
 
     /// Returns whether the other end's train is over, or there was none.
@@ -268,7 +277,9 @@ impl Setup {
     }
 
     pub(crate) fn due_report(&self) -> Option<Report> {
-        (self.report).filter(|(_, copies)| *copies > 0).map(|(report, _)| report)
+        (self.report)
+            .filter(|(_, copies)| *copies > 0)
+            .map(|(report, _)| report)
     }
 
     pub(crate) fn on_report_sent(&mut self) {
@@ -289,7 +300,10 @@ impl Setup {
     /// Returns the numbers that a packet of the own train carries: a challenge, and the last answer.
     pub(crate) fn train_tokens(&self) -> (Option<u64>, Option<u64>) {
         let challenge = self.challenges.last().map(|(token, _)| *token);
-        (challenge.filter(|_| !self.validated), self.last_challenge_heard)
+        (
+            challenge.filter(|_| !self.validated),
+            self.last_challenge_heard,
+        )
     }
 
     /// Returns when something is to be done.
@@ -298,12 +312,14 @@ impl Setup {
         if self.validated {
             return report;
         }
-        [report, self.retry_at, Some(self.give_up_at)].into_iter().flatten().min()
+        [report, self.retry_at, Some(self.give_up_at)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due. Returns whether the path is to be given up.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
-        self.check_train(now);
         if self.validated {
             return false;
         }

@@ -97,7 +97,11 @@ impl Connection {
     /// Ends the connection because of what the other end sent.
     pub(super) fn violate(&mut self, now: Time, violation: Violation) {
         if self.state.is_open() {
-            self.announce(now, Some(ClosedReason::Violation(violation)), CODE_VIOLATION);
+            self.announce(
+                now,
+                Some(ClosedReason::Violation(violation)),
+                CODE_VIOLATION,
+            );
         }
     }
 

@@ -117,13 +117,7 @@ impl Connection {
         Self::new(keys, None, config, now, seed)
     }
 
-    fn new(
-        keys: Keys,
-        remote: Option<SocketAddr>,
-        config: Config,
-        now: Time,
-        seed: u64,
-    ) -> Self {
+    fn new(keys: Keys, remote: Option<SocketAddr>, config: Config, now: Time, seed: u64) -> Self {
         let packet_bytes = u64::from(config.max_datagram.max(MIN_DATAGRAM)) + HEADER_BYTES;
         let settings = Settings {
             packet_bytes,
@@ -351,7 +345,9 @@ impl Connection {
     fn send_capacity(&self) -> u64 {
         let rate = self.controller.pacing_rate();
         let product = u128::from(rate) * self.rtt.smoothed().as_nanos() / 1_000_000_000;
-        let product = u64::try_from(product).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
+        let product = u64::try_from(product)
+            .unwrap_or(u64::MAX / 4)
+            .min(u64::MAX / 4);
         (2 * product + 2 * MIN_BUFFER).min(self.config.max_send_buffer.max(MIN_BUFFER))
     }
 

@@ -38,12 +38,9 @@ impl Connection {
         if self.is_drained() {
             return;
         }
-        let number = match self.opener.number(datagram) {
-            Ok(number) => number,
-            Err(_) => {
-                self.counters.ignored_foreign += 1;
-                return;
-            }
+        let Ok(number) = self.opener.number(datagram) else {
+            self.counters.ignored_foreign += 1;
+            return;
         };
         if !self.replay.admits(number) {
             self.counters.ignored_replayed += 1;
@@ -92,7 +89,7 @@ impl Connection {
         } else {
             self.counters.dropped_packets += 1;
         }
-        self.setup.check_train(now);
+        self.check_train(now);
         self.maybe_answer_with_train();
         self.check_complete(now);
     }
@@ -111,7 +108,10 @@ impl Connection {
             reading.eliciting |= matches!(frame, Frame::Ping | Frame::Parity(..) | Frame::Data(..));
             // In packets of the set-up a limit comes along; by itself it must arrive.
             reading.eliciting |= matches!(frame, Frame::Limit(_)) && !set_up;
-            set_up |= matches!(frame, Frame::Challenge(_) | Frame::Response(_) | Frame::Train { .. });
+            set_up |= matches!(
+                frame,
+                Frame::Challenge(_) | Frame::Response(_) | Frame::Train { .. }
+            );
             match frame {
                 Frame::Padding | Frame::Ping => {}
                 Frame::Ack(ack) => self.on_ack(now, &ack)?,
@@ -160,10 +160,12 @@ impl Connection {
         }
         if report.train == SETUP_TRAIN {
             self.protection.on_train(report.received, TRAIN_PACKETS);
+        } else if let Some((_, count)) = self.data_train {
+            self.protection.on_train(report.received, count);
         }
         // Once acknowledgements tell the rate, trains have nothing to add.
         let early = report.train == SETUP_TRAIN && self.sent.largest_acked().is_none();
-        if report.rate == 0 || !(early || !self.seeded) {
+        if report.rate == 0 || (self.seeded && !early) {
             return;
         }
         self.seed(now, report.rate);
@@ -234,7 +236,10 @@ impl Connection {
     ) -> Result<(), Violation> {
         outcome.map_err(|_| Violation::BadParity)?;
         for (offset, segment) in segments {
-            if let Insertion::Taken(new) = self.recv.insert(*offset, segment, false).map_err(violation)?
+            if let Insertion::Taken(new) = self
+                .recv
+                .insert(*offset, segment, false)
+                .map_err(violation)?
                 && new > 0
             {
                 reading.recovered = true;
@@ -322,7 +327,9 @@ impl Connection {
             },
             min: self.rtt.min(),
         };
-        let mut feedback = self.sampler.take_feedback(now, view, self.sent.bytes_in_flight());
+        let mut feedback = self
+            .sampler
+            .take_feedback(now, view, self.sent.bytes_in_flight());
         feedback.arrival_rate = arrival_rate;
         (self.protection).on_feedback(feedback.newly_acked_packets, feedback.newly_lost_packets);
         if feedback.newly_acked_packets + feedback.newly_lost_packets > 0 {
@@ -361,6 +368,15 @@ impl Connection {
             self.complete(now, true);
         } else {
             self.end(now, ClosedReason::ClosedByPeer(code));
+        }
+    }
+
+    /// Reports the incoming train if it is over, and learns from it.
+    pub(super) fn check_train(&mut self, now: Time) {
+        if self.setup.check_train(now)
+            && let Some((received, count)) = self.setup.incoming_result()
+        {
+            self.protection.on_train(received, count);
         }
     }
 

@@ -43,6 +43,7 @@ impl Connection {
             self.handle_notice_timeout(now);
             return;
         }
+        self.check_train(now);
         if self.setup.handle_timeout(now) {
             self.fail(now, ClosedReason::PathBlocked(self.config.setup_timeout));
             return;

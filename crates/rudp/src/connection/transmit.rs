@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use super::{Connection, data_room};
 use crate::Time;
 use crate::event::ClosedReason;
+use crate::frame::MAX_ACK_PIECES;
 use crate::frame::{
     BLOCK_DATA_HEADER, DATA_HEADER, DataHeader, PARITY_HEADER, put_ack, put_challenge, put_close,
     put_data_header, put_limit, put_padding, put_parity, put_ping, put_report, put_response,
     put_train,
 };
-use crate::frame::MAX_ACK_PIECES;
 use crate::keys::Side;
 use crate::mtu::MIN_DATAGRAM;
 use crate::rate::{HEADER_BYTES, Kind};
@@ -381,7 +381,9 @@ impl Connection {
         if self.wants_data_train() && self.data_train.is_none() && self.send.unsent() > 0 {
             let count = self.send.unsent() / u64::from(self.mtu.current());
             // A handful of packets tells nothing.
-            let count = u8::try_from(count).unwrap_or(u8::MAX).min(DATA_TRAIN_PACKETS);
+            let count = u8::try_from(count)
+                .unwrap_or(u8::MAX)
+                .min(DATA_TRAIN_PACKETS);
             self.data_train = Some(if count >= 16 { (0, count) } else { (0, 0) });
         }
         if let Some((next, count)) = self.data_train
@@ -403,7 +405,9 @@ impl Connection {
             room.saturating_sub(header_len)
         };
         let wanted = most > 0 && (most >= MIN_DATA || self.send.unsent() <= most as u64);
-        let segment = wanted.then(|| self.send.next_new(most, self.peer_limit)).flatten();
+        let segment = wanted
+            .then(|| self.send.next_new(most, self.peer_limit))
+            .flatten();
         let Some(segment) = segment else {
             out.truncate(before);
             return false;
@@ -465,8 +469,10 @@ impl Connection {
 
     /// Returns how long an open block waits for more data.
     fn block_deadline(&self) -> Time {
-        let wait = (self.rtt.smoothed() / 16)
-            .clamp(std::time::Duration::from_micros(500), std::time::Duration::from_millis(5));
+        let wait = (self.rtt.smoothed() / 16).clamp(
+            std::time::Duration::from_micros(500),
+            std::time::Duration::from_millis(5),
+        );
         self.block_touched + wait
     }
 
@@ -548,7 +554,7 @@ impl Connection {
             && self.has_payload()
             && !self.sent.is_full()
             && self.setup.allowance() >= LEAST_ALLOWANCE as u64)
-        .then(|| self.pacer.opens_at())
+            .then(|| self.pacer.opens_at())
     }
 }
 
@@ -560,4 +566,3 @@ fn single(destination: SocketAddr, len: usize, no_gso: bool) -> Transmit {
         no_gso,
     }
 }
-

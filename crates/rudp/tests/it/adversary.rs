@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use transpute_rudp::{Connection, Config, Event, Keys, Read, Side, Time};
+use transpute_rudp::{Config, Connection, Event, Keys, Read, Side, Time};
 use transpute_testbed::model::derive_seed;
 
 use crate::sim::{address, keys};
@@ -21,7 +21,13 @@ impl Pair {
     fn new() -> Self {
         let config = Config::default();
         Self {
-            connector: Connection::connect(keys(Side::Connector, true), address(2), config.clone(), Time::ZERO, 1),
+            connector: Connection::connect(
+                keys(Side::Connector, true),
+                address(2),
+                config.clone(),
+                Time::ZERO,
+                1,
+            ),
             listener: Connection::listen(keys(Side::Listener, true), config, Time::ZERO, 2),
             now: Time::ZERO,
             recorded: Vec::new(),
@@ -62,8 +68,19 @@ fn bombard(count: u64) {
     let state = |connection: &Connection| {
         let stats = connection.stats();
         (
-            (stats.sent_packets, stats.received_packets, stats.received_bytes, stats.rtt, stats.bytes_in_flight),
-            (connection.next_timeout(), connection.readable(), connection.writable(), connection.remote()),
+            (
+                stats.sent_packets,
+                stats.received_packets,
+                stats.received_bytes,
+                stats.rtt,
+                stats.bytes_in_flight,
+            ),
+            (
+                connection.next_timeout(),
+                connection.readable(),
+                connection.writable(),
+                connection.remote(),
+            ),
         )
     };
     for end in [&mut pair.connector, &mut pair.listener] {
@@ -84,7 +101,10 @@ fn bombard(count: u64) {
             // Noise, sometimes with a plausible header.
             0 => {
                 let length = (dice(3) % 1500) as usize;
-                datagram.extend((0..length as u64).map(|at| derive_seed(n, 100 + at / 8).to_le_bytes()[at as usize % 8]));
+                datagram.extend(
+                    (0..length as u64)
+                        .map(|at| derive_seed(n, 100 + at / 8).to_le_bytes()[at as usize % 8]),
+                );
                 let keep = (dice(4) % 12) as usize;
                 let keep = keep.min(length).min(template.len());
                 datagram[..keep].copy_from_slice(&template[..keep]);
@@ -105,11 +125,18 @@ fn bombard(count: u64) {
                 datagram[5..11].copy_from_slice(&number.to_le_bytes()[..6]);
             }
         }
-        let end = if dice(5) % 2 == 0 { &mut pair.connector } else { &mut pair.listener };
+        let end = if dice(5) % 2 == 0 {
+            &mut pair.connector
+        } else {
+            &mut pair.listener
+        };
         end.handle_datagram(pair.now, address(666), &mut datagram);
     }
     assert_eq!(before, [state(&pair.connector), state(&pair.listener)]);
-    assert_eq!(ignored(&pair.connector) + ignored(&pair.listener), was + count);
+    assert_eq!(
+        ignored(&pair.connector) + ignored(&pair.listener),
+        was + count
+    );
     for end in [&mut pair.connector, &mut pair.listener] {
         assert_eq!(end.poll_event(), None);
         let mut out = Vec::new();
@@ -138,8 +165,15 @@ fn ten_million_forgeries_change_nothing() {
 #[test]
 fn an_unvalidated_path_gets_at_most_three_times_what_it_gave() {
     for take in [1, 2, 3, 10, 60, 130] {
-        let mut connector = Connection::connect(keys(Side::Connector, true), address(2), Config::default(), Time::ZERO, 1);
-        let mut listener = Connection::listen(keys(Side::Listener, true), Config::default(), Time::ZERO, 2);
+        let mut connector = Connection::connect(
+            keys(Side::Connector, true),
+            address(2),
+            Config::default(),
+            Time::ZERO,
+            1,
+        );
+        let mut listener =
+            Connection::listen(keys(Side::Listener, true), Config::default(), Time::ZERO, 2);
         listener.write(&[1; 1_000_000]);
         let mut out = Vec::new();
         let (mut given, mut got) = (0, 0);
@@ -178,7 +212,13 @@ fn an_unvalidated_path_gets_at_most_three_times_what_it_gave() {
 
 #[test]
 fn nobody_there_ends_with_a_typed_error() {
-    let mut connector = Connection::connect(keys(Side::Connector, true), address(2), Config::default(), Time::ZERO, 1);
+    let mut connector = Connection::connect(
+        keys(Side::Connector, true),
+        address(2),
+        Config::default(),
+        Time::ZERO,
+        1,
+    );
     let mut now = Time::ZERO;
     let mut out = Vec::new();
     let mut packets = 0;
@@ -202,8 +242,20 @@ fn nobody_there_ends_with_a_typed_error() {
 
 #[test]
 fn wrong_keys_are_strangers() {
-    let mut connector = Connection::connect(keys(Side::Connector, true), address(2), Config::default(), Time::ZERO, 1);
-    let other = Keys::new(Side::Listener, &[4; 32], b"simulation", transpute_rudp::Cipher::Aes128Gcm).unwrap();
+    let mut connector = Connection::connect(
+        keys(Side::Connector, true),
+        address(2),
+        Config::default(),
+        Time::ZERO,
+        1,
+    );
+    let other = Keys::new(
+        Side::Listener,
+        &[4; 32],
+        b"simulation",
+        transpute_rudp::Cipher::Aes128Gcm,
+    )
+    .unwrap();
     let mut listener = Connection::listen(other, Config::default(), Time::ZERO, 2);
     let mut out = Vec::new();
     connector.poll_transmit(Time::ZERO, &mut out, 1).unwrap();
@@ -219,8 +271,14 @@ fn a_close_reaches_the_other_end_with_its_code() {
     pair.connector.write(&[1; 1000]);
     pair.connector.close(pair.now, 42);
     pair.exchange();
-    assert_eq!(pair.listener.closed_reason(), Some(transpute_rudp::ClosedReason::ClosedByPeer(42)));
-    assert_eq!(pair.connector.closed_reason(), Some(transpute_rudp::ClosedReason::ClosedHere(42)));
+    assert_eq!(
+        pair.listener.closed_reason(),
+        Some(transpute_rudp::ClosedReason::ClosedByPeer(42))
+    );
+    assert_eq!(
+        pair.connector.closed_reason(),
+        Some(transpute_rudp::ClosedReason::ClosedHere(42))
+    );
     assert!(pair.listener.is_drained());
     let mut buffer = [0; 8];
     assert_eq!(pair.listener.read(pair.now, &mut buffer), Read::Closed);

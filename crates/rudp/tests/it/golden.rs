@@ -11,7 +11,8 @@ use crate::sim::{address, keys};
 fn exchange(encrypted: bool) -> Vec<(bool, Vec<u8>)> {
     let config = Config::default();
     let connector_keys = keys(Side::Connector, encrypted);
-    let mut connector = Connection::connect(connector_keys, address(2), config.clone(), Time::ZERO, 1);
+    let mut connector =
+        Connection::connect(connector_keys, address(2), config.clone(), Time::ZERO, 1);
     let mut listener = Connection::listen(keys(Side::Listener, encrypted), config, Time::ZERO, 2);
     let mut packets = Vec::new();
     let mut now = Time::ZERO;
@@ -75,14 +76,26 @@ fn packets_are_those_of_the_document() {
         // Marker and epoch, connection id, packet number; then the first frame.
         let kind = (*upward, packet[11]);
         if kinds.insert(kind) {
-            let _ = writeln!(shown, "{} {} bytes {}", if *upward { "C" } else { "L" }, packet.len(), hex(&packet[..packet.len().min(64)]));
+            let _ = writeln!(
+                shown,
+                "{} {} bytes {}",
+                if *upward { "C" } else { "L" },
+                packet.len(),
+                hex(&packet[..packet.len().min(64)])
+            );
         }
     }
     assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
-    assert_eq!(digest(&packets), "93d9e90a1f8d1ca98c99fb463a9c33022d88d6e795303ce446d7a6ee77bba849");
+    assert_eq!(
+        digest(&packets),
+        "93d9e90a1f8d1ca98c99fb463a9c33022d88d6e795303ce446d7a6ee77bba849"
+    );
 }
 
 #[test]
 fn sealed_packets_do_not_change() {
-    assert_eq!(digest(&exchange(true)), "54c409f46eaee967bd9aa3d73b8fa07bf5ca7a772ddfced437647616539e5944");
+    assert_eq!(
+        digest(&exchange(true)),
+        "54c409f46eaee967bd9aa3d73b8fa07bf5ca7a772ddfced437647616539e5944"
+    );
 }

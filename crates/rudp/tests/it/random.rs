@@ -28,7 +28,11 @@ impl Dice {
     }
 
     fn maybe(&mut self, one_in: u64, value: f64) -> f64 {
-        if self.roll(one_in) == 0 { self.unit() * value } else { 0.0 }
+        if self.roll(one_in) == 0 {
+            self.unit() * value
+        } else {
+            0.0
+        }
     }
 }
 
@@ -56,7 +60,11 @@ fn random_path(dice: &mut Dice) -> PathConfig {
     if dice.roll(5) == 0 {
         let at_s = dice.unit();
         let lasts = 5.0 * dice.unit();
-        let change = |at_s, loss| Change { at_s, loss: Some(loss), ..Change::default() };
+        let change = |at_s, loss| Change {
+            at_s,
+            loss: Some(loss),
+            ..Change::default()
+        };
         path.changes = vec![change(at_s, 1.0), change(at_s + lasts, path.loss)];
     }
     path
@@ -77,7 +85,10 @@ fn random_setup(seed: u64) -> Setup {
     setup.segments = 1 + dice.roll(20) as usize;
     if dice.roll(5) == 0 {
         let later = Duration::from_millis(dice.roll(500));
-        setup.mtu = vec![(Duration::ZERO, 1472), (later, [1200, 1300, 1452][dice.roll(3) as usize])];
+        setup.mtu = vec![
+            (Duration::ZERO, 1472),
+            (later, [1200, 1300, 1452][dice.roll(3) as usize]),
+        ];
     }
     for config in [&mut setup.connector, &mut setup.listener] {
         config.probe = dice.roll(3) != 0;
@@ -102,7 +113,10 @@ fn check(seed: u64) -> bool {
     if clean {
         assert_eq!(outcome.listener.read, setup.up_bytes, "seed {seed}");
         assert_eq!(outcome.connector.read, setup.down_bytes, "seed {seed}");
-        assert!(ends.iter().all(|end| end.saw_end && end.delivered), "seed {seed}");
+        assert!(
+            ends.iter().all(|end| end.saw_end && end.delivered),
+            "seed {seed}"
+        );
     }
     for end in ends {
         assert!(
@@ -120,7 +134,10 @@ fn check(seed: u64) -> bool {
 fn run_seeds(seeds: std::ops::Range<u64>) {
     let count = seeds.end - seeds.start;
     let failed: Vec<_> = seeds.filter(|&seed| !check(seed)).collect();
-    eprintln!("{} of {count} ended with an error: {failed:?}", failed.len());
+    eprintln!(
+        "{} of {count} ended with an error: {failed:?}",
+        failed.len()
+    );
     assert!(failed.len() as u64 * 500 <= count, "{failed:?}");
 }
 

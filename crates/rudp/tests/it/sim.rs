@@ -98,7 +98,12 @@ impl Outcome {
     }
 
     pub(crate) fn assert_complete(&self, context: &str) {
-        assert!(!self.hung, "{context}: hung at {:?}: {}", self.now, self.describe());
+        assert!(
+            !self.hung,
+            "{context}: hung at {:?}: {}",
+            self.now,
+            self.describe()
+        );
         for end in [&self.connector, &self.listener] {
             assert_eq!(end.closed, Some(None), "{context}: {}", self.describe());
             assert!(end.delivered, "{context}");
@@ -150,7 +155,9 @@ impl End {
         }
         if self.established_at.is_some() {
             while self.written < self.to_write {
-                let take = (self.to_write - self.written).min(65_536).min(self.connection.writable());
+                let take = (self.to_write - self.written)
+                    .min(65_536)
+                    .min(self.connection.writable());
                 if take == 0 {
                     break;
                 }
@@ -171,7 +178,11 @@ impl End {
             match self.connection.read(now, buffer) {
                 Read::Data(count) => {
                     fill(&mut self.pattern, self.peer_salt, self.read, count);
-                    assert!(self.pattern == buffer[..count], "data altered at {}", self.read);
+                    assert!(
+                        self.pattern == buffer[..count],
+                        "data altered at {}",
+                        self.read
+                    );
                     self.read += count as u64;
                     self.last_read_at = now;
                 }
@@ -241,8 +252,18 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         derive_seed(setup.seed, 2),
     );
     let mut ends = [
-        End::new(connector, setup.up_bytes, 0xaaaa_0000_0000, 0x5555_0000_0000),
-        End::new(listener, setup.down_bytes, 0x5555_0000_0000, 0xaaaa_0000_0000),
+        End::new(
+            connector,
+            setup.up_bytes,
+            0xaaaa_0000_0000,
+            0x5555_0000_0000,
+        ),
+        End::new(
+            listener,
+            setup.down_bytes,
+            0x5555_0000_0000,
+            0xaaaa_0000_0000,
+        ),
     ];
     let mut directions = [(&setup.up, 3), (&setup.down, 4)].map(|(config, label)| Direction {
         path: Path::new(config, derive_seed(setup.seed, label)),
@@ -265,7 +286,9 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                     datagram[bit / 8] ^= 1 << (bit % 8);
                 }
                 let from = address(if index == 0 { 1 } else { 2 });
-                ends[1 - index].connection.handle_datagram(now, from, datagram);
+                ends[1 - index]
+                    .connection
+                    .handle_datagram(now, from, datagram);
             }
         }
         for (index, end) in ends.iter_mut().enumerate() {
@@ -275,7 +298,8 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
             end.work(now, &mut buffer);
             loop {
                 out.clear();
-                let Some(transmit) = end.connection.poll_transmit(now, &mut out, setup.segments) else {
+                let Some(transmit) = end.connection.poll_transmit(now, &mut out, setup.segments)
+                else {
                     break;
                 };
                 assert_eq!(transmit.len, out.len());
@@ -291,7 +315,9 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                     if index == 0 {
                         sent_up += packet.len() as u64;
                     }
-                    directions[index].path.enqueue(now.as_nanos(), Packet(packet));
+                    directions[index]
+                        .path
+                        .enqueue(now.as_nanos(), Packet(packet));
                 }
             }
             end.work(now, &mut buffer);
@@ -299,14 +325,21 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         if ends.iter().all(|end| end.connection.is_drained()) {
             break;
         }
-        let arrivals = directions.iter().filter_map(|direction| direction.path.next_deadline().map(Time::from_nanos));
+        let arrivals = directions
+            .iter()
+            .filter_map(|direction| direction.path.next_deadline().map(Time::from_nanos));
         let timeouts = ends.iter().filter_map(|end| end.connection.next_timeout());
         let Some(next) = arrivals.chain(timeouts).min() else {
             break;
         };
         if next <= now {
             stuck += 1;
-            assert!(stuck < 1000, "busy at {now:?}: {:?} {:?}", ends[0].connection.next_timeout(), ends[1].connection.next_timeout());
+            assert!(
+                stuck < 1000,
+                "busy at {now:?}: {:?} {:?}",
+                ends[0].connection.next_timeout(),
+                ends[1].connection.next_timeout()
+            );
         } else {
             stuck = 0;
         }

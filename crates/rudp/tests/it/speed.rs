@@ -10,7 +10,11 @@ use crate::sim::{address, keys};
 /// Prints packets per second through both ends on one core. Judges nothing: machines differ.
 #[test]
 fn packets_per_second() {
-    let bytes: usize = if cfg!(debug_assertions) { 20_000_000 } else { 300_000_000 };
+    let bytes: usize = if cfg!(debug_assertions) {
+        20_000_000
+    } else {
+        300_000_000
+    };
     for encrypted in [true, false] {
         let mut config = Config {
             controller: Kind::Fixed,
@@ -18,7 +22,13 @@ fn packets_per_second() {
             ..Config::default()
         };
         config.prior.rate = Some(1_250_000_000);
-        let mut a = Connection::connect(keys(Side::Connector, encrypted), address(2), config.clone(), Time::ZERO, 1);
+        let mut a = Connection::connect(
+            keys(Side::Connector, encrypted),
+            address(2),
+            config.clone(),
+            Time::ZERO,
+            1,
+        );
         let mut b = Connection::listen(keys(Side::Listener, encrypted), config, Time::ZERO, 2);
         let data = vec![7; 1 << 16];
         let mut buffer = vec![0; 1 << 18];

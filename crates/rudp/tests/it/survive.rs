@@ -25,7 +25,10 @@ fn a_plain_transfer_completes() {
 
 #[test]
 fn thirty_percent_loss() {
-    let path = PathConfig { loss: 0.3, ..base() };
+    let path = PathConfig {
+        loss: 0.3,
+        ..base()
+    };
     for seed in 0..5 {
         let mut setup = Setup::new(&path, 3_000_000, seed);
         setup.down_bytes = 100_000;
@@ -37,7 +40,12 @@ fn thirty_percent_loss() {
 
 #[test]
 fn reordering_and_duplication() {
-    let path = PathConfig { reorder: 0.1, duplicate: 0.1, jitter_ms: 5.0, ..base() };
+    let path = PathConfig {
+        reorder: 0.1,
+        duplicate: 0.1,
+        jitter_ms: 5.0,
+        ..base()
+    };
     for seed in 0..5 {
         let outcome = run(&Setup::new(&path, 5_000_000, seed));
         outcome.assert_complete("reordering");
@@ -49,8 +57,15 @@ fn reordering_and_duplication() {
 
 #[test]
 fn a_blackout_of_five_seconds() {
-    let change = |at_s, loss| Change { at_s, loss: Some(loss), ..Change::default() };
-    let path = PathConfig { changes: vec![change(0.3, 1.0), change(5.3, 0.0)], ..base() };
+    let change = |at_s, loss| Change {
+        at_s,
+        loss: Some(loss),
+        ..Change::default()
+    };
+    let path = PathConfig {
+        changes: vec![change(0.3, 1.0), change(5.3, 0.0)],
+        ..base()
+    };
     let outcome = run(&Setup::new(&path, 20_000_000, 1));
     outcome.assert_complete("blackout");
     let seconds = outcome.listener.last_read_at.as_nanos() as f64 / 1e9;
