@@ -35,10 +35,15 @@ impl Protection {
     /// Takes what a train showed, as a prior: 128 packets are few, but all there is for the first round trip. That is also
     /// why a train of the other direction counts: most paths that lose there lose here.
     pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
-        let lost = f64::from(sent.saturating_sub(received)) / f64::from(sent.max(1));
-        if self.observed < OBSERVED && lost > self.train_loss && lost <= MOST_TRAIN_LOSS {
-            self.train_loss = lost;
-            self.loss = LossEstimate::with_prior(lost);
+        let lost = f64::from(sent.saturating_sub(received));
+        if lost == 0.0 || lost > MOST_TRAIN_LOSS * f64::from(sent) {
+            return;
+        }
+        // One or two of so few say less than they seem to.
+        let loss = (lost + 0.5) / (f64::from(sent) + 64.0);
+        if self.observed < OBSERVED && loss > self.train_loss {
+            self.train_loss = loss;
+            self.loss = LossEstimate::with_prior(loss);
         }
     }
 

@@ -31,6 +31,7 @@ fn transfer(setup: &Setup) -> Outcome {
 /// Runs a cell with a few seeds and returns the median ratio to the limit.
 fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
     let mut ratios = Vec::new();
+    let mut overheads = Vec::new();
     let mut line = String::new();
     for seed in 0..5 {
         let mut setup = Setup::new(&path(rtt, loss, queue), bytes, 100 + seed);
@@ -42,8 +43,15 @@ fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
         let stats = outcome.connector.connection.stats();
         line += &format!(" {ratio:.3}({:.1}%)", 100.0 * overhead(&stats));
         ratios.push(ratio);
+        overheads.push(overhead(&stats));
     }
     ratios.sort_by(f64::total_cmp);
+    overheads.sort_by(f64::total_cmp);
+    let extra = overheads[overheads.len() / 2];
+    assert!(
+        extra <= 4.0 * loss + 0.02,
+        "{extra} more than needed at loss {loss}:{line}"
+    );
     let median = ratios[ratios.len() / 2];
     eprintln!(
         "{rtt:>4} ms {:>5} % {:>6.2} MB queue {queue} probe {prior}: {median:.3} |{line}",

@@ -87,7 +87,6 @@ pub(crate) struct Outcome {
     pub(crate) now: Time,
     /// The clock ran out.
     pub(crate) hung: bool,
-    pub(crate) sent_up: u64,
 }
 
 impl Outcome {
@@ -273,7 +272,6 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     let mut now = start;
     let mut buffer = vec![0; 65_536];
     let mut out = Vec::new();
-    let mut sent_up = 0;
     let mut stuck = 0;
     loop {
         // Arrivals: direction 0 goes to end 1.
@@ -312,9 +310,6 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                     }
                     let mut packet = vec![0; IP_UDP];
                     packet.extend_from_slice(datagram);
-                    if index == 0 {
-                        sent_up += packet.len() as u64;
-                    }
                     directions[index]
                         .path
                         .enqueue(now.as_nanos(), Packet(packet));
@@ -355,7 +350,6 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         listener,
         now,
         hung,
-        sent_up,
     }
 }
 

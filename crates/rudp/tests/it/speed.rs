@@ -39,7 +39,7 @@ fn packets_per_second() {
         while read < bytes {
             now = now + Duration::from_micros(100);
             for (from, to, port) in [(0, 1, 1), (1, 0, 2)] {
-                let mut ends = [&mut a, &mut b];
+                let ends = [&mut a, &mut b];
                 if ends[from].next_timeout().is_some_and(|at| at <= now) {
                     ends[from].handle_timeout(now);
                 }
