@@ -1,6 +1,9 @@
 //! One end of a connection: what the caller sees, and the parts it is made of.
 
 mod ending;
+#[cfg(test)]
+mod hostile;
+mod payload;
 mod receive;
 mod timers;
 mod transmit;
