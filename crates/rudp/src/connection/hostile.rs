@@ -70,11 +70,12 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>) {
         0 => frame::put_ping(packet),
         1 => {
             let end = wide(a) + 1;
+            let start = end - (b % end.min(200)).max(1);
             let ack = Ack {
                 largest: end - 1,
                 delay: (b as u32) << 24,
                 arrival_rate: (c as u32) << 24,
-                ranges: vec![end - (b % end.min(200)).max(1)..end],
+                ranges: Vec::from([start..end]),
                 limit: wide(b),
                 contiguous: wide(c),
                 ..Ack::default()
