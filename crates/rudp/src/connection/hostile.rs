@@ -75,7 +75,7 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>) {
                 largest: end - 1,
                 delay: (b as u32) << 24,
                 arrival_rate: (c as u32) << 24,
-                ranges: Vec::from([start..end]),
+                ranges: std::iter::once(start..end).collect(),
                 limit: wide(b),
                 contiguous: wide(c),
                 ..Ack::default()
