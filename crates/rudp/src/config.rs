@@ -1,0 +1,77 @@
+//! What the caller decides about a connection.
+
+use std::time::Duration;
+
+use crate::estimate::PathPrior;
+use crate::rate::Kind;
+
+/// Whether losses are corrected by redundancy.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum FecPolicy {
+    /// As much as the measured loss asks for, a little where none was seen.
+    #[default]
+    Adaptive,
+    /// Never: losses cost a round trip each.
+    Off,
+}
+
+/// Settings of one end of a connection. The ends may differ in all of them.
+///
+/// The default suits paths up to 1 Gbit/s at 300 ms.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What decides how fast to send. Default: `bbr`.
+    pub controller: Kind,
+    /// What is known of the path in this end's direction. Too high a rate costs loss for a round trip or two. What the
+    /// probe train finds replaces the rate. Default: nothing.
+    pub prior: PathPrior,
+    /// Whether to send a train of full packets during the set-up, by which the other end measures the path. Costs up to
+    /// 188 kB. Default: yes.
+    pub probe: bool,
+    /// Whether losses are corrected by redundancy. Default: yes.
+    pub fec: FecPolicy,
+    /// After how long without any authentic packet the connection is given up; 10 s at least, so that a blackout of 5 s
+    /// cannot end it. Default: 30 s.
+    pub idle_timeout: Duration,
+    /// After how long without sending to ask for a sign of life. `None`: never; then a connection without traffic ends
+    /// by the idle timeout. Default: 3 s.
+    pub keep_alive: Option<Duration>,
+    /// How long to try to reach the other end by UDP. Default: 5 s.
+    pub setup_timeout: Duration,
+    /// The largest UDP payload to try, in bytes: 1,472 for Ethernet over IPv4 (the default), 1,452 over IPv6; more for
+    /// jumbo frames. At least 1,200, which is always used to begin with. Sockets must forbid fragmentation.
+    pub max_datagram: u16,
+    /// How many bytes the incoming stream may hold unread, at most; 1 MiB at least. Default: 64 MiB.
+    pub max_receive_window: u64,
+    /// How many bytes the outgoing stream may hold unacknowledged, at most; 1 MiB at least. Default: 64 MiB.
+    pub max_send_buffer: u64,
+    /// How long a burst may take at the pacing rate. Longer bursts forgive later timers and need deeper queues on the
+    /// path. Default: 1 ms.
+    pub max_burst: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            controller: Kind::default(),
+            prior: PathPrior::default(),
+            probe: true,
+            fec: FecPolicy::default(),
+            idle_timeout: Duration::from_secs(30),
+            keep_alive: Some(Duration::from_secs(3)),
+            setup_timeout: Duration::from_secs(5),
+            max_datagram: 1472,
+            max_receive_window: 64 << 20,
+            max_send_buffer: 64 << 20,
+            max_burst: Duration::from_millis(1),
+        }
+    }
+}
+
+impl Config {
+    /// Returns the idle timeout that holds.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        self.idle_timeout.max(Duration::from_secs(10))
+    }
+}

@@ -1,0 +1,377 @@
+//! One end of a connection: what the caller sees, and the parts it is made of.
+
+mod ending;
+#[cfg(test)]
+mod hostile;
+mod payload;
+mod receive;
+mod timers;
+mod transmit;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::Time;
+use crate::ack::AckState;
+use crate::config::{Config, FecPolicy};
+use crate::event::{ClosedReason, Event};
+use crate::fec::{BlockEncoder, DecoderStore, Limits};
+use crate::flow::Window;
+use crate::frame::{BLOCK_DATA_HEADER, PARITY_HEADER};
+use crate::keys::{Keys, Side};
+use crate::mtu::{MIN_DATAGRAM, Mtu};
+use crate::pacer::Pacer;
+use crate::protection::Protection;
+use crate::rate::{DeliverySampler, HEADER_BYTES, RateController, Settings};
+use crate::recv_stream::RecvStream;
+use crate::redundancy::Redundancy;
+use crate::replay::ReplayWindow;
+use crate::rtt::Rtt;
+use crate::seal::{Opener, PACKET_OVERHEAD, Sealer};
+use crate::send_stream::SendStream;
+use crate::sent::SentLog;
+use crate::setup::Setup;
+use crate::stats::{Counters, Stats};
+
+pub use ending::Read;
+use ending::State;
+pub use transmit::Transmit;
+
+/// The least that either stream may hold.
+const MIN_BUFFER: u64 = 1 << 20;
+
+/// One end of a connection: a byte stream in each direction.
+///
+/// The caller owns the socket and the clock. After every call that passes the time, it calls
+/// [`poll_transmit`](Self::poll_transmit) until there is nothing more to send, [`poll_event`](Self::poll_event) until
+/// there is nothing more to tell, and then waits for a datagram or for [`next_timeout`](Self::next_timeout).
+pub struct Connection {
+    side: Side,
+    config: Config,
+    sealer: Sealer,
+    opener: Opener,
+    replay: ReplayWindow,
+    forgeries: u64,
+    remote: Option<SocketAddr>,
+    state: State,
+    setup: Setup,
+    established: bool,
+    next_number: u64,
+
+    send: SendStream,
+    sent: SentLog,
+    redundancy: Redundancy,
+    protection: Protection,
+    /// When the open block was last added to.
+    block_touched: Time,
+    /// The end of the stream is sent once more, in a packet of its own: correction does not cover it.
+    end_echo: bool,
+    /// Packets of the first flight of data that are a train.
+    data_train: Option<(u8, u8)>,
+    rtt: Rtt,
+    /// Probe timeouts since the last acknowledgement.
+    backoff: u32,
+    /// Packets to send although rate and window forbid it.
+    probes: u8,
+    ping: bool,
+    peer_limit: u64,
+    write_blocked: bool,
+
+    recv: RecvStream,
+    decoder: DecoderStore,
+    acks: AckState,
+    window: Window,
+    advertised: u64,
+    limit_due: bool,
+
+    controller: Box<dyn RateController>,
+    sampler: DeliverySampler,
+    pacer: Pacer,
+    seeded: bool,
+    mtu: Mtu,
+
+    last_heard: Time,
+    last_sent: Time,
+    readable: bool,
+    events: VecDeque<Event>,
+    counters: Counters,
+}
+
+impl Connection {
+    /// Begins a connection to a listener at this address. The first call of [`poll_transmit`](Self::poll_transmit) has
+    /// the first packet.
+    ///
+    /// `seed`: a random number, different for each connection.
+    #[must_use]
+    pub fn connect(keys: Keys, remote: SocketAddr, config: Config, now: Time, seed: u64) -> Self {
+        let mut connection = Self::new(keys, Some(remote), config, now, seed);
+        connection.setup.challenge(now);
+        connection.setup.start_train();
+        connection
+    }
+
+    /// Waits for a connector, whose address is that of the first authentic packet.
+    ///
+    /// `seed`: a random number, different for each connection.
+    #[must_use]
+    pub fn listen(keys: Keys, config: Config, now: Time, seed: u64) -> Self {
+        Self::new(keys, None, config, now, seed)
+    }
+
+    fn new(keys: Keys, remote: Option<SocketAddr>, config: Config, now: Time, seed: u64) -> Self {
+        let packet_bytes = u64::from(config.max_datagram.max(MIN_DATAGRAM)) + HEADER_BYTES;
+        let settings = Settings {
+            packet_bytes,
+            fixed_rate: (config.prior.rate).unwrap_or(Settings::default().fixed_rate),
+            ..Settings::default()
+        };
+        let most_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
+        // The room of a datagram is never zero nor beyond what a code takes, since datagrams have at most 2^16 bytes and
+        // sizes are capped at jumbo frames.
+        let encoder = match config.fec {
+            FecPolicy::Adaptive => BlockEncoder::new(most_data).ok(),
+            FecPolicy::Off => None,
+        };
+        let window = Window::new(config.max_receive_window);
+        let mut recv = RecvStream::default();
+        recv.raise_limit(window.bytes());
+        let controller = config.controller.controller(&settings);
+        let mut pacer = Pacer::new(now, config.max_burst, packet_bytes);
+        pacer.set_rate(now, controller.pacing_rate());
+        Self {
+            side: keys.side,
+            sealer: keys.sealer,
+            opener: keys.opener,
+            replay: ReplayWindow::new(),
+            forgeries: 0,
+            remote,
+            state: State::Open,
+            setup: Setup::new(now, seed, config.probe, config.setup_timeout),
+            established: false,
+            next_number: 0,
+            send: SendStream::default(),
+            sent: SentLog::new(),
+            redundancy: Redundancy::new(encoder),
+            protection: Protection::new(config.prior.loss),
+            block_touched: now,
+            end_echo: false,
+            data_train: None,
+            rtt: Rtt::default(),
+            backoff: 0,
+            probes: 0,
+            ping: false,
+            peer_limit: 0,
+            write_blocked: false,
+            recv,
+            decoder: DecoderStore::new(Limits {
+                max_segment: crate::fec::MAX_SEGMENT,
+                ..Limits::default()
+            }),
+            acks: AckState::default(),
+            window,
+            advertised: 0,
+            limit_due: false,
+            controller,
+            sampler: DeliverySampler::new(),
+            pacer,
+            seeded: false,
+            mtu: Mtu::new(config.max_datagram.min(crate::fec::MAX_SEGMENT as u16)),
+            last_heard: now,
+            last_sent: now,
+            readable: false,
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Takes bytes for the other end and returns how many. Fewer than given: wait for [`Event::Writable`].
+    ///
+    /// All that is written goes out as soon as rate and window allow; nothing waits for more to be written.
+    pub fn write(&mut self, data: &[u8]) -> usize {
+        if !self.state.is_open() {
+            return 0;
+        }
+        let taken = self.send.write(data, self.send_capacity());
+        self.write_blocked |= taken < data.len();
+        taken
+    }
+
+    /// Returns how many bytes [`write`](Self::write) would take now.
+    #[must_use]
+    pub fn writable(&self) -> u64 {
+        if self.state.is_open() && !self.send.is_finished() {
+            self.send_capacity().saturating_sub(self.send.held())
+        } else {
+            0
+        }
+    }
+
+    /// Ends the outgoing stream. What was written is delivered first; the other direction goes on.
+    pub fn finish(&mut self) {
+        self.send.finish();
+    }
+
+    /// Reads what has come, in order.
+    pub fn read(&mut self, now: Time, out: &mut [u8]) -> Read {
+        let taken = self.recv.read(out);
+        if taken == 0 {
+            return if self.recv.is_read() {
+                Read::End
+            } else if self.state.is_over() {
+                Read::Closed
+            } else {
+                Read::Nothing
+            };
+        }
+        let readable = self.recv.readable();
+        self.window.on_read(now, taken as u64, readable);
+        let limit = self.recv.read_offset() + self.window.bytes();
+        self.recv.raise_limit(limit);
+        // Acknowledgements carry the limit; it is sent by itself only where none may come because the sender is stuck.
+        let window = self.window.bytes();
+        let left = self.advertised.saturating_sub(self.recv.highest());
+        if left < window / 2 && self.recv.limit() - self.advertised >= window / 4 {
+            self.limit_due = true;
+        }
+        Read::Data(taken)
+    }
+
+    /// Returns how many bytes can be read at once.
+    #[must_use]
+    pub fn readable(&self) -> u64 {
+        self.recv.readable()
+    }
+
+    /// Returns what happened next.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if std::mem::take(&mut self.readable) {
+            return Some(Event::Readable);
+        }
+        if self.write_blocked && self.writable() >= MIN_BUFFER / 16 {
+            self.write_blocked = false;
+            return Some(Event::Writable);
+        }
+        None
+    }
+
+    /// Returns the address of the other end, once it is known.
+    #[must_use]
+    pub fn remote(&self) -> Option<SocketAddr> {
+        self.remote
+    }
+
+    /// Returns which end this is.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Returns the id on packets to this end.
+    #[must_use]
+    pub fn local_id(&self) -> u32 {
+        self.opener.id()
+    }
+
+    /// Returns whether packets are known to pass in both directions.
+    #[must_use]
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Returns whether the connection has ended. What has come in order can still be read.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state.is_over()
+    }
+
+    /// Returns whether there is nothing more to send either: the connection can be dropped.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        matches!(self.state, State::Closed(_))
+    }
+
+    /// Returns why the connection ended; `None` also where it ended as it should.
+    #[must_use]
+    pub fn closed_reason(&self) -> Option<ClosedReason> {
+        self.state.reason()
+    }
+
+    /// Returns numbers about the connection.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let counters = &self.counters;
+        Stats {
+            sent_packets: counters.sent_packets,
+            sent_bytes: counters.sent_bytes,
+            sent_data_bytes: counters.sent_data_bytes,
+            retransmitted_packets: counters.retransmitted_packets,
+            retransmitted_bytes: counters.retransmitted_bytes,
+            parity_packets: counters.parity_packets,
+            parity_bytes: counters.parity_bytes,
+            probe_packets: counters.probe_packets,
+            lost_packets: counters.lost_packets,
+            spurious_losses: counters.spurious_losses,
+            probe_timeouts: counters.probe_timeouts,
+            received_packets: counters.received_packets,
+            received_bytes: counters.received_bytes,
+            duplicated_bytes: self.recv.duplicated(),
+            recovered_segments: counters.recovered_segments,
+            ignored_foreign: counters.ignored_foreign,
+            ignored_forged: counters.ignored_forged,
+            ignored_replayed: counters.ignored_replayed,
+            dropped_packets: counters.dropped_packets,
+            rtt: if self.rtt.is_known() {
+                self.rtt.smoothed()
+            } else {
+                Duration::ZERO
+            },
+            min_rtt: self.rtt.min(),
+            bytes_in_flight: self.sent.bytes_in_flight(),
+            datagram_size: self.mtu.current(),
+            mtu_falls: self.mtu.falls(),
+            peer_arrival_rate: counters.peer_arrival_rate,
+            arrival_rate: self.acks.arrival_rate(),
+            receive_window: self.window.bytes(),
+            limited_by: counters.limited_by,
+            controller: self.controller.snapshot(),
+        }
+    }
+
+    /// Returns how many bytes the outgoing stream may hold: what can be under way for two round trips, and some more to
+    /// be written meanwhile.
+    fn send_capacity(&self) -> u64 {
+        let rate = self.controller.pacing_rate();
+        let product = u128::from(rate) * self.rtt.smoothed().as_nanos() / 1_000_000_000;
+        let product = u64::try_from(product)
+            .unwrap_or(u64::MAX / 4)
+            .min(u64::MAX / 4);
+        (2 * product + 2 * MIN_BUFFER).min(self.config.max_send_buffer.max(MIN_BUFFER))
+    }
+
+    fn now_pacing(&mut self, now: Time) {
+        self.pacer.set_rate(now, self.controller.pacing_rate());
+    }
+}
+
+/// Returns how many bytes of data a packet of this size carries such that a correction symbol over them fits as well.
+fn data_room(datagram: u16) -> usize {
+    let room = usize::from(datagram) - PACKET_OVERHEAD;
+    let symbol = (room - PARITY_HEADER) & !1;
+    (symbol - crate::fec::LENGTH_BYTES).min(room - BLOCK_DATA_HEADER)
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("side", &self.side)
+            .field("state", &self.state)
+            .field("remote", &self.remote)
+            .finish_non_exhaustive()
+    }
+}

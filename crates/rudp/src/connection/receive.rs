@@ -1,0 +1,396 @@
+//! What a datagram does.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use super::Connection;
+use crate::Time;
+use crate::event::{CODE_COMPLETE, ClosedReason, Event, Violation};
+use crate::fec::{FecError, ParityId};
+use crate::frame::{Ack, DataHeader, Frame, ParityHeader, Report, read_frame};
+use crate::keys::Side;
+use crate::rate::{HEADER_BYTES, RttView};
+use crate::recv_stream::{Insertion, StreamViolation};
+use crate::seal::Reject;
+use crate::sent::{AckOutcome, SentPacket};
+use crate::setup::{SETUP_TRAIN, TRAIN_PACKETS};
+use crate::wire::Reader;
+
+/// After this many forgeries the keys are given up (RFC 9001, section 6.6: 2^36 for ChaCha20-Poly1305).
+const MAX_FORGERIES: u64 = 1 << 36;
+
+/// What the frames of a packet asked for.
+#[derive(Debug, Default)]
+struct Reading {
+    eliciting: bool,
+    /// Its data found no room: it is as if it had been lost.
+    dropped: bool,
+    /// Segments were recovered.
+    recovered: bool,
+}
+
+impl Connection {
+    /// Takes a datagram that arrived from this address. It is decrypted in place.
+    ///
+    /// What is not authentic, not for this connection, or was there before changes nothing but a counter in
+    /// [`stats`](Self::stats).
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
+        if self.is_drained() {
+            return;
+        }
+        let Ok(number) = self.opener.number(datagram) else {
+            self.counters.ignored_foreign += 1;
+            return;
+        };
+        if !self.replay.admits(number) {
+            self.counters.ignored_replayed += 1;
+            return;
+        }
+        let size = datagram.len();
+        let frames = match self.opener.open(number, datagram) {
+            Ok(frames) => &*frames,
+            Err(Reject::NotOurs) => {
+                self.counters.ignored_foreign += 1;
+                return;
+            }
+            Err(Reject::NotAuthentic) => {
+                self.counters.ignored_forged += 1;
+                self.forgeries += 1;
+                if self.forgeries >= MAX_FORGERIES {
+                    self.fail(now, ClosedReason::KeysExhausted);
+                }
+                return;
+            }
+        };
+        self.replay.note(number);
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += size as u64;
+        self.last_heard = now;
+        if self.setup.on_received(size) && self.side == Side::Listener {
+            self.remote = Some(from);
+            self.setup.challenge(now);
+        }
+        if !self.state.is_open() {
+            self.answer_when_over(now, frames);
+            return;
+        }
+        let mut reading = Reading::default();
+        if let Err(violation) = self.read_frames(now, frames, size, &mut reading) {
+            self.violate(now, violation);
+            return;
+        }
+        if !reading.dropped {
+            let wire = size as u64 + HEADER_BYTES;
+            let rtt = self.rtt.smoothed();
+            (self.acks).on_received(now, number, reading.eliciting, wire, rtt);
+            if reading.recovered {
+                self.acks.hurry(now, rtt);
+            }
+        } else {
+            self.counters.dropped_packets += 1;
+        }
+        self.check_train(now);
+        self.maybe_answer_with_train();
+        self.check_complete(now);
+    }
+
+    fn read_frames(
+        &mut self,
+        now: Time,
+        frames: &[u8],
+        size: usize,
+        reading: &mut Reading,
+    ) -> Result<(), Violation> {
+        let mut reader = Reader(frames);
+        let mut set_up = false;
+        while !reader.is_empty() && self.state.is_open() {
+            let frame = read_frame(&mut reader).map_err(|_| Violation::Malformed)?;
+            reading.eliciting |= matches!(frame, Frame::Ping | Frame::Parity(..) | Frame::Data(..));
+            // In packets of the set-up a limit comes along; by itself it must arrive.
+            reading.eliciting |= matches!(frame, Frame::Limit(_)) && !set_up;
+            set_up |= matches!(
+                frame,
+                Frame::Challenge(_) | Frame::Response(_) | Frame::Train { .. }
+            );
+            match frame {
+                Frame::Padding | Frame::Ping => {}
+                Frame::Ack(ack) => self.on_ack(now, &ack)?,
+                Frame::Challenge(token) => self.setup.on_challenge(token),
+                Frame::Response(token) => self.on_response(now, token),
+                Frame::Train { id, index, count } => {
+                    let size = u16::try_from(size).unwrap_or(u16::MAX);
+                    self.setup.on_train(now, id, index, count, size);
+                }
+                Frame::Report(report) => self.on_report(now, &report),
+                Frame::Limit(limit) => self.peer_limit = self.peer_limit.max(limit),
+                Frame::Close(code) => self.on_close(now, code),
+                Frame::Parity(header, symbol) => self.on_parity(now, header, symbol, reading)?,
+                Frame::Data(header, data) => self.on_data(now, &header, data, reading)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn on_response(&mut self, now: Time, token: u64) {
+        if let Some(rtt) = self.setup.on_response(now, token) {
+            self.rtt.sample(rtt, std::time::Duration::ZERO);
+            self.established = true;
+            self.events.push_back(Event::Established);
+            if let Some(rate) = self.config.prior.rate {
+                self.seed(now, rate);
+            }
+        }
+    }
+
+    /// Begins at a rate that somebody knows.
+    fn seed(&mut self, now: Time, rate: u64) {
+        self.seeded = true;
+        let rtt = if self.rtt.is_known() {
+            self.rtt.min()
+        } else {
+            std::time::Duration::ZERO
+        };
+        self.controller.seed(rate, rtt);
+        self.now_pacing(now);
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report) {
+        if report.largest > 0 {
+            self.mtu.on_passed(report.largest);
+        }
+        if report.train == SETUP_TRAIN {
+            self.protection.on_train(report.received, TRAIN_PACKETS);
+        } else if let Some((_, count)) = self.data_train {
+            self.protection.on_train(report.received, count);
+        }
+        // Once acknowledgements tell the rate, trains have nothing to add.
+        let early = report.train == SETUP_TRAIN && self.sent.largest_acked().is_none();
+        if report.rate == 0 || (self.seeded && !early) {
+            return;
+        }
+        self.seed(now, report.rate);
+        self.events.push_back(Event::PathEstimated {
+            rate: report.rate,
+            error_permille: report.error,
+            at_least: report.at_least,
+            rtt: self.rtt.min(),
+        });
+    }
+
+    fn on_data(
+        &mut self,
+        now: Time,
+        header: &DataHeader,
+        data: &[u8],
+        reading: &mut Reading,
+    ) -> Result<(), Violation> {
+        match (self.recv.insert(header.offset, data, header.end)).map_err(violation)? {
+            Insertion::Dropped => {
+                reading.dropped = true;
+                return Ok(());
+            }
+            Insertion::Taken(_) => {}
+        }
+        if let Some(place) = header.place {
+            let mut recovered = Vec::new();
+            let outcome = self.decoder.insert_data(
+                u64::from(place.block),
+                place.index,
+                data,
+                |offset, segment| recovered.push((offset, segment.to_vec())),
+            );
+            self.take_recovered(outcome.map(|_| ()), &recovered, reading)?;
+        }
+        self.on_arrival(now);
+        Ok(())
+    }
+
+    fn on_parity(
+        &mut self,
+        now: Time,
+        header: ParityHeader,
+        symbol: &[u8],
+        reading: &mut Reading,
+    ) -> Result<(), Violation> {
+        let mut recovered = Vec::new();
+        let id = ParityId {
+            block: u64::from(header.block),
+            start: header.start,
+            segments: header.segments,
+            parity: header.count,
+            index: header.index,
+        };
+        let outcome = (self.decoder).insert_parity(id, symbol, |offset, segment| {
+            recovered.push((offset, segment.to_vec()));
+        });
+        self.take_recovered(outcome.map(|_| ()), &recovered, reading)?;
+        self.on_arrival(now);
+        Ok(())
+    }
+
+    fn take_recovered(
+        &mut self,
+        outcome: Result<(), FecError>,
+        segments: &[(u64, Vec<u8>)],
+        reading: &mut Reading,
+    ) -> Result<(), Violation> {
+        outcome.map_err(|_| Violation::BadParity)?;
+        for (offset, segment) in segments {
+            if let Insertion::Taken(new) = self
+                .recv
+                .insert(*offset, segment, false)
+                .map_err(violation)?
+                && new > 0
+            {
+                reading.recovered = true;
+                self.counters.recovered_segments += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_arrival(&mut self, now: Time) {
+        let readable = self.recv.readable();
+        self.window.on_arrival(now, readable);
+        self.readable |= readable > 0 || self.recv.is_read();
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &Ack) -> Result<(), Violation> {
+        let beyond = |range: &Range<u64>| range.end > self.send.sent();
+        if ack.largest >= self.next_number
+            || ack.contiguous > self.send.sent()
+            || ack.pieces.iter().any(beyond)
+        {
+            return Err(Violation::AckOfUnsent);
+        }
+        self.peer_limit = self.peer_limit.max(ack.limit);
+        self.send.on_received(0..ack.contiguous);
+        for piece in &ack.pieces {
+            self.send.on_received(piece.clone());
+        }
+        let outcome = self.sent.on_ack(&ack.ranges);
+        self.counters.spurious_losses += outcome.spurious;
+        let mut latest = None;
+        if let Some(at) = outcome.largest_sent_at {
+            let delay = std::time::Duration::from_micros(u64::from(ack.delay));
+            self.rtt.sample(now.since(at), delay);
+            latest = Some(self.rtt.latest());
+        }
+        if !outcome.acked.is_empty() || outcome.spurious > 0 {
+            self.backoff = 0;
+            self.probes = 0;
+        }
+        self.take_acked(now, &outcome);
+        let rate = u64::from(ack.arrival_rate) * 1024;
+        if rate > 0 {
+            self.counters.peer_arrival_rate = rate;
+        }
+        self.settle(now, latest, (rate > 0).then_some(rate));
+        Ok(())
+    }
+
+    fn take_acked(&mut self, now: Time, outcome: &AckOutcome) {
+        // Oldest first, as the rate sampler expects.
+        for packet in outcome.acked.iter().rev() {
+            let contents = &packet.contents;
+            self.mtu.on_passed(packet.size);
+            if let Some(data) = &contents.data {
+                self.send.on_received(data.clone());
+            }
+            if contents.end {
+                self.send.on_end_received();
+            }
+            if let (true, Some(block)) = (contents.parity, contents.block) {
+                self.redundancy.on_symbol_acked(block);
+            }
+            self.sampler.on_acked(now, packet.wire, &packet.state);
+        }
+    }
+
+    /// Finds out what is lost and tells the rate controller what is known now.
+    pub(super) fn settle(
+        &mut self,
+        now: Time,
+        rtt: Option<std::time::Duration>,
+        arrival_rate: Option<u64>,
+    ) {
+        for packet in self.sent.detect_lost(now, &self.rtt) {
+            self.take_lost(now, &packet);
+        }
+        self.redundancy.release(&mut self.send);
+        let view = RttView {
+            latest: rtt,
+            smoothed: if self.rtt.is_known() {
+                self.rtt.smoothed()
+            } else {
+                std::time::Duration::ZERO
+            },
+            min: self.rtt.min(),
+        };
+        let mut feedback = self
+            .sampler
+            .take_feedback(now, view, self.sent.bytes_in_flight());
+        feedback.arrival_rate = arrival_rate;
+        (self.protection).on_feedback(feedback.newly_acked_packets, feedback.newly_lost_packets);
+        if feedback.newly_acked_packets + feedback.newly_lost_packets > 0 {
+            self.controller.on_feedback(&feedback);
+            self.now_pacing(now);
+        }
+        if self.send.is_complete() && !self.state.is_delivered() {
+            self.state.set_delivered();
+            self.events.push_back(Event::Delivered);
+        }
+    }
+
+    fn take_lost(&mut self, now: Time, packet: &SentPacket) {
+        let contents = &packet.contents;
+        if contents.size_probe {
+            self.mtu.on_probe_lost(packet.size);
+            return;
+        }
+        self.counters.lost_packets += 1;
+        self.sampler.on_lost(packet.wire, &packet.state);
+        self.mtu.on_lost(now, packet.size);
+        self.limit_due |= contents.limit;
+        match (&contents.data, contents.block) {
+            (Some(data), Some(block)) if !self.send.has(data) || contents.end => {
+                (self.redundancy).on_segment_lost(block, data.clone(), contents.end);
+            }
+            (Some(data), _) => self.send.on_lost(data.clone(), contents.end),
+            (None, Some(block)) if contents.parity => self.redundancy.on_symbol_lost(block),
+            _ => {}
+        }
+    }
+
+    fn on_close(&mut self, now: Time, code: u64) {
+        if code == CODE_COMPLETE && self.recv.is_complete() {
+            // The other end says that it has everything.
+            self.complete(now, true);
+        } else {
+            self.end(now, ClosedReason::ClosedByPeer(code));
+        }
+    }
+
+    /// Reports the incoming train if it is over, and learns from it.
+    pub(super) fn check_train(&mut self, now: Time) {
+        if self.setup.check_train(now)
+            && let Some((received, count)) = self.setup.incoming_result()
+        {
+            self.protection.on_train(received, count);
+        }
+    }
+
+    /// The listener's train goes out once the connector's is over, so that neither disturbs the other.
+    pub(super) fn maybe_answer_with_train(&mut self) {
+        if self.side == Side::Listener && self.remote.is_some() && self.setup.incoming_is_over() {
+            self.setup.start_train();
+        }
+    }
+}
+
+fn violation(violation: StreamViolation) -> Violation {
+    match violation {
+        StreamViolation::BeyondLimit => Violation::FlowControl,
+        StreamViolation::TwoEnds => Violation::TwoEnds,
+    }
+}

@@ -1,0 +1,103 @@
+//! What happens when nothing does.
+
+use super::Connection;
+use super::transmit::LEAST_ALLOWANCE;
+use crate::Time;
+use crate::event::ClosedReason;
+
+/// Packets that go out when nothing was heard for a probe timeout (RFC 9002, section 6.2.4).
+const PROBES: u8 = 2;
+
+/// After so many timeouts in a row the path counts as dead for the rate controller.
+const SILENT_TIMEOUTS: u32 = 2;
+
+impl Connection {
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) and then [`poll_transmit`](Self::poll_transmit), if
+    /// nothing happens before. `None`: never.
+    ///
+    /// Changes with every call of other methods.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Time> {
+        if self.state.is_over() {
+            return self.notice_timeout();
+        }
+        let allowed = self.setup.allowance() >= LEAST_ALLOWANCE as u64 && self.remote.is_some();
+        [
+            self.setup.next_timeout(),
+            self.acks.due().filter(|_| allowed),
+            self.loss_timeout().filter(|_| allowed),
+            self.pacing_timeout(),
+            self.block_timeout(),
+            self.keep_alive_timeout(),
+            self.mtu_timeout(),
+            Some(self.idle_timeout()),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.state.is_over() {
+            self.handle_notice_timeout(now);
+            return;
+        }
+        self.check_train(now);
+        if self.setup.handle_timeout(now) {
+            self.fail(now, ClosedReason::PathBlocked(self.config.setup_timeout));
+            return;
+        }
+        self.maybe_answer_with_train();
+        if self.idle_timeout() <= now {
+            self.fail(now, ClosedReason::TimedOut(self.config.idle_timeout()));
+            return;
+        }
+        if self.loss_timeout().is_some_and(|at| at <= now) {
+            if self.sent.loss_time().is_some() {
+                self.settle(now, None, None);
+            } else {
+                self.backoff += 1;
+                self.counters.probe_timeouts += 1;
+                self.probes = PROBES;
+                if self.backoff >= SILENT_TIMEOUTS {
+                    self.controller.on_timeout(now);
+                    self.now_pacing(now);
+                }
+            }
+        }
+        self.handle_block_timeout(now);
+        if self.keep_alive_timeout().is_some_and(|at| at <= now) {
+            self.ping = true;
+        }
+    }
+
+    /// Returns when packets under way count as lost, or when to ask for a sign of life.
+    fn loss_timeout(&self) -> Option<Time> {
+        if self.sent.is_idle() {
+            return None;
+        }
+        if self.probes > 0 {
+            // They are to be sent first.
+            return None;
+        }
+        let probe = || self.sent.last_sent() + self.rtt.probe_timeout(self.backoff);
+        Some(self.sent.loss_time().unwrap_or_else(probe))
+    }
+
+    fn keep_alive_timeout(&self) -> Option<Time> {
+        let interval = self.config.keep_alive?;
+        (self.established && !self.ping && self.sent.is_idle()).then(|| self.last_sent + interval)
+    }
+
+    fn mtu_timeout(&self) -> Option<Time> {
+        // Only while data flow is there anything to gain.
+        (!self.sent.is_idle())
+            .then(|| self.mtu.next_probe(self.last_sent))
+            .flatten()
+    }
+
+    fn idle_timeout(&self) -> Time {
+        self.last_heard + self.config.idle_timeout()
+    }
+}

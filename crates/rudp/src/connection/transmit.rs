@@ -1,0 +1,379 @@
+//! What to send, and when.
+
+use std::net::SocketAddr;
+
+use super::Connection;
+use crate::Time;
+use crate::event::ClosedReason;
+use crate::frame::{
+    MAX_ACK_PIECES, put_ack, put_challenge, put_close, put_limit, put_padding, put_ping,
+    put_report, put_response, put_train,
+};
+use crate::keys::Side;
+use crate::mtu::MIN_DATAGRAM;
+use crate::rate::HEADER_BYTES;
+use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
+use crate::sent::{Contents, SentPacket};
+use crate::setup::{SETUP_TRAIN, TRAIN_PACKETS};
+use crate::stats::Limit;
+
+/// Less than this is not worth a packet to an end that may not be where it seems to be.
+pub(super) const LEAST_ALLOWANCE: usize = 200;
+
+/// Datagrams to send to one address, one behind the other in a buffer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Transmit {
+    /// Where to.
+    pub destination: SocketAddr,
+    /// How many bytes were appended to the buffer.
+    pub len: usize,
+    /// How long each datagram is; the last one may be shorter.
+    pub segment_size: usize,
+    /// The datagram must leave as a packet of its own, without segmentation offload: its timing is measured.
+    pub no_gso: bool,
+}
+
+/// What a packet in the making contains.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) contents: Contents,
+    pub(super) eliciting: bool,
+    /// Anything at all is in it.
+    pub(super) any: bool,
+    pub(super) train: bool,
+}
+
+impl Connection {
+    /// Appends datagrams that are to be sent now to `out`: one, or up to `max_segments` of equal size but the last. No
+    /// more come at once than the rate moves in [`Config::max_burst`](crate::Config::max_burst).
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+        max_segments: usize,
+    ) -> Option<Transmit> {
+        let destination = self.remote?;
+        let start = out.len();
+        if self.state.is_over() {
+            let code = self.due_notice()?;
+            self.begin(out);
+            put_close(out, code);
+            self.seal(now, out, start)?;
+            self.on_notice_sent(now);
+            return Some(single(destination, out.len() - start, false));
+        }
+        if let Some(len) = self.set_up_packet(now, out) {
+            return Some(single(destination, len, true));
+        }
+        if let Some(len) = self.size_probe(now, out) {
+            return Some(single(destination, len, true));
+        }
+        let mut segment_size = 0;
+        let mut no_gso = false;
+        for index in 0..max_segments.max(1) {
+            let at = out.len();
+            let most = if index == 0 {
+                usize::from(self.mtu.current())
+            } else {
+                segment_size
+            };
+            let Some(draft) = self.build(now, out, most) else {
+                out.truncate(at);
+                break;
+            };
+            if self.seal(now, out, at).is_none() {
+                out.truncate(start);
+                return None;
+            }
+            let len = out.len() - at;
+            self.on_built(now, &draft, len);
+            if index == 0 {
+                segment_size = len;
+            }
+            no_gso = draft.train;
+            if len < segment_size || no_gso {
+                break;
+            }
+        }
+        if out.len() == start {
+            self.note_limit(now);
+            return None;
+        }
+        Some(Transmit {
+            destination,
+            len: out.len() - start,
+            segment_size,
+            no_gso,
+        })
+    }
+
+    /// Makes room for a header.
+    fn begin(&self, out: &mut Vec<u8>) {
+        out.resize(out.len() + HEADER_LEN, 0);
+    }
+
+    /// Ends the packet that starts at this place of the buffer, and counts it.
+    fn seal(&mut self, now: Time, out: &mut Vec<u8>, start: usize) -> Option<()> {
+        let number = self.next_number;
+        if number + 1 >= PACKET_NUMBER_END {
+            self.fail(now, ClosedReason::KeysExhausted);
+            out.truncate(start);
+            return None;
+        }
+        out.resize(out.len() + TAG_LEN, 0);
+        if self.sealer.seal(number, &mut out[start..]).is_err() {
+            self.fail(now, ClosedReason::Crypto);
+            out.truncate(start);
+            return None;
+        }
+        self.next_number += 1;
+        let size = out.len() - start;
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += size as u64;
+        self.setup.on_sent(size);
+        self.last_sent = now;
+        Some(())
+    }
+
+    /// Sends challenges and answers, then the probe train.
+    fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        let start = out.len();
+        let (challenge, response) = (self.setup.due_challenge(), self.setup.due_response());
+        if challenge.is_some() || response.is_some() {
+            let pad = self.side == Side::Connector && !self.established;
+            let most = if pad { usize::from(MIN_DATAGRAM) } else { 200 };
+            if self.setup.allowance() < most as u64 && self.side == Side::Listener {
+                return None;
+            }
+            self.begin(out);
+            if let Some(token) = challenge {
+                put_challenge(out, token);
+                self.setup.on_challenge_sent();
+            }
+            if let Some(token) = response {
+                put_response(out, token);
+                self.setup.on_response_sent();
+            }
+            put_limit(out, self.limit());
+            self.advertised = self.advertised.max(self.recv.limit());
+            if pad {
+                put_padding(out, start + most - TAG_LEN - out.len());
+            }
+            self.seal(now, out, start)?;
+            return Some(out.len() - start);
+        }
+        let index = self.setup.due_train()?;
+        let size = u64::from(self.mtu.most());
+        if self.side == Side::Listener && self.setup.allowance() < size {
+            return None;
+        }
+        self.begin(out);
+        let (challenge, response) = self.setup.train_tokens();
+        put_train(out, SETUP_TRAIN, index, TRAIN_PACKETS);
+        if let Some(token) = challenge {
+            put_challenge(out, token);
+        }
+        if let Some(token) = response {
+            put_response(out, token);
+        }
+        put_limit(out, self.limit());
+        let padding = start + usize::from(self.mtu.most()) - TAG_LEN - out.len();
+        put_padding(out, padding);
+        self.seal(now, out, start)?;
+        self.setup.on_train_sent();
+        self.counters.probe_packets += 1;
+        Some(out.len() - start)
+    }
+
+    /// Tries whether larger packets pass, once there is something to gain.
+    fn size_probe(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        if !self.established || self.sent.is_full() || self.sent.bytes_in_flight() == 0 {
+            return None;
+        }
+        let size = self.mtu.wanted_probe(now)?;
+        let start = out.len();
+        self.begin(out);
+        put_ping(out);
+        put_padding(out, usize::from(size) - PACKET_OVERHEAD - 1);
+        let number = self.next_number;
+        self.seal(now, out, start)?;
+        self.mtu.on_probe_sent();
+        self.counters.probe_packets += 1;
+        let contents = Contents {
+            size_probe: true,
+            ..Contents::PING
+        };
+        self.track(now, number, usize::from(size), contents);
+        Some(out.len() - start)
+    }
+
+    /// Puts frames into a packet of at most this size. `None`: there is nothing to send.
+    fn build(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Draft> {
+        let start = out.len();
+        let allowance = usize::try_from(self.setup.allowance()).unwrap_or(usize::MAX);
+        if allowance < LEAST_ALLOWANCE {
+            return None;
+        }
+        let mut most = most.min(allowance);
+        // The second probe after a silence is small: it tells a black hole for large packets from a dead path.
+        if self.probes == 1 && self.backoff > 1 {
+            most = most.min(usize::from(MIN_DATAGRAM));
+        }
+        let mut draft = Draft {
+            contents: Contents::PING,
+            eliciting: false,
+            any: false,
+            train: false,
+        };
+        self.begin(out);
+        let room = |out: &Vec<u8>| (start + most - TAG_LEN).saturating_sub(out.len());
+        let sends_data = self.may_send_data(now);
+        if let Some(report) = self.setup.due_report() {
+            put_report(out, &report);
+            self.setup.on_report_sent();
+            draft.any = true;
+        }
+        let due = self.acks.due().is_some_and(|due| due <= now);
+        let rtt = self.rtt.smoothed();
+        if due || draft.any || (sends_data && self.acks.is_worthwhile(now, rtt)) {
+            let limit = self.limit();
+            if let Some(mut ack) = self.acks.compose(now) {
+                ack.limit = limit;
+                ack.contiguous = self.recv.contiguous();
+                ack.pieces = self.recv.pieces(MAX_ACK_PIECES);
+                if put_ack(out, &ack, room(out)) {
+                    self.acks.on_sent(now);
+                    self.advertised = self.advertised.max(limit);
+                    self.limit_due = false;
+                    draft.any = true;
+                }
+            }
+        }
+        if self.limit_due {
+            let limit = self.limit();
+            put_limit(out, limit);
+            self.advertised = self.advertised.max(limit);
+            self.limit_due = false;
+            draft.contents.limit = true;
+            draft.eliciting = true;
+        }
+        if sends_data || (self.probes > 0 && self.may_probe()) {
+            self.put_payload(now, out, room(out), &mut draft);
+        }
+        if self.ping && !draft.eliciting {
+            put_ping(out);
+            draft.eliciting = true;
+        }
+        (draft.any || draft.eliciting).then_some(draft)
+    }
+
+    /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to be sent.
+    fn may_send(&mut self, now: Time) -> bool {
+        let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
+        let window = self.controller.window();
+        allowed
+            && !self.sent.is_full()
+            && self.sent.bytes_in_flight() + u64::from(self.mtu.current()) + HEADER_BYTES <= window
+            && (self.data_train_left() || self.pacer.is_open(now))
+    }
+
+    fn may_probe(&self) -> bool {
+        (self.established || self.side == Side::Listener) && !self.sent.is_full()
+    }
+
+    fn may_send_data(&mut self, now: Time) -> bool {
+        self.has_payload() && self.may_send(now)
+    }
+
+    /// Returns whether there is something to send for which rate and window must allow it.
+    pub(super) fn has_payload(&self) -> bool {
+        self.redundancy.has_symbol()
+            || self.send.has_lost()
+            || self.end_echo
+            || self.send.end_is_due()
+            || (self.send.unsent() > 0 && self.send.sent() < self.peer_limit)
+    }
+
+    /// Whether the first flight of data serves as the train that is missing.
+    fn data_train_left(&self) -> bool {
+        self.data_train.is_some_and(|(next, count)| next < count)
+    }
+
+    fn on_built(&mut self, now: Time, draft: &Draft, size: usize) {
+        if !draft.eliciting {
+            return;
+        }
+        self.ping = false;
+        self.probes = self.probes.saturating_sub(1);
+        // Sealed with the number before the next.
+        self.track(now, self.next_number - 1, size, draft.contents.clone());
+    }
+
+    fn track(&mut self, now: Time, number: u64, size: usize, contents: Contents) {
+        let wire = size as u64 + HEADER_BYTES;
+        let state = self.sampler.on_sent(now, wire, self.sent.bytes_in_flight());
+        self.sent.on_sent(SentPacket {
+            number,
+            at: now,
+            // Datagrams have less than 2^16 bytes.
+            size: size as u16,
+            wire,
+            state,
+            contents,
+        });
+        self.pacer.on_sent(wire);
+        let limited = self.sampler.is_app_limited();
+        (self.controller).on_sent(now, wire, self.sent.bytes_in_flight(), limited);
+        self.now_pacing(now);
+    }
+
+    /// Returns how far the other end may send, from what has been read.
+    fn limit(&mut self) -> u64 {
+        let arrival = self.acks.arrival_rate();
+        let rate = arrival.max(self.setup.incoming_rate());
+        self.window.update(rate, arrival, self.rtt.min());
+        let limit = self.recv.read_offset() + self.window.bytes();
+        self.recv.raise_limit(limit);
+        self.recv.limit()
+    }
+
+    /// Nothing is sent: notes what for.
+    fn note_limit(&mut self, now: Time) {
+        if !self.established {
+            return;
+        }
+        if self.has_payload() {
+            self.counters.limited_by = Limit::Path;
+        } else if self.send.unsent() > 0 {
+            self.counters.limited_by = Limit::Receiver;
+            self.sampler.set_app_limited(self.sent.bytes_in_flight());
+        } else if self.counters.limited_by != Limit::Nothing || self.send.sent() > 0 {
+            self.counters.limited_by = Limit::Application;
+            if self.may_send(now) {
+                self.sampler.set_app_limited(self.sent.bytes_in_flight());
+            }
+        }
+    }
+
+    /// Returns when the pacer lets the next packet go, if that is all it waits for.
+    pub(super) fn pacing_timeout(&self) -> Option<Time> {
+        let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
+        let wire = u64::from(self.mtu.current()) + HEADER_BYTES;
+        let fits = self.sent.bytes_in_flight() + wire <= self.controller.window();
+        (allowed
+            && fits
+            && self.has_payload()
+            && !self.sent.is_full()
+            && self.setup.allowance() >= LEAST_ALLOWANCE as u64)
+            .then(|| self.pacer.opens_at())
+    }
+}
+
+fn single(destination: SocketAddr, len: usize, no_gso: bool) -> Transmit {
+    Transmit {
+        destination,
+        len,
+        segment_size: len,
+        no_gso,
+    }
+}

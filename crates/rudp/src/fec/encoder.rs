@@ -1,0 +1,160 @@
+//! Parity of a block of segments.
+
+use reed_solomon_simd::ReedSolomonEncoder;
+
+use super::{FecError, LENGTH_BYTES, MAX_SEGMENT, MAX_SYMBOLS, symbol_len};
+
+/// Collects the segments of a block and makes its parity.
+///
+/// Buffers are kept from block to block.
+///
+/// ```
+/// use transpute_rudp::fec::BlockEncoder;
+///
+/// let mut encoder = BlockEncoder::new(1400)?;
+/// assert_eq!(encoder.push(b"garbled tables")?, 0);
+/// assert_eq!(encoder.push(b"and labels")?, 1);
+/// assert_eq!(encoder.finish(2)?.len(), 2);
+/// assert!(encoder.is_empty());
+/// # Ok::<(), transpute_rudp::fec::FecError>(())
+/// ```
+pub struct BlockEncoder {
+    max_segment: usize,
+    /// Symbols one after the other, each as long as the longest can be, zeros included.
+    symbols: Vec<u8>,
+    count: usize,
+    longest: usize,
+    parity: Vec<u8>,
+    code: Option<ReedSolomonEncoder>,
+}
+
+impl BlockEncoder {
+    /// Makes an encoder for segments of at most this many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`FecError::SegmentLength`] where that is zero, or more than [`MAX_SEGMENT`].
+    pub fn new(max_segment: usize) -> Result<Self, FecError> {
+        check_segment(max_segment, MAX_SEGMENT)?;
+        Ok(Self {
+            max_segment,
+            symbols: Vec::new(),
+            count: 0,
+            longest: 0,
+            parity: Vec::new(),
+            code: None,
+        })
+    }
+
+    /// Adds a segment and returns its index.
+    ///
+    /// # Errors
+    ///
+    /// [`FecError::SegmentLength`] where it is empty or too long, [`FecError::BlockSize`] where the block is full. The
+    /// block is as before then.
+    pub fn push(&mut self, segment: &[u8]) -> Result<u8, FecError> {
+        check_segment(segment.len(), self.max_segment)?;
+        let index = self.count as u8;
+        if self.count + 1 >= MAX_SYMBOLS {
+            return Err(FecError::BlockSize {
+                segments: self.count + 1,
+                parity: 1,
+            });
+        }
+        let stride = symbol_len(self.max_segment);
+        let end = (self.count + 1) * stride;
+        // At most 9,000 bytes.
+        self.symbols
+            .extend_from_slice(&(segment.len() as u16).to_be_bytes());
+        self.symbols.extend_from_slice(segment);
+        self.symbols.resize(end, 0);
+        self.count += 1;
+        self.longest = self.longest.max(segment.len());
+        Ok(index)
+    }
+
+    /// Returns how many segments the block has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether the block has no segments.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Ends the block and returns its parity symbols. The next segment begins a new block.
+    ///
+    /// # Errors
+    ///
+    /// [`FecError::BlockSize`] where there are parity symbols to make of no segments, or too many. The block is gone
+    /// then, too.
+    pub fn finish(&mut self, parity: usize) -> Result<ParitySymbols<'_>, FecError> {
+        let (segments, longest) = (self.count, self.longest);
+        self.count = 0;
+        self.longest = 0;
+        let length = symbol_len(longest);
+        self.parity.clear();
+        let done = self.encode(segments, parity, length);
+        self.symbols.clear();
+        done?;
+        Ok(self.parity.chunks_exact(length))
+    }
+
+    /// Drops the segments of the block.
+    pub fn clear(&mut self) {
+        self.count = 0;
+        self.longest = 0;
+        self.symbols.clear();
+    }
+
+    fn encode(&mut self, segments: usize, parity: usize, length: usize) -> Result<(), FecError> {
+        if parity == 0 {
+            return Ok(());
+        }
+        let size = FecError::BlockSize { segments, parity };
+        if segments == 0 || segments + parity > MAX_SYMBOLS {
+            return Err(size);
+        }
+        let code = match &mut self.code {
+            Some(code) => {
+                code.reset(segments, parity, length).map_err(|_| size)?;
+                code
+            }
+            none => {
+                none.insert(ReedSolomonEncoder::new(segments, parity, length).map_err(|_| size)?)
+            }
+        };
+        for symbol in self.symbols.chunks_exact(symbol_len(self.max_segment)) {
+            code.add_original_shard(&symbol[..length])
+                .map_err(|_| size)?;
+        }
+        for symbol in code.encode().map_err(|_| size)?.recovery_iter() {
+            self.parity.extend_from_slice(symbol);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for BlockEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockEncoder")
+            .field("segments", &self.count)
+            .field("longest", &self.longest)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parity symbols of a block, all of the same length.
+pub type ParitySymbols<'a> = std::slice::ChunksExact<'a, u8>;
+
+fn check_segment(got: usize, most: usize) -> Result<(), FecError> {
+    // A symbol must have room for its length, so that the constants agree.
+    const { assert!(MAX_SEGMENT + LENGTH_BYTES < 1 << 16) };
+    if got == 0 || got > most {
+        return Err(FecError::SegmentLength { got, most });
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! How much correction the blocks of this connection get.
+
+use std::time::Duration;
+
+use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
+
+/// A train that lost more than this share overflowed a queue, which says nothing about the path otherwise.
+const MOST_TRAIN_LOSS: f64 = 0.1;
+
+/// A block is no shorter for the sake of time: one symbol for fewer segments would cost more than 2 %.
+const LEAST_SEGMENTS: usize = 64;
+
+/// Once the fate of so many packets is known, trains have nothing to add.
+const OBSERVED: u64 = 500;
+
+/// The loss of the path, and what follows from it for blocks.
+#[derive(Debug)]
+pub(crate) struct Protection {
+    loss: LossEstimate,
+    /// Of how many packets the fate is known.
+    observed: u64,
+    /// The largest loss that a train showed.
+    train_loss: f64,
+}
+
+impl Protection {
+    pub(crate) fn new(prior: Option<f64>) -> Self {
+        Self {
+            loss: prior.map_or_else(LossEstimate::default, LossEstimate::with_prior),
+            observed: if prior.is_some() { OBSERVED } else { 0 },
+            train_loss: 0.0,
+        }
+    }
+
+    /// Takes what a train showed, as a prior: 128 packets are few, but all there is for the first round trip. That is also
+    /// why a train of the other direction counts: most paths that lose there lose here.
+    pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
+        let lost = f64::from(sent.saturating_sub(received));
+        if lost == 0.0 || lost > MOST_TRAIN_LOSS * f64::from(sent) {
+            return;
+        }
+        // One or two of so few say less than they seem to.
+        let loss = (lost + 0.5) / (f64::from(sent) + 64.0);
+        if self.observed < OBSERVED && loss > self.train_loss {
+            self.train_loss = loss;
+            self.loss = LossEstimate::with_prior(loss);
+        }
+    }
+
+    pub(crate) fn on_feedback(&mut self, acked: u64, lost: u64) {
+        if acked + lost > 0 {
+            self.observed += acked + lost;
+            self.loss.observe(lost, acked + lost);
+        }
+    }
+
+    /// Returns how many segments a block has at most: what is sent in a quarter of a round trip, since a block is
+    /// repaired no earlier than it ends.
+    pub(crate) fn block_segments(&self, rate: u64, rtt: Duration, packet: u64) -> usize {
+        let bytes = u128::from(rate) * rtt.as_nanos() / 4 / 1_000_000_000;
+        let packets = usize::try_from(bytes / u128::from(packet.max(1))).unwrap_or(usize::MAX);
+        packets.clamp(LEAST_SEGMENTS, BLOCK_SEGMENTS)
+    }
+
+    /// Returns how many symbols a block of so many segments gets.
+    pub(crate) fn parity(&self, segments: usize, left: u64, rate: u64, rtt: Duration) -> usize {
+        Plan {
+            loss: self.loss,
+            segments,
+            bytes_left: Some(left),
+            rate,
+            rtt,
+        }
+        .parity_count()
+    }
+}

@@ -1,0 +1,75 @@
+//! The loss that a path has whatever the rate is.
+
+/// How many packets the estimate remembers, by exponential forgetting.
+const MEMORY: f64 = 30_000.0;
+
+/// No more loss than this is ever taken as given.
+const MOST: f64 = 0.5;
+
+/// Estimates the share of packets that are lost without any queue being full.
+///
+/// It is fed with stretches of the transfer in which nothing pointed to congestion, and remembers
+/// the last tens of thousands of packets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LossFloor {
+    lost: f64,
+    total: f64,
+}
+
+impl LossFloor {
+    /// Returns the estimate; zero as long as there is no evidence.
+    pub(super) fn rate(&self) -> f64 {
+        // The added packets keep the first lost one of a connection from counting for 1 %.
+        (self.lost / (self.total + 200.0)).min(MOST)
+    }
+
+    /// Takes in a stretch without congestion.
+    pub(super) fn observe(&mut self, lost: u64, total: u64) {
+        let keep = 1.0 - (total as f64 / MEMORY).min(1.0);
+        self.lost = self.lost * keep + lost as f64;
+        self.total = self.total * keep + total as f64;
+    }
+
+    /// Forgets everything and takes this rate, which a test of the path has shown.
+    pub(super) fn set(&mut self, rate: f64) {
+        self.total = MEMORY / 8.0;
+        self.lost = rate * (self.total + 200.0);
+    }
+}
+
+/// Returns whether so many lost packets are too many for a loss rate, and not by chance.
+///
+/// Three standard deviations of the binomial distribution, and five packets at least.
+pub(super) fn exceeds(lost: u64, total: u64, rate: f64) -> bool {
+    let mean = total as f64 * rate;
+    lost >= 5 && lost as f64 > mean + 3.0 * (mean * (1.0 - rate)).max(0.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_the_loss_and_forgets() {
+        let mut floor = LossFloor::default();
+        assert_eq!(floor.rate(), 0.0);
+        for _ in 0..100 {
+            floor.observe(10, 1000);
+        }
+        assert!((floor.rate() - 0.01).abs() < 0.0005, "{}", floor.rate());
+        for _ in 0..200 {
+            floor.observe(0, 1000);
+        }
+        assert!(floor.rate() < 0.0001, "{}", floor.rate());
+        floor.set(0.2);
+        assert!((floor.rate() - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn few_losses_prove_nothing() {
+        assert!(!exceeds(4, 10, 0.0));
+        assert!(exceeds(5, 100, 0.0));
+        assert!(!exceeds(30, 1000, 0.02));
+        assert!(exceeds(40, 1000, 0.02));
+    }
+}

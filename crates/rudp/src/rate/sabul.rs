@@ -1,0 +1,341 @@
+//! UDT's rate control, which the Transputation paper calls SABUL: the protocol that ours is measured against.
+//!
+//! After Y. Gu, R. Grossman, *UDT: UDP-based data transfer for high-speed wide area networks*, Computer Networks 51
+//! (7), 2007, and draft-gg-udt-03, sections 3.6 and 5.2 (decreasing AIMD). Increase once per 10 ms without loss, by an
+//! amount that depends on the decade of the spare capacity; decrease by an eighth, at once on the first loss after the
+//! last decrease and at random up to five more times in the same epoch. It is here for comparison: random loss holds it
+//! down, as it does the original.
+
+use std::time::Duration;
+
+use super::{Feedback, RateController, Settings, Snapshot, bytes_in, rate_of, scale};
+use crate::Time;
+
+/// The clock of the protocol.
+const SYN: Duration = Duration::from_millis(10);
+
+/// Round-trip time before the first sample.
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+
+/// By how much the packet period grows at a decrease.
+const DECREASE: f64 = 1.125;
+
+/// How many decreases there are in an epoch at most, beside the first.
+const MORE_DECREASES: u32 = 5;
+
+/// The least increase, in packets per SYN.
+const LEAST_INCREASE: f64 = 0.01;
+
+/// Packets in flight at the start.
+const INITIAL_WINDOW: u64 = 16;
+
+/// No more increases than this many are made up for after silence.
+const MOST_INCREASES: u64 = 100;
+
+/// UDT's DAIMD.
+///
+/// The capacity of the link comes with [`Feedback::link_capacity`], or from a seed; without either, the greatest arrival
+/// rate stands in. A seed does not shorten the slow start: the protocol has none.
+#[derive(Clone, Debug)]
+pub struct Sabul {
+    packet: u64,
+    /// Time between packets, in nanoseconds. Slow start has none to speak of.
+    period: f64,
+    window_packets: u64,
+    slow_start: bool,
+    rtt: Duration,
+    min_rtt: Duration,
+    arrival_rate: u64,
+    capacity: u64,
+    capacity_known: bool,
+    last_rate_control: Option<Time>,
+    loss_since_rate_control: bool,
+    /// The period before the last decrease.
+    last_decrease_period: f64,
+    /// Bytes sent, and bytes of which the fate is known.
+    sent: u64,
+    resolved: u64,
+    /// What was sent at the last decrease: losses after it begin a new epoch.
+    epoch_end: u64,
+    naks: u64,
+    average_naks: f64,
+    decrease_every: u64,
+    decreases: u32,
+    random: u64,
+    events: u64,
+}
+
+impl Sabul {
+    /// Begins with slow start.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            packet: settings.packet_bytes.max(1),
+            period: 1000.0,
+            window_packets: INITIAL_WINDOW,
+            slow_start: true,
+            rtt: INITIAL_RTT,
+            min_rtt: Duration::ZERO,
+            arrival_rate: 0,
+            capacity: 0,
+            capacity_known: false,
+            last_rate_control: None,
+            loss_since_rate_control: false,
+            last_decrease_period: 1000.0,
+            sent: 0,
+            resolved: 0,
+            epoch_end: 0,
+            naks: 1,
+            average_naks: 1.0,
+            decrease_every: 1,
+            decreases: 0,
+            random: 0,
+            events: 0,
+        }
+    }
+
+    fn rate(&self) -> u64 {
+        scale(self.packet, 1e9 / self.period)
+    }
+
+    fn leave_slow_start(&mut self) {
+        self.slow_start = false;
+        let rate = if self.arrival_rate > 0 {
+            self.arrival_rate
+        } else {
+            rate_of(self.window_packets * self.packet, self.rtt + SYN)
+        };
+        self.set_period(self.packet as f64 * 1e9 / rate.max(1) as f64);
+    }
+
+    fn set_period(&mut self, period: f64) {
+        // From 1,000 packets per ms to one packet per SYN, as the sender's clock would have it.
+        self.period = period.clamp(1000.0, SYN.as_nanos() as f64 * 100.0);
+    }
+
+    /// Packets per SYN to add. The spare capacity is counted down to its decade.
+    fn increase(&self) -> f64 {
+        let rate = self.rate();
+        let mut spare = self.capacity.saturating_sub(rate);
+        if self.period > self.last_decrease_period {
+            spare = spare.min(self.capacity / 9);
+        }
+        if spare < self.packet {
+            return LEAST_INCREASE;
+        }
+        let decade = 10f64.powi((spare as f64 * 8.0).log10().ceil() as i32);
+        (decade * 1.5e-6 / self.packet as f64).max(LEAST_INCREASE)
+    }
+
+    fn on_ack(&mut self, feedback: &Feedback) {
+        if self.slow_start {
+            self.window_packets += feedback.newly_acked_packets;
+        } else {
+            self.window_packets = bytes_in(self.arrival_rate, self.rtt + SYN) / self.packet + 16;
+        }
+        let last = *self.last_rate_control.get_or_insert(feedback.now);
+        let elapsed = feedback.now.since(last);
+        if elapsed < SYN {
+            return;
+        }
+        let ticks = (elapsed.as_nanos() / SYN.as_nanos()) as u64;
+        self.last_rate_control = Some(last + SYN * ticks.min(u64::from(u32::MAX)) as u32);
+        if self.slow_start || std::mem::take(&mut self.loss_since_rate_control) {
+            return;
+        }
+        let syn = SYN.as_nanos() as f64;
+        for _ in 0..ticks.min(MOST_INCREASES) {
+            self.set_period(self.period * syn / (self.period * self.increase() + syn));
+        }
+    }
+
+    fn on_loss(&mut self) {
+        if self.slow_start {
+            self.leave_slow_start();
+        }
+        self.loss_since_rate_control = true;
+        if self.resolved > self.epoch_end {
+            self.last_decrease_period = self.period;
+            self.average_naks = self.average_naks * 0.875 + self.naks as f64 * 0.125;
+            self.naks = 1;
+            self.decreases = 1;
+            // Casts saturate; the average is at least about one.
+            self.decrease_every = 1 + self.draw() % (self.average_naks.ceil() as u64).max(1);
+            self.decrease();
+        } else {
+            self.naks += 1;
+            if self.decreases < MORE_DECREASES && self.naks.is_multiple_of(self.decrease_every) {
+                self.decreases += 1;
+                self.decrease();
+            }
+        }
+    }
+
+    fn decrease(&mut self) {
+        self.set_period(self.period * DECREASE);
+        self.epoch_end = self.sent;
+        self.events += 1;
+    }
+
+    /// SplitMix64: the protocol wants flows not to decrease in step, nothing more.
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+}
+
+impl RateController for Sabul {
+    fn name(&self) -> &'static str {
+        "sabul"
+    }
+
+    fn on_sent(&mut self, _now: Time, bytes: u64, _in_flight: u64, _app_limited: bool) {
+        self.sent += bytes;
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback) {
+        self.resolved += feedback.newly_acked_bytes + feedback.newly_lost_bytes;
+        if !feedback.smoothed_rtt.is_zero() {
+            self.rtt = feedback.smoothed_rtt;
+        }
+        self.min_rtt = feedback.min_rtt;
+        let delivered = feedback.delivery.map_or(0, |sample| sample.rate);
+        let arrival = feedback.arrival_rate.unwrap_or(delivered);
+        if arrival > 0 {
+            // UDT smooths both by an eighth.
+            self.arrival_rate = match self.arrival_rate {
+                0 => arrival,
+                old => (old / 8).saturating_mul(7) + arrival / 8,
+            };
+        }
+        if let Some(capacity) = feedback.link_capacity {
+            self.capacity = match self.capacity {
+                old if self.capacity_known => (old / 8).saturating_mul(7) + capacity / 8,
+                _ => capacity,
+            };
+            self.capacity_known = true;
+        } else if !self.capacity_known {
+            self.capacity = self.capacity.max(self.arrival_rate);
+        }
+        if feedback.newly_lost_packets > 0 {
+            self.on_loss();
+        }
+        if feedback.newly_acked_packets > 0 {
+            self.on_ack(feedback);
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Time) {
+        if self.slow_start {
+            self.leave_slow_start();
+        }
+    }
+
+    fn seed(&mut self, rate: u64, rtt: Duration) {
+        self.capacity = rate;
+        self.capacity_known = true;
+        self.rtt = rtt;
+    }
+
+    fn pacing_rate(&self) -> u64 {
+        self.rate()
+    }
+
+    fn window(&self) -> u64 {
+        self.window_packets.saturating_mul(self.packet)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            state: if self.slow_start {
+                "slow start"
+            } else {
+                "daimd"
+            },
+            bandwidth: self.capacity,
+            min_rtt: self.min_rtt,
+            pacing_rate: self.pacing_rate(),
+            window: self.window(),
+            loss_floor: 0.0,
+            congestion_events: self.events,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(now_ms: u64) -> Feedback {
+        Feedback {
+            now: Time::from_nanos(now_ms * 1_000_000),
+            newly_acked_bytes: 15_000,
+            newly_acked_packets: 10,
+            smoothed_rtt: Duration::from_millis(100),
+            arrival_rate: Some(1_250_000),
+            link_capacity: Some(12_500_000),
+            ..Feedback::default()
+        }
+    }
+
+    fn loss(now_ms: u64) -> Feedback {
+        Feedback {
+            newly_lost_bytes: 1500,
+            newly_lost_packets: 1,
+            newly_acked_packets: 0,
+            newly_acked_bytes: 0,
+            ..ack(now_ms)
+        }
+    }
+
+    #[test]
+    fn slow_start_ends_with_the_first_loss_at_the_arrival_rate() {
+        let mut sabul = Sabul::new(&Settings::default());
+        sabul.on_sent(Time::ZERO, 1_000_000, 0, false);
+        sabul.on_feedback(&ack(100));
+        assert_eq!(sabul.window(), 26 * 1500);
+        sabul.on_feedback(&loss(101));
+        // The arrival rate, less the decrease that the loss brings.
+        let expected = 1_250_000.0 / DECREASE;
+        assert!((sabul.pacing_rate() as f64 - expected).abs() < 1000.0);
+        sabul.on_feedback(&ack(102));
+        assert_eq!(sabul.window(), (1_250_000 * 110 / 1000 / 1500 + 16) * 1500);
+    }
+
+    #[test]
+    fn the_increase_is_the_table_of_the_draft() {
+        // draft-gg-udt-03, section 5.2, for packets of 1,500 bytes: spare Mbit/s, packets per SYN.
+        for (spare, packets) in [
+            (0.05, 0.01),
+            (0.5, 0.01),
+            (5.0, 0.01),
+            (50.0, 0.1),
+            (500.0, 1.0),
+            (5000.0, 10.0),
+        ] {
+            let mut sabul = Sabul::new(&Settings::default());
+            sabul.set_period(1e9);
+            sabul.last_decrease_period = f64::MAX;
+            sabul.capacity = sabul.rate() + scale(125_000, spare);
+            let increase = sabul.increase();
+            assert!(
+                (increase / packets - 1.0).abs() < 1e-9,
+                "{spare}: {increase}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_epoch_has_a_bounded_number_of_decreases() {
+        let mut sabul = Sabul::new(&Settings::default());
+        sabul.on_sent(Time::ZERO, 10_000_000, 0, false);
+        sabul.on_feedback(&ack(100));
+        for n in 0..1000 {
+            sabul.on_feedback(&loss(101 + n));
+        }
+        assert!((1..=5).contains(&sabul.events), "{}", sabul.events);
+    }
+}

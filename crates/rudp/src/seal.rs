@@ -1,0 +1,313 @@
+//! Packets: header, encryption, and keys that change by packet number.
+
+use aws_lc_rs::aead::{Aad, Nonce};
+
+use crate::keys::{KeyError, PacketKey, Ratchet};
+
+/// Bytes before the sealed part: marker and epoch (1), connection id (4), packet number (6).
+pub(crate) const HEADER_LEN: usize = 11;
+
+/// Bytes after it.
+pub(crate) const TAG_LEN: usize = 16;
+
+/// What a packet takes beside its frames.
+pub(crate) const PACKET_OVERHEAD: usize = HEADER_LEN + TAG_LEN;
+
+/// One more than the largest packet number.
+pub(crate) const PACKET_NUMBER_END: u64 = 1 << 48;
+
+/// An epoch is this many packet numbers, as a power of two.
+///
+/// AES-GCM keeps its margin for 2^24.5 packets under one key (RFC 9001, section 6.6), ChaCha20-Poly1305 for more. With
+/// 2^22 packets of up to 2^13 blocks each an epoch is far below. The number alone decides: nothing is negotiated.
+const EPOCH_BITS: u32 = 22;
+
+/// The upper half of the first byte: version 1.
+const MARKER_SEALED: u8 = 0x50;
+
+/// The same for packets without protection.
+const MARKER_PLAINTEXT: u8 = 0x60;
+
+/// Seals packets to the other end.
+pub(crate) struct Sealer {
+    id: u32,
+    epoch: u64,
+    key: PacketKey,
+    ratchet: Ratchet,
+}
+
+impl Sealer {
+    pub(crate) fn new(mut ratchet: Ratchet) -> Result<Self, KeyError> {
+        let id = ratchet.connection_id()?;
+        Ok(Self {
+            id,
+            epoch: 0,
+            key: ratchet.step()?,
+            ratchet,
+        })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(crate) fn protects(&self) -> bool {
+        matches!(self.key, PacketKey::Aead { .. })
+    }
+
+    /// Turns a packet whose frames start at [`HEADER_LEN`] and are followed by [`TAG_LEN`] spare bytes into one to send.
+    ///
+    /// Numbers must grow from call to call.
+    pub(crate) fn seal(&mut self, number: u64, packet: &mut [u8]) -> Result<(), KeyError> {
+        while self.epoch < number >> EPOCH_BITS {
+            self.key = self.ratchet.step()?;
+            self.epoch += 1;
+        }
+        let (header, rest) = packet
+            .split_at_mut_checked(HEADER_LEN)
+            .ok_or(KeyError::Library)?;
+        let body_len = rest.len().checked_sub(TAG_LEN).ok_or(KeyError::Library)?;
+        let (body, tag) = rest.split_at_mut(body_len);
+        header[0] = first_byte(&self.key, number);
+        header[1..5].copy_from_slice(&self.id.to_le_bytes());
+        header[5..].copy_from_slice(&number.to_le_bytes()[..6]);
+        match &self.key {
+            PacketKey::Aead { key, iv } => {
+                let sealed = key
+                    .seal_in_place_separate_tag(nonce(iv, number), Aad::from(&*header), body)
+                    .map_err(|_| KeyError::Library)?;
+                tag.copy_from_slice(sealed.as_ref());
+            }
+            PacketKey::Checksum(start) => tag.copy_from_slice(&checksum(*start, header, body)),
+        }
+        Ok(())
+    }
+}
+
+/// Why a datagram is none of ours. None of these changes anything but a counter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reject {
+    /// Too short, wrong marker, wrong connection id, or an epoch that cannot be.
+    NotOurs,
+    /// The tag does not fit.
+    NotAuthentic,
+}
+
+/// Opens packets from the other end.
+pub(crate) struct Opener {
+    id: u32,
+    /// The epoch of the newest authentic packet.
+    epoch: u64,
+    previous: Option<PacketKey>,
+    current: PacketKey,
+    next: PacketKey,
+    ratchet: Ratchet,
+}
+
+impl Opener {
+    pub(crate) fn new(mut ratchet: Ratchet) -> Result<Self, KeyError> {
+        let id = ratchet.connection_id()?;
+        Ok(Self {
+            id,
+            epoch: 0,
+            previous: None,
+            current: ratchet.step()?,
+            next: ratchet.step()?,
+            ratchet,
+        })
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Reads the packet number of a datagram that claims to be for this connection. Nothing is authentic yet.
+    pub(crate) fn number(&self, datagram: &[u8]) -> Result<u64, Reject> {
+        if datagram.len() < PACKET_OVERHEAD || datagram[1..5] != self.id.to_le_bytes() {
+            return Err(Reject::NotOurs);
+        }
+        let mut number = [0; 8];
+        number[..6].copy_from_slice(&datagram[5..HEADER_LEN]);
+        let number = u64::from_le_bytes(number);
+        if datagram[0] != first_byte(&self.current, number) {
+            return Err(Reject::NotOurs);
+        }
+        self.key(number).map(|_| number).ok_or(Reject::NotOurs)
+    }
+
+    /// Opens a datagram in place and returns its frames.
+    pub(crate) fn open<'a>(
+        &mut self,
+        number: u64,
+        datagram: &'a mut [u8],
+    ) -> Result<&'a mut [u8], Reject> {
+        let key = self.key(number).ok_or(Reject::NotOurs)?;
+        let (header, rest) = datagram
+            .split_at_mut_checked(HEADER_LEN)
+            .ok_or(Reject::NotOurs)?;
+        let body_len = rest.len().checked_sub(TAG_LEN).ok_or(Reject::NotOurs)?;
+        let (body, tag) = rest.split_at_mut(body_len);
+        match key {
+            PacketKey::Aead { key, iv } => {
+                key.open_in_place_separate_tag(nonce(iv, number), Aad::from(&*header), tag, body)
+                    .map_err(|_| Reject::NotAuthentic)?;
+            }
+            PacketKey::Checksum(start) => {
+                if checksum(*start, header, body) != *tag {
+                    return Err(Reject::NotAuthentic);
+                }
+            }
+        }
+        if number >> EPOCH_BITS > self.epoch
+            && let Ok(next) = self.ratchet.step()
+        {
+            self.epoch += 1;
+            let current = std::mem::replace(&mut self.next, next);
+            self.previous = Some(std::mem::replace(&mut self.current, current));
+        }
+        Ok(body)
+    }
+
+    /// Returns the key for a number. Epochs beyond the next cannot come: 2^22 packets in a row would have to be lost.
+    fn key(&self, number: u64) -> Option<&PacketKey> {
+        let epoch = number >> EPOCH_BITS;
+        if epoch == self.epoch {
+            Some(&self.current)
+        } else if epoch == self.epoch + 1 {
+            Some(&self.next)
+        } else if epoch + 1 == self.epoch {
+            self.previous.as_ref()
+        } else {
+            None
+        }
+    }
+}
+
+fn first_byte(key: &PacketKey, number: u64) -> u8 {
+    let marker = match key {
+        PacketKey::Aead { .. } => MARKER_SEALED,
+        PacketKey::Checksum(_) => MARKER_PLAINTEXT,
+    };
+    marker | ((number >> EPOCH_BITS) & 0x0f) as u8
+}
+
+fn nonce(iv: &[u8; 12], number: u64) -> Nonce {
+    let mut nonce = *iv;
+    for (byte, mask) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
+        *byte ^= mask;
+    }
+    Nonce::assume_unique_for_key(nonce)
+}
+
+/// A checksum against accidents, not against anybody. Each step is a bijection of the state, so that a single changed
+/// word is always noticed.
+fn checksum(start: u64, header: &[u8], body: &[u8]) -> [u8; TAG_LEN] {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut state = start ^ ((header.len() + body.len()) as u64).wrapping_mul(MULTIPLIER);
+    for part in [header, body] {
+        let mut words = part.chunks_exact(8);
+        let mut step = |word: [u8; 8]| {
+            state = (state ^ u64::from_le_bytes(word))
+                .wrapping_mul(MULTIPLIER)
+                .rotate_left(29);
+        };
+        for word in &mut words {
+            // Exactly eight bytes, by `chunks_exact`.
+            step([
+                word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
+            ]);
+        }
+        let mut last = [0; 8];
+        last[..words.remainder().len()].copy_from_slice(words.remainder());
+        step(last);
+    }
+    let mut tag = [0; TAG_LEN];
+    tag[..8].copy_from_slice(&state.to_le_bytes());
+    tag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Cipher, Keys, Side};
+
+    fn pair(cipher: Option<Cipher>) -> (Keys, Keys) {
+        let keys = |side| match cipher {
+            Some(cipher) => Keys::new(side, &[9; 32], b"test", cipher).unwrap(),
+            None => Keys::plaintext(side, b"test").unwrap(),
+        };
+        (keys(Side::Connector), keys(Side::Listener))
+    }
+
+    fn packet(keys: &mut Keys, number: u64, frames: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0; HEADER_LEN];
+        packet.extend_from_slice(frames);
+        packet.extend_from_slice(&[0; TAG_LEN]);
+        keys.sealer.seal(number, &mut packet).unwrap();
+        packet
+    }
+
+    fn open(keys: &mut Keys, mut datagram: Vec<u8>) -> Result<Vec<u8>, Reject> {
+        let number = keys.opener.number(&datagram)?;
+        Ok(keys.opener.open(number, &mut datagram)?.to_vec())
+    }
+
+    #[test]
+    fn any_flipped_bit_and_any_truncation_is_refused() {
+        for cipher in [
+            Some(Cipher::Aes128Gcm),
+            Some(Cipher::Aes256Gcm),
+            Some(Cipher::ChaCha20Poly1305),
+            None,
+        ] {
+            let (mut a, mut b) = pair(cipher);
+            let sealed = packet(&mut a, 5, b"some frames of a packet");
+            for bit in 0..sealed.len() * 8 {
+                let mut flipped = sealed.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(open(&mut b, flipped).is_err(), "{cipher:?}, bit {bit}");
+            }
+            for length in 0..sealed.len() {
+                assert!(open(&mut b, sealed[..length].to_vec()).is_err());
+            }
+            assert_eq!(open(&mut b, sealed).unwrap(), b"some frames of a packet");
+        }
+    }
+
+    #[test]
+    fn no_end_opens_its_own_packets() {
+        let (mut a, _) = pair(Some(Cipher::Aes128Gcm));
+        let sealed = packet(&mut a, 0, b"x");
+        assert_eq!(open(&mut a, sealed), Err(Reject::NotOurs));
+    }
+
+    #[test]
+    fn keys_change_with_the_epoch_and_late_packets_of_the_last_one_still_open() {
+        let (mut a, mut b) = pair(Some(Cipher::Aes128Gcm));
+        let last = (1 << EPOCH_BITS) - 1;
+        let late = packet(&mut a, last, b"late");
+        let early = packet(&mut a, last - 1, b"same epoch");
+        let first = packet(&mut a, last + 1, b"new epoch");
+        let second = packet(&mut a, 2 << EPOCH_BITS, b"third epoch");
+        // Two epochs ahead cannot be.
+        assert_eq!(open(&mut b, second.clone()), Err(Reject::NotOurs));
+        assert!(open(&mut b, early).is_ok());
+        assert!(open(&mut b, first).is_ok());
+        assert!(open(&mut b, late.clone()).is_ok());
+        assert!(open(&mut b, second).is_ok());
+        assert_eq!(open(&mut b, late), Err(Reject::NotOurs));
+    }
+
+    #[test]
+    fn the_same_frames_under_two_numbers_share_no_bytes_worth_mentioning() {
+        let (mut a, _) = pair(Some(Cipher::Aes128Gcm));
+        let one = packet(&mut a, 1, &[0; 1000]);
+        let two = packet(&mut a, 2, &[0; 1000]);
+        let equal = one
+            .iter()
+            .zip(&two)
+            .skip(HEADER_LEN)
+            .filter(|(a, b)| a == b);
+        assert!(equal.count() < 40);
+    }
+}

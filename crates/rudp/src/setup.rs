@@ -1,0 +1,331 @@
+//! The first round trip: who is there, does UDP pass, and how fast.
+//!
+//! Both ends challenge each other with a random number that only an answer from the far end of the path can contain.
+//! The connector's challenge comes with a train of full packets; the listener answers the first of them, reports how
+//! they spread out, and sends a train of its own. Until its own challenge is answered the listener sends no more than
+//! three times the bytes it received (RFC 9000, section 8.1).
+
+use std::time::Duration;
+
+use crate::Time;
+use crate::estimate::TrainReceiver;
+use crate::frame::Report;
+use crate::rate::HEADER_BYTES;
+
+/// How many packets a train has.
+pub(crate) const TRAIN_PACKETS: u8 = 128;
+
+/// How many packets of the first flight of data are a train where nothing else is known.
+pub(crate) const DATA_TRAIN_PACKETS: u8 = 64;
+
+/// The train of the set-up, and the first flight of data.
+pub(crate) const SETUP_TRAIN: u8 = 1;
+pub(crate) const DATA_TRAIN: u8 = 2;
+
+/// How long the first challenge waits for an answer, and later ones at most.
+const FIRST_RETRY: Duration = Duration::from_millis(400);
+const MAX_RETRY: Duration = Duration::from_secs(1);
+
+/// How often a challenge or an answer is sent at once: a lost one costs a timeout.
+const COPIES: u8 = 2;
+
+/// When a report is due although packets are missing.
+const MIN_QUIET: Duration = Duration::from_millis(3);
+const MAX_QUIET: Duration = Duration::from_millis(40);
+
+/// A train that is being received.
+#[derive(Debug)]
+struct Incoming {
+    id: u8,
+    receiver: TrainReceiver,
+    count: u8,
+    seen: [u64; 4],
+    received: u8,
+    largest: u16,
+    first_at: Time,
+    last_at: Time,
+    /// How many packets the last report counted.
+    reported: u8,
+    done: bool,
+}
+
+impl Incoming {
+    fn report_due(&self) -> Option<Time> {
+        if self.done {
+            return None;
+        }
+        if self.received == self.count {
+            return Some(self.last_at);
+        }
+        let gaps = u32::from(self.received.max(2) - 1);
+        let quiet = if self.received > 2 {
+            (self.last_at.since(self.first_at) / gaps * 8).clamp(MIN_QUIET, MAX_QUIET)
+        } else {
+            MAX_QUIET
+        };
+        let due = self.last_at + quiet;
+        // A slow path tells its rate before the train has ended.
+        if self.reported == 0 && self.received >= 16 {
+            return Some(due.min(self.first_at + MAX_QUIET));
+        }
+        Some(due)
+    }
+}
+
+/// What is known of the path and what is still to be said about it.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    random: u64,
+    heard: bool,
+    validated: bool,
+    /// Challenges that may be answered: number and time.
+    challenges: Vec<(u64, Time)>,
+    challenge_copies: u8,
+    retries: u32,
+    retry_at: Option<Time>,
+    give_up_at: Time,
+    last_challenge_heard: Option<u64>,
+    response_copies: u8,
+    train_wanted: bool,
+    train_left: u8,
+    incoming: Option<Incoming>,
+    report: Option<(Report, u8)>,
+    received_bytes: u64,
+    sent_bytes: u64,
+    /// The rate of the incoming direction, in bytes on the wire per second; zero: not known.
+    incoming_rate: u64,
+}
+
+impl Setup {
+    pub(crate) fn new(now: Time, seed: u64, probe: bool, timeout: Duration) -> Self {
+        Self {
+            random: seed,
+            heard: false,
+            validated: false,
+            challenges: Vec::new(),
+            challenge_copies: 0,
+            retries: 0,
+            retry_at: None,
+            give_up_at: now + timeout,
+            last_challenge_heard: None,
+            response_copies: 0,
+            train_wanted: probe,
+            train_left: 0,
+            incoming: None,
+            report: None,
+            received_bytes: 0,
+            sent_bytes: 0,
+            incoming_rate: 0,
+        }
+    }
+
+    /// Makes a new challenge due.
+    pub(crate) fn challenge(&mut self, now: Time) {
+        // SplitMix64; what makes a challenge unpredictable to others is the encryption.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut token = self.random;
+        token = (token ^ (token >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        token = (token ^ (token >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        token ^= token >> 31;
+        if self.challenges.len() >= 8 {
+            self.challenges.remove(0);
+        }
+        self.challenges.push((token, now));
+        self.challenge_copies = COPIES;
+        self.retry_at = Some(now + (FIRST_RETRY * (1 << self.retries.min(8))).min(MAX_RETRY));
+        self.retries += 1;
+    }
+
+    pub(crate) fn start_train(&mut self) {
+        if std::mem::take(&mut self.train_wanted) {
+            self.train_left = TRAIN_PACKETS;
+        }
+    }
+
+    /// Counts what arrived authentically, for the limit on what may be sent.
+    pub(crate) fn on_received(&mut self, bytes: usize) -> bool {
+        self.received_bytes += bytes as u64;
+        !std::mem::replace(&mut self.heard, true)
+    }
+
+    pub(crate) fn on_sent(&mut self, bytes: usize) {
+        self.sent_bytes += bytes as u64;
+    }
+
+    /// Returns how many bytes may be sent to an end that may not be where it seems to be.
+    pub(crate) fn allowance(&self) -> u64 {
+        if self.validated {
+            u64::MAX
+        } else {
+            (3 * self.received_bytes).saturating_sub(self.sent_bytes)
+        }
+    }
+
+    pub(crate) fn on_challenge(&mut self, token: u64) {
+        if self.last_challenge_heard != Some(token) {
+            self.last_challenge_heard = Some(token);
+            self.response_copies = COPIES;
+        }
+    }
+
+    /// An answer came. Returns the round-trip time if it fits and is the first.
+    pub(crate) fn on_response(&mut self, now: Time, token: u64) -> Option<Duration> {
+        let (_, at) = self.challenges.iter().find(|(known, _)| *known == token)?;
+        if std::mem::replace(&mut self.validated, true) {
+            return None;
+        }
+        self.retry_at = None;
+        self.challenge_copies = 0;
+        Some(now.since(*at))
+    }
+
+    /// A packet of a train came, of `size` bytes of UDP payload.
+    pub(crate) fn on_train(&mut self, now: Time, id: u8, index: u8, count: u8, size: u16) {
+        if self.incoming.as_ref().is_none_or(|train| id > train.id) {
+            self.incoming = Some(Incoming {
+                id,
+                receiver: TrainReceiver::new(usize::from(count)),
+                count,
+                seen: [0; 4],
+                received: 0,
+                largest: 0,
+                first_at: now,
+                last_at: now,
+                reported: 0,
+                done: false,
+            });
+        }
+        let Some(train) = &mut self.incoming else {
+            return;
+        };
+        let (word, bit) = (usize::from(index / 64), 1 << (index % 64));
+        if train.id != id || train.count != count || train.seen[word] & bit != 0 {
+            return;
+        }
+        train.seen[word] |= bit;
+        train.received += 1;
+        train.largest = train.largest.max(size);
+        train.last_at = now;
+        (train.receiver).push(usize::from(index), now, u64::from(size) + HEADER_BYTES);
+    }
+
+    /// Makes the report on the incoming train due, if it is time. Returns whether it was.
+    pub(crate) fn check_train(&mut self, now: Time) -> bool {
+        let Some(train) = &mut self.incoming else {
+            return false;
+        };
+        if train.report_due().is_none_or(|due| due > now) {
+            return false;
+        }
+        let early =
+            train.reported == 0 && train.received < train.count && now < train.last_at + MIN_QUIET;
+        train.done = !early;
+        train.reported = train.received;
+        let mut report = Report {
+            train: train.id,
+            received: train.received,
+            largest: train.largest,
+            ..Report::default()
+        };
+        if let Some(estimate) = train.receiver.estimate() {
+            let above = estimate
+                .high
+                .map_or(0, |high| high.saturating_sub(estimate.rate));
+            let band = above.max(estimate.rate.saturating_sub(estimate.low));
+            let permille = u128::from(band) * 1000 / u128::from(estimate.rate.max(1));
+            report.rate = estimate.rate;
+            report.error = u16::try_from(permille.min(1000)).unwrap_or(1000);
+            report.at_least = estimate.is_lower_bound();
+            self.incoming_rate = self.incoming_rate.max(estimate.rate);
+        }
+        self.report = Some((report, COPIES));
+        true
+    }
+
+    /// Returns how many packets of the incoming train came and how many it had, once it is over.
+    pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
+        let train = self.incoming.as_ref().filter(|train| train.done)?;
+        Some((train.received, train.count))
+    }
+
+    /// Returns whether the other end's train is over, or there was none.
+    pub(crate) fn incoming_is_over(&self) -> bool {
+        self.incoming.as_ref().is_none_or(|train| train.done)
+    }
+
+    pub(crate) fn incoming_rate(&self) -> u64 {
+        self.incoming_rate
+    }
+
+    /// Returns the challenge to send now.
+    pub(crate) fn due_challenge(&self) -> Option<u64> {
+        let (token, _) = self.challenges.last()?;
+        (self.challenge_copies > 0).then_some(*token)
+    }
+
+    pub(crate) fn on_challenge_sent(&mut self) {
+        self.challenge_copies = self.challenge_copies.saturating_sub(1);
+    }
+
+    /// Returns the answer to send now.
+    pub(crate) fn due_response(&self) -> Option<u64> {
+        (self.last_challenge_heard).filter(|_| self.response_copies > 0)
+    }
+
+    pub(crate) fn on_response_sent(&mut self) {
+        self.response_copies = self.response_copies.saturating_sub(1);
+    }
+
+    pub(crate) fn due_report(&self) -> Option<Report> {
+        (self.report)
+            .filter(|(_, copies)| *copies > 0)
+            .map(|(report, _)| report)
+    }
+
+    pub(crate) fn on_report_sent(&mut self) {
+        if let Some((_, copies)) = &mut self.report {
+            *copies = copies.saturating_sub(1);
+        }
+    }
+
+    /// Returns the number of the next packet of the own train.
+    pub(crate) fn due_train(&self) -> Option<u8> {
+        (self.train_left > 0).then(|| TRAIN_PACKETS - self.train_left)
+    }
+
+    pub(crate) fn on_train_sent(&mut self) {
+        self.train_left = self.train_left.saturating_sub(1);
+    }
+
+    /// Returns the numbers that a packet of the own train carries: a challenge, and the last answer.
+    pub(crate) fn train_tokens(&self) -> (Option<u64>, Option<u64>) {
+        let challenge = self.challenges.last().map(|(token, _)| *token);
+        (
+            challenge.filter(|_| !self.validated),
+            self.last_challenge_heard,
+        )
+    }
+
+    /// Returns when something is to be done.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let report = self.incoming.as_ref().and_then(Incoming::report_due);
+        if self.validated {
+            return report;
+        }
+        [report, self.retry_at, Some(self.give_up_at)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Does what is due. Returns whether the path is to be given up.
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
+        if self.validated {
+            return false;
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.challenge(now);
+        }
+        now >= self.give_up_at
+    }
+}

@@ -1,0 +1,241 @@
+//! Trains of packets over emulated paths.
+
+use std::time::Duration;
+
+use transpute_rudp::Time;
+use transpute_rudp::estimate::{MAX_TRAIN, RateEstimate, TrainReceiver};
+use transpute_testbed::model::Path;
+use transpute_testbed::scenario::PathConfig;
+
+const TRAIN: usize = 128;
+const BYTES: u64 = 1500;
+const MBIT: f64 = 125_000.0;
+
+/// What may happen to a train beside the path.
+#[derive(Clone, Copy, Default)]
+struct Conditions {
+    /// Arrivals are seen in steps of this time only, as with interrupt coalescing.
+    batch: u64,
+    /// Another flow's packets, in shares of the bottleneck's rate.
+    cross: f64,
+    jitter_ms: f64,
+    loss: f64,
+    reorder: f64,
+    /// Sender's rate in Mbit/s; zero: all at once.
+    sender_mbit: f64,
+}
+
+fn measure(rate_mbit: f64, seed: u64, conditions: Conditions) -> Option<RateEstimate> {
+    let config = PathConfig {
+        delay_ms: 55.0,
+        rate_mbit: Some(rate_mbit),
+        queue_bytes: Some(4 << 20),
+        jitter_ms: conditions.jitter_ms,
+        loss: conditions.loss,
+        reorder: conditions.reorder,
+        ..PathConfig::default()
+    };
+    let mut path: Path<Vec<u8>> = Path::new(&config, seed);
+    let packet = |tag: u8, index: usize| {
+        let mut packet = vec![0; BYTES as usize];
+        packet[0] = tag;
+        packet[1..9].copy_from_slice(&(index as u64).to_be_bytes());
+        packet
+    };
+    let gap = |mbit: f64| (BYTES as f64 / (mbit * MBIT) * 1e9) as u64;
+    // Beside the train, from before it to after it.
+    let step = if conditions.cross > 0.0 {
+        gap(rate_mbit * conditions.cross)
+    } else {
+        0
+    };
+    let mut sends = Vec::new();
+    let start = 20_000_000 + seed * 1_234_567;
+    for n in 0..TRAIN {
+        let between = if conditions.sender_mbit > 0.0 {
+            gap(conditions.sender_mbit)
+        } else {
+            2_000
+        };
+        sends.push((start + n as u64 * between, 1, n));
+    }
+    if step > 0 {
+        let end = start + gap(rate_mbit) * TRAIN as u64 * 3;
+        // Neither too regular nor random: every other gap is half as long.
+        let mut at = 0;
+        let mut n = 0;
+        while at < end {
+            sends.push((at, 0, n));
+            at += if n % 2 == 0 {
+                step / 2
+            } else {
+                step + step / 2
+            };
+            n += 1;
+        }
+    }
+    sends.sort_unstable();
+    let mut receiver = TrainReceiver::new(TRAIN);
+    let mut take = |path: &mut Path<Vec<u8>>, until: u64| {
+        while let Some(at) = path.next_deadline().filter(|&at| at < until) {
+            while let Some(packet) = path.dequeue(at) {
+                let seen = match conditions.batch {
+                    0 => at,
+                    batch => at.next_multiple_of(batch),
+                };
+                if packet[0] == 1 {
+                    let index = u64::from_be_bytes(packet[1..9].try_into().unwrap()) as usize;
+                    receiver.push(index, Time::from_nanos(seen), BYTES);
+                }
+            }
+        }
+    };
+    for (at, tag, n) in sends {
+        take(&mut path, at);
+        path.enqueue(at, packet(tag, n));
+    }
+    take(&mut path, u64::MAX);
+    receiver.estimate()
+}
+
+/// Asserts that estimates are within this share of the rate, for several seeds, and prints the worst.
+fn assert_within(tolerance: f64, rates: &[f64], conditions: Conditions) {
+    for &rate in rates {
+        let mut worst: f64 = 0.0;
+        for seed in 1..=20 {
+            let estimate = measure(rate, seed, conditions).unwrap();
+            let error = estimate.rate as f64 / (rate * MBIT) - 1.0;
+            if error.abs() > worst.abs() {
+                worst = error;
+            }
+            assert!(
+                error.abs() <= tolerance,
+                "{rate} Mbit/s, seed {seed}: {estimate:?}"
+            );
+            assert!(
+                estimate.low <= estimate.rate
+                    && estimate.high.is_none_or(|high| high >= estimate.rate)
+            );
+        }
+        println!("{rate} Mbit/s: worst {:+.1} %", worst * 100.0);
+    }
+}
+
+const RATES: [f64; 6] = [10.0, 50.0, 100.0, 500.0, 1000.0, 2000.0];
+
+#[test]
+fn clean_paths_are_measured_closely() {
+    assert_within(0.01, &RATES, Conditions::default());
+}
+
+#[test]
+fn loss_and_reordering_do_not_matter() {
+    let conditions = Conditions {
+        loss: 0.01,
+        reorder: 0.05,
+        ..Conditions::default()
+    };
+    assert_within(0.03, &RATES, conditions);
+    assert_within(
+        0.1,
+        &RATES,
+        Conditions {
+            loss: 0.2,
+            ..Conditions::default()
+        },
+    );
+}
+
+#[test]
+fn batches_of_arrivals_do_not_matter() {
+    // 50 us: a 25th of the train at 1 Gbit/s.
+    let conditions = Conditions {
+        batch: 50_000,
+        loss: 0.01,
+        ..Conditions::default()
+    };
+    assert_within(0.05, &RATES[..5], conditions);
+    assert_within(0.1, &[2000.0], conditions);
+}
+
+#[test]
+fn moderate_jitter_is_borne() {
+    let conditions = Conditions {
+        jitter_ms: 0.2,
+        ..Conditions::default()
+    };
+    assert_within(0.1, &RATES, conditions);
+}
+
+#[test]
+fn beside_another_flow_the_estimate_lies_between_what_is_left_and_the_whole() {
+    for rate in RATES {
+        for cross in [0.1, 0.3, 0.5] {
+            let conditions = Conditions {
+                cross,
+                ..Conditions::default()
+            };
+            for seed in 1..=5 {
+                let estimate = measure(rate, seed, conditions).unwrap();
+                let share = estimate.rate as f64 / (rate * MBIT);
+                assert!(
+                    (1.0 - cross - 0.02..=1.02).contains(&share),
+                    "{rate} {cross}: {share}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_sender_makes_a_lower_bound() {
+    let sender = Conditions {
+        sender_mbit: 400.0,
+        ..Conditions::default()
+    };
+    let sending = Duration::from_nanos(30_000 * (TRAIN as u64 - 1));
+    let bytes = BYTES * (TRAIN as u64 - 1);
+    let estimate = measure(1000.0, 1, sender)
+        .unwrap()
+        .limited_by_sender(bytes, sending);
+    assert!(estimate.is_lower_bound(), "{estimate:?}");
+    let estimate = measure(200.0, 1, sender)
+        .unwrap()
+        .limited_by_sender(bytes, sending);
+    assert!(!estimate.is_lower_bound(), "{estimate:?}");
+}
+
+#[test]
+fn what_cannot_be_told_is_not() {
+    let mut receiver = TrainReceiver::new(TRAIN);
+    assert_eq!(receiver.estimate(), None);
+    for n in 0..TRAIN {
+        receiver.push(n, Time::from_nanos(1000), BYTES);
+    }
+    assert!(receiver.is_complete());
+    assert_eq!(receiver.estimate(), None);
+    // Two batches, 100 us apart: at least half of what the second one alone would say.
+    let mut receiver = TrainReceiver::new(TRAIN);
+    for n in 0..TRAIN {
+        receiver.push(n, Time::from_nanos(if n < 64 { 0 } else { 100_000 }), BYTES);
+    }
+    let estimate = receiver.estimate().unwrap();
+    assert!(estimate.is_lower_bound());
+    assert_eq!(estimate.rate, 64 * BYTES * 1_000_000 / 200);
+}
+
+#[test]
+fn strangers_and_copies_do_not_count() {
+    let mut receiver = TrainReceiver::new(usize::MAX);
+    for n in (0..4).chain(0..4) {
+        receiver.push(n, Time::from_nanos(n as u64 * 12_000), BYTES);
+    }
+    receiver.push(MAX_TRAIN, Time::from_nanos(1), BYTES);
+    receiver.push(usize::MAX, Time::from_nanos(1), u64::MAX);
+    assert_eq!(receiver.received(), 4);
+    let estimate = receiver.estimate().unwrap();
+    assert_eq!(
+        (estimate.rate, estimate.packets, estimate.lost),
+        (125_000_000, 4, 0)
+    );
+}

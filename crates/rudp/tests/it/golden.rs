@@ -1,0 +1,101 @@
+//! The bytes on the wire are those that docs/rudp.md describes. When this fails, the format has changed: so must the
+//! document, and the version in the first byte of a packet.
+
+use std::fmt::Write;
+
+use transpute_rudp::{Config, Connection, Read, Side, Time};
+
+use crate::sim::{address, keys};
+
+/// Runs a short exchange without loss and returns every datagram, `(from the connector, bytes)`.
+fn exchange(encrypted: bool) -> Vec<(bool, Vec<u8>)> {
+    let config = Config::default();
+    let connector_keys = keys(Side::Connector, encrypted);
+    let mut connector =
+        Connection::connect(connector_keys, address(2), config.clone(), Time::ZERO, 1);
+    let mut listener = Connection::listen(keys(Side::Listener, encrypted), config, Time::ZERO, 2);
+    let mut packets = Vec::new();
+    let mut now = Time::ZERO;
+    let mut wrote = false;
+    let mut buffer = [0; 65_536];
+    for _ in 0..60 {
+        now = now + std::time::Duration::from_millis(1);
+        for upward in [true, false] {
+            let (from, to) = if upward {
+                (&mut connector, &mut listener)
+            } else {
+                (&mut listener, &mut connector)
+            };
+            if from.next_timeout().is_some_and(|at| at <= now) {
+                from.handle_timeout(now);
+            }
+            let mut out = Vec::new();
+            while let Some(transmit) = from.poll_transmit(now, &mut out, 8) {
+                for datagram in out.chunks_mut(transmit.segment_size) {
+                    packets.push((upward, datagram.to_vec()));
+                    to.handle_datagram(now, address(if upward { 1 } else { 2 }), datagram);
+                }
+                out.clear();
+            }
+            while matches!(to.read(now, &mut buffer), Read::Data(_)) {}
+        }
+        if connector.is_established() && listener.is_established() && !wrote {
+            wrote = true;
+            connector.write(&[0x61; 20_000]);
+            connector.finish();
+            listener.finish();
+        }
+    }
+    assert!(connector.is_drained() && listener.is_drained());
+    packets
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn digest(packets: &[(bool, Vec<u8>)]) -> String {
+    let mut context = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA256);
+    for (upward, packet) in packets {
+        context.update(&[u8::from(*upward)]);
+        context.update(&(packet.len() as u64).to_le_bytes());
+        context.update(packet);
+    }
+    hex(context.finish().as_ref())
+}
+
+#[test]
+fn packets_are_those_of_the_document() {
+    let packets = exchange(false);
+    let mut shown = String::new();
+    let mut kinds = std::collections::BTreeSet::new();
+    for (upward, packet) in &packets {
+        // Marker and epoch, connection id, packet number; then the first frame.
+        let kind = (*upward, packet[11]);
+        if kinds.insert(kind) {
+            let _ = writeln!(
+                shown,
+                "{} {} bytes {}",
+                if *upward { "C" } else { "L" },
+                packet.len(),
+                hex(&packet[..packet.len().min(64)])
+            );
+        }
+    }
+    assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
+    assert_eq!(
+        digest(&packets),
+        "93d9e90a1f8d1ca98c99fb463a9c33022d88d6e795303ce446d7a6ee77bba849"
+    );
+}
+
+#[test]
+fn sealed_packets_do_not_change() {
+    assert_eq!(
+        digest(&exchange(true)),
+        "54c409f46eaee967bd9aa3d73b8fa07bf5ca7a772ddfced437647616539e5944"
+    );
+}

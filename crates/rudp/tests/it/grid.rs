@@ -1,0 +1,137 @@
+//! How close to the physical limit transfers come.
+
+use transpute_rudp::rate::Kind;
+use transpute_testbed::scenario::PathConfig;
+
+use crate::sim::{Outcome, Setup, overhead, run};
+
+const GBIT: f64 = 1000.0;
+
+fn path(rtt_ms: f64, loss: f64, queue_bdp: f64) -> PathConfig {
+    PathConfig {
+        delay_ms: rtt_ms / 2.0,
+        loss,
+        rate_mbit: Some(GBIT),
+        queue_bdp: Some(queue_bdp),
+        ..PathConfig::default()
+    }
+}
+
+fn limit(rtt_ms: f64, bytes: u64) -> f64 {
+    rtt_ms / 2000.0 + bytes as f64 * 8.0 / (GBIT * 1e6)
+}
+
+fn transfer(setup: &Setup) -> Outcome {
+    let outcome = run(setup);
+    outcome.assert_complete("grid");
+    assert_eq!(outcome.listener.read, setup.up_bytes);
+    outcome
+}
+
+/// Runs a cell with a few seeds and returns the median ratio to the limit.
+fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
+    let mut ratios = Vec::new();
+    let mut overheads = Vec::new();
+    let mut line = String::new();
+    // Three for the large ones, and an odd number, for there must be a median.
+    for seed in 0..if bytes > 10_000_000 { 3 } else { 5 } {
+        let mut setup = Setup::new(&path(rtt, loss, queue), bytes, 100 + seed);
+        setup.connector.controller = Kind::Bbr;
+        setup.connector.probe = prior;
+        setup.listener.probe = prior;
+        let outcome = transfer(&setup);
+        let ratio = outcome.transfer().as_secs_f64() / limit(rtt, bytes);
+        let stats = outcome.connector.connection.stats();
+        line += &format!(" {ratio:.3}({:.1}%)", 100.0 * overhead(&stats));
+        ratios.push(ratio);
+        // What overflowed the queue was lost as well.
+        let lost = (stats.lost_packets as f64 / stats.sent_packets as f64).max(loss);
+        overheads.push(overhead(&stats) - 4.0 * lost);
+    }
+    ratios.sort_by(f64::total_cmp);
+    overheads.sort_by(f64::total_cmp);
+    let extra = overheads[overheads.len() / 2];
+    assert!(
+        extra <= 0.02,
+        "{extra} beyond four times the loss of {loss}:{line}"
+    );
+    let median = ratios[ratios.len() / 2];
+    eprintln!(
+        "{rtt:>4} ms {:>5} % {:>6.2} MB queue {queue} probe {prior}: {median:.3} |{line}",
+        loss * 100.0,
+        bytes as f64 / 1e6
+    );
+    median
+}
+
+fn check(sizes: &[u64], rtts: &[f64], losses: &[f64], queues: &[f64], prior: bool) {
+    let mut failures = Vec::new();
+    for &rtt in rtts {
+        for &loss in losses {
+            for &bytes in sizes {
+                for &queue in queues {
+                    // Without a probe the rate is known a round trip after the first flight, and the loss perhaps one later.
+                    let round = rtt / 1000.0 / limit(rtt, bytes);
+                    let bar = match (prior, loss >= 0.01) {
+                        (true, false) => 1.2,
+                        (true, true) => 1.3,
+                        (false, false) => f64::max(1.6, 1.1 + round),
+                        (false, true) => f64::max(1.6, 1.3 + 3.0 * round),
+                    };
+                    let ratio = cell(rtt, loss, bytes, queue, prior);
+                    if ratio > bar {
+                        failures.push(format!(
+                            "{rtt} ms, loss {loss}, {bytes} B, queue {queue}: {ratio:.3} > {bar}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn small_transfers_take_little_more_than_the_path_does() {
+    check(
+        &[210_000, 2_770_000],
+        &[110.0, 300.0],
+        &[0.0, 0.0001, 0.0005, 0.01],
+        &[1.0, 0.1],
+        true,
+    );
+}
+
+#[test]
+fn large_transfers_take_little_more_than_the_path_does() {
+    check(
+        &[30_500_000],
+        &[110.0, 300.0],
+        &[0.0, 0.0001, 0.0005, 0.01],
+        &[1.0, 0.1],
+        true,
+    );
+}
+
+#[test]
+#[ignore = "minutes; cargo test --release -p transpute-rudp --test it -- --ignored huge --nocapture"]
+fn huge_transfers_take_little_more_than_the_path_does() {
+    check(
+        &[69_000_000],
+        &[110.0, 300.0],
+        &[0.0, 0.0001, 0.0005, 0.01],
+        &[1.0, 0.1],
+        true,
+    );
+}
+
+#[test]
+fn without_a_probe_the_first_flight_tells_the_rate() {
+    check(
+        &[30_500_000],
+        &[110.0, 300.0],
+        &[0.0, 0.0001, 0.0005, 0.01],
+        &[1.0, 0.1],
+        false,
+    );
+}

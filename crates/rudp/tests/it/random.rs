@@ -1,0 +1,165 @@
+//! Thousands of random paths: whatever they do, data arrive unaltered and in order and both ends close, or an error says
+//! why.
+//!
+//! A seed that fails goes into `seeds.txt`, which is run first for good.
+
+use std::time::Duration;
+
+use transpute_rudp::rate::Kind;
+use transpute_rudp::{ClosedReason, FecPolicy};
+use transpute_testbed::model::derive_seed;
+use transpute_testbed::scenario::{Change, GilbertElliott, PathConfig};
+
+use crate::sim::{Setup, run};
+
+/// Seeds that failed once.
+const KEPT: &str = include_str!("seeds.txt");
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 += 1;
+        derive_seed(self.0, 99) % sides
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.roll(1 << 40) as f64 / (1u64 << 40) as f64
+    }
+
+    fn maybe(&mut self, one_in: u64, value: f64) -> f64 {
+        if self.roll(one_in) == 0 {
+            self.unit() * value
+        } else {
+            0.0
+        }
+    }
+}
+
+fn random_path(dice: &mut Dice) -> PathConfig {
+    let mut path = PathConfig {
+        delay_ms: [0.01, 1.0, 20.0, 150.0][dice.roll(4) as usize] * (0.5 + dice.unit()),
+        jitter_ms: dice.maybe(3, 20.0),
+        loss: dice.maybe(2, 0.3),
+        reorder: dice.maybe(3, 0.2),
+        duplicate: dice.maybe(3, 0.2),
+        rate_mbit: [None, Some(2.0), Some(20.0), Some(1000.0)][dice.roll(4) as usize],
+        ..PathConfig::default()
+    };
+    if dice.roll(4) == 0 {
+        path.burst = Some(GilbertElliott {
+            p_enter: 0.01 * dice.unit(),
+            p_leave: 0.05 + 0.3 * dice.unit(),
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        });
+    }
+    if path.rate_mbit.is_some() {
+        path.queue_bytes = Some(20_000 + dice.roll(500_000));
+    }
+    if dice.roll(5) == 0 {
+        let at_s = dice.unit();
+        let lasts = 5.0 * dice.unit();
+        let change = |at_s, loss| Change {
+            at_s,
+            loss: Some(loss),
+            ..Change::default()
+        };
+        path.changes = vec![change(at_s, 1.0), change(at_s + lasts, path.loss)];
+    }
+    path
+}
+
+fn random_setup(seed: u64) -> Setup {
+    let mut dice = Dice(derive_seed(seed, 1));
+    let up = random_path(&mut dice);
+    let mut setup = Setup::new(&up, 0, seed);
+    if dice.roll(2) == 0 {
+        setup.down = random_path(&mut dice);
+    }
+    let sizes = [0, 1, 1429, 20_000, 150_000];
+    setup.up_bytes = sizes[dice.roll(5) as usize];
+    setup.down_bytes = sizes[dice.roll(5) as usize];
+    setup.corrupt = dice.maybe(3, 0.05);
+    setup.encrypted = dice.roll(4) != 0;
+    setup.segments = 1 + dice.roll(20) as usize;
+    if dice.roll(5) == 0 {
+        let later = Duration::from_millis(dice.roll(500));
+        setup.mtu = vec![
+            (Duration::ZERO, 1472),
+            (later, [1200, 1300, 1452][dice.roll(3) as usize]),
+        ];
+    }
+    for config in [&mut setup.connector, &mut setup.listener] {
+        config.probe = dice.roll(3) != 0;
+        config.controller = Kind::ALL[dice.roll(3) as usize];
+        if dice.roll(3) == 0 {
+            config.fec = FecPolicy::Off;
+        }
+        config.max_receive_window = 1 << (20 + dice.roll(4));
+        config.idle_timeout = Duration::from_secs(20);
+        config.setup_timeout = Duration::from_secs(10);
+    }
+    setup
+}
+
+/// Runs one seed and returns whether it ended as it should rather than with an error.
+fn check(seed: u64) -> bool {
+    let setup = random_setup(seed);
+    let outcome = run(&setup);
+    assert!(!outcome.hung, "seed {seed} hung: {}", outcome.describe());
+    let ends = [&outcome.connector, &outcome.listener];
+    let clean = ends.iter().all(|end| end.closed == Some(None));
+    if clean {
+        assert_eq!(outcome.listener.read, setup.up_bytes, "seed {seed}");
+        assert_eq!(outcome.connector.read, setup.down_bytes, "seed {seed}");
+        assert!(
+            ends.iter().all(|end| end.saw_end && end.delivered),
+            "seed {seed}"
+        );
+    }
+    for end in ends {
+        assert!(
+            matches!(
+                end.closed,
+                Some(None | Some(ClosedReason::PathBlocked(_) | ClosedReason::TimedOut(_)))
+            ),
+            "seed {seed}: {}",
+            outcome.describe()
+        );
+    }
+    clean
+}
+
+fn run_seeds(seeds: std::ops::Range<u64>) {
+    let count = seeds.end - seeds.start;
+    let failed: Vec<_> = seeds.filter(|&seed| !check(seed)).collect();
+    eprintln!(
+        "{} of {count} ended with an error: {failed:?}",
+        failed.len()
+    );
+    assert!(failed.len() as u64 * 500 <= count, "{failed:?}");
+}
+
+#[test]
+fn kept_seeds() {
+    for line in KEPT.lines().filter(|line| !line.starts_with('#')) {
+        check(line.split_whitespace().next().unwrap().parse().unwrap());
+    }
+}
+
+#[test]
+fn a_thousand_paths() {
+    run_seeds(0..1000);
+}
+
+#[test]
+fn two_thousand_more_paths() {
+    run_seeds(1000..3000);
+}
+
+#[test]
+#[ignore = "minutes; cargo test --release -p transpute-rudp --test it -- --ignored hundred_thousand"]
+fn a_hundred_thousand_paths() {
+    run_seeds(3000..103_000);
+}

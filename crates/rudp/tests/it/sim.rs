@@ -1,0 +1,360 @@
+//! The harness: two ends, two directions of a path, one clock.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use transpute_rudp::{
+    Cipher, ClosedReason, Config, Connection, Event, Keys, Read, Side, Stats, Time,
+};
+use transpute_testbed::model::{Path, derive_seed};
+use transpute_testbed::scenario::PathConfig;
+
+/// What a path counts besides UDP payload.
+const IP_UDP: usize = 28;
+
+/// An IP packet: 28 bytes that nobody looks at, then a datagram.
+#[derive(Clone)]
+pub(crate) struct Packet(pub(crate) Vec<u8>);
+
+impl AsRef<[u8]> for Packet {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// What happens to a transfer.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) up: PathConfig,
+    pub(crate) down: PathConfig,
+    /// The probability that a packet has a bit flipped.
+    pub(crate) corrupt: f64,
+    /// From when on packets may have which size of UDP payload, in both directions.
+    pub(crate) mtu: Vec<(Duration, usize)>,
+    pub(crate) up_bytes: u64,
+    pub(crate) down_bytes: u64,
+    pub(crate) connector: Config,
+    pub(crate) listener: Config,
+    pub(crate) seed: u64,
+    pub(crate) encrypted: bool,
+    /// After how long to stop.
+    pub(crate) patience: Duration,
+    /// Segments per batch.
+    pub(crate) segments: usize,
+}
+
+impl Setup {
+    pub(crate) fn new(path: &PathConfig, up_bytes: u64, seed: u64) -> Self {
+        Self {
+            up: path.clone(),
+            down: path.clone(),
+            corrupt: 0.0,
+            mtu: Vec::new(),
+            up_bytes,
+            down_bytes: 0,
+            connector: Config::default(),
+            listener: Config::default(),
+            seed,
+            encrypted: true,
+            patience: Duration::from_secs(600),
+            segments: 16,
+        }
+    }
+}
+
+/// One end and its application.
+pub(crate) struct End {
+    pub(crate) connection: Connection,
+    to_write: u64,
+    written: u64,
+    finished: bool,
+    pub(crate) read: u64,
+    pub(crate) saw_end: bool,
+    pub(crate) closed: Option<Option<ClosedReason>>,
+    pub(crate) delivered: bool,
+    pub(crate) last_read_at: Time,
+    pub(crate) established_at: Option<Time>,
+    pub(crate) path_estimate: Option<u64>,
+    salt: u64,
+    peer_salt: u64,
+    pattern: Vec<u8>,
+}
+
+/// How it went.
+pub(crate) struct Outcome {
+    pub(crate) connector: End,
+    pub(crate) listener: End,
+    pub(crate) now: Time,
+    /// The clock ran out.
+    pub(crate) hung: bool,
+}
+
+impl Outcome {
+    /// From established at the connector to the last byte read by the listener.
+    pub(crate) fn transfer(&self) -> Duration {
+        let from = self.connector.established_at.expect("established");
+        self.listener.last_read_at.since(from)
+    }
+
+    pub(crate) fn assert_complete(&self, context: &str) {
+        assert!(
+            !self.hung,
+            "{context}: hung at {:?}: {}",
+            self.now,
+            self.describe()
+        );
+        for end in [&self.connector, &self.listener] {
+            assert_eq!(end.closed, Some(None), "{context}: {}", self.describe());
+            assert!(end.delivered, "{context}");
+            assert!(end.saw_end, "{context}: {}", self.describe());
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        format!(
+            "{:?} {:?}\n{:?}\n{:?}",
+            self.connector.closed,
+            self.listener.closed,
+            self.connector.connection.stats(),
+            self.listener.connection.stats()
+        )
+    }
+}
+
+impl End {
+    fn new(connection: Connection, to_write: u64, salt: u64, peer_salt: u64) -> Self {
+        Self {
+            connection,
+            to_write,
+            written: 0,
+            finished: false,
+            read: 0,
+            saw_end: false,
+            closed: None,
+            delivered: false,
+            last_read_at: Time::ZERO,
+            established_at: None,
+            path_estimate: None,
+            salt,
+            peer_salt,
+            pattern: Vec::new(),
+        }
+    }
+
+    /// Writes and reads what it can, and notes what happened. Panics where data are altered.
+    fn work(&mut self, now: Time, buffer: &mut [u8]) {
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Established => self.established_at = Some(now),
+                Event::PathEstimated { rate, .. } => self.path_estimate = Some(rate),
+                Event::Delivered => self.delivered = true,
+                Event::Closed(reason) => self.closed = Some(reason),
+                _ => {}
+            }
+        }
+        if self.established_at.is_some() {
+            while self.written < self.to_write {
+                let take = (self.to_write - self.written)
+                    .min(65_536)
+                    .min(self.connection.writable());
+                if take == 0 {
+                    break;
+                }
+                fill(&mut self.pattern, self.salt, self.written, take as usize);
+                let taken = self.connection.write(&self.pattern);
+                assert!(taken as u64 <= take);
+                self.written += taken as u64;
+                if taken == 0 {
+                    break;
+                }
+            }
+            if self.written == self.to_write && !self.finished {
+                self.finished = true;
+                self.connection.finish();
+            }
+        }
+        loop {
+            match self.connection.read(now, buffer) {
+                Read::Data(count) => {
+                    fill(&mut self.pattern, self.peer_salt, self.read, count);
+                    assert!(
+                        self.pattern == buffer[..count],
+                        "data altered at {}",
+                        self.read
+                    );
+                    self.read += count as u64;
+                    self.last_read_at = now;
+                }
+                Read::End => {
+                    self.saw_end = true;
+                    break;
+                }
+                Read::Nothing | Read::Closed => break,
+            }
+        }
+    }
+}
+
+/// The bytes of a stream at a place: different for each place and stream.
+fn fill(out: &mut Vec<u8>, salt: u64, offset: u64, count: usize) {
+    out.clear();
+    let mut word = offset / 8;
+    let skip = (offset % 8) as usize;
+    while out.len() < count + skip {
+        let value = (word ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        out.extend_from_slice(&(value ^ (value >> 29)).to_le_bytes());
+        word += 1;
+    }
+    out.drain(..skip);
+    out.truncate(count);
+}
+
+pub(crate) fn keys(side: Side, encrypted: bool) -> Keys {
+    if encrypted {
+        Keys::new(side, &[3; 32], b"simulation", Cipher::Aes128Gcm).unwrap()
+    } else {
+        Keys::plaintext(side, b"simulation").unwrap()
+    }
+}
+
+pub(crate) fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], port))
+}
+
+struct Direction {
+    path: Path<Packet>,
+    random: u64,
+    corrupt: f64,
+}
+
+impl Direction {
+    fn chance(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(1);
+        derive_seed(self.random, 77)
+    }
+}
+
+/// Runs a transfer until both ends are drained.
+pub(crate) fn run(setup: &Setup) -> Outcome {
+    let start = Time::ZERO;
+    let connector = Connection::connect(
+        keys(Side::Connector, setup.encrypted),
+        address(2),
+        setup.connector.clone(),
+        start,
+        derive_seed(setup.seed, 1),
+    );
+    let listener = Connection::listen(
+        keys(Side::Listener, setup.encrypted),
+        setup.listener.clone(),
+        start,
+        derive_seed(setup.seed, 2),
+    );
+    let mut ends = [
+        End::new(
+            connector,
+            setup.up_bytes,
+            0xaaaa_0000_0000,
+            0x5555_0000_0000,
+        ),
+        End::new(
+            listener,
+            setup.down_bytes,
+            0x5555_0000_0000,
+            0xaaaa_0000_0000,
+        ),
+    ];
+    let mut directions = [(&setup.up, 3), (&setup.down, 4)].map(|(config, label)| Direction {
+        path: Path::new(config, derive_seed(setup.seed, label)),
+        random: derive_seed(setup.seed, label + 2),
+        corrupt: setup.corrupt,
+    });
+    let mut now = start;
+    let mut buffer = vec![0; 65_536];
+    let mut out = Vec::new();
+    let mut stuck = 0;
+    loop {
+        // Arrivals: direction 0 goes to end 1.
+        for (index, direction) in directions.iter_mut().enumerate() {
+            while let Some(Packet(mut bytes)) = direction.path.dequeue(now.as_nanos()) {
+                let (chance, place) = (direction.chance(), direction.chance());
+                let datagram = &mut bytes[IP_UDP..];
+                if (chance >> 11) as f64 / ((1u64 << 53) as f64) < direction.corrupt {
+                    let bit = (place % (datagram.len() as u64 * 8)) as usize;
+                    datagram[bit / 8] ^= 1 << (bit % 8);
+                }
+                let from = address(if index == 0 { 1 } else { 2 });
+                ends[1 - index]
+                    .connection
+                    .handle_datagram(now, from, datagram);
+            }
+        }
+        for (index, end) in ends.iter_mut().enumerate() {
+            if end.connection.next_timeout().is_some_and(|at| at <= now) {
+                end.connection.handle_timeout(now);
+            }
+            end.work(now, &mut buffer);
+            loop {
+                out.clear();
+                let Some(transmit) = end.connection.poll_transmit(now, &mut out, setup.segments)
+                else {
+                    break;
+                };
+                assert_eq!(transmit.len, out.len());
+                let mtu = (setup.mtu.iter().rev())
+                    .find(|(from, _)| now >= Time::ZERO + *from)
+                    .map_or(65_535, |(_, mtu)| *mtu);
+                for datagram in out.chunks(transmit.segment_size) {
+                    if datagram.len() > mtu {
+                        continue;
+                    }
+                    let mut packet = vec![0; IP_UDP];
+                    packet.extend_from_slice(datagram);
+                    directions[index]
+                        .path
+                        .enqueue(now.as_nanos(), Packet(packet));
+                }
+            }
+            end.work(now, &mut buffer);
+        }
+        if ends.iter().all(|end| end.connection.is_drained()) {
+            break;
+        }
+        let arrivals = directions
+            .iter()
+            .filter_map(|direction| direction.path.next_deadline().map(Time::from_nanos));
+        let timeouts = ends.iter().filter_map(|end| end.connection.next_timeout());
+        let Some(next) = arrivals.chain(timeouts).min() else {
+            break;
+        };
+        if next <= now {
+            stuck += 1;
+            assert!(
+                stuck < 1000,
+                "busy at {now:?}: {:?} {:?}",
+                ends[0].connection.next_timeout(),
+                ends[1].connection.next_timeout()
+            );
+        } else {
+            stuck = 0;
+        }
+        now = now.max(next);
+        if now.since(start) > setup.patience {
+            break;
+        }
+    }
+    let hung = !ends.iter().all(|end| end.closed.is_some());
+    let [connector, listener] = ends;
+    Outcome {
+        connector,
+        listener,
+        now,
+        hung,
+    }
+}
+
+/// Retransmitted and correcting packets as a share of those sent with data.
+pub(crate) fn overhead(stats: &Stats) -> f64 {
+    let extra = stats.retransmitted_packets + stats.parity_packets;
+    extra as f64 / stats.sent_packets.max(1) as f64
+}
