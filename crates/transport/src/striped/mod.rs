@@ -52,11 +52,12 @@ pub struct StripedOptions {
 
 impl Default for StripedOptions {
     fn default() -> Self {
-        let mut tcp = TcpOptions::default();
-        tcp.max_handshakes = 128;
         Self {
             connections: 8,
-            tcp,
+            tcp: TcpOptions {
+                max_handshakes: 128,
+                ..TcpOptions::default()
+            },
             max_out_of_order: 16 << 20,
         }
     }

@@ -47,26 +47,26 @@ fn combine(parts: &[PathSample]) -> PathSample {
                     by_send_buffer: sum.by_send_buffer + part.by_send_buffer / count,
                 })
             });
-    let mut path = PathSample::default();
-    path.rtt = mean(|part| part.rtt);
-    path.rtt_variation = mean(|part| part.rtt_variation);
-    path.min_rtt = parts.iter().filter_map(|part| part.min_rtt).min();
-    path.delivery_rate = sum(|part| part.delivery_rate);
+    let delivery_rate = sum(|part| part.delivery_rate);
     // The sum is the path's limit only if every part is.
-    path.delivery_rate_app_limited = path
-        .delivery_rate
-        .map(|_| (parts.iter()).any(|part| part.delivery_rate_app_limited != Some(false)));
-    path.congestion_window = sum(|part| part.congestion_window);
-    path.retransmits = sum(|part| part.retransmits);
-    path.wire_bytes_sent = sum(|part| part.wire_bytes_sent);
-    path.wire_bytes_received = sum(|part| part.wire_bytes_received);
-    path.wire_bytes_retransmitted = sum(|part| part.wire_bytes_retransmitted);
-    path.packets_sent = sum(|part| part.packets_sent);
-    path.congestion_control = parts
-        .first()
-        .and_then(|part| part.congestion_control.clone());
-    path.send_times = send_times;
-    path
+    let is_app_limited = |part: &PathSample| part.delivery_rate_app_limited != Some(false);
+    PathSample {
+        rtt: mean(|part| part.rtt),
+        rtt_variation: mean(|part| part.rtt_variation),
+        min_rtt: parts.iter().filter_map(|part| part.min_rtt).min(),
+        delivery_rate,
+        delivery_rate_app_limited: delivery_rate.map(|_| parts.iter().any(is_app_limited)),
+        congestion_window: sum(|part| part.congestion_window),
+        retransmits: sum(|part| part.retransmits),
+        wire_bytes_sent: sum(|part| part.wire_bytes_sent),
+        wire_bytes_received: sum(|part| part.wire_bytes_received),
+        wire_bytes_retransmitted: sum(|part| part.wire_bytes_retransmitted),
+        packets_sent: sum(|part| part.packets_sent),
+        congestion_control: parts
+            .first()
+            .and_then(|part| part.congestion_control.clone()),
+        send_times,
+    }
 }
 
 #[cfg(test)]
@@ -75,21 +75,20 @@ mod tests {
 
     #[test]
     fn counts_add_up_and_what_one_does_not_know_is_unknown() {
-        let part = |millis: u64, sent: u64| {
-            let mut part = PathSample::default();
-            part.rtt = Some(Duration::from_millis(millis));
-            part.min_rtt = part.rtt;
-            part.wire_bytes_sent = Some(sent);
-            part.delivery_rate = Some(sent);
-            part.delivery_rate_app_limited = Some(sent > 5);
-            part.retransmits = (sent > 5).then_some(1);
-            part.congestion_control = Some("reno".into());
-            part.send_times = Some(SendTimes {
+        let part = |millis: u64, sent: u64| PathSample {
+            rtt: Some(Duration::from_millis(millis)),
+            min_rtt: Some(Duration::from_millis(millis)),
+            wire_bytes_sent: Some(sent),
+            delivery_rate: Some(sent),
+            delivery_rate_app_limited: Some(sent > 5),
+            retransmits: (sent > 5).then_some(1),
+            congestion_control: Some("reno".into()),
+            send_times: Some(SendTimes {
                 elapsed: Duration::from_secs(millis),
                 busy: Duration::from_secs(4),
                 ..SendTimes::default()
-            });
-            part
+            }),
+            ..PathSample::default()
         };
         let path = combine(&[part(10, 3), part(20, 9)]);
         assert_eq!(path.rtt, Some(Duration::from_millis(15)));

@@ -112,8 +112,10 @@ mod tests {
     fn the_rate_of_arrival_is_measured_between_looks() {
         let mut check = Check::new();
         let start = Instant::now();
-        let mut path = PathSample::default();
-        path.wire_bytes_received = Some(1000);
+        let mut path = PathSample {
+            wire_bytes_received: Some(1000),
+            ..PathSample::default()
+        };
         assert_eq!(check.receive_rate(&path, start), None);
         path.wire_bytes_received = Some(51_000);
         let later = start + Duration::from_millis(500);
