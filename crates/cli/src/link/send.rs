@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_ROUNDS))]
     pingpong: Option<u64>,
     /// Carry the bytes from the server here
-    #[arg(long, requires = "bytes")]
+    #[arg(long, conflicts_with = "pingpong")]
     reverse: bool,
     /// The rate of the path, in bits per second, for transports that can use it: short for the
     /// setting `rate`
