@@ -127,6 +127,9 @@ impl From<transpute::Error> for Failure {
 fn before_session(error: &TransportError) -> Kind {
     match error {
         TransportError::UnknownTransport { .. }
+        | TransportError::UnknownSetting { .. }
+        | TransportError::InvalidSetting { .. }
+        | TransportError::CongestionControl { .. }
         | TransportError::InvalidAddress { .. }
         | TransportError::NoPinnedPeer => Kind::Usage,
         TransportError::DuplicateTransport { .. } => Kind::Other,

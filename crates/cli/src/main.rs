@@ -8,6 +8,7 @@ mod failure;
 mod id;
 mod inputs;
 mod interrupt;
+mod link;
 mod log;
 mod output;
 mod progress;
@@ -63,6 +64,9 @@ enum Command {
     /// Make and show identities
     #[command(subcommand)]
     Id(id::Command),
+    /// Measure how fast a transport carries bytes between two machines
+    #[command(subcommand)]
+    Link(link::Command),
     /// Run both parties on an emulated internet path, measure and compare
     #[cfg(target_os = "linux")]
     #[command(subcommand)]
@@ -76,6 +80,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(*args),
         Command::Circuit(command) => circuit::run(command),
         Command::Id(command) => id::run(command),
+        Command::Link(command) => link::run(command),
         #[cfg(target_os = "linux")]
         Command::Testbed(command) => testbed::run(command),
     });

@@ -26,6 +26,44 @@ pub enum TransportError {
         /// The name.
         name: String,
     },
+    /// The transport has no setting of this name.
+    #[error(
+        "transport {transport} has no setting {key:?}; it has: {}",
+        list_or_none(known)
+    )]
+    UnknownSetting {
+        /// The transport's name.
+        transport: &'static str,
+        /// The setting asked for.
+        key: String,
+        /// The settings there are.
+        known: Vec<&'static str>,
+    },
+    /// A setting after the transport's name is not of the expected form.
+    #[error("setting {setting:?} of transport {transport}: {reason}")]
+    InvalidSetting {
+        /// The transport's name.
+        transport: &'static str,
+        /// The setting as given.
+        setting: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The kernel does not have, or does not let us use, a congestion control.
+    #[error(
+        "this system offers no congestion control {name:?}; net.ipv4.tcp_available_congestion_control lists {available}, \
+         and unprivileged processes may use those of net.ipv4.tcp_allowed_congestion_control: {allowed}"
+    )]
+    CongestionControl {
+        /// The name asked for.
+        name: String,
+        /// The names the kernel knows, with blanks between; a word in brackets if they cannot be read.
+        available: String,
+        /// The names that every process may use, likewise.
+        allowed: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The address is not of the form the transport expects.
     #[error("{address:?} is not an address: {reason}")]
     InvalidAddress {
@@ -215,6 +253,14 @@ impl PinMismatch {
                 expected: mismatch.expected.clone(),
                 found: mismatch.found,
             })
+    }
+}
+
+fn list_or_none(names: &[&str]) -> String {
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
     }
 }
 

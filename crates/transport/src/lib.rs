@@ -6,13 +6,14 @@
 //!
 //! | module of the crate | idea |
 //! | --- | --- |
-//! | `transport` | the traits and the registry |
+//! | `transport`, `settings` | the traits, the registry, and what may follow a transport's name |
 //! | `link`, `stats` | what a transport yields, and its live figures |
 //! | `identity` | keys, key files, fingerprints |
 //! | `tls` | TLS 1.3 with pinned keys |
 //! | `preamble` | plaintext, and telling strangers apart |
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
+//! | `striped` | several TCP connections under one link |
 //! | [`conformance`] | checks that any transport must pass |
 //!
 //! ```
@@ -38,7 +39,9 @@ mod identity;
 mod link;
 mod preamble;
 mod quic;
+mod settings;
 mod stats;
+mod striped;
 mod tcp;
 mod throttle;
 mod tls;
@@ -49,10 +52,15 @@ pub use self::{
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
     quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
-    stats::{LinkSnapshot, LinkStats, PathProbe, PathSample},
-    tcp::{Tcp, TcpOptions},
+    settings::Settings,
+    stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes},
+    striped::{StripedOptions, TcpStriped},
+    tcp::{CongestionControl, Tcp, TcpOptions},
     transport::{Listener, Registry, Security, Transport},
 };
 
 /// Name and version of what is spoken on a link; the ALPN name in TLS and the start of the plaintext preamble.
 pub const PROTOCOL: &str = "transpute/1";
+
+/// The ALPN name of links without pins ([`Security::Unpinned`]): a peer that pins keys does not understand it.
+pub(crate) const UNPINNED_PROTOCOL: &str = "transpute/1 unpinned";

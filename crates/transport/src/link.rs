@@ -50,9 +50,9 @@ pub struct LinkInfo {
     pub local_address: String,
     /// The peer's address.
     pub peer_address: String,
-    /// The key the peer proved to hold; `None` in plaintext.
+    /// The pinned key that the peer proved to hold; `None` if nobody was authenticated: in plaintext, and without pins.
     pub peer_fingerprint: Option<Fingerprint>,
-    /// Whether the link is encrypted and authenticated.
+    /// Whether the link is encrypted; it is authenticated only with a [`peer_fingerprint`](Self::peer_fingerprint).
     pub encrypted: bool,
     /// The key agreement and cipher, for people to read; `None` in plaintext.
     pub cipher: Option<String>,

@@ -119,6 +119,16 @@ impl<R> CheckedReader<R> {
     }
 }
 
+impl<R> CheckedReader<R> {
+    /// Wraps a reader whose peer has sent its preamble already.
+    pub(crate) fn checked(inner: R) -> Self {
+        Self {
+            inner,
+            state: State::Checked,
+        }
+    }
+}
+
 impl<R: AsyncRead + Unpin> CheckedReader<R> {
     fn poll_check(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         let State::Waiting {

@@ -57,6 +57,70 @@ pub struct PathSample {
     pub wire_bytes_received: Option<u64>,
     /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that was sent again.
     pub wire_bytes_retransmitted: Option<u64>,
+    /// Packets sent that carry data, the repeated ones included.
+    pub packets_sent: Option<u64>,
+    /// Name of the congestion control in force, as the transport reads it back.
+    pub congestion_control: Option<String>,
+    /// What the sending side spent its time on.
+    pub send_times: Option<SendTimes>,
+}
+
+/// What a link's sending side spent its time on, since the link was made.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SendTimes {
+    /// How long the link has existed.
+    pub elapsed: Duration,
+    /// The time with data to send or unacknowledged.
+    pub busy: Duration,
+    /// The part of `busy` spent waiting because the receiver had no room.
+    pub by_receiver: Duration,
+    /// The part of `busy` spent waiting because the sender's own buffer was too small.
+    pub by_send_buffer: Duration,
+}
+
+/// Who or what keeps a link from sending more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Bottleneck {
+    /// The program has nothing to send most of the time.
+    Application,
+    /// The receiver has no room: it reads too slowly, or its buffer is too small for the path.
+    Receiver,
+    /// The sender's buffer is too small for the path.
+    SendBuffer,
+    /// The path, or what congestion control believes of it.
+    Path,
+}
+
+impl SendTimes {
+    /// Says what took most of the time; `None` of less than 0.1 s, because Linux counts these times in ticks of up to
+    /// 10 ms.
+    #[must_use]
+    pub fn bottleneck(&self) -> Option<Bottleneck> {
+        if self.elapsed < Duration::from_millis(100) {
+            return None;
+        }
+        Some(if self.busy < self.elapsed / 2 {
+            Bottleneck::Application
+        } else if self.by_receiver > self.busy / 2 {
+            Bottleneck::Receiver
+        } else if self.by_send_buffer > self.busy / 2 {
+            Bottleneck::SendBuffer
+        } else {
+            Bottleneck::Path
+        })
+    }
+}
+
+impl fmt::Display for Bottleneck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Application => "application",
+            Self::Receiver => "receiver",
+            Self::SendBuffer => "send buffer",
+            Self::Path => "path",
+        })
+    }
 }
 
 /// What a transport implements to report on the path of a link.
@@ -201,5 +265,29 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for CountingWriter<W> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bottleneck_is_what_takes_most_of_the_time() {
+        let times = |busy, by_receiver, by_send_buffer| SendTimes {
+            elapsed: Duration::from_secs(10),
+            busy: Duration::from_secs(busy),
+            by_receiver: Duration::from_secs(by_receiver),
+            by_send_buffer: Duration::from_secs(by_send_buffer),
+        };
+        for (times, bottleneck) in [
+            (times(4, 4, 0), Bottleneck::Application),
+            (times(9, 5, 4), Bottleneck::Receiver),
+            (times(9, 4, 5), Bottleneck::SendBuffer),
+            (times(9, 4, 4), Bottleneck::Path),
+        ] {
+            assert_eq!(times.bottleneck(), Some(bottleneck), "{times:?}");
+        }
+        assert_eq!(SendTimes::default().bottleneck(), None);
     }
 }

@@ -23,25 +23,16 @@ use rustls::{
     version::TLS13,
 };
 
-use crate::{Fingerprint, Identity, PROTOCOL, TransportError, error::PinMismatch};
+use crate::{
+    Fingerprint, Identity, PROTOCOL, TransportError, UNPINNED_PROTOCOL, error::PinMismatch,
+};
 
 /// Makes the configuration of the connecting side.
 pub(crate) fn client_config(
     identity: &Identity,
     peers: &[Fingerprint],
 ) -> Result<Arc<ClientConfig>, TransportError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let pins = Pins::new(peers, &provider)?;
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])
-        .map_err(|error| explain(&error))?
-        .dangerous()
-        .with_custom_certificate_verifier(pins)
-        .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
-    config.alpn_protocols = vec![PROTOCOL.into()];
-    config.resumption = Resumption::disabled();
-    config.enable_sni = false;
-    Ok(Arc::new(config))
+    client(identity, Accepted::only(peers)?)
 }
 
 /// Makes the configuration of the listening side.
@@ -49,14 +40,49 @@ pub(crate) fn server_config(
     identity: &Identity,
     peers: &[Fingerprint],
 ) -> Result<Arc<ServerConfig>, TransportError> {
+    server(identity, Accepted::only(peers)?)
+}
+
+/// Makes the configuration of the connecting side that takes any key; only a peer that does so too understands it.
+pub(crate) fn unpinned_client_config(
+    identity: &Identity,
+) -> Result<Arc<ClientConfig>, TransportError> {
+    client(identity, Accepted::Any)
+}
+
+/// Makes the configuration of the listening side that takes any key; only a peer that does so too understands it.
+pub(crate) fn unpinned_server_config(
+    identity: &Identity,
+) -> Result<Arc<ServerConfig>, TransportError> {
+    server(identity, Accepted::Any)
+}
+
+fn client(identity: &Identity, accepted: Accepted) -> Result<Arc<ClientConfig>, TransportError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let pins = Pins::new(peers, &provider)?;
+    let protocol = accepted.protocol();
+    let pins = Pins::new(accepted, &provider);
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|error| explain(&error))?
+        .dangerous()
+        .with_custom_certificate_verifier(pins)
+        .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
+    config.alpn_protocols = vec![protocol.into()];
+    config.resumption = Resumption::disabled();
+    config.enable_sni = false;
+    Ok(Arc::new(config))
+}
+
+fn server(identity: &Identity, accepted: Accepted) -> Result<Arc<ServerConfig>, TransportError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let protocol = accepted.protocol();
+    let pins = Pins::new(accepted, &provider);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| explain(&error))?
         .with_client_cert_verifier(pins)
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
-    config.alpn_protocols = vec![PROTOCOL.into()];
+    config.alpn_protocols = vec![protocol.into()];
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(Arc::new(config))
@@ -75,11 +101,7 @@ pub(crate) struct Established {
 
 /// Checks what the TLS library leaves to its user, and collects what is worth showing.
 pub(crate) fn established(connection: &CommonState) -> Result<Established, TransportError> {
-    if connection.alpn_protocol() != Some(PROTOCOL.as_bytes()) {
-        return Err(TransportError::NotTranspute {
-            evidence: "it named no protocol in its TLS handshake".into(),
-        });
-    }
+    check_protocol(connection, PROTOCOL)?;
     let peer = connection
         .peer_certificates()
         .and_then(<[_]>::first)
@@ -87,15 +109,35 @@ pub(crate) fn established(connection: &CommonState) -> Result<Established, Trans
             detail: "the peer presented no certificate".into(),
         })
         .and_then(|certificate| fingerprint(certificate).map_err(|error| explain(&error)))?;
-    let group = connection.negotiated_key_exchange_group();
-    let suite = connection.negotiated_cipher_suite();
     Ok(Established {
         peer,
-        cipher: match (group, suite) {
-            (Some(group), Some(suite)) => format!("{:?} {:?}", group.name(), suite.suite()),
-            _ => "TLS 1.3".into(),
-        },
+        cipher: cipher(connection),
     })
+}
+
+/// Does the same for a handshake without pins, and returns the cipher.
+pub(crate) fn established_unpinned(connection: &CommonState) -> Result<String, TransportError> {
+    check_protocol(connection, UNPINNED_PROTOCOL)?;
+    Ok(cipher(connection))
+}
+
+fn check_protocol(connection: &CommonState, protocol: &str) -> Result<(), TransportError> {
+    if connection.alpn_protocol() == Some(protocol.as_bytes()) {
+        Ok(())
+    } else {
+        Err(TransportError::NotTranspute {
+            evidence: "it named no protocol in its TLS handshake".into(),
+        })
+    }
+}
+
+fn cipher(connection: &CommonState) -> String {
+    let group = connection.negotiated_key_exchange_group();
+    let suite = connection.negotiated_cipher_suite();
+    match (group, suite) {
+        (Some(group), Some(suite)) => format!("{:?} {:?}", group.name(), suite.suite()),
+        _ => "TLS 1.3".into(),
+    }
 }
 
 /// Says what an error of the TLS library means.
@@ -118,7 +160,9 @@ pub(crate) fn explain(error: &rustls::Error) -> TransportError {
         },
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)
         | rustls::Error::NoApplicationProtocol => TransportError::NotTranspute {
-            evidence: "its TLS handshake names another protocol or version".into(),
+            evidence:
+                "its TLS handshake names another protocol or version, or only one side pins keys"
+                    .into(),
         },
         rustls::Error::NoCertificatesPresented => TransportError::NotTranspute {
             evidence: "it presented no certificate in its TLS handshake".into(),
@@ -132,19 +176,40 @@ pub(crate) fn explain(error: &rustls::Error) -> TransportError {
 /// Verifies either side's certificate: the key is pinned, and the peer signs the handshake with it.
 #[derive(Debug)]
 struct Pins {
-    peers: Vec<Fingerprint>,
+    accepted: Accepted,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl Pins {
-    fn new(peers: &[Fingerprint], provider: &CryptoProvider) -> Result<Arc<Self>, TransportError> {
+/// Whose keys are accepted.
+#[derive(Debug)]
+enum Accepted {
+    Only(Vec<Fingerprint>),
+    Any,
+}
+
+impl Accepted {
+    fn only(peers: &[Fingerprint]) -> Result<Self, TransportError> {
         if peers.is_empty() {
             return Err(TransportError::NoPinnedPeer);
         }
-        Ok(Arc::new(Self {
-            peers: peers.to_vec(),
+        Ok(Self::Only(peers.to_vec()))
+    }
+
+    /// Two names, so that a peer that pins keys cannot end up on a link without pins, nor the other way round.
+    fn protocol(&self) -> &'static str {
+        match self {
+            Self::Only(_) => PROTOCOL,
+            Self::Any => UNPINNED_PROTOCOL,
+        }
+    }
+}
+
+impl Pins {
+    fn new(accepted: Accepted, provider: &CryptoProvider) -> Arc<Self> {
+        Arc::new(Self {
+            accepted,
             algorithms: provider.signature_verification_algorithms,
-        }))
+        })
     }
 
     fn check_key(
@@ -153,13 +218,16 @@ impl Pins {
         intermediates: &[CertificateDer<'_>],
     ) -> Result<(), rustls::Error> {
         let found = fingerprint(certificate)?;
-        // Fingerprints are public, so this comparison may take variable time.
-        if !self.peers.contains(&found) {
-            let mismatch = PinMismatch {
-                expected: self.peers.clone(),
-                found,
-            };
-            return Err(CertificateError::Other(OtherError(Arc::new(mismatch))).into());
+        match &self.accepted {
+            // Fingerprints are public, so this comparison may take variable time.
+            Accepted::Only(peers) if !peers.contains(&found) => {
+                let mismatch = PinMismatch {
+                    expected: peers.clone(),
+                    found,
+                };
+                return Err(CertificateError::Other(OtherError(Arc::new(mismatch))).into());
+            }
+            Accepted::Only(_) | Accepted::Any => {}
         }
         if intermediates.is_empty() {
             Ok(())

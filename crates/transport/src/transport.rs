@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::{Fingerprint, Identity, Link, TransportError};
+use crate::{Fingerprint, Identity, Link, Settings, TransportError};
 
 /// A way of carrying bytes between two parties.
 ///
@@ -17,6 +17,20 @@ pub trait Transport: Send + Sync {
 
     /// One line on what it is good for.
     fn describe(&self) -> &'static str;
+
+    /// Returns this transport set up as the settings say that follow its name; `None` if it has none, as by default.
+    ///
+    /// It takes those it knows ([`Settings::take`]); [`Registry::get`] refuses the others.
+    ///
+    /// # Errors
+    /// [`TransportError::InvalidSetting`].
+    fn configure(
+        &self,
+        settings: &mut Settings,
+    ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
+        let _ = settings;
+        Ok(None)
+    }
 
     /// Starts to listen.
     ///
@@ -71,6 +85,12 @@ pub enum Security {
         /// The peers we talk to: any one of these keys.
         peers: Vec<Fingerprint>,
     },
+    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer that pins keys refuses
+    /// it, because the protocol goes by another name.
+    Unpinned {
+        /// Our key. The peer learns it and does not care.
+        identity: Arc<Identity>,
+    },
     /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by other means.
     Plaintext,
 }
@@ -102,9 +122,10 @@ impl Registry {
     /// Makes a registry of the transports in this crate.
     #[must_use]
     pub fn with_builtins() -> Self {
-        let builtins: [Arc<dyn Transport>; 2] = [
+        let builtins: [Arc<dyn Transport>; 3] = [
             Arc::new(crate::Tcp::default()),
             Arc::new(crate::Quic::default()),
+            Arc::new(crate::TcpStriped::default()),
         ];
         Self {
             transports: builtins
@@ -127,18 +148,30 @@ impl Registry {
         Ok(())
     }
 
-    /// Finds a transport by name.
+    /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
-    /// [`TransportError::UnknownTransport`], which lists the known names.
-    pub fn get(&self, name: &str) -> Result<Arc<dyn Transport>, TransportError> {
-        self.transports
-            .get(name)
-            .cloned()
-            .ok_or_else(|| TransportError::UnknownTransport {
-                name: name.into(),
-                known: self.names().map(str::to_owned).collect(),
-            })
+    /// [`TransportError::UnknownTransport`], which lists the known names; [`TransportError::UnknownSetting`] and
+    /// [`TransportError::InvalidSetting`].
+    pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
+        let (name, settings) = match text.split_once(':') {
+            Some((name, settings)) => (name, Some(settings)),
+            None => (text, None),
+        };
+        let transport =
+            self.transports
+                .get(name)
+                .ok_or_else(|| TransportError::UnknownTransport {
+                    name: name.into(),
+                    known: self.names().map(str::to_owned).collect(),
+                })?;
+        let Some(settings) = settings else {
+            return Ok(Arc::clone(transport));
+        };
+        let mut settings = Settings::parse(transport.name(), settings)?;
+        let configured = transport.configure(&mut settings)?;
+        settings.finish()?;
+        Ok(configured.unwrap_or_else(|| Arc::clone(transport)))
     }
 
     /// Iterates over the names, in alphabetical order.
@@ -168,11 +201,34 @@ mod tests {
         assert_eq!(registry.get("tcp").unwrap().name(), "tcp");
         assert_eq!(
             registry.get("smoke").err().unwrap().to_string(),
-            "there is no transport named \"smoke\"; known are: quic, tcp"
+            "there is no transport named \"smoke\"; known are: quic, tcp, tcp-striped"
         );
         assert!(matches!(
             registry.register(Arc::new(crate::Tcp::default())),
             Err(TransportError::DuplicateTransport { name }) if name == "tcp"
         ));
+    }
+
+    #[test]
+    fn settings_follow_the_name() {
+        let registry = Registry::with_builtins();
+        for text in ["tcp:cc=reno", "tcp-striped:n=4", "tcp-striped:n=4+cc=reno"] {
+            let name = text.split(':').next().unwrap();
+            assert_eq!(registry.get(text).unwrap().name(), name);
+        }
+        for (text, message) in [
+            ("smoke:n=1", "there is no transport named \"smoke\""),
+            ("tcp:", "expected key=value"),
+            ("tcp:n=4", "transport tcp has no setting \"n\"; it has: cc"),
+            (
+                "tcp:cc=b b r",
+                "setting \"cc=b b r\" of transport tcp: expected",
+            ),
+            ("tcp-striped:n=0", "expected a number from 1 to 32"),
+            ("tcp-striped:n=33", "expected a number from 1 to 32"),
+        ] {
+            let error = registry.get(text).err().unwrap().to_string();
+            assert!(error.contains(message), "{text:?}: {error}");
+        }
     }
 }

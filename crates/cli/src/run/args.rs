@@ -48,8 +48,9 @@ pub(crate) struct Args {
     /// The garbling scheme: half-gates, fixed-key, prf or three-halves
     #[arg(long, default_value_t = Scheme::HalfGates)]
     pub(super) scheme: Scheme,
-    /// The transport, by name or auto
-    #[arg(long, default_value_t = Choice::Auto, value_parser = parse_transport)]
+    /// The transport: auto, or a name with settings if wanted, such as tcp:cc=bbr or
+    /// tcp-striped:n=4,cc=bbr
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
     pub(super) transport: Choice,
     /// Who learns the outputs: evaluator, garbler or both
     #[arg(long, value_name = "WHO", default_value_t = OutputPolicy::Evaluator)]

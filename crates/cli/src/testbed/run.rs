@@ -172,12 +172,17 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
         schemes: names("--schemes", &args.schemes, Scheme::ALL, |name| {
             Scheme::from_str(name).map_err(Into::into)
         })?,
-        transports: names("--transports", &args.transports, registry.names(), |name| {
-            if name == "auto" {
-                return Ok("auto");
-            }
-            Ok(registry.get(name)?.name())
-        })?,
+        transports: names(
+            "--transports",
+            &args.transports,
+            registry.names().map(str::to_owned),
+            |name| {
+                if name != "auto" {
+                    registry.get(name)?;
+                }
+                Ok(name.to_owned())
+            },
+        )?,
         batches: args.batch.clone(),
         encrypted: !args.plaintext,
         repetitions: args.repetitions,

@@ -5,6 +5,7 @@ mod demo;
 mod failures;
 mod harness;
 mod id;
+mod link;
 mod lost;
 mod refusals;
 mod run;

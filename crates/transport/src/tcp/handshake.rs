@@ -1,69 +1,101 @@
-//! From an open TCP connection to an authenticated link, on either side.
+//! From an open TCP connection to an authenticated one, on either side.
 
 use std::{
     future::Future,
+    io,
     net::SocketAddr,
+    pin::Pin,
+    task::{self, Poll},
     time::{Duration, Instant},
 };
 
-use rustls::CommonState;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use zeroize::Zeroizing;
 
-use super::{Tcp, socket::Socket, watchdog};
+use super::{socket::Socket, watchdog};
 use crate::{
     Fingerprint, Link, LinkInfo, LinkTimings, Security, TransportError,
+    link::{LinkReader, LinkWriter},
     preamble::{self, CheckedReader, PREAMBLE},
     tls,
 };
 
 /// What is known about a connection before the handshake.
-pub(super) struct Context {
-    pub(super) local: SocketAddr,
-    pub(super) peer: SocketAddr,
-    pub(super) connect: Duration,
-    pub(super) timeout: Duration,
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: SocketAddr,
+    pub(crate) connect: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// The connecting side.
-pub(super) enum Connector {
-    Tls(TlsConnector),
+#[derive(Clone)]
+pub(crate) enum Connector {
+    Tls(TlsConnector, Pinning),
     Plaintext,
 }
 
 /// The listening side.
 #[derive(Clone)]
-pub(super) enum Acceptor {
-    Tls(TlsAcceptor),
+pub(crate) enum Acceptor {
+    Tls(TlsAcceptor, Pinning),
     Plaintext,
 }
 
+/// Whether the TLS handshake authenticates the peer.
+#[derive(Clone, Copy)]
+pub(crate) enum Pinning {
+    Pinned,
+    Unpinned,
+}
+
+/// One authenticated connection.
+pub(crate) struct Channel {
+    stream: Stream,
+    socket: Socket,
+    trust: Trust,
+    context: Context,
+    handshake: Duration,
+}
+
+/// The bytes of a connection, after the handshake.
+enum Stream {
+    Tls(Box<TlsStream<Socket>>),
+    /// The reading half may have a check in front of it.
+    Plaintext(CheckedReader<Socket>, Socket),
+}
+
 impl Connector {
-    pub(super) fn new(security: &Security) -> Result<Self, TransportError> {
+    pub(crate) fn new(security: &Security) -> Result<Self, TransportError> {
         Ok(match security {
             Security::Tls { identity, peers } => {
-                Self::Tls(tls::client_config(identity, peers)?.into())
+                let config = tls::client_config(identity, peers)?;
+                Self::Tls(config.into(), Pinning::Pinned)
+            }
+            Security::Unpinned { identity } => {
+                let config = tls::unpinned_client_config(identity)?;
+                Self::Tls(config.into(), Pinning::Unpinned)
             }
             Security::Plaintext => Self::Plaintext,
         })
     }
 
-    pub(super) async fn authenticate(
+    pub(crate) async fn authenticate(
         &self,
         mut socket: Socket,
         context: Context,
-    ) -> Result<Link, TransportError> {
+    ) -> Result<Channel, TransportError> {
         let started = Instant::now();
-        match self {
-            Self::Tls(connector) => {
+        let (stream, trust) = match self {
+            Self::Tls(connector, pinning) => {
                 let handshake = connector.connect(tls::server_name(), socket.clone());
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
                     .map_err(|error| socket.connection().explain(error))?;
-                let trust = Trust::from_tls(stream.get_ref().1)?;
-                let (reader, writer) = tokio::io::split(stream);
-                Ok(context.link(&socket, reader, writer, started, trust))
+                Stream::tls(stream.into(), *pinning)?
             }
             Self::Plaintext => {
                 context
@@ -72,29 +104,36 @@ impl Connector {
                     .map_err(TransportError::from_io)?;
                 let reader =
                     CheckedReader::new(socket.clone(), context.timeout, context.peer.to_string());
-                Ok(context.link(&socket, reader, socket.clone(), started, Trust::Nobody))
+                let stream = Stream::Plaintext(reader, socket.clone());
+                (stream, Trust::Nobody { cipher: None })
             }
-        }
+        };
+        Ok(Channel::new(stream, socket, trust, context, started))
     }
 }
 
 impl Acceptor {
-    pub(super) fn new(security: &Security) -> Result<Self, TransportError> {
+    pub(crate) fn new(security: &Security) -> Result<Self, TransportError> {
         Ok(match security {
             Security::Tls { identity, peers } => {
-                Self::Tls(tls::server_config(identity, peers)?.into())
+                let config = tls::server_config(identity, peers)?;
+                Self::Tls(config.into(), Pinning::Pinned)
+            }
+            Security::Unpinned { identity } => {
+                let config = tls::unpinned_server_config(identity)?;
+                Self::Tls(config.into(), Pinning::Unpinned)
             }
             Security::Plaintext => Self::Plaintext,
         })
     }
 
     /// Authenticates whoever connected. A stranger is sent off in a way that lets it know why.
-    pub(super) async fn authenticate(
+    pub(crate) async fn authenticate(
         &self,
         socket: Socket,
         context: Context,
-    ) -> Result<Link, TransportError> {
-        let result = self.try_authenticate(socket.clone(), &context).await;
+    ) -> Result<Channel, TransportError> {
+        let result = self.try_authenticate(socket.clone(), context).await;
         if result.is_err() {
             socket.close_politely().await;
         }
@@ -104,19 +143,17 @@ impl Acceptor {
     async fn try_authenticate(
         &self,
         mut socket: Socket,
-        context: &Context,
-    ) -> Result<Link, TransportError> {
+        context: Context,
+    ) -> Result<Channel, TransportError> {
         let started = Instant::now();
-        match self {
-            Self::Tls(acceptor) => {
+        let (stream, trust) = match self {
+            Self::Tls(acceptor, pinning) => {
                 let handshake = acceptor.accept(socket.clone());
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
                     .map_err(|error| socket.connection().explain(error))?;
-                let trust = Trust::from_tls(stream.get_ref().1)?;
-                let (reader, writer) = tokio::io::split(stream);
-                Ok(context.link(&socket, reader, writer, started, trust))
+                Stream::tls(stream.into(), *pinning)?
             }
             Self::Plaintext => {
                 let exchange = async {
@@ -129,15 +166,12 @@ impl Acceptor {
                 context
                     .limit("the peer's plaintext preamble", exchange)
                     .await??;
-                Ok(context.link(
-                    &socket,
-                    socket.clone(),
-                    socket.clone(),
-                    started,
-                    Trust::Nobody,
-                ))
+                let stream =
+                    Stream::Plaintext(CheckedReader::checked(socket.clone()), socket.clone());
+                (stream, Trust::Nobody { cipher: None })
             }
-        }
+        };
+        Ok(Channel::new(stream, socket, trust, context, started))
     }
 }
 
@@ -147,21 +181,166 @@ enum Trust {
         fingerprint: Fingerprint,
         cipher: String,
     },
-    Nobody,
+    Nobody {
+        cipher: Option<String>,
+    },
 }
 
-impl Trust {
-    fn from_tls(connection: &CommonState) -> Result<Self, TransportError> {
-        let tls::Established { peer, cipher } = tls::established(connection)?;
-        Ok(Self::Peer {
-            fingerprint: peer,
+impl Stream {
+    fn tls(stream: TlsStream<Socket>, pinning: Pinning) -> Result<(Self, Trust), TransportError> {
+        let connection = stream.get_ref().1;
+        let trust = match pinning {
+            Pinning::Pinned => {
+                let tls::Established { peer, cipher } = tls::established(connection)?;
+                Trust::Peer {
+                    fingerprint: peer,
+                    cipher,
+                }
+            }
+            Pinning::Unpinned => Trust::Nobody {
+                cipher: Some(tls::established_unpinned(connection)?),
+            },
+        };
+        Ok((Self::Tls(Box::new(stream)), trust))
+    }
+}
+
+impl Channel {
+    fn new(
+        stream: Stream,
+        socket: Socket,
+        trust: Trust,
+        context: Context,
+        started: Instant,
+    ) -> Self {
+        watchdog::watch(&socket.connection());
+        Self {
+            stream,
+            socket,
+            trust,
+            context,
+            handshake: started.elapsed(),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Describes the connection as a link of the transport of this name.
+    pub(crate) fn info(&self, transport: &'static str) -> LinkInfo {
+        let (peer_fingerprint, cipher) = match &self.trust {
+            Trust::Peer {
+                fingerprint,
+                cipher,
+            } => (Some(*fingerprint), Some(cipher.clone())),
+            Trust::Nobody { cipher } => (None, cipher.clone()),
+        };
+        LinkInfo {
+            transport,
+            local_address: self.context.local.to_string(),
+            peer_address: self.context.peer.to_string(),
+            peer_fingerprint,
+            encrypted: cipher.is_some(),
             cipher,
-        })
+            timings: LinkTimings {
+                connect: self.context.connect,
+                handshake: self.handshake,
+            },
+        }
+    }
+
+    /// Derives a secret that only the two ends of this connection know (RFC 8446, section 7.5); `None` in plaintext.
+    pub(crate) fn export(
+        &self,
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<Option<Zeroizing<[u8; 32]>>, TransportError> {
+        let Stream::Tls(stream) = &self.stream else {
+            return Ok(None);
+        };
+        let secret = Zeroizing::new([0; 32]);
+        let exported = match &**stream {
+            TlsStream::Client(stream) => {
+                (stream.get_ref().1).export_keying_material(secret, label, Some(context))
+            }
+            TlsStream::Server(stream) => {
+                (stream.get_ref().1).export_keying_material(secret, label, Some(context))
+            }
+        };
+        exported.map(Some).map_err(|error| tls::explain(&error))
+    }
+
+    pub(crate) fn into_halves(self) -> (LinkReader, LinkWriter) {
+        match self.stream {
+            Stream::Tls(stream) => {
+                let (reader, writer) = tokio::io::split(*stream);
+                (Box::new(reader), Box::new(writer))
+            }
+            Stream::Plaintext(reader, writer) => (Box::new(reader), Box::new(writer)),
+        }
+    }
+
+    /// Makes a link of this one connection.
+    pub(super) fn into_link(self) -> Link {
+        let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
+        match self.stream {
+            Stream::Tls(stream) => {
+                let (reader, writer) = tokio::io::split(*stream);
+                Link::new(reader, writer, info, Some(probe))
+            }
+            Stream::Plaintext(reader, writer) => Link::new(reader, writer, info, Some(probe)),
+        }
+    }
+}
+
+impl AsyncRead for Channel {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Plaintext(reader, _) => Pin::new(reader).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Channel {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Plaintext(_, writer) => Pin::new(writer).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Plaintext(_, writer) => Pin::new(writer).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Plaintext(_, writer) => Pin::new(writer).poll_shutdown(cx),
+        }
     }
 }
 
 impl Context {
-    async fn limit<F: Future>(
+    /// Waits no longer than a handshake may take.
+    pub(crate) async fn limit<F: Future>(
         &self,
         waiting_for: &'static str,
         future: F,
@@ -173,36 +352,5 @@ impl Context {
                 address: self.peer.to_string(),
                 after: self.timeout,
             })
-    }
-
-    fn link(
-        &self,
-        socket: &Socket,
-        reader: impl AsyncRead + Send + Unpin + 'static,
-        writer: impl AsyncWrite + Send + Unpin + 'static,
-        started: Instant,
-        trust: Trust,
-    ) -> Link {
-        watchdog::watch(&socket.connection());
-        let (peer_fingerprint, cipher) = match trust {
-            Trust::Peer {
-                fingerprint,
-                cipher,
-            } => (Some(fingerprint), Some(cipher)),
-            Trust::Nobody => (None, None),
-        };
-        let info = LinkInfo {
-            transport: Tcp::NAME,
-            local_address: self.local.to_string(),
-            peer_address: self.peer.to_string(),
-            peer_fingerprint,
-            encrypted: peer_fingerprint.is_some(),
-            cipher,
-            timings: LinkTimings {
-                connect: self.connect,
-                handshake: started.elapsed(),
-            },
-        };
-        Link::new(reader, writer, info, Some(socket.probe()))
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::PathSample;
+use crate::{PathSample, SendTimes};
 
 /// The fields of `struct tcp_info` that are used, with `None` for those that the running kernel does not have.
 ///
@@ -16,6 +16,9 @@ pub(super) struct TcpInfo {
     pub(super) not_sent: Option<u32>,
     pub(super) send_window: Option<u32>,
     pub(super) last_ack_received: Option<Duration>,
+    pub(super) busy: Option<Duration>,
+    pub(super) by_receiver: Option<Duration>,
+    pub(super) by_send_buffer: Option<Duration>,
     pub(super) path: PathSample,
 }
 
@@ -24,6 +27,16 @@ impl TcpInfo {
     pub(super) fn of(stream: &TcpStream) -> Self {
         let mut buffer = [0; 512];
         Self::parse(read(stream, &mut buffer))
+    }
+
+    /// Returns what the sender spent its time on, if the kernel tells.
+    pub(super) fn send_times(&self, elapsed: Duration) -> Option<SendTimes> {
+        Some(SendTimes {
+            elapsed,
+            busy: self.busy?,
+            by_receiver: self.by_receiver?,
+            by_send_buffer: self.by_send_buffer?,
+        })
     }
 
     fn parse(info: &[u8]) -> Self {
@@ -53,11 +66,15 @@ impl TcpInfo {
         path.wire_bytes_received = u64_at(info, 128);
         path.wire_bytes_sent = u64_at(info, 200);
         path.wire_bytes_retransmitted = u64_at(info, 208);
+        path.packets_sent = u32_at(info, 156).map(u64::from);
         Self {
             unacked: u32_at(info, 24),
             not_sent: u32_at(info, 144),
             send_window: u32_at(info, 228),
             last_ack_received: u32_at(info, 56).map(|value| Duration::from_millis(value.into())),
+            busy: u64_at(info, 168).map(Duration::from_micros),
+            by_receiver: u64_at(info, 176).map(Duration::from_micros),
+            by_send_buffer: u64_at(info, 184).map(Duration::from_micros),
             path,
         }
     }
@@ -128,7 +145,11 @@ mod tests {
         assert_eq!(offset_of!(libc::tcp_info, tcpi_bytes_received), 128);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_notsent_bytes), 144);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_min_rtt), 148);
+        assert_eq!(offset_of!(libc::tcp_info, tcpi_data_segs_out), 156);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_delivery_rate), 160);
+        assert_eq!(offset_of!(libc::tcp_info, tcpi_busy_time), 168);
+        assert_eq!(offset_of!(libc::tcp_info, tcpi_rwnd_limited), 176);
+        assert_eq!(offset_of!(libc::tcp_info, tcpi_sndbuf_limited), 184);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_bytes_sent), 200);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_bytes_retrans), 208);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_snd_wnd), 228);

@@ -17,28 +17,45 @@ use tokio::{
 };
 
 use super::{
-    TcpOptions, address,
+    CongestionControl, TcpOptions, address, congestion,
     handshake::{Acceptor, Context},
     socket::Socket,
 };
 use crate::{Link, Listener, TransportError, throttle::Throttle};
 
-pub(super) struct TcpAcceptor {
+/// What a listener does with a connection until it is somebody's it knows.
+pub(crate) trait Greeter: Clone + Send + 'static {
+    /// What comes of a connection.
+    type Guest: Send + 'static;
+
+    /// Unsent bytes that the kernel may hold on each connection.
+    const UNSENT_LIMIT: u32;
+
+    /// Authenticates whoever connected.
+    fn greet(
+        self,
+        socket: Socket,
+        context: Context,
+    ) -> impl Future<Output = Result<Self::Guest, TransportError>> + Send;
+}
+
+/// A listening port.
+pub(crate) struct Port<G: Greeter> {
     listener: TcpListener,
     local: SocketAddr,
-    acceptor: Acceptor,
+    greeter: G,
     options: TcpOptions,
     /// Dropping the set stops the tasks.
-    handshakes: JoinSet<Outcome>,
+    handshakes: JoinSet<Outcome<G::Guest>>,
     /// Those of `handshakes` that are still running, oldest first.
     running: VecDeque<Handshake>,
     pause: Option<Instant>,
     log: Throttle,
 }
 
-struct Outcome {
+struct Outcome<T> {
     peer: SocketAddr,
-    result: Result<Link, TransportError>,
+    result: Result<T, TransportError>,
 }
 
 struct Handshake {
@@ -50,10 +67,20 @@ struct Handshake {
 /// How long the listener rests when the system has no descriptor or memory for another connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(250);
 
-impl TcpAcceptor {
-    pub(super) async fn bind(
+impl Greeter for Acceptor {
+    type Guest = Link;
+
+    const UNSENT_LIMIT: u32 = super::UNSENT_LIMIT;
+
+    async fn greet(self, socket: Socket, context: Context) -> Result<Link, TransportError> {
+        Ok(self.authenticate(socket, context).await?.into_link())
+    }
+}
+
+impl<G: Greeter> Port<G> {
+    pub(crate) async fn bind(
         address: &str,
-        acceptor: Acceptor,
+        greeter: G,
         options: TcpOptions,
     ) -> Result<Self, TransportError> {
         let addresses = address::resolve(address).await?;
@@ -61,13 +88,21 @@ impl TcpAcceptor {
             address: address.into(),
             source,
         };
-        let listener = TcpListener::bind(&addresses[..])
-            .await
-            .map_err(listen_error)?;
+        let mut bound = Err(TransportError::Listen {
+            address: address.into(),
+            source: io::ErrorKind::AddrNotAvailable.into(),
+        });
+        for &candidate in &addresses {
+            bound = listen(candidate, options.congestion_control, listen_error);
+            if !matches!(bound, Err(TransportError::Listen { .. })) {
+                break;
+            }
+        }
+        let listener = bound?;
         Ok(Self {
             local: listener.local_addr().map_err(listen_error)?,
             listener,
-            acceptor,
+            greeter,
             options,
             handshakes: JoinSet::new(),
             running: VecDeque::new(),
@@ -80,7 +115,7 @@ impl TcpAcceptor {
         if self.running.len() >= self.options.max_handshakes.max(1) {
             self.evict();
         }
-        let acceptor = self.acceptor.clone();
+        let greeter = self.greeter.clone();
         let context = Context {
             local: stream.local_addr().unwrap_or(self.local),
             peer,
@@ -88,8 +123,8 @@ impl TcpAcceptor {
             timeout: self.options.handshake_timeout,
         };
         let abort = self.handshakes.spawn(async move {
-            let result = match Socket::new(stream) {
-                Ok(socket) => acceptor.authenticate(socket, context).await,
+            let result = match Socket::new(stream, G::UNSENT_LIMIT) {
+                Ok(socket) => greeter.greet(socket, context).await,
                 Err(error) => Err(TransportError::from_io(error)),
             };
             Outcome { peer, result }
@@ -115,7 +150,7 @@ impl TcpAcceptor {
         }
     }
 
-    fn finished(&mut self, done: Result<(Id, Outcome), JoinError>) -> Option<Link> {
+    fn finished(&mut self, done: Result<(Id, Outcome<G::Guest>), JoinError>) -> Option<G::Guest> {
         let (id, outcome) = match done {
             Ok((id, outcome)) => (id, Some(outcome)),
             Err(error) => {
@@ -128,9 +163,9 @@ impl TcpAcceptor {
         self.running.retain(|handshake| handshake.id != id);
         let Outcome { peer, result } = outcome?;
         match result {
-            Ok(link) => {
-                tracing::debug!(%peer, "accepted a link");
-                Some(link)
+            Ok(guest) => {
+                tracing::debug!(%peer, "accepted a connection");
+                Some(guest)
             }
             Err(error) => {
                 if let Some(not_shown) = self.log.admit(Instant::now()) {
@@ -159,9 +194,9 @@ impl TcpAcceptor {
     }
 }
 
-#[async_trait]
-impl Listener for TcpAcceptor {
-    fn local_address(&self) -> String {
+impl<G: Greeter> Port<G> {
+    /// Returns the address as another party on this machine can connect to it.
+    pub(crate) fn local_address(&self) -> String {
         let mut address = self.local;
         // Nobody can connect to the wildcard; on this machine the loopback address leads here.
         if address.ip().is_unspecified() {
@@ -173,14 +208,15 @@ impl Listener for TcpAcceptor {
         address.to_string()
     }
 
-    async fn accept(&mut self) -> Result<Link, TransportError> {
+    /// Waits for the next connection that was greeted. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<G::Guest, TransportError> {
         loop {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 biased;
                 Some(done) = self.handshakes.join_next_with_id() => {
-                    if let Some(link) = self.finished(done) {
-                        return Ok(link);
+                    if let Some(guest) = self.finished(done) {
+                        return Ok(guest);
                     }
                 }
                 () = rest(self.pause), if self.pause.is_some() => self.pause = None,
@@ -191,6 +227,35 @@ impl Listener for TcpAcceptor {
             }
         }
     }
+}
+
+#[async_trait]
+impl Listener for Port<Acceptor> {
+    fn local_address(&self) -> String {
+        Self::local_address(self)
+    }
+
+    async fn accept(&mut self) -> Result<Link, TransportError> {
+        self.next().await
+    }
+}
+
+/// Connections inherit the congestion control of the socket they arrive at, from their first segment on.
+fn listen(
+    address: SocketAddr,
+    congestion_control: Option<CongestionControl>,
+    error: impl Fn(io::Error) -> TransportError,
+) -> Result<TcpListener, TransportError> {
+    const BACKLOG: u32 = 1024;
+    let socket = congestion::new_socket(address).map_err(&error)?;
+    // On Windows this would let others listen on the same port.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true).map_err(&error)?;
+    if let Some(name) = congestion_control {
+        congestion::set(&socket, name)?;
+    }
+    socket.bind(address).map_err(&error)?;
+    socket.listen(BACKLOG).map_err(&error)
 }
 
 async fn rest(until: Option<Instant>) {
@@ -269,10 +334,9 @@ mod tests {
 
     #[tokio::test]
     async fn running_out_of_descriptors_pauses_and_a_broken_socket_ends() {
-        let mut listener =
-            TcpAcceptor::bind("127.0.0.1:0", Acceptor::Plaintext, TcpOptions::default())
-                .await
-                .unwrap();
+        let mut listener = Port::bind("127.0.0.1:0", Acceptor::Plaintext, TcpOptions::default())
+            .await
+            .unwrap();
         listener
             .accept_failed(io::Error::from_raw_os_error(libc::ECONNABORTED))
             .unwrap();
@@ -299,10 +363,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_crowd_drops_its_own_oldest() {
-        let mut listener =
-            TcpAcceptor::bind("127.0.0.1:0", Acceptor::Plaintext, TcpOptions::default())
-                .await
-                .unwrap();
+        let mut listener = Port::bind("127.0.0.1:0", Acceptor::Plaintext, TcpOptions::default())
+            .await
+            .unwrap();
         for (index, source) in ["192.0.2.9", "192.0.2.1", "192.0.2.1", "192.0.2.2"]
             .into_iter()
             .enumerate()

@@ -5,6 +5,8 @@
 //! Protection is TLS 1.3 with pinned keys, or plaintext when both sides ask for it by name.
 
 pub(crate) mod address;
+mod ceilings;
+mod congestion;
 mod handshake;
 mod info;
 pub(crate) mod listener;
@@ -13,18 +15,20 @@ mod watchdog;
 
 use std::{
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use tokio::net::TcpStream;
 
-use self::{
-    handshake::{Acceptor, Connector, Context},
-    listener::TcpAcceptor,
+pub use self::congestion::CongestionControl;
+pub(crate) use self::{
+    handshake::{Acceptor, Channel, Connector, Context},
+    listener::{Greeter, Port},
     socket::Socket,
 };
-use crate::{Link, Listener, Security, Transport, TransportError};
+use crate::{Link, Listener, Security, Settings, Transport, TransportError};
 
 /// The TCP transport, named `tcp`.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +48,9 @@ pub struct TcpOptions {
     /// Handshakes a listener runs at once; one more drops the oldest of the address that has most of them. Each takes
     /// a socket and at most about 100 KiB. Default: 64.
     pub max_handshakes: usize,
+    /// The congestion control of every connection, in force from its first segment on. Default: the system's, which
+    /// `net.ipv4.tcp_congestion_control` names. Linux only.
+    pub congestion_control: Option<CongestionControl>,
 }
 
 impl Default for TcpOptions {
@@ -52,9 +59,14 @@ impl Default for TcpOptions {
             connect_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(5),
             max_handshakes: 64,
+            congestion_control: None,
         }
     }
 }
+
+/// Unsent bytes that the kernel may hold: enough to keep the path busy between two polls, few enough that a control
+/// message is not stuck behind megabytes of tables.
+const UNSENT_LIMIT: u32 = 128 * 1024;
 
 impl Tcp {
     /// The name by which the registry knows this transport.
@@ -77,55 +89,115 @@ impl Transport for Tcp {
         "TCP with TLS 1.3: works everywhere; best on short or loss-free paths"
     }
 
+    fn configure(
+        &self,
+        settings: &mut Settings,
+    ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
+        let options = self.options.configured(settings)?;
+        Ok(Some(Arc::new(Self { options })))
+    }
+
     async fn listen(
         &self,
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
         let acceptor = Acceptor::new(security)?;
-        let listener = TcpAcceptor::bind(address, acceptor, self.options).await?;
-        Ok(Box::new(listener))
+        let port = Port::bind(address, acceptor, self.options).await?;
+        Ok(Box::new(port))
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
         let connector = Connector::new(security)?;
-        let started = Instant::now();
-        let (stream, peer) = self.open(address).await?;
-        let connect_error = |source| TransportError::Connect {
-            address: address.into(),
-            source,
-        };
-        let local = stream.local_addr().map_err(connect_error)?;
-        let context = Context {
-            local,
-            peer,
-            connect: started.elapsed(),
-            timeout: self.options.handshake_timeout,
-        };
-        let socket = Socket::new(stream).map_err(connect_error)?;
-        connector.authenticate(socket, context).await
+        let route = Route::find(address, self.options).await?;
+        let (socket, context) = route.open(UNSENT_LIMIT).await?;
+        Ok(connector.authenticate(socket, context).await?.into_link())
     }
 }
 
-impl Tcp {
-    /// Tries the addresses of the host in turn; each gets its share of the time that is left.
-    async fn open(&self, address: &str) -> Result<(TcpStream, SocketAddr), TransportError> {
-        let timed_out = |waiting_for| TransportError::Timeout {
-            waiting_for,
-            address: address.into(),
-            after: self.options.connect_timeout,
-        };
-        let deadline = Instant::now() + self.options.connect_timeout;
+impl TcpOptions {
+    /// Takes the settings that concern each connection.
+    pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
+        let congestion_control = settings.take("cc", |name| {
+            name.parse().map_err(|error| format!("{error}"))
+        })?;
+        Ok(Self {
+            congestion_control: congestion_control.or(self.congestion_control),
+            ..self
+        })
+    }
+}
+
+/// The addresses of a host, and how long it may take to connect to one of them.
+#[derive(Clone)]
+pub(crate) struct Route {
+    address: String,
+    addresses: Vec<SocketAddr>,
+    options: TcpOptions,
+    started: Instant,
+}
+
+impl Route {
+    pub(crate) async fn find(address: &str, options: TcpOptions) -> Result<Self, TransportError> {
+        let started = Instant::now();
+        let deadline = started + options.connect_timeout;
         let addresses = tokio::time::timeout_at(deadline.into(), address::resolve(address))
             .await
-            .map_err(|_| timed_out("the name to be resolved"))??;
+            .map_err(|_| TransportError::Timeout {
+                waiting_for: "the name to be resolved",
+                address: address.into(),
+                after: options.connect_timeout,
+            })??;
+        Ok(Self {
+            address: address.into(),
+            addresses,
+            options,
+            started,
+        })
+    }
+
+    /// Opens a connection whose kernel holds at most so many unsent bytes.
+    pub(crate) async fn open(
+        &self,
+        unsent_limit: u32,
+    ) -> Result<(Socket, Context), TransportError> {
+        let connect_error = |source| TransportError::Connect {
+            address: self.address.clone(),
+            source,
+        };
+        let (stream, peer) = self.connect().await?;
+        let context = Context {
+            local: stream.local_addr().map_err(connect_error)?,
+            peer,
+            connect: self.started.elapsed(),
+            timeout: self.options.handshake_timeout,
+        };
+        let socket = Socket::new(stream, unsent_limit).map_err(connect_error)?;
+        Ok((socket, context))
+    }
+
+    /// Tries the addresses of the host in turn; each gets its share of the time that is left.
+    async fn connect(&self) -> Result<(TcpStream, SocketAddr), TransportError> {
+        let deadline = self.started + self.options.connect_timeout;
         let mut last_error = None;
-        for (tried, &candidate) in addresses.iter().enumerate() {
+        for (tried, &candidate) in self.addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
-            let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
-            match tokio::time::timeout(left / untried, TcpStream::connect(candidate)).await {
+            let untried = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
+            let attempt = async {
+                let socket = congestion::new_socket(candidate)?;
+                if let Some(name) = self.options.congestion_control {
+                    congestion::set(&socket, name).map_err(TransportError::into_io)?;
+                }
+                socket.connect(candidate).await
+            };
+            match tokio::time::timeout(left / untried, attempt).await {
                 Ok(Ok(stream)) => return Ok((stream, candidate)),
                 Ok(Err(source)) => {
+                    // Another address would not help.
+                    let source = match source.downcast::<TransportError>() {
+                        Ok(error) => return Err(error),
+                        Err(source) => source,
+                    };
                     tracing::debug!(%candidate, error = %source, "cannot connect");
                     last_error = Some(source);
                 }
@@ -134,10 +206,14 @@ impl Tcp {
         }
         Err(match last_error {
             Some(source) => TransportError::Connect {
-                address: address.into(),
+                address: self.address.clone(),
                 source,
             },
-            None => timed_out("the connection to open"),
+            None => TransportError::Timeout {
+                waiting_for: "the connection to open",
+                address: self.address.clone(),
+                after: self.options.connect_timeout,
+            },
         })
     }
 }

@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use socket2::{SockRef, TcpKeepalive};
@@ -21,7 +21,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::info::TcpInfo;
+use super::{congestion, info::TcpInfo};
 use crate::{
     PathProbe, PathSample, TransportError,
     preamble::{self, Dialect, PREAMBLE},
@@ -30,6 +30,8 @@ use crate::{
 /// One TCP connection.
 pub(super) struct Connection {
     stream: TcpStream,
+    opened: Instant,
+    congestion_control: Option<String>,
     first: OnceLock<First>,
     /// Set by the watchdog before it shuts the socket down.
     vanished: AtomicBool,
@@ -44,7 +46,7 @@ struct First {
 
 /// A handle on a [`Connection`] that reads and writes. At most one task may read and one may write at a time.
 #[derive(Clone)]
-pub(super) struct Socket(Arc<Connection>);
+pub(crate) struct Socket(Arc<Connection>);
 
 /// How long a silent or unreachable peer is waited for.
 ///
@@ -55,17 +57,15 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(3);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Unsent bytes that the kernel may hold: enough to keep the path busy between two polls, few enough that a control
-/// message is not stuck behind megabytes of tables. The buffers themselves are left to the kernel's autotuning.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const UNSENT_LIMIT: u32 = 128 * 1024;
-
 impl Socket {
-    /// Takes over a fresh connection and sets its options.
-    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
-        configure(&stream)?;
+    /// Takes over a fresh connection and sets its options. The kernel may hold `unsent_limit` bytes that it has not
+    /// sent yet; the buffers themselves are left to its autotuning.
+    pub(super) fn new(stream: TcpStream, unsent_limit: u32) -> io::Result<Self> {
+        configure(&stream, unsent_limit)?;
         Ok(Self(Arc::new(Connection {
+            congestion_control: congestion::in_force(&stream),
             stream,
+            opened: Instant::now(),
             first: OnceLock::new(),
             vanished: AtomicBool::new(false),
             last_sample: Arc::default(),
@@ -76,7 +76,7 @@ impl Socket {
         Arc::clone(&self.0)
     }
 
-    pub(super) fn probe(&self) -> Arc<dyn PathProbe> {
+    pub(crate) fn probe(&self) -> Arc<dyn PathProbe> {
         Arc::new(TcpProbe {
             connection: Arc::downgrade(&self.0),
             last_sample: Arc::clone(&self.0.last_sample),
@@ -85,7 +85,7 @@ impl Socket {
 
     /// Ends a failed handshake so that the peer can read what it was told: closing at once, with bytes unread, would
     /// make the kernel send a reset that overtakes the farewell.
-    pub(super) async fn close_politely(mut self) {
+    pub(crate) async fn close_politely(mut self) {
         let _ = SockRef::from(&self.0.stream).shutdown(Shutdown::Write);
         let drain = async {
             let mut scratch = [0; 1024];
@@ -128,6 +128,16 @@ impl Connection {
         TcpInfo::of(&self.stream)
     }
 
+    fn sample(&self) -> PathSample {
+        let info = self.info();
+        let send_times = info.send_times(self.opened.elapsed());
+        PathSample {
+            send_times,
+            congestion_control: self.congestion_control.clone(),
+            ..info.path
+        }
+    }
+
     /// Sets how long the kernel lets data go unacknowledged.
     pub(super) fn set_patience(&self, patience: Duration) {
         set_user_timeout(&SockRef::from(&self.stream), patience);
@@ -150,7 +160,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let _ = self.last_sample.set(self.info().path);
+        let _ = self.last_sample.set(self.sample());
     }
 }
 
@@ -240,13 +250,13 @@ struct TcpProbe {
 impl PathProbe for TcpProbe {
     fn sample(&self) -> PathSample {
         match self.connection.upgrade() {
-            Some(connection) => connection.info().path,
+            Some(connection) => connection.sample(),
             None => self.last_sample.get().cloned().unwrap_or_default(),
         }
     }
 }
 
-fn configure(stream: &TcpStream) -> io::Result<()> {
+fn configure(stream: &TcpStream, unsent_limit: u32) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
@@ -256,9 +266,11 @@ fn configure(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)?;
     set_user_timeout(&socket, PEER_TIMEOUT);
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    if let Err(error) = socket.set_tcp_notsent_lowat(UNSENT_LIMIT) {
+    if let Err(error) = socket.set_tcp_notsent_lowat(unsent_limit) {
         tracing::debug!(%error, "cannot bound the unsent bytes of a TCP socket");
     }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = unsent_limit;
     Ok(())
 }
 

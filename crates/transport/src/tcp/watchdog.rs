@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{
+    ceilings,
     info::TcpInfo,
     socket::{Connection, PEER_TIMEOUT},
 };
@@ -31,12 +32,15 @@ pub(super) fn watch(connection: &Arc<Connection>) {
 
 async fn run(connection: Weak<Connection>) {
     let mut watchdog = Watchdog::default();
+    let mut ceilings = ceilings::Check::new();
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(connection) = connection.upgrade() else {
             return;
         };
-        match watchdog.judge(&connection.info(), Instant::now()) {
+        let (info, now) = (connection.info(), Instant::now());
+        ceilings.look_at(&info.path, now);
+        match watchdog.judge(&info, now) {
             Verdict::Fine => {}
             Verdict::Patience(patience) => connection.set_patience(patience),
             Verdict::Gone => {

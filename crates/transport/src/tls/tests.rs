@@ -124,7 +124,8 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
     let server = server_config(&theirs, &[ours.fingerprint()]).unwrap();
 
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let pins = Pins::new(&[theirs.fingerprint()], &provider).unwrap();
+    let accepted = Accepted::only(&[theirs.fingerprint()]).unwrap();
+    let pins = Pins::new(accepted, &provider);
     let mut anonymous = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .unwrap()
@@ -166,4 +167,45 @@ fn nothing_is_trusted_without_a_pin() {
         server_config(&ours, &[]),
         Err(TransportError::NoPinnedPeer)
     ));
+}
+
+#[test]
+fn without_pins_strangers_meet_only_if_both_ask_for_it() {
+    let (ours, theirs) = identities();
+    let (mut client, mut server) = connections(
+        unpinned_client_config(&ours).unwrap(),
+        unpinned_server_config(&theirs).unwrap(),
+    );
+    let [client_error, server_error] = shake(&mut client, &mut server);
+    assert!(client_error.is_none() && server_error.is_none());
+    assert_eq!(
+        established_unpinned(&client).unwrap(),
+        "X25519MLKEM768 TLS13_AES_256_GCM_SHA384"
+    );
+    // It never counts as a link to a pinned peer.
+    assert!(established(&client).is_err() && established(&server).is_err());
+
+    // Each side has the other's key pinned, and still does not meet one that pins nothing.
+    for pinned_client in [true, false] {
+        let (client, server) = if pinned_client {
+            (
+                client_config(&ours, &[theirs.fingerprint()]).unwrap(),
+                unpinned_server_config(&theirs).unwrap(),
+            )
+        } else {
+            (
+                unpinned_client_config(&ours).unwrap(),
+                server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+            )
+        };
+        let (mut client, mut server) = connections(client, server);
+        for error in shake(&mut client, &mut server) {
+            let error = explain(&error.unwrap());
+            assert!(
+                matches!(error, TransportError::NotTranspute { .. }),
+                "{error}"
+            );
+        }
+        assert!(client.is_handshaking() && server.is_handshaking());
+    }
 }

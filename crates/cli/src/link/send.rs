@@ -1,0 +1,255 @@
+//! `transpute link send`: the side that connects, and reports.
+
+use std::time::Duration;
+
+use tokio::{
+    io::AsyncWriteExt,
+    time::{Instant, sleep},
+};
+use transpute::transport::{Link, Security};
+use transpute::{Transport, TransportError};
+
+use super::{
+    LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
+    measure::{CpuMeter, now},
+    report::{Report, RoundTrips, Timing, median, printable},
+    transfer::{self, patiently},
+    wire::{self, Path, Reply, Request, Side, Task, VERSION},
+};
+use crate::{
+    failure::{Failure, Kind},
+    interrupt::unless_interrupted,
+    output,
+};
+
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("amount").required(true).args(["bytes", "pingpong"]))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    link: LinkArgs,
+    /// The address of a `transpute link serve` (host:port)
+    #[arg(long, value_name = "ADDR")]
+    connect: String,
+    /// How many bytes to carry, up to 2^40
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_BYTES))]
+    bytes: Option<u64>,
+    /// Instead, how many times to send one byte there and back, up to 1000000
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_ROUNDS))]
+    pingpong: Option<u64>,
+    /// Carry the bytes from the server here
+    #[arg(long, conflicts_with = "pingpong")]
+    reverse: bool,
+    /// The rate of the path, in bits per second, for transports that can use it: short for the
+    /// setting `rate`
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    rate_hint: Option<u64>,
+    /// How many times to do it, each over a fresh link
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeat: u64,
+    /// How long to try again while the server refuses connections, in seconds
+    #[arg(long, value_name = "SECS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    patience: u64,
+}
+
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) fn send(args: &Args) -> Result<(), Failure> {
+    let (transport, rate_hint) = find_transport(args)?;
+    let security = args.link.security()?;
+    let client = Client {
+        args,
+        transport: &*transport,
+        security: &security,
+        rate_hint,
+    };
+    crate::block_on(unless_interrupted(client.run()))
+}
+
+/// Finds the transport, told the rate of the path if it can use that.
+fn find_transport(args: &Args) -> Result<(std::sync::Arc<dyn Transport>, Option<u64>), Failure> {
+    if let Some(rate) = args.rate_hint {
+        let text = &args.link.transport;
+        let separator = if text.contains(':') { ',' } else { ':' };
+        match super::transport(&format!("{text}{separator}rate={rate}")) {
+            Err(TransportError::UnknownSetting { key, .. }) if key == "rate" => output::note(
+                format!("--rate-hint: {text} does not use the rate of the path"),
+            ),
+            found => return Ok((found.map_err(before_link)?, Some(rate))),
+        }
+    }
+    Ok((args.link.find_transport()?, None))
+}
+
+struct Client<'a> {
+    args: &'a Args,
+    transport: &'a dyn Transport,
+    security: &'a Security,
+    rate_hint: Option<u64>,
+}
+
+impl Client<'_> {
+    fn task(&self) -> (Task, u64) {
+        match (self.args.bytes, self.args.pingpong) {
+            (Some(bytes), _) if self.args.reverse => (Task::Down, bytes),
+            (Some(bytes), _) => (Task::Up, bytes),
+            (None, rounds) => (Task::PingPong, rounds.unwrap_or(1)),
+        }
+    }
+
+    async fn run(&self) -> Result<(), Failure> {
+        let mut seconds = Vec::new();
+        let mut deadline = Instant::now() + Duration::from_secs(self.args.patience);
+        for transfer in 1..=self.args.repeat {
+            let report = self.transfer(transfer, deadline).await?;
+            // A server that was there is not waited for again.
+            deadline = Instant::now();
+            seconds.extend(report.seconds_from_established);
+            if self.args.link.json {
+                output::print_json(&report)?;
+            } else {
+                output::print(|out| writeln!(out, "{}", report.line()))?;
+            }
+        }
+        if !self.args.link.json
+            && self.args.repeat > 1
+            && self.args.pingpong.is_none()
+            && let Some(median) = median(seconds)
+        {
+            output::print(|out| writeln!(out, "median {median:.6} s from the link established"))?;
+        }
+        Ok(())
+    }
+
+    /// Connects, does the task once, and says how it went.
+    async fn transfer(&self, transfer: u64, deadline: Instant) -> Result<Report, Failure> {
+        let (link, cpu, started_ns) = self.connect(deadline).await?;
+        let established_ns = now();
+        let info = link.info().clone();
+        let stats = link.stats();
+        let (mut reader, mut writer) = link.into_parts();
+        let mut mine = Side {
+            started_ns: Some(started_ns),
+            ..Side::of(&info, established_ns)
+        };
+        let (task, amount) = self.task();
+        // The time makes each transfer's bytes its own.
+        let seed = started_ns;
+        let request = Request {
+            version: VERSION,
+            task,
+            amount,
+            seed,
+        };
+        patiently(wire::put(&mut writer, &request)).await?;
+        let mut round_trips = None;
+        if task == Task::Up {
+            let sent = transfer::send(&mut writer, amount, seed).await;
+            // A server that refuses says why before it hangs up.
+            if let Err(failure) = sent {
+                return Err(match patiently(wire::get::<Reply>(&mut reader)).await {
+                    Ok(Reply::Refused(reason)) => refused(&reason),
+                    _ => failure,
+                });
+            }
+        } else {
+            transfer::step(writer.flush()).await?;
+            match patiently(wire::get::<Reply>(&mut reader)).await? {
+                Reply::Ready => {}
+                Reply::Refused(reason) => return Err(refused(&reason)),
+                Reply::Done(_) => return Err(wire::nonsense()),
+            }
+        }
+        match task {
+            Task::Up => {}
+            Task::Down => {
+                let arrival = transfer::receive(&mut reader, amount, seed).await?;
+                mine.first_byte_ns = Some(arrival.first_ns);
+                mine.last_byte_ns = Some(arrival.last_ns);
+                mine.problem = arrival.problem;
+            }
+            Task::PingPong => {
+                let times = transfer::ping(&mut reader, &mut writer, amount).await?;
+                round_trips = RoundTrips::of(times);
+            }
+        }
+        let theirs = if task == Task::Up {
+            let theirs = done(&mut reader).await?;
+            mine.receipt_ns = Some(now());
+            self.finish(&mut mine, cpu, &stats);
+            patiently(wire::put(&mut writer, &Reply::Done(Box::new(mine.clone())))).await?;
+            transfer::step(writer.flush()).await?;
+            theirs
+        } else {
+            self.finish(&mut mine, cpu, &stats);
+            patiently(wire::put(&mut writer, &Reply::Done(Box::new(mine.clone())))).await?;
+            transfer::step(writer.flush()).await?;
+            done(&mut reader).await?
+        };
+        // All is said; that the other side has gone already is no failure.
+        let _ = transfer::step(writer.shutdown()).await;
+        for (side, problem) in [("here", &mine.problem), ("at the server", &theirs.problem)] {
+            if let Some(problem) = problem {
+                let message = format!("the data arrived altered {side}: {}", printable(problem));
+                return Err(Failure::new(Kind::Protocol, message));
+            }
+        }
+        let timing = Timing::of(task, &mine, &theirs);
+        Ok(Report {
+            transfer,
+            of: self.args.repeat,
+            role: "client",
+            task,
+            transport: self.args.link.transport.clone(),
+            protection: self.args.link.protection(),
+            cipher: info.cipher,
+            amount,
+            rate_hint_bits_per_second: self.rate_hint,
+            connect_seconds: info.timings.connect.as_secs_f64(),
+            handshake_seconds: info.timings.handshake.as_secs_f64(),
+            seconds_from_start: timing.from_start.filter(|_| task != Task::PingPong),
+            seconds_from_established: timing.from_established.filter(|_| task != Task::PingPong),
+            clock: timing.clock,
+            goodput_bits_per_second: (timing.from_established)
+                .filter(|&seconds| seconds > 0.0 && task != Task::PingPong)
+                .map(|seconds| amount as f64 * 8.0 / seconds),
+            round_trips,
+            client: mine,
+            server: theirs,
+        })
+    }
+
+    fn finish(&self, mine: &mut Side, cpu: CpuMeter, stats: &transpute::transport::LinkStats) {
+        mine.cpu_seconds = cpu.seconds();
+        mine.path = Path::of(stats);
+    }
+
+    /// Connects, again if the server is not up yet; measured from the start of the attempt that worked.
+    async fn connect(&self, deadline: Instant) -> Result<(Link, CpuMeter, u64), Failure> {
+        loop {
+            let (cpu, started_ns) = (CpuMeter::start(), now());
+            match (self.transport)
+                .connect(&self.args.connect, self.security)
+                .await
+            {
+                Ok(link) => return Ok((link, cpu, started_ns)),
+                Err(TransportError::Connect { .. }) if Instant::now() + RETRY_PAUSE < deadline => {
+                    sleep(RETRY_PAUSE).await;
+                }
+                Err(error) => return Err(before_link(error)),
+            }
+        }
+    }
+}
+
+async fn done(reader: &mut transpute::transport::LinkReader) -> Result<Side, Failure> {
+    match patiently(wire::get(reader)).await? {
+        Reply::Done(side) => Ok(*side),
+        Reply::Refused(reason) => Err(refused(&reason)),
+        Reply::Ready => Err(wire::nonsense()),
+    }
+}
+
+fn refused(reason: &str) -> Failure {
+    let message = format!("the server refuses: {}", printable(reason));
+    Failure::new(Kind::Disagreement, message)
+}

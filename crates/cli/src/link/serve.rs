@@ -1,0 +1,262 @@
+//! `transpute link serve`: the side that listens.
+
+use std::{cell::Cell, rc::Rc, sync::Arc};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::{JoinSet, LocalSet},
+};
+use transpute::transport::{Link, LinkInfo, LinkReader, LinkStats, LinkWriter};
+
+use super::{
+    LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
+    measure::{CpuMeter, now},
+    report::{Report, Timing, printable},
+    transfer::{self, patiently},
+    wire::{self, Path, Reply, Request, Side, Task, VERSION},
+};
+use crate::{
+    failure::{Failure, Kind},
+    interrupt::unless_interrupted,
+    output,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    link: LinkArgs,
+    /// Where to listen (host:port; port 0 lets the system choose)
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// End after one transfer, with its exit code
+    #[arg(long)]
+    once: bool,
+}
+
+/// Transfers at once; whoever else connects waits. Each takes well under 1 MiB beside what its link holds.
+const MAX_AT_ONCE: usize = 16;
+
+pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
+    let transport = args.link.find_transport()?;
+    let security = args.link.security()?;
+    let serving = async {
+        let listener = (transport.listen(&args.listen, &security).await).map_err(before_link)?;
+        output::note(format!("listening on {}", listener.local_address()));
+        // The transfers share counters, and this thread.
+        LocalSet::new().run_until(accept(args, listener)).await
+    };
+    crate::block_on(unless_interrupted(serving))
+}
+
+async fn accept(
+    args: &Args,
+    mut listener: Box<dyn transpute::transport::Listener>,
+) -> Result<(), Failure> {
+    let server = Rc::new(Server {
+        transport: args.link.transport.as_str().into(),
+        protection: args.link.protection(),
+        is_json: args.link.json,
+        active: Cell::new(0),
+        begun: Cell::new(0),
+    });
+    let mut transfers = JoinSet::new();
+    // Waiting costs no processor time, so what is counted from here includes the handshake.
+    let mut cpu = CpuMeter::start();
+    loop {
+        tokio::select! {
+            Some(done) = transfers.join_next(), if !transfers.is_empty() => {
+                let done = done.unwrap_or_else(|error| {
+                    Err(Failure::other("a transfer ended in a panic").because(error))
+                });
+                if args.once {
+                    return done;
+                }
+                if let Err(failure) = done {
+                    failure.print();
+                }
+                if server.active.get() == 0 {
+                    cpu = CpuMeter::start();
+                }
+            }
+            link = listener.accept(), if transfers.len() < limit(args) => {
+                let link = link.map_err(before_link)?;
+                let established_ns = now();
+                let server = Rc::clone(&server);
+                transfers.spawn_local(async move {
+                    server.transfer(link, established_ns, cpu).await
+                });
+            }
+        }
+    }
+}
+
+fn limit(args: &Args) -> usize {
+    if args.once { 1 } else { MAX_AT_ONCE }
+}
+
+struct Server {
+    transport: Arc<str>,
+    protection: &'static str,
+    is_json: bool,
+    /// Transfers under way.
+    active: Cell<u64>,
+    /// Transfers so far.
+    begun: Cell<u64>,
+}
+
+/// A transfer under way.
+struct Transfer<'a> {
+    server: &'a Server,
+    info: LinkInfo,
+    stats: LinkStats,
+    reader: LinkReader,
+    writer: LinkWriter,
+    cpu: CpuMeter,
+    number: u64,
+    was_alone: bool,
+}
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        self.server.active.set(self.server.active.get() - 1);
+    }
+}
+
+impl Server {
+    async fn transfer(
+        &self,
+        link: Link,
+        established_ns: u64,
+        cpu: CpuMeter,
+    ) -> Result<(), Failure> {
+        self.begun.set(self.begun.get() + 1);
+        let was_alone = self.active.replace(self.active.get() + 1) == 0;
+        let (info, stats) = (link.info().clone(), link.stats());
+        let (reader, writer) = link.into_parts();
+        let transfer = Transfer {
+            server: self,
+            info,
+            stats,
+            reader,
+            writer,
+            cpu,
+            number: self.begun.get(),
+            was_alone,
+        };
+        let report = transfer.run(established_ns).await?;
+        if self.is_json {
+            output::print_json(&report)
+        } else {
+            output::print(|out| writeln!(out, "{}", report.line()))
+        }
+    }
+}
+
+impl Transfer<'_> {
+    async fn run(mut self, established_ns: u64) -> Result<Report, Failure> {
+        let request: Request = patiently(wire::get(&mut self.reader)).await?;
+        if let Some(reason) = objection(&request) {
+            self.reply(&Reply::Refused(reason.clone())).await?;
+            let _ = transfer::step(self.writer.shutdown()).await;
+            let message = format!("refused a transfer: {reason}");
+            return Err(Failure::new(Kind::Disagreement, message));
+        }
+        let (task, amount, seed) = (request.task, request.amount, request.seed);
+        let mut mine = Side::of(&self.info, established_ns);
+        match task {
+            Task::Up => {
+                let arrival = transfer::receive(&mut self.reader, amount, seed).await?;
+                mine.first_byte_ns = Some(arrival.first_ns);
+                mine.last_byte_ns = Some(arrival.last_ns);
+                mine.problem = arrival.problem;
+            }
+            Task::Down => {
+                patiently(wire::put(&mut self.writer, &Reply::Ready)).await?;
+                transfer::send(&mut self.writer, amount, seed).await?;
+            }
+            Task::PingPong => {
+                self.reply(&Reply::Ready).await?;
+                transfer::pong(&mut self.reader, &mut self.writer, amount).await?;
+            }
+        }
+        let theirs = if task == Task::Up {
+            self.finish(&mut mine);
+            self.reply(&Reply::Done(Box::new(mine.clone()))).await?;
+            self.done().await?
+        } else {
+            let theirs = self.done().await?;
+            mine.receipt_ns = Some(now());
+            self.finish(&mut mine);
+            self.reply(&Reply::Done(Box::new(mine.clone()))).await?;
+            theirs
+        };
+        // The other side closes when it has all it wants to know.
+        let mut rest = [0; 1];
+        let _ = transfer::step(self.reader.read(&mut rest)).await;
+        let _ = transfer::step(self.writer.shutdown()).await;
+        for (side, problem) in [("here", &mine.problem), ("at the client", &theirs.problem)] {
+            if let Some(problem) = problem {
+                let message = format!("the data arrived altered {side}: {}", printable(problem));
+                return Err(Failure::new(Kind::Protocol, message));
+            }
+        }
+        let timing = Timing::of(task, &theirs, &mine);
+        let is_bulk = task != Task::PingPong;
+        Ok(Report {
+            transfer: self.number,
+            of: self.server.begun.get(),
+            role: "server",
+            task,
+            transport: self.server.transport.to_string(),
+            protection: self.server.protection,
+            cipher: self.info.cipher.clone(),
+            amount,
+            rate_hint_bits_per_second: None,
+            connect_seconds: self.info.timings.connect.as_secs_f64(),
+            handshake_seconds: self.info.timings.handshake.as_secs_f64(),
+            seconds_from_start: timing.from_start.filter(|_| is_bulk),
+            seconds_from_established: timing.from_established.filter(|_| is_bulk),
+            clock: timing.clock,
+            goodput_bits_per_second: (timing.from_established)
+                .filter(|&seconds| seconds > 0.0 && is_bulk)
+                .map(|seconds| amount as f64 * 8.0 / seconds),
+            round_trips: None,
+            client: theirs,
+            server: mine,
+        })
+    }
+
+    fn finish(&self, mine: &mut Side) {
+        mine.cpu_seconds = self.cpu.seconds();
+        mine.cpu_is_shared = !self.was_alone || self.server.begun.get() != self.number;
+        mine.path = Path::of(&self.stats);
+    }
+
+    async fn reply(&mut self, reply: &Reply) -> Result<(), Failure> {
+        patiently(wire::put(&mut self.writer, reply)).await?;
+        transfer::step(self.writer.flush()).await
+    }
+
+    async fn done(&mut self) -> Result<Side, Failure> {
+        match patiently(wire::get(&mut self.reader)).await? {
+            Reply::Done(side) => Ok(*side),
+            _ => Err(wire::nonsense()),
+        }
+    }
+}
+
+/// Says why a request will not be served.
+fn objection(request: &Request) -> Option<String> {
+    let most = match request.task {
+        Task::Up | Task::Down => MAX_BYTES,
+        Task::PingPong => MAX_ROUNDS,
+    };
+    if request.version != VERSION {
+        return Some(format!(
+            "this side speaks version {VERSION} of the protocol of `transpute link`, the other {}",
+            request.version
+        ));
+    }
+    (!(1..=most).contains(&request.amount))
+        .then(|| format!("asked for {}, expected 1 to {most}", request.amount))
+}

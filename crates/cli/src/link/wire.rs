@@ -1,0 +1,160 @@
+//! What the two sides tell each other beside the bytes they measure.
+//!
+//! A message is its length (4 bytes, little-endian) and that much JSON. The connecting side begins:
+//!
+//! | task | connecting side | listening side |
+//! | --- | --- | --- |
+//! | up | `Request`, the bytes; `Done` at the end | `Done` after the last byte |
+//! | down | `Request`; `Done` after the last byte | `Ready`, the bytes; `Done` at the end |
+//! | ping-pong | `Request`, a byte each round; `Done` | `Ready`, the byte back; `Done` |
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transpute::transport::{LinkReader, LinkStats, LinkWriter};
+use transpute::{LinkInfo, TransportError};
+
+use super::measure::Clock;
+use crate::failure::{Failure, Kind};
+
+/// Changes when the messages do.
+pub(super) const VERSION: u32 = 1;
+
+/// The longest message; an honest one is under 2 KiB.
+const MAX_MESSAGE: usize = 16 << 10;
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Task {
+    /// Bytes go from the connecting to the listening side.
+    Up,
+    /// Bytes go from the listening to the connecting side.
+    Down,
+    /// One byte there and back, many times.
+    PingPong,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Request {
+    pub(super) version: u32,
+    pub(super) task: Task,
+    /// Bytes or round trips.
+    pub(super) amount: u64,
+    /// Of the pattern.
+    pub(super) seed: u64,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Reply {
+    /// The listening side will not do it.
+    Refused(String),
+    /// The task begins.
+    Ready,
+    /// The task is over for this side.
+    Done(Box<Side>),
+}
+
+/// What one side knows of a transfer.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Side {
+    pub(super) clock: Clock,
+    /// When it began to connect; nothing on the listening side. All times in nanoseconds since 1970.
+    pub(super) started_ns: Option<u64>,
+    pub(super) established_ns: u64,
+    pub(super) first_byte_ns: Option<u64>,
+    pub(super) last_byte_ns: Option<u64>,
+    /// When it was told that the other side had the last byte.
+    pub(super) receipt_ns: Option<u64>,
+    /// What is wrong with what arrived.
+    pub(super) problem: Option<String>,
+    pub(super) cpu_seconds: Option<f64>,
+    /// The process did other transfers at the same time, which are in `cpu_seconds` too.
+    pub(super) cpu_is_shared: bool,
+    pub(super) cipher: Option<String>,
+    pub(super) path: Path,
+}
+
+/// What the transport of one side knows of the path.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Path {
+    pub(super) rtt_ms: Option<f64>,
+    pub(super) min_rtt_ms: Option<f64>,
+    pub(super) bytes_sent: Option<u64>,
+    pub(super) bytes_retransmitted: Option<u64>,
+    pub(super) bytes_received: Option<u64>,
+    pub(super) packets_sent: Option<u64>,
+    pub(super) packets_retransmitted: Option<u64>,
+    pub(super) congestion_window: Option<u64>,
+    pub(super) congestion_control: Option<String>,
+    pub(super) bottleneck: Option<String>,
+    pub(super) receiver_limited_seconds: Option<f64>,
+    pub(super) send_buffer_limited_seconds: Option<f64>,
+    pub(super) busy_seconds: Option<f64>,
+}
+
+impl Path {
+    pub(super) fn of(stats: &LinkStats) -> Self {
+        let path = stats.path();
+        let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        let times = path.send_times;
+        Self {
+            rtt_ms: path.rtt.map(millis),
+            min_rtt_ms: path.min_rtt.map(millis),
+            bytes_sent: path.wire_bytes_sent,
+            bytes_retransmitted: path.wire_bytes_retransmitted,
+            bytes_received: path.wire_bytes_received,
+            packets_sent: path.packets_sent,
+            packets_retransmitted: path.retransmits,
+            congestion_window: path.congestion_window,
+            congestion_control: path.congestion_control,
+            bottleneck: times.and_then(|times| Some(times.bottleneck()?.to_string())),
+            receiver_limited_seconds: times.map(|times| times.by_receiver.as_secs_f64()),
+            send_buffer_limited_seconds: times.map(|times| times.by_send_buffer.as_secs_f64()),
+            busy_seconds: times.map(|times| times.busy.as_secs_f64()),
+        }
+    }
+}
+
+impl Side {
+    pub(super) fn of(info: &LinkInfo, established_ns: u64) -> Self {
+        Self {
+            clock: Clock::here(),
+            established_ns,
+            cipher: info.cipher.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Writes a message, without flushing.
+pub(super) async fn put(writer: &mut LinkWriter, message: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_vec(message)
+        .map_err(|error| Failure::other("cannot write a message").because(error))?;
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes();
+    let written = async {
+        writer.write_all(&length).await?;
+        writer.write_all(&text).await
+    };
+    (written.await).map_err(|error| super::on_link(TransportError::from_io(error)))
+}
+
+/// Reads a message.
+pub(super) async fn get<T: DeserializeOwned>(reader: &mut LinkReader) -> Result<T, Failure> {
+    let lost = |error| super::on_link(TransportError::from_io(error));
+    let mut length = [0; 4];
+    reader.read_exact(&mut length).await.map_err(lost)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_MESSAGE {
+        return Err(nonsense());
+    }
+    let mut text = vec![0; length];
+    reader.read_exact(&mut text).await.map_err(lost)?;
+    serde_json::from_slice(&text).map_err(|error| nonsense().because(error))
+}
+
+pub(super) fn nonsense() -> Failure {
+    Failure::new(
+        Kind::Protocol,
+        "the peer does not speak the protocol of `transpute link`",
+    )
+}

@@ -1,0 +1,199 @@
+//! What each connection says first, so that the listener knows which ones belong together.
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 8 | `tpstrip1` |
+//! | 16 | the link's random id |
+//! | 1 | number of this stripe, from 0 |
+//! | 1 | number of stripes |
+//! | 32 | tag |
+//!
+//! It travels inside TLS, where both ends have proved their identities. The tag is HMAC-SHA-256, with a key exported
+//! from the TLS session of stripe 0 (RFC 8446, section 7.5), over what this stripe's own session exports and its
+//! numbers. Only who holds both sessions can make it, so no connection can be slipped into somebody else's link, not
+//! even by a peer that is trusted too. In plaintext the tag is zero, and the id alone holds a link together.
+
+use aws_lc_rs::hmac;
+use tokio::io::AsyncReadExt;
+use zeroize::Zeroizing;
+
+use crate::{
+    TransportError,
+    tcp::{Channel, Context},
+};
+
+const MAGIC: [u8; 8] = *b"tpstrip1";
+pub(super) const ID: usize = 16;
+const TAG: usize = 32;
+pub(super) const LENGTH: usize = MAGIC.len() + ID + 2 + TAG;
+
+/// Most stripes of a link.
+pub(super) const MAX_STRIPES: u8 = 32;
+
+const LABEL: &[u8] = b"EXPORTER-transpute-striped";
+
+/// What a stripe says about itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Join {
+    pub(super) id: [u8; ID],
+    pub(super) index: u8,
+    pub(super) count: u8,
+    pub(super) tag: [u8; TAG],
+}
+
+/// What a connection's TLS session exports for a link; `None` in plaintext.
+pub(super) struct Binding(Option<Zeroizing<[u8; 32]>>);
+
+impl Binding {
+    pub(super) fn of(channel: &Channel, id: &[u8; ID]) -> Result<Self, TransportError> {
+        Ok(Self(channel.export(LABEL, id)?))
+    }
+
+    /// Makes the tag of the stripe whose session this is.
+    pub(super) fn tag(&self, first: &Self, index: u8, count: u8) -> [u8; TAG] {
+        let mut tag = [0; TAG];
+        if let Some((key, message)) = self.input(first, index, count) {
+            tag.copy_from_slice(hmac::sign(&key, &message[..]).as_ref());
+        }
+        tag
+    }
+
+    /// Checks the tag of a stripe, in constant time.
+    pub(super) fn verify(&self, first: &Self, join: &Join) -> bool {
+        match self.input(first, join.index, join.count) {
+            Some((key, message)) => hmac::verify(&key, &message[..], &join.tag).is_ok(),
+            // One in TLS and one in plaintext do not come from the same listener.
+            None => self.0.is_none() && first.0.is_none() && join.tag == [0; TAG],
+        }
+    }
+
+    fn input(
+        &self,
+        first: &Self,
+        index: u8,
+        count: u8,
+    ) -> Option<(hmac::Key, Zeroizing<[u8; 34]>)> {
+        let (own, first) = (self.0.as_ref()?, first.0.as_ref()?);
+        let mut message = Zeroizing::new([0; 34]);
+        message[..32].copy_from_slice(&own[..]);
+        message[32..].copy_from_slice(&[index, count]);
+        Some((hmac::Key::new(hmac::HMAC_SHA256, &first[..]), message))
+    }
+}
+
+impl Join {
+    pub(super) fn encode(&self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..24].copy_from_slice(&self.id);
+        bytes[24] = self.index;
+        bytes[25] = self.count;
+        bytes[26..].copy_from_slice(&self.tag);
+        bytes
+    }
+
+    fn decode(bytes: &[u8; LENGTH]) -> Result<Self, TransportError> {
+        let wrong = |what: &str| TransportError::NotTranspute {
+            evidence: format!("it opened a stripe {what}"),
+        };
+        if bytes[..8] != MAGIC {
+            return Err(wrong("without saying so; it may use another transport"));
+        }
+        let (index, count) = (bytes[24], bytes[25]);
+        if !(1..=MAX_STRIPES).contains(&count) || index >= count {
+            return Err(wrong(&format!("with the number {index} of {count}")));
+        }
+        let (mut id, mut tag) = ([0; ID], [0; TAG]);
+        id.copy_from_slice(&bytes[8..24]);
+        tag.copy_from_slice(&bytes[26..]);
+        Ok(Self {
+            id,
+            index,
+            count,
+            tag,
+        })
+    }
+
+    /// Reads what a fresh connection says first.
+    pub(super) async fn read(
+        channel: &mut Channel,
+        context: &Context,
+    ) -> Result<Self, TransportError> {
+        let mut bytes = [0; LENGTH];
+        context
+            .limit(
+                "the connection to join a link",
+                channel.read_exact(&mut bytes),
+            )
+            .await?
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => TransportError::ClosedDuringHandshake,
+                _ => TransportError::from_io(error),
+            })?;
+        Self::decode(&bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(byte: u8) -> Binding {
+        Binding(Some(Zeroizing::new([byte; 32])))
+    }
+
+    fn join(tag: [u8; TAG]) -> Join {
+        Join {
+            id: [7; ID],
+            index: 1,
+            count: 4,
+            tag,
+        }
+    }
+
+    #[test]
+    fn a_tag_fits_one_pair_of_sessions_and_one_number() {
+        let (first, own) = (binding(1), binding(2));
+        let good = join(own.tag(&first, 1, 4));
+        assert!(own.verify(&first, &good));
+        assert!(!own.verify(&binding(3), &good), "another first session");
+        assert!(!binding(3).verify(&first, &good), "another own session");
+        assert!(!own.verify(
+            &first,
+            &Join {
+                index: 2,
+                ..good.clone()
+            }
+        ));
+        assert!(!own.verify(
+            &first,
+            &Join {
+                count: 5,
+                ..good.clone()
+            }
+        ));
+        assert!(!own.verify(&first, &join([0; TAG])));
+        let plaintext = Binding(None);
+        assert!(plaintext.verify(&plaintext, &join([0; TAG])));
+        assert!(!plaintext.verify(&plaintext, &good));
+        assert!(!own.verify(&plaintext, &join([0; TAG])));
+        assert!(!plaintext.verify(&first, &join([0; TAG])));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let good = join([9; TAG]);
+        assert_eq!(Join::decode(&good.encode()).unwrap(), good);
+        for (index, count) in [(0, 0), (4, 4), (0, MAX_STRIPES + 1), (255, 255)] {
+            let bad = Join {
+                index,
+                count,
+                ..good.clone()
+            };
+            assert!(Join::decode(&bad.encode()).is_err(), "{index} of {count}");
+        }
+        let mut bytes = good.encode();
+        bytes[0] ^= 1;
+        assert!(Join::decode(&bytes).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Whether the kernel's buffers can hold what a path needs.
+//!
+//! Autotuning grows a connection's buffers to the third figures of `net.ipv4.tcp_wmem` and `tcp_rmem`. TCP needs about
+//! two bandwidth-delay products: one in flight, and one to go on while a loss is repaired. The kernel also counts its
+//! own bookkeeping against them, so a connection that a ceiling holds back shows half of it as what it carries in a
+//! round trip.
+
+use std::{
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::PathSample;
+
+/// Compares what one connection carries with the ceilings, and warns once per process and direction.
+pub(super) struct Check {
+    last: Option<(Instant, u64)>,
+}
+
+struct Ceiling {
+    sysctl: &'static str,
+    /// In bytes; `None` where the system does not say.
+    most: Option<u64>,
+    is_told: AtomicBool,
+}
+
+fn ceilings() -> &'static [Ceiling; 2] {
+    static CEILINGS: OnceLock<[Ceiling; 2]> = OnceLock::new();
+    CEILINGS.get_or_init(|| {
+        ["tcp_wmem", "tcp_rmem"].map(|sysctl| Ceiling {
+            sysctl,
+            most: std::fs::read_to_string(format!("/proc/sys/net/ipv4/{sysctl}"))
+                .ok()
+                .and_then(|text| text.split_whitespace().nth(2)?.parse().ok()),
+            is_told: AtomicBool::new(false),
+        })
+    })
+}
+
+impl Check {
+    pub(super) fn new() -> Self {
+        Self { last: None }
+    }
+
+    /// Looks at the figures of a connection, twice a second or less often.
+    pub(super) fn look_at(&mut self, path: &PathSample, now: Instant) {
+        let Some(rtt) = path.min_rtt else { return };
+        let [send, receive] = ceilings();
+        if let (Some(rate), Some(false)) = (path.delivery_rate, path.delivery_rate_app_limited) {
+            send.compare(rate, rtt);
+        }
+        if let Some(rate) = self.receive_rate(path, now) {
+            receive.compare(rate, rtt);
+        }
+    }
+
+    /// Bytes per second that arrived since the last look.
+    fn receive_rate(&mut self, path: &PathSample, now: Instant) -> Option<u64> {
+        let received = path.wire_bytes_received?;
+        let (since, before) = self.last.replace((now, received))?;
+        let micros = u64::try_from(now.saturating_duration_since(since).as_micros()).ok()?;
+        received
+            .saturating_sub(before)
+            .saturating_mul(1_000_000)
+            .checked_div(micros)
+    }
+}
+
+impl Ceiling {
+    fn compare(&self, rate: u64, rtt: Duration) {
+        let Some(most) = self.most else { return };
+        let Some(needed) = shortfall(rate, rtt, most) else {
+            return;
+        };
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "the path carries {} Mbit/s at a round-trip time of {rtt:?}, which takes buffers of {needed} bytes, and \
+                 net.ipv4.{} allows {most}: raise its third figure, for example to {}",
+                rate / 125_000,
+                self.sysctl,
+                needed.saturating_mul(2),
+            );
+        }
+    }
+}
+
+/// Returns the two bandwidth-delay products that a path needs, if they are more than there is.
+fn shortfall(rate: u64, rtt: Duration, most: u64) -> Option<u64> {
+    let needed = (2 * u128::from(rate)).saturating_mul(rtt.as_micros()) / 1_000_000;
+    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    (needed > most).then_some(needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_bandwidth_delay_products_are_asked_for() {
+        let rtt = Duration::from_millis(100);
+        // 1 Gbit/s at 100 ms: 12.5 MB in flight.
+        assert_eq!(shortfall(125_000_000, rtt, 4 << 20), Some(25_000_000));
+        assert_eq!(shortfall(125_000_000, rtt, 25_000_000), None);
+        assert_eq!(shortfall(0, rtt, 0), None);
+        assert_eq!(shortfall(u64::MAX, Duration::MAX, 1), Some(u64::MAX));
+    }
+
+    #[test]
+    fn the_rate_of_arrival_is_measured_between_looks() {
+        let mut check = Check::new();
+        let start = Instant::now();
+        let mut path = PathSample {
+            wire_bytes_received: Some(1000),
+            ..PathSample::default()
+        };
+        assert_eq!(check.receive_rate(&path, start), None);
+        path.wire_bytes_received = Some(51_000);
+        let later = start + Duration::from_millis(500);
+        assert_eq!(check.receive_rate(&path, later), Some(100_000));
+        assert_eq!(check.receive_rate(&path, later), None, "no time has passed");
+    }
+}

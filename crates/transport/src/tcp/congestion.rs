@@ -1,0 +1,131 @@
+//! Congestion control by name, per connection (`TCP_CONGESTION`, Linux).
+
+use std::{fmt, io, net::SocketAddr, str::FromStr};
+
+use socket2::SockRef;
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::TransportError;
+
+/// The name of a congestion control of the kernel, such as `cubic`, `bbr` or `reno`.
+///
+/// Which ones exist depends on the kernel and its modules; connecting and listening fail with
+/// [`TransportError::CongestionControl`] where one does not.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub struct CongestionControl {
+    /// Padded with zeros, as the kernel keeps it.
+    name: [u8; MAX_NAME + 1],
+}
+
+/// `TCP_CA_NAME_MAX` of linux/tcp.h without the zero at the end.
+const MAX_NAME: usize = 15;
+
+impl CongestionControl {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let length = self.name.iter().take_while(|&&byte| byte != 0).count();
+        // Parsing has let only ASCII through.
+        str::from_utf8(&self.name[..length]).unwrap_or_default()
+    }
+}
+
+impl FromStr for CongestionControl {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+        if text.is_empty() || text.len() > MAX_NAME || !text.as_bytes().iter().all(is_plain) {
+            return Err(InvalidName);
+        }
+        let mut name = [0; MAX_NAME + 1];
+        name[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Self { name })
+    }
+}
+
+impl fmt::Debug for CongestionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CongestionControl({})", self.name())
+    }
+}
+
+impl fmt::Display for CongestionControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The text cannot be the name of a congestion control.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("expected the name of a congestion control, such as cubic, bbr or reno")]
+pub struct InvalidName;
+
+/// Makes a socket that can connect to, or listen on, the address.
+pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
+    match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }
+}
+
+/// Chooses the congestion control of a socket that has not connected yet.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn set(socket: &TcpSocket, wanted: CongestionControl) -> Result<(), TransportError> {
+    let sysctl = |name: &str| {
+        std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"))
+            .map_or_else(|_| "(cannot be read)".into(), |text| text.trim().to_owned())
+    };
+    SockRef::from(socket)
+        .set_tcp_congestion(wanted.name().as_bytes())
+        .map_err(|source| TransportError::CongestionControl {
+            name: wanted.to_string(),
+            available: sysctl("tcp_available_congestion_control"),
+            allowed: sysctl("tcp_allowed_congestion_control"),
+            source,
+        })
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn set(_: &TcpSocket, wanted: CongestionControl) -> Result<(), TransportError> {
+    Err(TransportError::CongestionControl {
+        name: wanted.to_string(),
+        available: "(none: not Linux)".into(),
+        allowed: "(none: not Linux)".into(),
+        source: io::ErrorKind::Unsupported.into(),
+    })
+}
+
+/// Asks the kernel which congestion control a connection has.
+pub(super) fn in_force(stream: &TcpStream) -> Option<String> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let name = SockRef::from(stream).tcp_congestion().ok()?;
+        let length = name.iter().take_while(|&&byte| byte != 0).count();
+        Some(String::from_utf8_lossy(&name[..length]).into_owned())
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = stream;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        for name in ["cubic", "bbr", "dctcp-reno", "a23456789012345"] {
+            assert_eq!(name.parse::<CongestionControl>().unwrap().to_string(), name);
+        }
+        for text in ["", "a234567890123456", "b b r", "bbr\0", "bbr\n", "größe"] {
+            assert_eq!(
+                text.parse::<CongestionControl>(),
+                Err(InvalidName),
+                "{text:?}"
+            );
+        }
+    }
+}
