@@ -305,7 +305,10 @@ fn wrong_flags_are_named() {
             "--pingpong",
         ),
         (&["--plaintext", "--pingpong", "0"], "--pingpong"),
-        (&["--plaintext", "--pingpong", "1", "--reverse"], "--pingpong"),
+        (
+            &["--plaintext", "--pingpong", "1", "--reverse"],
+            "--pingpong",
+        ),
         (&["--plaintext", "--unpinned", "--bytes", "1"], "--unpinned"),
         (&["--bytes", "1"], "--identity FILE and --peer"),
         (
