@@ -55,7 +55,7 @@ pub use self::{
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes},
     striped::{StripedOptions, TcpStriped},
-    tcp::{CongestionControl, Tcp, TcpOptions},
+    tcp::{CongestionControl, InvalidCongestionControl, Tcp, TcpOptions},
     transport::{Listener, Registry, Security, Transport},
 };
 

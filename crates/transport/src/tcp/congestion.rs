@@ -31,12 +31,12 @@ impl CongestionControl {
 }
 
 impl FromStr for CongestionControl {
-    type Err = InvalidName;
+    type Err = InvalidCongestionControl;
 
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
+    fn from_str(text: &str) -> Result<Self, InvalidCongestionControl> {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
         if text.is_empty() || text.len() > MAX_NAME || !text.as_bytes().iter().all(is_plain) {
-            return Err(InvalidName);
+            return Err(InvalidCongestionControl);
         }
         let mut name = [0; MAX_NAME + 1];
         name[..text.len()].copy_from_slice(text.as_bytes());
@@ -59,7 +59,7 @@ impl fmt::Display for CongestionControl {
 /// The text cannot be the name of a congestion control.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("expected the name of a congestion control, such as cubic, bbr or reno")]
-pub struct InvalidName;
+pub struct InvalidCongestionControl;
 
 /// Makes a socket that can connect to, or listen on, the address.
 pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
@@ -123,7 +123,7 @@ mod tests {
         for text in ["", "a234567890123456", "b b r", "bbr\0", "bbr\n", "größe"] {
             assert_eq!(
                 text.parse::<CongestionControl>(),
-                Err(InvalidName),
+                Err(InvalidCongestionControl),
                 "{text:?}"
             );
         }

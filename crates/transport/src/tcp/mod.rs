@@ -22,7 +22,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::net::TcpStream;
 
-pub use self::congestion::CongestionControl;
+pub use self::congestion::{CongestionControl, InvalidCongestionControl};
 pub(crate) use self::{
     handshake::{Acceptor, Channel, Connector, Context},
     listener::{Greeter, Port},
