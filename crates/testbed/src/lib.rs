@@ -7,6 +7,7 @@
 //! | [`lab`] | two network namespaces, joined by two models in real time |
 //! | [`link`] | what a path is really like, measured over it |
 //! | [`runner`], [`measure`] | matrices of runs of two processes each |
+//! | [`pair`] | any two programs on a path |
 //! | [`row`] | what is recorded of a run |
 //! | [`report`] | tables and charts of rows |
 
@@ -17,6 +18,7 @@ pub mod lab;
 pub mod link;
 pub mod measure;
 pub mod model;
+pub mod pair;
 mod perf;
 pub mod report;
 pub mod row;

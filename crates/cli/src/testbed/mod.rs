@@ -1,5 +1,6 @@
 //! `transpute testbed`: two parties on this machine, joined by an emulated internet path.
 
+mod exec;
 mod link;
 mod report;
 mod run;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Report(report::Args),
     /// Show the network conditions there are, or check a file with one's own
     Scenarios(scenarios::Args),
+    /// Run any two commands on an emulated path
+    Exec(exec::Args),
     /// Measure what an emulated path is really like on this machine
     Link(link::Args),
 }
@@ -38,6 +41,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Run(args) => run::run(*args),
         Command::Report(args) => report::report(&args),
         Command::Scenarios(args) => scenarios::scenarios(&args),
+        Command::Exec(args) => exec::exec(args),
         Command::Link(args) => link::link(args),
     }
 }

@@ -194,6 +194,50 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
 }
 
 #[test]
+fn any_two_commands_run_on_a_path() {
+    let exec = |a: &str, b: &str| {
+        let args = [
+            "testbed", "exec", "--rtt", "20", "--json", "--a", a, "--b", b,
+        ];
+        Process::start(args).finish()
+    };
+    let binary = env!("CARGO_BIN_EXE_transpute");
+    let finished = exec(
+        &format!("{binary} link serve --unpinned --listen $TRANSPUTE_A:7700"),
+        &format!("{binary} link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 100000 --json"),
+    );
+    if finished.stderr.contains("cannot create network namespaces")
+        || finished.stderr.contains("cannot open /dev/net/tun")
+    {
+        assert!(std::env::var_os("CI").is_none(), "{}", finished.stderr);
+        eprintln!(
+            "SKIPPED, the testbed does not run here: {}",
+            finished.stderr
+        );
+        return;
+    }
+    let finished = finished.expect(0);
+    // The server prints there too.
+    let object = |printed: &str| -> Value {
+        let line = printed.lines().find(|line| line.starts_with('{'));
+        serde_json::from_str(line.unwrap_or_default()).unwrap()
+    };
+    let transfer = object(&finished.stdout);
+    assert_eq!(transfer["clock"], "shared", "{transfer}");
+    let path = object(&finished.stderr);
+    assert!(
+        path["down"]["bytes_in"].as_u64().unwrap() > 100_000,
+        "{path}"
+    );
+    assert!(path["seconds"].as_f64().unwrap() > 0.04, "{path}");
+
+    // A command that fails is told, and what stays behind is ended.
+    let mark = "98764.123";
+    exec(&format!("sleep {mark}"), "exit 7").fails(6, "side B ended with code 7");
+    assert_eq!(processes_with(mark), [""; 0]);
+}
+
+#[test]
 fn mistakes_are_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = write(folder.path(), "bad.toml", "rtt_ms = 20\nloss = 2");

@@ -1,0 +1,94 @@
+//! `transpute testbed exec`: any two programs on an emulated path.
+
+use transpute_testbed::{pair, runner::Sweep};
+
+use super::{cancellable, load, scenario_failure};
+use crate::{
+    failure::{Failure, Kind},
+    output::{self, grouped},
+};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Both commands are given to /bin/sh and find the addresses of the sides in TRANSPUTE_A and \
+TRANSPUTE_B. That on side A starts first; when that on side B ends, it is told to end. For example:
+
+  transpute testbed exec --scenario eu-us \\
+      --a 'transpute link serve --unpinned --listen $TRANSPUTE_A:7700' \\
+      --b 'transpute link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 30500000'")]
+pub(crate) struct Args {
+    /// Network conditions: a name (see `transpute testbed scenarios`) or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "eu-us")]
+    scenario: String,
+    /// The command on side A, such as a server
+    #[arg(long, value_name = "COMMAND")]
+    a: String,
+    /// The command on side B
+    #[arg(long, value_name = "COMMAND")]
+    b: String,
+    /// Round-trip time in milliseconds instead of that of the scenario
+    #[arg(long, value_name = "MS")]
+    rtt: Option<f64>,
+    /// Probability of loss, both ways, instead of that of the scenario
+    #[arg(long, value_name = "P")]
+    loss: Option<f64>,
+    /// Rate in Mbit/s, both ways, instead of that of the scenario
+    #[arg(long, value_name = "MBIT")]
+    rate: Option<f64>,
+    /// TCP congestion control
+    #[arg(long, value_name = "NAME")]
+    congestion_control: Option<String>,
+    /// Largest socket buffer in bytes
+    #[arg(long, value_name = "BYTES")]
+    socket_buffer: Option<u64>,
+    /// What the randomness of the path comes from
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print one JSON object about the path to standard error
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn exec(args: Args) -> Result<(), Failure> {
+    let sweep = Sweep {
+        rtt_ms: args.rtt.into_iter().collect(),
+        loss: args.loss.into_iter().collect(),
+        rate_mbit: args.rate.into_iter().collect(),
+        congestion_control: args.congestion_control.into_iter().collect(),
+        socket_buffer: args.socket_buffer.into_iter().collect(),
+    };
+    let mut scenarios = sweep
+        .apply(&[load(&args.scenario)?])
+        .map_err(scenario_failure)?;
+    // One scenario and one value of each make one.
+    let mut scenario = scenarios.swap_remove(0);
+    scenario.seed = args.seed.unwrap_or(scenario.seed);
+    let (a, b) = (args.a, args.b);
+    let report = cancellable(move |cancel| pair::run(&scenario, [&a, &b], cancel))?;
+    if args.json {
+        let json = serde_json::to_string(&report)
+            .map_err(|error| Failure::other("cannot write JSON").because(error))?;
+        eprintln!("{json}");
+    } else {
+        for (way, path) in [("A to B", &report.up), ("B to A", &report.down)] {
+            output::note(format!(
+                "{way}: {} packets of {} bytes in all; {} lost, {} found the queue full",
+                grouped(path.packets_in),
+                grouped(path.bytes_in),
+                grouped(path.lost_packets),
+                grouped(path.overflowed_packets),
+            ));
+        }
+    }
+    match report.b_code {
+        Some(0) => Ok(()),
+        Some(code) => Err(Failure::new(
+            Kind::Protocol,
+            format!("the command on side B ended with code {code}"),
+        )),
+        None => Err(Failure::new(
+            Kind::Protocol,
+            "the command on side B was ended by a signal".to_owned(),
+        )),
+    }
+}
