@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
 use crate::{
+    flow::Flows,
     lab::{Lab, Side},
     model::PathCounters,
     runner::RunError,
@@ -21,6 +22,9 @@ use crate::{
 
 /// How long the program on side A has to get ready before the one on side B starts.
 const HEAD_START: Duration = Duration::from_millis(300);
+
+/// How long cross traffic has to find its rate before the programs start.
+const CROSS_HEAD_START: Duration = Duration::from_secs(2);
 
 /// How long the program on side A has to end by itself once the other has, and once more after
 /// being told to.
@@ -42,6 +46,10 @@ pub struct PairReport {
     pub up: PathCounters,
     /// What happened to packets from B to A.
     pub down: PathCounters,
+    /// Bytes on the wire from A and from B, headers included, of what has a port of
+    /// [`PARTY_PORT`](crate::lab::PARTY_PORT): with that port, the share of the programs beside cross
+    /// traffic.
+    pub party_bytes: [u64; 2],
     /// Packets from A and from B that the emulator was too slow to take: lost, but not by the path.
     pub overruns: [u64; 2],
 }
@@ -61,6 +69,12 @@ pub fn run(
     cancel: &AtomicBool,
 ) -> Result<PairReport, RunError> {
     let mut lab = Lab::start(scenario)?;
+    let cross = (scenario.cross_traffic.as_ref())
+        .map(|cross| Flows::cross(&lab, cross).map_err(RunError::Flow))
+        .transpose()?;
+    if cross.is_some() {
+        thread::sleep(CROSS_HEAD_START);
+    }
     let mut a = Group::start(&lab, Side::A, commands[0])?;
     let patience = Instant::now();
     // A program that does its part and ends has had its head start.
@@ -76,14 +90,16 @@ pub fn run(
         check(cancel)?;
     };
     let seconds = start.elapsed().as_secs_f64();
-    let a_status = a.end(cancel)?;
     let [up, down] = lab.counters();
+    let a_status = a.end(cancel)?;
+    drop(cross);
     Ok(PairReport {
         a_code: a_status.code(),
         b_code: b_status.code(),
         seconds,
         up,
         down,
+        party_bytes: lab.party_traffic().sent_bytes,
         overruns: lab.overruns()?,
     })
 }
