@@ -5,10 +5,11 @@ mod toy;
 use std::time::Duration;
 
 use toy::{Fault, Toy};
-use transpute_transport::conformance::{self, Options, Port};
+use transpute_transport::conformance::{self, Mode, Options, Port};
 
 fn options() -> Options {
     let mut options = Options::default();
+    options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
     options.port = Port::Other;
     options.payload = 256 * 1024;
     options.max_buffered = 2 << 20;
@@ -58,13 +59,20 @@ async fn a_shutdown_that_does_nothing_is_found() {
 
 #[tokio::test(start_paused = true)]
 async fn a_buffer_without_bound_is_found() {
-    let expected = ["tls/back-pressure", "plaintext/back-pressure"];
+    let expected = in_every_mode("back-pressure");
     assert_eq!(failures(Fault::BuffersEverything).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cut_stream_that_looks_complete_is_found() {
-    assert_eq!(failures(Fault::HidesTruncation).await, ["tls/peer-drop"]);
+    let failed = failures(Fault::HidesTruncation).await;
+    let expected = [
+        "tls/peer-drop",
+        "tls/peer-killed",
+        "unpinned/peer-drop",
+        "unpinned/peer-killed",
+    ];
+    assert_eq!(failed, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,12 +89,70 @@ async fn a_connector_that_trusts_anyone_is_found() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_check_of_the_mode_is_found() {
-    let expected = ["tls/security-mismatch", "plaintext/security-mismatch"];
+    let expected = in_every_mode("security-mismatch");
     assert_eq!(failures(Fault::IgnoresMode).await, expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_statistics_handle_that_keeps_the_link_open_is_found() {
-    let expected = ["tls/statistics", "plaintext/statistics"];
+    let expected = in_every_mode("statistics");
     assert_eq!(failures(Fault::StatisticsHoldTheLink).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_that_overtakes_another_is_found() {
+    let failed = failures(Fault::SwapsTwoBlocks).await;
+    for mode in ["tls", "unpinned", "plaintext"] {
+        assert!(
+            failed.contains(&format!("{mode}/duplex-bulk")),
+            "{failed:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_few_links_at_once_are_found() {
+    assert_eq!(failures(Fault::FewLinks).await, in_every_mode("many-links"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_when_its_sender_leaves_is_found() {
+    let failed = failures(Fault::ForgetsOnDrop).await;
+    for check in in_every_mode("graceful-close") {
+        assert!(failed.contains(&check), "{failed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_writer_that_looks_shut_down_is_found() {
+    let failed = failures(Fault::DroppedWriterEnds).await;
+    for check in in_every_mode("dropped-half") {
+        assert!(failed.contains(&check), "{failed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stall_that_spreads_is_found() {
+    let failed = failures(Fault::StallSpreads).await;
+    for check in in_every_mode("peer-stalled") {
+        assert!(failed.contains(&check), "{failed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_cut_half_way_that_looks_complete_is_found() {
+    let expected = ["tls/peer-killed", "unpinned/peer-killed"];
+    assert_eq!(failures(Fault::HidesLateTruncation).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_with_pins_to_one_without_is_found() {
+    let expected = ["tls/security-mismatch", "unpinned/security-mismatch"];
+    assert_eq!(failures(Fault::IgnoresPinning).await, expected);
+}
+
+fn in_every_mode(check: &str) -> Vec<String> {
+    ["tls", "unpinned", "plaintext"]
+        .map(|mode| format!("{mode}/{check}"))
+        .into()
 }

@@ -1,15 +1,20 @@
-//! The TCP transport passes the conformance suite, in TLS and in plaintext.
+//! The TCP transport passes the conformance suite, in TLS with and without pins and in plaintext.
 
-use transpute_transport::{Tcp, conformance};
+use transpute_transport::{
+    Tcp,
+    conformance::{self, Mode},
+};
 
 #[tokio::test]
 async fn tcp_conforms() {
-    let report = conformance::run(&Tcp::default(), &conformance::Options::default())
+    let mut options = conformance::Options::default();
+    options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
+    let report = conformance::run(&Tcp::default(), &options)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     println!("{report}");
-    // 13 checks in plaintext, and the two about pins in TLS.
-    assert_eq!(report.checks.len(), 28);
+    // 17 checks of each kind of link, and the two about pins.
+    assert_eq!(report.checks.len(), 53);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
 //! The two parties of a check, and how they send and receive.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -54,8 +54,16 @@ impl<'a> Bench<'a> {
 
     /// The protection that a party asks for in this mode.
     pub(super) fn security(&self, me: &Arc<Identity>, peer: &Identity) -> Security {
-        match self.mode {
+        self.security_of(self.mode, me, peer)
+    }
+
+    /// The protection that a party asks for in another mode.
+    pub(super) fn security_of(&self, mode: Mode, me: &Arc<Identity>, peer: &Identity) -> Security {
+        match mode {
             Mode::Tls => Security::tls(Arc::clone(me), [peer.fingerprint()]),
+            Mode::Unpinned => Security::Unpinned {
+                identity: Arc::clone(me),
+            },
             Mode::Plaintext => Security::Plaintext,
         }
     }
@@ -160,6 +168,23 @@ pub(super) async fn receive(
     Ok(())
 }
 
+/// Has the parties exchange a few bytes.
+pub(super) async fn works(a: Link, b: Link) -> Result<(), String> {
+    const LENGTH: usize = 1000;
+    let (mut a_reader, mut a_writer) = a.into_parts();
+    let (mut b_reader, mut b_writer) = b.into_parts();
+    let party = async |reader: &mut _, writer: &mut _| {
+        let mut sizes = Sizes::new(1);
+        send(writer, &mut Pattern::new(9), LENGTH, 100, &mut sizes).await?;
+        receive(reader, &mut Pattern::new(9), LENGTH, &mut sizes).await
+    };
+    tokio::try_join!(
+        party(&mut a_reader, &mut a_writer),
+        party(&mut b_reader, &mut b_writer)
+    )?;
+    Ok(())
+}
+
 /// Expects the clean end of the stream.
 pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
     match reader.read(&mut [0; 64]).await {
@@ -172,3 +197,6 @@ pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
 }
 
 const LARGEST_READ: usize = 256 * 1024;
+
+/// The time within which a vanished peer must be noticed.
+pub(super) const NOTICE: Duration = Duration::from_secs(10);

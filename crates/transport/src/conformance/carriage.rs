@@ -1,19 +1,18 @@
 //! Checks of what a link does with bytes.
 
-use std::time::Duration;
+use std::{task::Poll, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    time::{Instant, timeout},
+    time::timeout,
     try_join,
 };
 
 use super::{
-    Mode,
-    bench::{Bench, Pair, expect_end, finish, receive, send},
+    bench::{Bench, NOTICE, Pair, expect_end, finish, receive, send},
     pattern::{Pattern, Sizes},
 };
-use crate::{Link, LinkReader, LinkStats, LinkWriter, TransportError};
+use crate::{Link, LinkReader, LinkStats, LinkWriter};
 
 /// Both sides send at once, in writes from one byte to the full payload, and close.
 pub(super) async fn duplex_bulk(bench: &Bench<'_>) -> Result<(), String> {
@@ -88,11 +87,14 @@ pub(super) async fn small_writes(bench: &Bench<'_>) -> Result<(), String> {
 
 /// One direction closes, the other goes on.
 pub(super) async fn half_close(bench: &Bench<'_>) -> Result<(), String> {
-    let (one, other) = (bench.pair().await?, bench.pair().await?);
-    for (first, second) in [
-        (one.accepted, one.connected),
-        (other.connected, other.accepted),
-    ] {
+    let mut listener = bench.listen().await?;
+    for accepting_side_first in [true, false] {
+        let (accepted, connected) = bench.link(&mut *listener).await?;
+        let (first, second) = if accepting_side_first {
+            (accepted, connected)
+        } else {
+            (connected, accepted)
+        };
         let (mut a_reader, mut a_writer) = first.into_parts();
         let (mut b_reader, mut b_writer) = second.into_parts();
         let mut sizes = Sizes::new(bench.options.seed);
@@ -236,77 +238,82 @@ pub(super) async fn cancelled_reads(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Two links of one listener carry different things at once.
-pub(super) async fn two_links(bench: &Bench<'_>) -> Result<(), String> {
+/// Links of one listener, opened at once, carry different things at once.
+pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
-    let accept_both = async {
-        let first = listener.accept().await;
-        (first, listener.accept().await)
-    };
-    let ((a, b), c, d) = tokio::join!(
-        accept_both,
-        bench.connect(&address),
-        bench.connect(&address)
-    );
-    let open = |link: Result<Link, TransportError>| link.map_err(|error| error.to_string());
-    let length = bench.options.payload / 4;
+    let count = bench.options.links;
+    let length = bench.options.payload / 8;
     let serve = async |link: Link| {
-        // The first byte says which of the two this is.
+        // The first bytes say which of them this is.
         let (mut reader, mut writer) = link.into_parts();
-        let id = reader.read_u8().await.map_err(|error| error.to_string())?;
-        let mut sizes = Sizes::new(id.into());
-        send(
-            &mut writer,
-            &mut Pattern::new(id.into()),
-            length,
-            length,
-            &mut sizes,
-        )
-        .await?;
-        finish(&mut writer).await
-    };
-    let fetch = async |link: Link, id: u8| {
-        let (mut reader, mut writer) = link.into_parts();
-        writer
-            .write_all(&[id])
-            .await
-            .map_err(|error| error.to_string())?;
-        writer.flush().await.map_err(|error| error.to_string())?;
-        let mut pattern = Pattern::new(id.into());
-        receive(
-            &mut reader,
-            &mut pattern,
-            length,
-            &mut Sizes::new(id.into()),
-        )
-        .await?;
+        let id = (reader.read_u64().await)
+            .map_err(|error| format!("cannot read which link this is: {error}"))?;
+        let (mut pattern, mut sizes) = (Pattern::new(id), Sizes::new(id));
+        send(&mut writer, &mut pattern, length, length, &mut sizes).await?;
+        finish(&mut writer).await?;
         expect_end(&mut reader).await
     };
-    try_join!(
-        serve(open(a)?),
-        serve(open(b)?),
-        fetch(open(c)?, 1),
-        fetch(open(d)?, 2)
-    )?;
+    let fetch = async |id: u64| {
+        let link =
+            (bench.connect(&address).await).map_err(|error| format!("cannot connect: {error}"))?;
+        let (mut reader, mut writer) = link.into_parts();
+        (writer.write_u64(id).await).map_err(|error| format!("cannot say which: {error}"))?;
+        (writer.flush().await).map_err(|error| format!("cannot flush: {error}"))?;
+        let (mut pattern, mut sizes) = (Pattern::new(id), Sizes::new(id));
+        receive(&mut reader, &mut pattern, length, &mut sizes).await?;
+        expect_end(&mut reader).await?;
+        finish(&mut writer).await
+    };
+    // Nobody starts before all are open.
+    let accept_all = async {
+        let mut links = Vec::with_capacity(count);
+        while links.len() < count {
+            let link = listener.accept().await;
+            links.push(link.map_err(|error| format!("cannot accept: {error}"))?);
+        }
+        all(links.into_iter().map(serve)).await
+    };
+    try_join!(accept_all, all((0..count as u64).map(fetch)))?;
     Ok(())
+}
+
+/// Runs futures at once in this task; the first error is the result.
+async fn all<F: Future<Output = Result<(), String>>>(
+    futures: impl Iterator<Item = F>,
+) -> Result<(), String> {
+    let mut running: Vec<_> = futures.map(Box::pin).collect();
+    std::future::poll_fn(|cx| {
+        let mut failure = None;
+        running.retain_mut(|future| match future.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(Ok(())) => false,
+            Poll::Ready(Err(reason)) => {
+                failure.get_or_insert(reason);
+                false
+            }
+        });
+        match failure {
+            Some(reason) => Poll::Ready(Err(reason)),
+            None if running.is_empty() => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    })
+    .await
 }
 
 /// The counters agree with what was sent, and watching them does not keep a link open.
 pub(super) async fn statistics(bench: &Bench<'_>) -> Result<(), String> {
-    let pair = bench.pair().await?;
-    let (a, b) = (pair.accepted.stats(), pair.connected.stats());
-    exchange(bench, pair.accepted, pair.connected).await?;
+    let mut listener = bench.listen().await?;
+    let (accepted, connected) = bench.link(&mut *listener).await?;
+    let (a, b) = (accepted.stats(), connected.stats());
+    exchange(bench, accepted, connected).await?;
     let expected = 2 * bench.options.payload as u64;
     for (side, stats) in [("accepting", &a), ("connecting", &b)] {
         check_counters(stats, expected).map_err(|error| format!("{side} side: {error}"))?;
     }
 
-    let Pair {
-        accepted,
-        connected,
-        listener: _listener,
-    } = bench.pair().await?;
+    let (accepted, connected) = bench.link(&mut *listener).await?;
     let _watched = accepted.stats();
     drop(accepted);
     let (mut reader, _writer) = connected.into_parts();
@@ -337,39 +344,3 @@ fn check_counters(stats: &LinkStats, expected: u64) -> Result<(), String> {
     }
     Ok(())
 }
-
-/// A peer that drops its link without a word is noticed, by reading and by writing, and not taken for a clean end.
-pub(super) async fn peer_drop(bench: &Bench<'_>) -> Result<(), String> {
-    let Pair {
-        accepted,
-        connected,
-        listener: _listener,
-    } = bench.pair().await?;
-    let (mut reader, mut writer) = accepted.into_parts();
-    drop(connected);
-    match timeout(NOTICE, reader.read(&mut [0; 1])).await {
-        Err(_) => {
-            return Err(format!(
-                "reading does not notice within {NOTICE:?} that the peer is gone"
-            ));
-        }
-        Ok(Ok(0)) if bench.mode == Mode::Tls => {
-            return Err("a cut stream looks like one that its sender completed".into());
-        }
-        Ok(Ok(1..)) => return Err("bytes arrived that nobody sent".into()),
-        Ok(_) => {}
-    }
-    let deadline = Instant::now() + NOTICE;
-    let press_on = async {
-        let bytes = [0; 16 * 1024];
-        while writer.write_all(&bytes).await.is_ok() && writer.flush().await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout_at(deadline, press_on)
-        .await
-        .map_err(|_| format!("writing does not notice within {NOTICE:?} that the peer is gone"))
-}
-
-/// The time within which a vanished peer must be noticed.
-const NOTICE: Duration = Duration::from_secs(10);

@@ -12,9 +12,20 @@
 //!
 //! Both ends run in one task on this machine, so the checks see what a program sees: bytes, order, ends, errors,
 //! back-pressure and identities. They do not measure speed.
+//!
+//! | asked of a transport | checks |
+//! | --- | --- |
+//! | bytes arrive unchanged and in order, in writes from one byte to megabytes | `duplex-bulk`, `small-writes`, `cancelled-reads` |
+//! | bounded memory, and a peer that stands still holds up nobody else | `back-pressure`, `peer-stalled` |
+//! | each direction ends by itself, and not before everything has arrived | `half-close`, `dropped-half`, `graceful-close` |
+//! | an end that nobody asked for is seen, and not taken for a complete stream | `peer-drop`, `peer-killed` |
+//! | many links of one listener do not mix | `many-links`, `cancelled-accepts`, `closed-listener` |
+//! | only the right peer gets a link, whoever else knocks | `link-info`, `wrong-pin-seen-by-connector`, `wrong-pin-seen-by-listener`, `security-mismatch`, `garbage` |
+//! | the figures are right, and watching them holds nothing open | `statistics` |
 
 mod bench;
 mod carriage;
+mod ends;
 mod pattern;
 mod trust;
 
@@ -30,9 +41,9 @@ use crate::Transport;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where to listen. Default: `127.0.0.1:0`.
+    /// Where to listen: one listener at a time, so a fixed address will do. Default: `127.0.0.1:0`.
     pub address: String,
-    /// The kinds of link the transport offers. Default: both.
+    /// The kinds of link the transport offers. Default: [`Mode::Tls`] and [`Mode::Plaintext`].
     pub modes: Vec<Mode>,
     /// What kind of socket the transport listens on, to throw garbage at it. Default: TCP.
     pub port: Port,
@@ -41,6 +52,8 @@ pub struct Options {
     /// Bytes that a link may take in while the peer reads nothing. Default: 64 MiB, above the largest socket buffers
     /// that Linux chooses by itself.
     pub max_buffered: u64,
+    /// Links that are open at once in the check of many. Default: 16.
+    pub links: usize,
     /// Time for each check. A transport that hangs fails. Default: 30 s.
     pub check_timeout: Duration,
     /// Chooses the sizes and contents of what is sent. Default: 1.
@@ -55,6 +68,7 @@ impl Default for Options {
             port: Port::Tcp,
             payload: 8 << 20,
             max_buffered: 64 << 20,
+            links: 16,
             check_timeout: Duration::from_secs(30),
             seed: 1,
         }
@@ -67,8 +81,16 @@ impl Default for Options {
 pub enum Mode {
     /// [`Security::Tls`](crate::Security::Tls).
     Tls,
+    /// [`Security::Unpinned`](crate::Security::Unpinned).
+    Unpinned,
     /// [`Security::Plaintext`](crate::Security::Plaintext).
     Plaintext,
+}
+
+impl Mode {
+    fn is_encrypted(self) -> bool {
+        self != Self::Plaintext
+    }
 }
 
 /// What a listener's address leads to.
@@ -190,6 +212,7 @@ impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tls => "tls",
+            Self::Unpinned => "unpinned",
             Self::Plaintext => "plaintext",
         })
     }
@@ -204,9 +227,13 @@ enum Check {
     BackPressure,
     CancelledReads,
     CancelledAccepts,
-    TwoLinks,
+    ManyLinks,
     Statistics,
+    GracefulClose,
+    DroppedHalf,
+    PeerStalled,
     PeerDrop,
+    PeerKilled,
     ClosedListener,
     WrongPinByConnector,
     WrongPinByListener,
@@ -223,9 +250,13 @@ impl Check {
         Self::BackPressure,
         Self::CancelledReads,
         Self::CancelledAccepts,
-        Self::TwoLinks,
+        Self::ManyLinks,
         Self::Statistics,
+        Self::GracefulClose,
+        Self::DroppedHalf,
+        Self::PeerStalled,
         Self::PeerDrop,
+        Self::PeerKilled,
         Self::ClosedListener,
         Self::WrongPinByConnector,
         Self::WrongPinByListener,
@@ -242,9 +273,13 @@ impl Check {
             Self::BackPressure => "back-pressure",
             Self::CancelledReads => "cancelled-reads",
             Self::CancelledAccepts => "cancelled-accepts",
-            Self::TwoLinks => "two-links",
+            Self::ManyLinks => "many-links",
             Self::Statistics => "statistics",
+            Self::GracefulClose => "graceful-close",
+            Self::DroppedHalf => "dropped-half",
+            Self::PeerStalled => "peer-stalled",
             Self::PeerDrop => "peer-drop",
+            Self::PeerKilled => "peer-killed",
             Self::ClosedListener => "closed-listener",
             Self::WrongPinByConnector => "wrong-pin-seen-by-connector",
             Self::WrongPinByListener => "wrong-pin-seen-by-listener",
@@ -256,9 +291,7 @@ impl Check {
     fn applies(self, mode: Mode, options: &Options) -> bool {
         match self {
             Self::WrongPinByConnector | Self::WrongPinByListener => mode == Mode::Tls,
-            Self::SecurityMismatch => [Mode::Tls, Mode::Plaintext]
-                .iter()
-                .all(|mode| options.modes.contains(mode)),
+            Self::SecurityMismatch => options.modes.iter().any(|&other| other != mode),
             Self::Garbage => options.port != Port::Other,
             _ => true,
         }
@@ -273,9 +306,13 @@ impl Check {
             Self::BackPressure => carriage::back_pressure(bench).await,
             Self::CancelledReads => carriage::cancelled_reads(bench).await,
             Self::CancelledAccepts => trust::cancelled_accepts(bench).await,
-            Self::TwoLinks => carriage::two_links(bench).await,
+            Self::ManyLinks => carriage::many_links(bench).await,
             Self::Statistics => carriage::statistics(bench).await,
-            Self::PeerDrop => carriage::peer_drop(bench).await,
+            Self::GracefulClose => ends::graceful_close(bench).await,
+            Self::DroppedHalf => ends::dropped_half(bench).await,
+            Self::PeerStalled => ends::peer_stalled(bench).await,
+            Self::PeerDrop => ends::peer_drop(bench).await,
+            Self::PeerKilled => ends::peer_killed(bench).await,
             Self::ClosedListener => trust::closed_listener(bench).await,
             Self::WrongPinByConnector => trust::wrong_pin_by_connector(bench).await,
             Self::WrongPinByListener => trust::wrong_pin_by_listener(bench).await,

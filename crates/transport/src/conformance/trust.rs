@@ -1,6 +1,6 @@
 //! Checks of who gets a link.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -9,11 +9,11 @@ use tokio::{
 };
 
 use super::{
-    Mode, Port,
-    bench::{Bench, Pair, receive, send},
-    pattern::{Pattern, Sizes},
+    Port,
+    bench::{Bench, Pair, works},
+    pattern::Pattern,
 };
-use crate::{Link, Listener, Security, TransportError};
+use crate::{Link, Listener, TransportError};
 
 /// The link says truthfully what it is.
 pub(super) async fn info(bench: &Bench<'_>) -> Result<(), String> {
@@ -22,7 +22,7 @@ pub(super) async fn info(bench: &Bench<'_>) -> Result<(), String> {
         connected,
         listener,
     } = bench.pair().await?;
-    let encrypted = bench.mode == Mode::Tls;
+    let encrypted = bench.mode.is_encrypted();
     for (side, link, peer) in [
         ("accepting", &accepted, &bench.connecting),
         ("connecting", &connected, &bench.listening),
@@ -125,23 +125,25 @@ pub(super) async fn wrong_pin_by_listener(bench: &Bench<'_>) -> Result<(), Strin
     still_serves(bench, &mut *listener).await
 }
 
-/// TLS and plaintext do not meet, in either direction.
+/// Kinds of link do not meet: neither encrypted and plaintext ones, nor those with pins and those without.
 pub(super) async fn security_mismatch(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
-    let security = match bench.mode {
-        Mode::Tls => Security::Plaintext,
-        Mode::Plaintext => Security::tls(
-            Arc::clone(&bench.connecting),
-            [bench.listening.fingerprint()],
-        ),
-    };
-    let mismatched = async {
-        let link = bench.transport.connect(&address, &security).await?;
-        first_byte(link).await
-    };
-    if alone(&mut *listener, mismatched).await?.is_ok() {
-        return Err("one side spoke TLS and the other plaintext, and they understood".into());
+    for &other in &bench.options.modes {
+        if other == bench.mode {
+            continue;
+        }
+        let security = bench.security_of(other, &bench.connecting, &bench.listening);
+        let mismatched = async {
+            let link = bench.transport.connect(&address, &security).await?;
+            first_byte(link).await
+        };
+        if alone(&mut *listener, mismatched).await?.is_ok() {
+            return Err(format!(
+                "the listener asked for {}, the connector for {other}, and they understood",
+                bench.mode
+            ));
+        }
     }
     still_serves(bench, &mut *listener).await
 }
@@ -218,22 +220,6 @@ async fn still_serves(bench: &Bench<'_>, listener: &mut dyn Listener) -> Result<
     works(accepted, connected)
         .await
         .map_err(|error| format!("afterwards: {error}"))
-}
-
-async fn works(a: Link, b: Link) -> Result<(), String> {
-    const LENGTH: usize = 1000;
-    let (mut a_reader, mut a_writer) = a.into_parts();
-    let (mut b_reader, mut b_writer) = b.into_parts();
-    let party = async |reader: &mut _, writer: &mut _| {
-        let mut sizes = Sizes::new(1);
-        send(writer, &mut Pattern::new(9), LENGTH, 100, &mut sizes).await?;
-        receive(reader, &mut Pattern::new(9), LENGTH, &mut sizes).await
-    };
-    tokio::try_join!(
-        party(&mut a_reader, &mut a_writer),
-        party(&mut b_reader, &mut b_writer)
-    )?;
-    Ok(())
 }
 
 /// Reads once, as a party does that does not know yet whether the peer accepts it.

@@ -29,12 +29,12 @@ pub(super) fn client(
     options: &QuicOptions,
     security: &Security,
 ) -> Result<ClientConfig, TransportError> {
-    let Security::Tls { identity, peers } = security else {
-        return Err(no_plaintext());
+    let crypto = match security {
+        Security::Tls { identity, peers } => tls::client_config(identity, peers)?,
+        Security::Unpinned { identity } => tls::unpinned_client_config(identity)?,
+        Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto: QuicClientConfig = tls::client_config(identity, peers)?
-        .try_into()
-        .map_err(no_suite)?;
+    let crypto = QuicClientConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport(options)?));
     Ok(config)
@@ -45,12 +45,12 @@ pub(super) fn server(
     options: &QuicOptions,
     security: &Security,
 ) -> Result<ServerConfig, TransportError> {
-    let Security::Tls { identity, peers } = security else {
-        return Err(no_plaintext());
+    let crypto = match security {
+        Security::Tls { identity, peers } => tls::server_config(identity, peers)?,
+        Security::Unpinned { identity } => tls::unpinned_server_config(identity)?,
+        Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto: QuicServerConfig = tls::server_config(identity, peers)?
-        .try_into()
-        .map_err(no_suite)?;
+    let crypto = QuicServerConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config
         .transport_config(Arc::new(transport(options)?))

@@ -18,6 +18,7 @@ use super::options::{QuicCongestion, QuicOptions};
 pub(super) struct Factory {
     base: Arc<dyn ControllerFactory + Send + Sync>,
     seed: Option<u64>,
+    name: QuicCongestion,
 }
 
 /// A first flight of 32 packets, as browsers send. The library's 10 cost a transfer of 200 kB another round trip.
@@ -39,6 +40,7 @@ impl Factory {
                         .path
                         .rate
                         .map(|rate| (rate as f64 * PAYLOAD_SHARE) as u64),
+                    name: options.congestion,
                 }
             }
             QuicCongestion::Cubic => {
@@ -48,6 +50,7 @@ impl Factory {
                 Self {
                     base: Arc::new(config),
                     seed: None,
+                    name: options.congestion,
                 }
             }
         }
@@ -59,7 +62,7 @@ impl ControllerFactory for Factory {
         Box::new(Steered {
             inner: Arc::clone(&self.base).build(now, current_mtu),
             seed: self.seed.filter(|&rate| rate > 0).map(Seed::new),
-            meter: Arc::default(),
+            meter: Arc::new(Meter::new(self.name)),
             round: Round::default(),
         })
     }
@@ -144,14 +147,29 @@ impl Seed {
 const MIN_RATE: u64 = 10_000;
 
 /// What a link's statistics take from the controller. Relaxed everywhere: the figures are only shown.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Meter {
+    name: QuicCongestion,
     min_rtt_nanos: AtomicU64,
     rate: AtomicU64,
     app_limited: AtomicBool,
 }
 
 impl Meter {
+    fn new(name: QuicCongestion) -> Self {
+        Self {
+            name,
+            min_rtt_nanos: AtomicU64::default(),
+            rate: AtomicU64::default(),
+            app_limited: AtomicBool::default(),
+        }
+    }
+
+    /// The congestion control that is in force.
+    pub(super) fn name(&self) -> QuicCongestion {
+        self.name
+    }
+
     /// The smallest round-trip time, once there is one.
     pub(super) fn min_rtt(&self) -> Option<Duration> {
         match self.min_rtt_nanos.load(Ordering::Relaxed) {

@@ -13,7 +13,10 @@ use super::{
     explain::{self, During},
     link,
 };
-use crate::{Fingerprint, Link, LinkInfo, LinkTimings, PROTOCOL, TransportError, tls};
+use crate::{
+    Fingerprint, Link, LinkInfo, LinkTimings, PROTOCOL, Security, TransportError,
+    UNPINNED_PROTOCOL, tls,
+};
 
 /// What is known about a connection before the handshake.
 pub(super) struct Context {
@@ -24,9 +27,34 @@ pub(super) struct Context {
     pub(super) connect: Option<Duration>,
     pub(super) timeout: Duration,
     pub(super) streams: u16,
+    pub(super) pinning: Pinning,
 }
 
-/// Waits until the peer has proved to hold a pinned key.
+/// Whether the handshake authenticates the peer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Pinning {
+    Pinned,
+    Unpinned,
+}
+
+impl Pinning {
+    pub(super) fn of(security: &Security) -> Self {
+        match security {
+            Security::Unpinned { .. } => Self::Unpinned,
+            _ => Self::Pinned,
+        }
+    }
+
+    /// The name that the protocol must go by.
+    fn protocol(self) -> &'static str {
+        match self {
+            Self::Pinned => PROTOCOL,
+            Self::Unpinned => UNPINNED_PROTOCOL,
+        }
+    }
+}
+
+/// Waits until the peer has proved to hold a pinned key, or any key if none is pinned.
 pub(super) async fn authenticate(
     connecting: Connecting,
     context: Context,
@@ -39,12 +67,12 @@ pub(super) async fn authenticate(
             after: context.timeout,
         })?
         .map_err(|error| explain::connection(&error, During::Handshake))?;
-    let Established { peer, cipher } = established(&connection)?;
+    let Established { peer, cipher } = established(&connection, context.pinning)?;
     let info = LinkInfo {
         transport: Quic::NAME,
         local_address: context.local.to_string(),
         peer_address: context.peer.to_string(),
-        peer_fingerprint: Some(peer),
+        peer_fingerprint: peer,
         encrypted: true,
         cipher: Some(cipher),
         timings: LinkTimings {
@@ -56,17 +84,18 @@ pub(super) async fn authenticate(
 }
 
 struct Established {
-    peer: Fingerprint,
+    /// `None` if nobody was authenticated.
+    peer: Option<Fingerprint>,
     cipher: String,
 }
 
 /// Checks what the TLS library leaves to its user, and collects what is worth showing.
-fn established(connection: &Connection) -> Result<Established, TransportError> {
+fn established(connection: &Connection, pinning: Pinning) -> Result<Established, TransportError> {
     let data = connection
         .handshake_data()
         .and_then(|data| data.downcast::<HandshakeData>().ok());
     let protocol = data.as_ref().and_then(|data| data.protocol.as_deref());
-    if protocol != Some(PROTOCOL.as_bytes()) {
+    if protocol != Some(pinning.protocol().as_bytes()) {
         return Err(explain::protocol(
             "it named no protocol in its TLS handshake".into(),
         ));
@@ -83,7 +112,7 @@ fn established(connection: &Connection) -> Result<Established, TransportError> {
         .and_then(|first| tls::fingerprint(first).map_err(|error| tls::explain(&error)))?;
     let group = data.and_then(|data| data.negotiated_key_exchange_group);
     Ok(Established {
-        peer,
+        peer: (pinning == Pinning::Pinned).then_some(peer),
         cipher: match group {
             Some(group) => format!("{group:?} QUIC with TLS 1.3"),
             None => "QUIC with TLS 1.3".into(),

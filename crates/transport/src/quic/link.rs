@@ -103,6 +103,7 @@ impl Shared {
             sample.wire_bytes_retransmitted = Some(path.lost_bytes);
         }
         if let Some(meter) = &self.meter {
+            sample.congestion_control = Some(meter.name().to_string());
             sample.min_rtt = meter.min_rtt();
             if let Some((rate, app_limited)) = meter.delivery_rate() {
                 sample.delivery_rate = Some(rate);

@@ -2,7 +2,7 @@
 //!
 //! Handshakes run in their own tasks, a bounded number of them, each with a deadline. When half of the places are
 //! taken, whoever knocks has to show first that it can be reached at the address it gives, so that forged addresses
-//! take no places. Knocks are taken up only while somebody waits in `accept`.
+//! take no places; so has whoever failed before. Knocks are taken up only while somebody waits in `accept`.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use super::{
     QuicOptions, config,
     explain::{self, During},
-    handshake::{self, Context},
+    handshake::{self, Context, Pinning},
     socket,
 };
 use crate::{
@@ -32,15 +32,20 @@ pub(super) struct QuicListener {
     endpoint: Endpoint,
     local: SocketAddr,
     options: QuicOptions,
+    pinning: Pinning,
     /// Dropping the set stops the tasks.
     handshakes: JoinSet<Outcome>,
     /// Those of `handshakes` that are still running, oldest first.
     running: VecDeque<Handshake>,
+    /// Those whose handshake failed before they had shown that they can be reached, latest last. The library sends no
+    /// word of the reason to such an address; when they knock again, they have to show it, and are told.
+    untold: VecDeque<SocketAddr>,
     log: Throttle,
 }
 
 struct Outcome {
     peer: SocketAddr,
+    reachable: bool,
     result: Result<Link, TransportError>,
 }
 
@@ -49,6 +54,9 @@ struct Handshake {
     abort: AbortHandle,
     source: IpAddr,
 }
+
+/// How many of those that failed are remembered.
+const MAX_UNTOLD: usize = 64;
 
 impl QuicListener {
     pub(super) async fn bind(
@@ -78,15 +86,19 @@ impl QuicListener {
             endpoint,
             local,
             options,
+            pinning: Pinning::of(security),
             handshakes: JoinSet::new(),
             running: VecDeque::new(),
+            untold: VecDeque::new(),
             log: Throttle::new(),
         })
     }
 
     fn begin(&mut self, incoming: Incoming) {
         let crowded = self.running.len() >= self.options.max_handshakes.div_ceil(2);
-        if crowded && !incoming.remote_address_validated() && incoming.may_retry() {
+        let peer = canonical(incoming.remote_address());
+        let reachable = incoming.remote_address_validated();
+        if (crowded || self.untold.contains(&peer)) && !reachable && incoming.may_retry() {
             // Cannot fail: it may.
             let _ = incoming.retry();
             return;
@@ -94,7 +106,6 @@ impl QuicListener {
         if self.running.len() >= self.options.max_handshakes.max(1) {
             self.evict();
         }
-        let peer = canonical(incoming.remote_address());
         let local = match incoming.local_ip() {
             Some(ip) => SocketAddr::new(ip.to_canonical(), self.local.port()),
             None => self.local,
@@ -106,6 +117,7 @@ impl QuicListener {
             connect: None,
             timeout: self.options.handshake_timeout,
             streams: self.options.streams(),
+            pinning: self.pinning,
         };
         let connecting = match incoming.accept() {
             Ok(connecting) => connecting,
@@ -114,7 +126,9 @@ impl QuicListener {
                 return;
             }
         };
-        let abort = self.handshakes.spawn(authenticate(connecting, context));
+        let abort = self
+            .handshakes
+            .spawn(authenticate(connecting, context, reachable));
         self.running.push_back(Handshake {
             id: abort.id(),
             abort,
@@ -146,13 +160,24 @@ impl QuicListener {
             }
         };
         self.running.retain(|handshake| handshake.id != id);
-        let Outcome { peer, result } = outcome?;
+        let Outcome {
+            peer,
+            reachable,
+            result,
+        } = outcome?;
+        self.untold.retain(|known| *known != peer);
         match result {
             Ok(link) => {
                 tracing::debug!(%peer, "accepted a link");
                 Some(link)
             }
             Err(error) => {
+                if !reachable {
+                    self.untold.push_back(peer);
+                    if self.untold.len() > MAX_UNTOLD {
+                        self.untold.pop_front();
+                    }
+                }
                 self.turned_away(peer, &error);
                 None
             }
@@ -166,9 +191,10 @@ impl QuicListener {
     }
 }
 
-async fn authenticate(connecting: Connecting, context: Context) -> Outcome {
+async fn authenticate(connecting: Connecting, context: Context, reachable: bool) -> Outcome {
     Outcome {
         peer: context.peer,
+        reachable,
         result: handshake::authenticate(connecting, context).await,
     }
 }

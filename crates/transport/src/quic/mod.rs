@@ -1,7 +1,7 @@
 //! QUIC: one UDP port, encrypted throughout, and a sender that does not take every loss for congestion.
 //!
 //! Identity and pinning are those of TCP: the same TLS configuration, checked during the handshake, and the same
-//! protocol name. There is no plaintext.
+//! protocol names, with pins and without. There is no plaintext.
 //!
 //! # One link, many streams
 //!
@@ -60,6 +60,7 @@ mod listener;
 mod options;
 mod reader;
 mod runtime;
+mod settings;
 #[cfg(test)]
 mod simulation;
 mod socket;
@@ -75,10 +76,24 @@ use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint, Runtime};
 
 pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
-use self::{handshake::Context, listener::QuicListener};
-use crate::{Link, Listener, Security, Transport, TransportError, tcp::address};
+use self::{
+    handshake::{Context, Pinning},
+    listener::QuicListener,
+};
+use crate::{Link, Listener, Security, Settings, Transport, TransportError, tcp::address};
 
 /// The QUIC transport, named `quic`.
+///
+/// Settings after the name ([`Registry::get`](crate::Registry::get)), as in `quic:rate=1g,rtt=110`:
+///
+/// | key | value | sets |
+/// | --- | --- | --- |
+/// | `cc` | `bbr3` or `cubic` | [`QuicOptions::congestion`] |
+/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`PathHint::rate`] |
+/// | `rtt` | round-trip time of the path in milliseconds | [`PathHint::rtt`] |
+///
+/// `rate` is for the side that sends. With both `rate` and `rtt`, windows follow from them, so give both on both sides;
+/// `cubic` has a use for `rate` only together with `rtt`.
 #[derive(Clone, Debug, Default)]
 pub struct Quic {
     options: QuicOptions,
@@ -104,7 +119,7 @@ impl Quic {
     /// Connects to one address of the host.
     async fn try_connect(
         &self,
-        config: ClientConfig,
+        (config, pinning): (ClientConfig, Pinning),
         address: &str,
         candidate: SocketAddr,
         context: (Instant, Duration),
@@ -131,6 +146,7 @@ impl Quic {
             peer: candidate,
             timeout,
             streams: self.options.streams(),
+            pinning,
         };
         tokio::select! {
             biased;
@@ -153,6 +169,14 @@ impl Transport for Quic {
         "QUIC over UDP: for long or lossy paths; needs an open UDP port"
     }
 
+    fn configure(
+        &self,
+        settings: &mut Settings,
+    ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
+        let options = self.options.configured(settings)?;
+        Ok(Some(Arc::new(Self { options })))
+    }
+
     async fn listen(
         &self,
         address: &str,
@@ -165,6 +189,7 @@ impl Transport for Quic {
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
         let config = config::client(&self.options, security)?;
+        let pinning = Pinning::of(security);
         let timed_out = |waiting_for| TransportError::Timeout {
             waiting_for,
             address: address.into(),
@@ -181,7 +206,7 @@ impl Transport for Quic {
             let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             let context = (started, left / untried);
             match self
-                .try_connect(config.clone(), address, candidate, context)
+                .try_connect((config.clone(), pinning), address, candidate, context)
                 .await
             {
                 // Somebody answers there: another address of the host is not better.

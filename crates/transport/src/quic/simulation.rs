@@ -259,6 +259,7 @@ impl Weather {
             connect: None,
             timeout: Duration::from_secs(30),
             streams: options.streams(),
+            pinning: handshake::Pinning::Pinned,
         };
         let connect = async {
             let connecting = connector.connect_with(client, addresses[1], SERVER_NAME);

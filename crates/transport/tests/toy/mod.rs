@@ -11,12 +11,14 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf},
     sync::{mpsc, oneshot},
+    time::{Instant, Sleep},
 };
 use transpute_transport::{
     Fingerprint, Link, LinkInfo, LinkTimings, Listener, PathProbe, PathSample, Security, Transport,
@@ -35,10 +37,26 @@ pub(crate) enum Fault {
     ConnectorTrustsAnyone,
     IgnoresMode,
     StatisticsHoldTheLink,
+    /// A block of bytes overtakes the one before it.
+    SwapsTwoBlocks,
+    /// No more than eight links at once.
+    FewLinks,
+    /// What waits in the link is lost when its sender leaves.
+    ForgetsOnDrop,
+    /// A dropped writer looks like one that was shut down.
+    DroppedWriterEnds,
+    /// While one direction waits for its reader, so does the other.
+    StallSpreads,
+    /// A cut is seen only on a link that has carried nothing.
+    HidesLateTruncation,
+    /// Links without pins and with them understand one another.
+    IgnoresPinning,
 }
 
 pub(crate) struct Toy {
     fault: Fault,
+    /// One token per link that is open.
+    open: Arc<()>,
     ports: Arc<Mutex<HashMap<String, mpsc::Sender<Knock>>>>,
 }
 
@@ -46,6 +64,7 @@ impl Toy {
     pub(crate) fn new(fault: Fault) -> Self {
         Self {
             fault,
+            open: Arc::default(),
             ports: Arc::default(),
         }
     }
@@ -54,11 +73,36 @@ impl Toy {
 /// What a connector says of itself, and its end of the pipe for the listener.
 struct Knock {
     claim: Option<Fingerprint>,
+    kind: Kind,
     pipe: DuplexStream,
-    closed: [Arc<AtomicBool>; 2],
+    ends: [Arc<End>; 2],
+    token: Arc<()>,
     answer: oneshot::Sender<Result<Option<Fingerprint>, TransportError>>,
     /// Sent when the connector accepts the listener's claim.
     confirmed: oneshot::Receiver<()>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Pinned,
+    Unpinned,
+    Plaintext,
+}
+
+fn kind(security: &Security) -> Kind {
+    match security {
+        Security::Tls { .. } => Kind::Pinned,
+        Security::Unpinned { .. } => Kind::Unpinned,
+        _ => Kind::Plaintext,
+    }
+}
+
+/// What the other end of a link can see of one.
+#[derive(Default)]
+struct End {
+    completed: AtomicBool,
+    gone: AtomicBool,
+    stalled: AtomicBool,
 }
 
 fn claim(security: &Security) -> Option<Fingerprint> {
@@ -123,13 +167,20 @@ impl Transport for Toy {
             _ => 64 << 10,
         };
         let (pipe, theirs) = tokio::io::duplex(capacity);
-        let closed = [Arc::default(), Arc::default()];
+        let ends = [Arc::default(), Arc::default()];
+        let token = Arc::clone(&self.open);
+        // One is the transport's, and each link has one on either side.
+        if self.fault == Fault::FewLinks && Arc::strong_count(&token) > 2 * 8 + 2 {
+            return Err(nobody());
+        }
         let (answer, answered) = oneshot::channel();
         let (confirm, confirmed) = oneshot::channel();
         let knock = Knock {
             claim: claim(security),
+            kind: kind(security),
             pipe: theirs,
-            closed: closed.clone(),
+            ends: ends.clone(),
+            token: Arc::clone(&token),
             answer,
             confirmed,
         };
@@ -144,8 +195,8 @@ impl Transport for Toy {
             trusts(security, found)?;
         }
         let _ = confirm.send(());
-        let [near, far] = closed;
-        Ok(link(self.fault, pipe, near, far, address, peer))
+        let trust = (kind(security), peer);
+        Ok(link(self.fault, pipe, ends, address, trust, token))
     }
 }
 
@@ -174,8 +225,13 @@ impl Listener for ToyListener {
                 })?;
             let own = claim(&self.security);
             let verdict = match knock.claim {
-                claim if claim.is_some() != own.is_some() => match self.fault {
+                _ if knock.kind != kind(&self.security) => match self.fault {
                     Fault::IgnoresMode => Ok(()),
+                    Fault::IgnoresPinning
+                        if ![knock.kind, kind(&self.security)].contains(&Kind::Plaintext) =>
+                    {
+                        Ok(())
+                    }
                     _ => Err(mismatch()),
                 },
                 Some(_) if self.fault == Fault::ListenerTrustsAnyone => Ok(()),
@@ -189,15 +245,16 @@ impl Listener for ToyListener {
             let welcome = verdict.is_ok();
             let _ = knock.answer.send(verdict.map(|()| own));
             if welcome && knock.confirmed.await.is_ok() {
-                let [far, near] = knock.closed;
+                let [far, near] = knock.ends;
+                let (ends, trust) = ([near, far], (kind(&self.security), knock.claim));
                 let address = &self.address;
                 return Ok(link(
                     self.fault,
                     knock.pipe,
-                    near,
-                    far,
+                    ends,
                     address,
-                    knock.claim,
+                    trust,
+                    knock.token,
                 ));
             }
         }
@@ -207,33 +264,39 @@ impl Listener for ToyListener {
 fn link(
     fault: Fault,
     pipe: DuplexStream,
-    near: Arc<AtomicBool>,
-    far: Arc<AtomicBool>,
+    [near, far]: [Arc<End>; 2],
     address: &str,
-    peer: Option<Fingerprint>,
+    (kind, peer): (Kind, Option<Fingerprint>),
+    token: Arc<()>,
 ) -> Link {
+    let encrypted = kind != Kind::Plaintext;
     let (reader, writer) = tokio::io::split(pipe);
     let held = Arc::new(Mutex::new(writer));
     let probe: Option<Arc<dyn PathProbe>> = (fault == Fault::StatisticsHoldTheLink)
         .then(|| Arc::new(Holding(Arc::clone(&held))) as Arc<dyn PathProbe>);
     let reader = ToyReader {
         reader,
-        completed: far,
-        detects_truncation: peer.is_some() && fault != Fault::HidesTruncation,
+        fault,
+        far: Arc::clone(&far),
+        detects_truncation: encrypted && fault != Fault::HidesTruncation,
+        _token: Arc::clone(&token),
     };
     let writer = ToyWriter {
         writer: held,
         fault,
-        completed: near,
+        near,
+        far,
         position: 0,
         kept: Vec::new(),
+        again: Box::pin(tokio::time::sleep(Duration::ZERO)),
+        _token: token,
     };
     let info = LinkInfo {
         transport: "toy",
         local_address: address.into(),
         peer_address: address.into(),
         peer_fingerprint: peer,
-        encrypted: peer.is_some(),
+        encrypted,
         cipher: None,
         timings: LinkTimings::default(),
     };
@@ -253,8 +316,10 @@ impl PathProbe for Holding {
 
 struct ToyReader {
     reader: ReadHalf<DuplexStream>,
-    completed: Arc<AtomicBool>,
+    fault: Fault,
+    far: Arc<End>,
     detects_truncation: bool,
+    _token: Arc<()>,
 }
 
 impl AsyncRead for ToyReader {
@@ -264,9 +329,17 @@ impl AsyncRead for ToyReader {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
+        let gone = self.far.gone.load(Ordering::SeqCst);
+        let completed = self.far.completed.load(Ordering::SeqCst);
+        if self.fault == Fault::ForgetsOnDrop && gone && completed {
+            return Poll::Ready(Err(TransportError::ConnectionReset.into_io()));
+        }
         ready!(Pin::new(&mut self.reader).poll_read(cx, buf))?;
         let ended = buf.filled().len() == before;
-        if ended && self.detects_truncation && !self.completed.load(Ordering::SeqCst) {
+        if !ended && self.fault == Fault::HidesLateTruncation {
+            self.detects_truncation = false;
+        }
+        if ended && self.detects_truncation && !self.far.completed.load(Ordering::SeqCst) {
             return Poll::Ready(Err(TransportError::Truncated.into_io()));
         }
         Poll::Ready(Ok(()))
@@ -276,9 +349,25 @@ impl AsyncRead for ToyReader {
 struct ToyWriter {
     writer: SharedWriter,
     fault: Fault,
-    completed: Arc<AtomicBool>,
+    near: Arc<End>,
+    far: Arc<End>,
     position: usize,
     kept: Vec<u8>,
+    /// When to look again at what is no event.
+    again: Pin<Box<Sleep>>,
+    _token: Arc<()>,
+}
+
+impl Drop for ToyWriter {
+    fn drop(&mut self) {
+        self.near.gone.store(true, Ordering::SeqCst);
+        if self.fault == Fault::DroppedWriterEnds {
+            self.near.completed.store(true, Ordering::SeqCst);
+            // The pipe makes nobody wait here.
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            let _ = Pin::new(&mut *self.writer.lock().unwrap()).poll_shutdown(&mut cx);
+        }
+    }
 }
 
 impl AsyncWrite for ToyWriter {
@@ -294,6 +383,12 @@ impl AsyncWrite for ToyWriter {
             return Poll::Ready(Ok(buf.len()));
         }
         let this = &mut *self;
+        if this.fault == Fault::StallSpreads && this.far.stalled.load(Ordering::SeqCst) {
+            this.again
+                .as_mut()
+                .reset(Instant::now() + Duration::from_millis(1));
+            ready!(this.again.as_mut().poll(cx));
+        }
         let mut writer = this.writer.lock().unwrap();
         while !this.kept.is_empty() {
             let written = ready!(Pin::new(&mut *writer).poll_write(cx, &this.kept))?;
@@ -307,7 +402,18 @@ impl AsyncWrite for ToyWriter {
             changed[FLIPPED - this.position] ^= 0x10;
             out = &changed;
         }
-        let written = ready!(Pin::new(&mut *writer).poll_write(cx, out))?;
+        const BLOCK: usize = 64;
+        if this.fault == Fault::SwapsTwoBlocks
+            && (this.position..end).contains(&FLIPPED)
+            && (this.position..end).contains(&(FLIPPED + 2 * BLOCK))
+        {
+            changed.extend_from_slice(buf);
+            changed[FLIPPED - this.position..][..2 * BLOCK].rotate_left(BLOCK);
+            out = &changed;
+        }
+        let written = Pin::new(&mut *writer).poll_write(cx, out);
+        (this.near.stalled).store(written.is_pending(), Ordering::SeqCst);
+        let written = ready!(written)?;
         this.position += written;
         Poll::Ready(Ok(written))
     }
@@ -320,7 +426,7 @@ impl AsyncWrite for ToyWriter {
         if self.fault == Fault::IgnoresShutdown {
             return Poll::Ready(Ok(()));
         }
-        self.completed.store(true, Ordering::SeqCst);
+        self.near.completed.store(true, Ordering::SeqCst);
         Pin::new(&mut *self.writer.lock().unwrap()).poll_shutdown(cx)
     }
 }

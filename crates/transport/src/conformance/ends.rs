@@ -1,0 +1,350 @@
+//! Checks of how a link ends, and of peers that stand still or die.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinSet,
+    time::timeout,
+    try_join,
+};
+
+use super::{
+    bench::{Bench, NOTICE, Pair, expect_end, finish, receive, send, works},
+    pattern::{Pattern, Sizes},
+};
+use crate::{Link, LinkWriter, TransportError};
+
+/// What was shut down arrives, though its sender has left before the peer has read it, and whoever of two parties that
+/// have said their last word leaves first.
+///
+/// The peer has said a word first, as in every protocol with a greeting. A system resets a TCP connection that is closed
+/// with unread bytes in it, and the preamble of a plaintext link is such bytes for a connector that has read nothing.
+pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
+    /// Long enough for what fits into the link to wait there.
+    const LATE: Duration = Duration::from_millis(100);
+    let length = bench.options.payload;
+    let mut listener = bench.listen().await?;
+    for accepting_side_sends in [true, false] {
+        let (accepted, connected) = bench.link(&mut *listener).await?;
+        let (from, to) = if accepting_side_sends {
+            (accepted, connected)
+        } else {
+            (connected, accepted)
+        };
+        let leave = async {
+            let (mut reader, mut writer) = from.into_parts();
+            receive(&mut reader, &mut Pattern::new(2), 1, &mut Sizes::new(2)).await?;
+            let mut sizes = Sizes::new(bench.options.seed);
+            send(
+                &mut writer,
+                &mut Pattern::new(3),
+                length,
+                65_536,
+                &mut sizes,
+            )
+            .await?;
+            finish(&mut writer).await?;
+            drop((reader, writer));
+            Ok::<_, String>(())
+        };
+        let (mut reader, mut writer) = to.into_parts();
+        let stay = async {
+            send(&mut writer, &mut Pattern::new(2), 1, 1, &mut Sizes::new(2)).await?;
+            tokio::time::sleep(LATE).await;
+            receive(
+                &mut reader,
+                &mut Pattern::new(3),
+                length,
+                &mut Sizes::new(4),
+            )
+            .await?;
+            expect_end(&mut reader).await
+        };
+        try_join!(leave, stay)?;
+    }
+
+    let (accepted, connected) = bench.link(&mut *listener).await?;
+    let party = async |link: Link, late: Duration| {
+        let (mut reader, mut writer) = link.into_parts();
+        let mut sizes = Sizes::new(bench.options.seed);
+        let last_word = async {
+            send(&mut writer, &mut Pattern::new(5), 10_000, 1000, &mut sizes).await?;
+            finish(&mut writer).await
+        };
+        let hear = async {
+            tokio::time::sleep(late).await;
+            receive(
+                &mut reader,
+                &mut Pattern::new(5),
+                10_000,
+                &mut Sizes::new(6),
+            )
+            .await?;
+            expect_end(&mut reader).await
+        };
+        try_join!(last_word, hear).map(drop)
+    };
+    try_join!(party(accepted, Duration::ZERO), party(connected, LATE))?;
+    Ok(())
+}
+
+/// A party that drops one half has closed nothing: the peer sees no end, and the other direction goes on.
+pub(super) async fn dropped_half(bench: &Bench<'_>) -> Result<(), String> {
+    const A_WHILE: Duration = Duration::from_millis(100);
+    let Pair {
+        accepted,
+        connected,
+        listener: _listener,
+    } = bench.pair().await?;
+    let (mut a_reader, mut a_writer) = accepted.into_parts();
+    let (mut b_reader, mut b_writer) = connected.into_parts();
+    let mut sizes = Sizes::new(bench.options.seed);
+    let length = 1000;
+    let mut pattern = Pattern::new(1);
+    let spoken = send(&mut b_writer, &mut pattern, length, 100, &mut sizes);
+    let heard = async {
+        receive(
+            &mut a_reader,
+            &mut Pattern::new(1),
+            length,
+            &mut Sizes::new(1),
+        )
+        .await
+    };
+    try_join!(spoken, heard)?;
+    drop(b_writer);
+    match timeout(A_WHILE, a_reader.read(&mut [0; 1])).await {
+        Err(_) => {}
+        Ok(Ok(0)) => return Err("dropping the writer ended the stream".into()),
+        Ok(Ok(_)) => return Err("bytes arrived that nobody sent".into()),
+        Ok(Err(error)) => return Err(format!("dropping the writer broke the link: {error}")),
+    }
+    drop(a_reader);
+    let length = bench.options.payload;
+    let back = async {
+        send(
+            &mut a_writer,
+            &mut Pattern::new(2),
+            length,
+            65_536,
+            &mut sizes,
+        )
+        .await?;
+        finish(&mut a_writer).await
+    };
+    let heard = async {
+        receive(
+            &mut b_reader,
+            &mut Pattern::new(2),
+            length,
+            &mut Sizes::new(2),
+        )
+        .await?;
+        expect_end(&mut b_reader).await
+    };
+    try_join!(back, heard)?;
+    Ok(())
+}
+
+/// A peer that reads nothing for a while holds up neither its own words nor other links, and loses nothing.
+pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
+    const FULL: Duration = Duration::from_millis(200);
+    let mut listener = bench.listen().await?;
+    let (accepted, connected) = bench.link(&mut *listener).await?;
+    let (mut a_reader, mut a_writer) = accepted.into_parts();
+    let (mut b_reader, mut b_writer) = connected.into_parts();
+    let length = bench.options.payload;
+    let (taken, woken) = (AtomicU64::new(0), AtomicBool::new(false));
+    let press = async {
+        let (mut pattern, mut sizes) = (Pattern::new(1), Sizes::new(1));
+        while !woken.load(Ordering::Relaxed) {
+            send(&mut a_writer, &mut pattern, 65_536, 65_536, &mut sizes).await?;
+            taken.store(pattern.position(), Ordering::Relaxed);
+        }
+        finish(&mut a_writer).await
+    };
+    let stall = async {
+        // Until the link is full.
+        loop {
+            let before = taken.load(Ordering::Relaxed);
+            tokio::time::sleep(FULL).await;
+            if taken.load(Ordering::Relaxed) == before || before > bench.options.max_buffered {
+                break;
+            }
+        }
+        // The stalled side speaks, and is heard.
+        let speak = async {
+            let mut sizes = Sizes::new(2);
+            send(
+                &mut b_writer,
+                &mut Pattern::new(2),
+                length,
+                65_536,
+                &mut sizes,
+            )
+            .await?;
+            finish(&mut b_writer).await
+        };
+        let hear = async {
+            receive(
+                &mut a_reader,
+                &mut Pattern::new(2),
+                length,
+                &mut Sizes::new(3),
+            )
+            .await?;
+            expect_end(&mut a_reader).await
+        };
+        try_join!(speak, hear)
+            .map_err(|error| format!("from a peer that reads nothing: {error}"))?;
+        // Others get links that work.
+        let (c, d) = (bench.link(&mut *listener).await)
+            .map_err(|error| format!("beside a stalled link: {error}"))?;
+        works(c, d)
+            .await
+            .map_err(|error| format!("beside a stalled link: {error}"))?;
+        woken.store(true, Ordering::Relaxed);
+        let mut pattern = Pattern::new(1);
+        let mut buffer = vec![0; 65_536];
+        loop {
+            match b_reader.read(&mut buffer).await {
+                Ok(0) => break,
+                Ok(read) => pattern.check(&buffer[..read])?,
+                Err(error) => return Err(format!("cannot read after a stall: {error}")),
+            }
+        }
+        Ok(pattern.position())
+    };
+    let ((), arrived) = try_join!(press, stall)?;
+    if arrived == taken.load(Ordering::Relaxed) {
+        Ok(())
+    } else {
+        Err(format!(
+            "{arrived} bytes arrived after a stall, expected {}",
+            taken.load(Ordering::Relaxed)
+        ))
+    }
+}
+
+/// A peer that is killed while bytes run both ways is noticed, by reading and by writing; what arrived of its words is
+/// right and not taken for all of them; the listener serves the next one.
+///
+/// Killed is the task that holds the link, wherever it is: the suite has one process.
+pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {
+    let mut listener = bench.listen().await?;
+    let (accepted, connected) = bench.link(&mut *listener).await?;
+    let (mut reader, mut writer) = accepted.into_parts();
+    // Dropping the set kills it, too.
+    let mut victim = JoinSet::new();
+    victim.spawn(async move {
+        let (mut reader, mut writer) = connected.into_parts();
+        let speak = async {
+            let (mut pattern, mut sizes) = (Pattern::new(1), Sizes::new(1));
+            while (send(&mut writer, &mut pattern, 65_536, 65_536, &mut sizes).await).is_ok() {}
+        };
+        let listen = async {
+            let mut buffer = [0; 4096];
+            while matches!(reader.read(&mut buffer).await, Ok(1..)) {}
+        };
+        tokio::join!(speak, listen);
+    });
+    let mut pattern = Pattern::new(1);
+    let survive = async {
+        // For longer than that takes, and not for ever.
+        let enough = bench.options.payload.saturating_mul(64);
+        let run = async {
+            let mut sizes = Sizes::new(2);
+            send(
+                &mut writer,
+                &mut Pattern::new(2),
+                enough,
+                65_536,
+                &mut sizes,
+            )
+            .await
+        };
+        let mut sizes = Sizes::new(3);
+        let first = receive(
+            &mut reader,
+            &mut pattern,
+            bench.options.payload / 2,
+            &mut sizes,
+        );
+        // The words of the survivor run until then.
+        tokio::select! {
+            result = first => result,
+            Err(error) = run => Err(error),
+        }
+    };
+    survive.await?;
+    victim.shutdown().await;
+    let mut buffer = vec![0; 65_536];
+    let rest = async {
+        loop {
+            match reader.read(&mut buffer).await {
+                Ok(0) => return Ok(None),
+                Ok(read) => pattern.check(&buffer[..read])?,
+                Err(error) => return Ok(Some(TransportError::from_io(error))),
+            }
+        }
+    };
+    match timeout(NOTICE, rest).await {
+        Err(_) => {
+            return Err(format!(
+                "reading does not notice within {NOTICE:?} that the peer was killed"
+            ));
+        }
+        Ok(Err::<_, String>(altered)) => return Err(altered),
+        Ok(Ok(None)) if bench.mode.is_encrypted() => {
+            return Err("the words of a killed peer look complete".into());
+        }
+        Ok(Ok(_)) => {}
+    }
+    writing_fails(&mut writer).await?;
+    let (accepted, connected) = (bench.link(&mut *listener).await)
+        .map_err(|error| format!("after a peer was killed: {error}"))?;
+    works(accepted, connected)
+        .await
+        .map_err(|error| format!("after a peer was killed: {error}"))
+}
+
+/// A peer that drops its link without a word is noticed, by reading and by writing, and not taken for a clean end.
+pub(super) async fn peer_drop(bench: &Bench<'_>) -> Result<(), String> {
+    let Pair {
+        accepted,
+        connected,
+        listener: _listener,
+    } = bench.pair().await?;
+    let (mut reader, mut writer) = accepted.into_parts();
+    drop(connected);
+    match timeout(NOTICE, reader.read(&mut [0; 1])).await {
+        Err(_) => {
+            return Err(format!(
+                "reading does not notice within {NOTICE:?} that the peer is gone"
+            ));
+        }
+        Ok(Ok(0)) if bench.mode.is_encrypted() => {
+            return Err("a cut stream looks like one that its sender completed".into());
+        }
+        Ok(Ok(1..)) => return Err("bytes arrived that nobody sent".into()),
+        Ok(_) => {}
+    }
+    writing_fails(&mut writer).await
+}
+
+/// Writes until the writer notices that the peer is gone.
+async fn writing_fails(writer: &mut LinkWriter) -> Result<(), String> {
+    let press_on = async {
+        let bytes = [0; 16 * 1024];
+        while writer.write_all(&bytes).await.is_ok() && writer.flush().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(NOTICE, press_on)
+        .await
+        .map_err(|_| format!("writing does not notice within {NOTICE:?} that the peer is gone"))
+}

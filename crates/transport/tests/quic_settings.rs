@@ -1,0 +1,115 @@
+//! What follows the name `quic`, and links without pins.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transpute_transport::{Identity, Link, Registry, Security, TransportError};
+
+fn identity() -> Arc<Identity> {
+    Arc::new(Identity::generate().unwrap())
+}
+
+fn unpinned() -> Security {
+    Security::Unpinned {
+        identity: identity(),
+    }
+}
+
+async fn carries(from: Link, to: Link) {
+    let (_keep, mut writer) = from.into_parts();
+    let (mut reader, _keep_too) = to.into_parts();
+    let mut got = Vec::new();
+    let send = async {
+        writer.write_all(&[7; 100_000]).await?;
+        writer.shutdown().await
+    };
+    let (sent, read) = tokio::join!(send, reader.read_to_end(&mut got));
+    sent.unwrap();
+    read.unwrap();
+    assert_eq!(got, [7; 100_000]);
+}
+
+#[tokio::test]
+async fn the_congestion_control_asked_for_is_in_force_on_both_sides() {
+    for (text, name) in [
+        ("quic", "bbr3"),
+        ("quic:cc=bbr3", "bbr3"),
+        ("quic:cc=cubic", "cubic"),
+        ("quic:rate=1g+rtt=110", "bbr3"),
+        ("quic:cc=cubic,rate=100m,rtt=0.5", "cubic"),
+    ] {
+        let transport = Registry::with_builtins().get(text).unwrap();
+        let mut listener = transport.listen("127.0.0.1:0", &unpinned()).await.unwrap();
+        let address = listener.local_address();
+        let security = unpinned();
+        let (accepted, connected) =
+            tokio::join!(listener.accept(), transport.connect(&address, &security));
+        let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+        for link in [&accepted, &connected] {
+            let path = link.stats().path();
+            assert_eq!(path.congestion_control.as_deref(), Some(name), "{text}");
+        }
+        carries(connected, accepted).await;
+    }
+}
+
+#[test]
+fn settings_it_does_not_have_are_refused() {
+    let registry = Registry::with_builtins();
+    for (text, message) in [
+        (
+            "quic:n=2",
+            "transport quic has no setting \"n\"; it has: cc, rate, rtt",
+        ),
+        ("quic:cc=reno", "it has bbr3 and cubic"),
+        ("quic:rate=1t", "expected bits per second"),
+        ("quic:rtt=-1", "expected milliseconds"),
+    ] {
+        let error = registry.get(text).err().unwrap().to_string();
+        assert!(error.contains(message), "{text}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
+    let quic = Registry::with_builtins().get("quic").unwrap();
+    let mut listener = quic.listen("127.0.0.1:0", &unpinned()).await.unwrap();
+    let address = listener.local_address();
+    let security = unpinned();
+    let (accepted, connected) = tokio::join!(listener.accept(), quic.connect(&address, &security));
+    let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+    for link in [&accepted, &connected] {
+        assert!(link.info().encrypted && link.info().peer_fingerprint.is_none());
+        assert!(link.info().cipher.is_some());
+    }
+    carries(accepted, connected).await;
+
+    // The right key does not help: the protocol has another name.
+    let me = identity();
+    let pinned = Security::tls(Arc::clone(&me), [me.fingerprint()]);
+    tokio::select! {
+        result = quic.connect(&address, &pinned) => {
+            let error = result.unwrap_err();
+            assert!(matches!(error, TransportError::NotTranspute { .. }), "{error}");
+        }
+        link = listener.accept() => panic!("{link:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_listener_with_pins_takes_nobody_without() {
+    let quic = Registry::with_builtins().get("quic").unwrap();
+    let (me, peer) = (identity(), identity());
+    let pinned = Security::tls(me, [peer.fingerprint()]);
+    let mut listener = quic.listen("127.0.0.1:0", &pinned).await.unwrap();
+    let address = listener.local_address();
+    // Not even the holder of the pinned key.
+    let security = Security::Unpinned { identity: peer };
+    tokio::select! {
+        result = quic.connect(&address, &security) => {
+            let error = result.unwrap_err();
+            assert!(matches!(error, TransportError::NotTranspute { .. }), "{error}");
+        }
+        link = listener.accept() => panic!("{link:?}"),
+    }
+}
