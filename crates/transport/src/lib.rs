@@ -13,6 +13,7 @@
 //! | `preamble` | plaintext, and telling strangers apart |
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
+//! | `rudp` | the reliable-UDP transport |
 //! | `striped` | several TCP connections under one link |
 //! | [`conformance`] | checks that any transport must pass |
 //!
@@ -39,6 +40,8 @@ mod identity;
 mod link;
 mod preamble;
 mod quic;
+#[cfg(unix)]
+mod rudp;
 mod settings;
 mod stats;
 mod striped;
@@ -47,6 +50,8 @@ mod throttle;
 mod tls;
 mod transport;
 
+#[cfg(unix)]
+pub use self::rudp::{Rudp, RudpControl, RudpOptions};
 pub use self::{
     error::TransportError,
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},

@@ -302,6 +302,12 @@ impl Connection {
         self.state.reason()
     }
 
+    /// Returns the size of full packets, in bytes of UDP payload.
+    #[must_use]
+    pub fn datagram_size(&self) -> u16 {
+        self.mtu.current()
+    }
+
     /// Returns numbers about the connection.
     #[must_use]
     pub fn stats(&self) -> Stats {
