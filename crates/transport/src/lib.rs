@@ -14,6 +14,7 @@
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
 //! | `rudp` | the reliable-UDP transport |
+//! | `udp` | the same without repair |
 //! | `striped` | several TCP connections under one link |
 //! | [`conformance`] | checks that any transport must pass |
 //!
@@ -49,9 +50,9 @@ mod tcp;
 mod throttle;
 mod tls;
 mod transport;
-
 #[cfg(unix)]
-pub use self::rudp::{Rudp, RudpControl, RudpOptions};
+mod udp;
+
 pub use self::{
     error::TransportError,
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
@@ -62,6 +63,11 @@ pub use self::{
     striped::{StripedOptions, TcpStriped},
     tcp::{CongestionControl, Tcp, TcpOptions},
     transport::{Listener, Registry, Security, Transport},
+};
+#[cfg(unix)]
+pub use self::{
+    rudp::{Rudp, RudpControl, RudpOptions},
+    udp::{Udp, UdpOptions},
 };
 
 /// Name and version of what is spoken on a link; the ALPN name in TLS and the start of the plaintext preamble.

@@ -128,6 +128,8 @@ impl Registry {
             Arc::new(crate::TcpStriped::default()),
             #[cfg(unix)]
             Arc::new(crate::Rudp::default()),
+            #[cfg(unix)]
+            Arc::new(crate::Udp::default()),
         ];
         Self {
             transports: builtins

@@ -234,13 +234,10 @@ impl Server {
             return;
         };
         let now = self.endpoint.now();
-        let mut connection = link.lock();
-        for held in &mut held {
+        link.take(held.iter_mut().map(|held| {
             let at = now - last.since(held.at);
-            connection.take(at, held.from, &mut held.datagram);
-        }
-        drop(connection);
-        link.serve();
+            (at, held.from, &mut held.datagram[..])
+        }));
     }
 
     fn forget_ended(&self) {
@@ -321,7 +318,6 @@ impl Server {
 
     fn distribute(&mut self, buffers: usize) {
         let now = self.endpoint.now();
-        let mut touched: Vec<Arc<Shared>> = Vec::new();
         for arrival in self.inbox.arrivals(buffers) {
             let Arrival {
                 from,
@@ -334,9 +330,7 @@ impl Server {
             let Some(id) = id(bytes) else {
                 continue;
             };
-            let known = (touched.iter().find(|link| link.id() == id).map(Arc::clone))
-                .or_else(|| self.endpoint.link(id));
-            let Some(link) = known else {
+            let Some(link) = self.endpoint.link(id) else {
                 if self.endpoint.open.load(Ordering::Relaxed) {
                     for datagram in bytes.chunks(stride) {
                         self.stash.put(Held {
@@ -349,17 +343,11 @@ impl Server {
                 }
                 continue;
             };
-            let mut connection = link.lock();
-            for datagram in bytes.chunks_mut(stride) {
-                connection.take(at, from, datagram);
-            }
-            drop(connection);
-            if !touched.iter().any(|known| Arc::ptr_eq(known, &link)) {
-                touched.push(link);
-            }
-        }
-        for link in touched {
-            link.serve();
+            link.take(
+                bytes
+                    .chunks_mut(stride)
+                    .map(|datagram| (at, from, datagram)),
+            );
         }
     }
 }

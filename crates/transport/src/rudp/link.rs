@@ -36,7 +36,7 @@ pub(super) struct Shared {
 }
 
 /// What the lock protects.
-pub(super) struct State {
+struct State {
     connection: Connection,
     /// Where packets are made, and which of them the socket did not take yet.
     outgoing: Vec<u8>,
@@ -132,13 +132,28 @@ impl Shared {
         self.new.swap(false, Ordering::Relaxed)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the control connection as long as its end means something.
     pub(super) fn control(&self) -> Option<&OwnedFd> {
         (self.control.get()).filter(|_| !self.control_ended.load(Ordering::Relaxed))
+    }
+
+    /// Takes datagrams, and does what follows from them. Answers leave before anybody learns of it: a program may end with
+    /// the last byte that it waited for.
+    pub(super) fn take<'a>(
+        &self,
+        datagrams: impl Iterator<Item = (Time, SocketAddr, &'a mut [u8])>,
+    ) {
+        let mut state = self.lock();
+        for (at, from, datagram) in datagrams {
+            state.connection.handle_datagram(at, from, datagram);
+        }
+        let wakes = self.turn(&mut state);
+        drop(state);
+        wakes.wake();
     }
 
     /// Does what is due, sends what may go, and wakes who waits for it.
@@ -262,18 +277,15 @@ impl Shared {
     pub(super) fn into_link(self: Arc<Self>, control: OwnedFd, info: LinkInfo) -> Link {
         let _ = self.control.set(control);
         // The thread watches it from now on.
-        self.endpoint.look_by(0);
         self.deadline.store(0, Ordering::SeqCst);
         self.endpoint.look_by(0);
         let probe = Arc::new(RudpProbe {
             shared: Arc::downgrade(&self),
             last_sample: Arc::clone(&self.last_sample),
         });
-        let encrypted = info.encrypted;
         let halves = Arc::new(Halves(self));
         let reader = Reader {
             halves: Arc::clone(&halves),
-            encrypted,
         };
         Link::new(reader, Writer { halves }, info, Some(probe))
     }
@@ -308,11 +320,6 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// Takes a datagram.
-    pub(super) fn take(&mut self, at: Time, from: SocketAddr, datagram: &mut [u8]) {
-        self.connection.handle_datagram(at, from, datagram);
-    }
-
     /// Sends everything that may go now.
     fn transmit(&mut self, endpoint: &Endpoint) {
         self.unflushed = 0;
@@ -428,6 +435,7 @@ fn other(reason: ClosedReason) -> TransportError {
     match reason {
         ClosedReason::TimedOut(_) | ClosedReason::PathBlocked(_) => TransportError::PeerVanished,
         ClosedReason::ClosedHere(_) => TransportError::Closed,
+        ClosedReason::Lost { arrived, sent } => TransportError::PacketsLost { arrived, sent },
         _ => TransportError::Io {
             source: io::Error::new(io::ErrorKind::InvalidData, reason),
         },
@@ -467,7 +475,6 @@ impl Drop for Halves {
 
 struct Reader {
     halves: Arc<Halves>,
-    encrypted: bool,
 }
 
 impl AsyncRead for Reader {
@@ -499,7 +506,6 @@ impl AsyncRead for Reader {
             Read::Closed => {
                 let broken = Broken(state.end);
                 drop(state);
-                let _ = self.encrypted;
                 Poll::Ready(Err(broken.reading().into_io()))
             }
         }

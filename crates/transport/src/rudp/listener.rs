@@ -16,7 +16,7 @@ use crate::{
     tcp::{Acceptor, Context, Greeter, Port, Socket as ControlSocket, address},
 };
 
-pub(super) struct RudpListener {
+pub(crate) struct RudpListener {
     port: Port<RudpGreeter>,
 }
 
@@ -33,7 +33,7 @@ struct RudpGreeter {
 const TRIES: usize = 32;
 
 impl RudpListener {
-    pub(super) async fn bind(
+    pub(crate) async fn bind(
         address: &str,
         security: &Security,
         transport: &'static str,
@@ -122,7 +122,7 @@ impl RudpGreeter {
         let from = wildcard.then(|| context.local.ip());
         let connection = Connection::listen(
             keys,
-            self.options.config(context.peer.ip()),
+            self.options.config(self.transport, context.peer.ip()),
             endpoint.now(),
             rand::random(),
         );

@@ -42,9 +42,9 @@ use self::{
     endpoint::{Door, Endpoint},
     hello::Hello,
     link::Shared,
-    listener::RudpListener,
     socket::Socket,
 };
+pub(crate) use self::{listener::RudpListener, options::bits_per_second};
 use crate::{
     Link, Listener, Security, Settings, Transport, TransportError,
     tcp::{Channel, Connector, Route},
@@ -104,7 +104,7 @@ impl Transport for Rudp {
 }
 
 /// Connects a transport of this family.
-async fn connect(
+pub(crate) async fn connect(
     address: &str,
     security: &Security,
     transport: &'static str,
@@ -133,7 +133,7 @@ async fn connect(
     let connection = Connection::connect(
         keys,
         context.peer,
-        options.config(context.peer.ip()),
+        options.config(transport, context.peer.ip()),
         door.endpoint().now(),
         rand::random(),
     );
@@ -158,7 +158,7 @@ async fn open(
             })?,
         taken: false,
     };
-    if !options.probe || options.control == RudpControl::Fixed {
+    if !options.probes() {
         attempt.shared.expect_no_estimate();
     }
     let peer = channel.context().peer;

@@ -2,9 +2,9 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use transpute_rudp::{Config, FecPolicy, estimate::PathPrior};
+use transpute_rudp::{Config, FecPolicy, Reliability, estimate::PathPrior};
 
-use crate::{Settings, TcpOptions, TransportError};
+use crate::{Settings, TcpOptions, TransportError, udp::Udp};
 
 pub use transpute_rudp::rate::Kind as RudpControl;
 
@@ -70,18 +70,28 @@ impl RudpOptions {
         })
     }
 
-    /// Returns the settings of a connection to this peer.
-    pub(super) fn config(&self, peer: IpAddr) -> Config {
+    /// Returns whether to measure the path. A fixed rate that is given is not to be replaced by a measured one.
+    pub(super) fn probes(&self) -> bool {
+        self.probe && !(self.control == RudpControl::Fixed && self.rate.is_some())
+    }
+
+    /// Returns the settings of a connection of this transport to this peer.
+    pub(super) fn config(&self, transport: &str, peer: IpAddr) -> Config {
         let mut prior = PathPrior::default();
         prior.rate = self.rate;
         Config {
             controller: self.control,
             prior,
-            probe: self.probe,
+            probe: self.probes(),
             fec: if self.correction {
                 FecPolicy::Adaptive
             } else {
                 FecPolicy::Off
+            },
+            reliability: if transport == Udp::NAME {
+                Reliability::Detect
+            } else {
+                Reliability::Repair
             },
             idle_timeout: self.idle_timeout,
             setup_timeout: self.setup_timeout,
@@ -95,7 +105,7 @@ impl RudpOptions {
 }
 
 /// Reads a rate in bits per second: a number that `k`, `m` or `g` may follow.
-fn bits_per_second(text: &str) -> Result<u64, String> {
+pub(crate) fn bits_per_second(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 1e6),
@@ -145,7 +155,7 @@ mod tests {
         let mut settings = Settings::parse("rudp", "cc=sabul,rate=1g,fec=off,probe=off").unwrap();
         let options = RudpOptions::default().configured(&mut settings).unwrap();
         settings.finish().unwrap();
-        let config = options.config("::1".parse().unwrap());
+        let config = options.config("rudp", "::1".parse().unwrap());
         assert_eq!(config.controller, RudpControl::Sabul);
         assert_eq!(config.prior.rate, Some(125_000_000));
         assert_eq!((config.fec, config.probe), (FecPolicy::Off, false));
