@@ -16,6 +16,18 @@ pub enum FecPolicy {
     Off,
 }
 
+/// What happens when packets are lost.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Reliability {
+    /// Their data are corrected or sent again.
+    #[default]
+    Repair,
+    /// The connection ends with [`ClosedReason::Lost`](crate::ClosedReason::Lost), and likewise when packets overtake each
+    /// other. Nothing is corrected, nothing sent again. For paths known to lose nothing; both ends should ask for it.
+    Detect,
+}
+
 /// Settings of one end of a connection. The ends may differ in all of them.
 ///
 /// The default suits paths up to 1 Gbit/s at 300 ms.
@@ -31,6 +43,8 @@ pub struct Config {
     pub probe: bool,
     /// Whether losses are corrected by redundancy. Default: yes.
     pub fec: FecPolicy,
+    /// What happens when packets are lost. Default: repair.
+    pub reliability: Reliability,
     /// After how long without any authentic packet the connection is given up; 10 s at least, so that a blackout of 5 s
     /// cannot end it. Default: 30 s.
     pub idle_timeout: Duration,
@@ -58,6 +72,7 @@ impl Default for Config {
             prior: PathPrior::default(),
             probe: true,
             fec: FecPolicy::default(),
+            reliability: Reliability::default(),
             idle_timeout: Duration::from_secs(30),
             keep_alive: Some(Duration::from_secs(3)),
             setup_timeout: Duration::from_secs(5),

@@ -50,6 +50,14 @@ pub enum ClosedReason {
     /// The other end sent what the protocol forbids.
     #[error("the other end broke the protocol: {0}")]
     Violation(Violation),
+    /// Packets were lost or overtook each other, and [`Reliability::Detect`](crate::Reliability::Detect) was asked for.
+    #[error("{arrived} of {sent} packets arrived in order")]
+    Lost {
+        /// Packets that had arrived when it was noticed.
+        arrived: u64,
+        /// Packets that had been sent by then, as far as is known here.
+        sent: u64,
+    },
     /// 2^48 packets were sent, or more forgeries came than the cipher withstands.
     #[error("the keys of the connection are used up")]
     KeysExhausted,
@@ -81,6 +89,9 @@ pub enum Violation {
 
 /// The code with which an end closes that noticed a violation.
 pub(crate) const CODE_VIOLATION: u64 = (1 << 62) + 1;
+
+/// The code with which an end closes that noticed a loss which nobody repairs.
+pub(crate) const CODE_LOST: u64 = (1 << 62) + 3;
 
 /// The code with which an end says that everything was delivered both ways.
 pub(crate) const CODE_COMPLETE: u64 = (1 << 62) + 2;

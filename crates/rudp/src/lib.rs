@@ -59,7 +59,7 @@ mod stats;
 mod time;
 mod wire;
 
-pub use config::{Config, FecPolicy};
+pub use config::{Config, FecPolicy, Reliability};
 pub use connection::{Connection, Read, Transmit};
 pub use event::{ClosedReason, Event, Violation};
 pub use keys::{Cipher, KeyError, Keys, Side};

@@ -180,6 +180,28 @@ pub enum TransportError {
     /// The peer stopped answering: its machine or the path to it is gone.
     #[error("the peer has stopped answering")]
     PeerVanished,
+    /// The peer is there, but nothing comes back over UDP.
+    #[error(
+        "{address} answers over TCP but not over UDP (waited {after:?}): a firewall may block UDP; open the port for UDP as \
+         well, or use the transport tcp"
+    )]
+    UdpBlocked {
+        /// The peer's address.
+        address: String,
+        /// How long was waited for an answer.
+        after: Duration,
+    },
+    /// Packets were lost or overtaken on a transport that does not repair that.
+    #[error(
+        "packets were lost or reordered: {arrived} of {sent} arrived, and the transport udp does not repair that; use the \
+         transport rudp or tcp"
+    )]
+    PacketsLost {
+        /// Packets that arrived, until the loss was noticed.
+        arrived: u64,
+        /// Packets that had been sent by then.
+        sent: u64,
+    },
     /// The operating system reported something else.
     #[error("link failed: {source}")]
     Io {

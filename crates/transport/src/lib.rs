@@ -13,6 +13,8 @@
 //! | `preamble` | plaintext, and telling strangers apart |
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
+//! | `rudp` | the reliable-UDP transport |
+//! | `udp` | the same without repair |
 //! | `striped` | several TCP connections under one link |
 //! | [`conformance`] | checks that any transport must pass |
 //!
@@ -39,6 +41,8 @@ mod identity;
 mod link;
 mod preamble;
 mod quic;
+#[cfg(unix)]
+mod rudp;
 mod settings;
 mod stats;
 mod striped;
@@ -46,6 +50,8 @@ mod tcp;
 mod throttle;
 mod tls;
 mod transport;
+#[cfg(unix)]
+mod udp;
 
 pub use self::{
     error::TransportError,
@@ -57,6 +63,11 @@ pub use self::{
     striped::{StripedOptions, TcpStriped},
     tcp::{CongestionControl, InvalidCongestionControl, Tcp, TcpOptions},
     transport::{Listener, Registry, Security, Transport},
+};
+#[cfg(unix)]
+pub use self::{
+    rudp::{Rudp, RudpControl, RudpOptions},
+    udp::{Udp, UdpOptions},
 };
 
 /// Name and version of what is spoken on a link; the ALPN name in TLS and the start of the plaintext preamble.

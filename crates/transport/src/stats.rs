@@ -57,6 +57,8 @@ pub struct PathSample {
     pub wire_bytes_received: Option<u64>,
     /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that was sent again.
     pub wire_bytes_retransmitted: Option<u64>,
+    /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that corrects losses before they are reported.
+    pub wire_bytes_parity: Option<u64>,
     /// Packets sent that carry data, the repeated ones included.
     pub packets_sent: Option<u64>,
     /// Name of the congestion control in force, as the transport reads it back.

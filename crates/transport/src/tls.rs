@@ -121,8 +121,37 @@ pub(crate) fn established_unpinned(connection: &CommonState) -> Result<String, T
     Ok(cipher(connection))
 }
 
+/// Names the transport in the protocol of the connecting side, so that a peer with another one learns so.
+pub(crate) fn client_over(config: &ClientConfig, transport: &str) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    name_transport(&mut config.alpn_protocols, transport);
+    Arc::new(config)
+}
+
+/// Does the same for the listening side.
+pub(crate) fn server_over(config: &ServerConfig, transport: &str) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    name_transport(&mut config.alpn_protocols, transport);
+    Arc::new(config)
+}
+
+/// What is between the protocol and the transport in such a name.
+const OVER: &[u8] = b" over ";
+
+fn name_transport(protocols: &mut [Vec<u8>], transport: &str) {
+    for protocol in protocols {
+        protocol.extend_from_slice(OVER);
+        protocol.extend_from_slice(transport.as_bytes());
+    }
+}
+
 fn check_protocol(connection: &CommonState, protocol: &str) -> Result<(), TransportError> {
-    if connection.alpn_protocol() == Some(protocol.as_bytes()) {
+    // Which transport follows need not be looked at: each side offers one name only, and the handshake succeeds with a
+    // name that was offered.
+    let rest = connection
+        .alpn_protocol()
+        .and_then(|name| name.strip_prefix(protocol.as_bytes()));
+    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(OVER)) {
         Ok(())
     } else {
         Err(TransportError::NotTranspute {
@@ -161,7 +190,7 @@ pub(crate) fn explain(error: &rustls::Error) -> TransportError {
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)
         | rustls::Error::NoApplicationProtocol => TransportError::NotTranspute {
             evidence:
-                "its TLS handshake names another protocol or version, or only one side pins keys"
+                "its TLS handshake names another protocol, version or transport, or only one side pins keys"
                     .into(),
         },
         rustls::Error::NoCertificatesPresented => TransportError::NotTranspute {

@@ -122,10 +122,14 @@ impl Registry {
     /// Makes a registry of the transports in this crate.
     #[must_use]
     pub fn with_builtins() -> Self {
-        let builtins: [Arc<dyn Transport>; 3] = [
+        let builtins: Vec<Arc<dyn Transport>> = vec![
             Arc::new(crate::Tcp::default()),
             Arc::new(crate::Quic::default()),
             Arc::new(crate::TcpStriped::default()),
+            #[cfg(unix)]
+            Arc::new(crate::Rudp::default()),
+            #[cfg(unix)]
+            Arc::new(crate::Udp::default()),
         ];
         Self {
             transports: builtins

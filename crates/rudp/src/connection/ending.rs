@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::Connection;
 use crate::Time;
-use crate::event::{CODE_COMPLETE, CODE_VIOLATION, ClosedReason, Event, Violation};
+use crate::config::Reliability;
+use crate::event::{CODE_COMPLETE, CODE_LOST, CODE_VIOLATION, ClosedReason, Event, Violation};
 use crate::frame::{Frame, read_frame};
 use crate::wire::Reader;
 
@@ -102,6 +103,18 @@ impl Connection {
                 Some(ClosedReason::Violation(violation)),
                 CODE_VIOLATION,
             );
+        }
+    }
+
+    /// Returns whether a loss ends the connection.
+    pub(super) fn detects(&self) -> bool {
+        self.config.reliability == Reliability::Detect
+    }
+
+    /// Ends the connection because of a loss that nobody repairs.
+    pub(super) fn lose(&mut self, now: Time, arrived: u64, sent: u64) {
+        if self.state.is_open() {
+            self.announce(now, Some(ClosedReason::Lost { arrived, sent }), CODE_LOST);
         }
     }
 

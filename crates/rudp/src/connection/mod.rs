@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::ack::AckState;
-use crate::config::{Config, FecPolicy};
+use crate::config::{Config, FecPolicy, Reliability};
 use crate::event::{ClosedReason, Event};
 use crate::fec::{BlockEncoder, DecoderStore, Limits};
 use crate::flow::Window;
@@ -130,9 +130,9 @@ impl Connection {
         let most_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
         // The room of a datagram is never zero nor beyond what a code takes, since datagrams have at most 2^16 bytes and
         // sizes are capped at jumbo frames.
-        let encoder = match config.fec {
-            FecPolicy::Adaptive => BlockEncoder::new(most_data).ok(),
-            FecPolicy::Off => None,
+        let encoder = match (config.fec, config.reliability) {
+            (FecPolicy::Adaptive, Reliability::Repair) => BlockEncoder::new(most_data).ok(),
+            (FecPolicy::Off, _) | (_, Reliability::Detect) => None,
         };
         let window = Window::new(config.max_receive_window);
         let mut recv = RecvStream::default();
@@ -300,6 +300,12 @@ impl Connection {
     #[must_use]
     pub fn closed_reason(&self) -> Option<ClosedReason> {
         self.state.reason()
+    }
+
+    /// Returns the size of full packets, in bytes of UDP payload.
+    #[must_use]
+    pub fn datagram_size(&self) -> u16 {
+        self.mtu.current()
     }
 
     /// Returns numbers about the connection.

@@ -66,7 +66,9 @@ impl Connection {
         }
         if self.probes > 0 {
             match self.send.oldest_unacked(room.saturating_sub(DATA_HEADER)) {
-                Some(segment) if room > DATA_HEADER => self.put_old(out, segment, draft),
+                Some(segment) if !self.detects() && room > DATA_HEADER => {
+                    self.put_old(out, segment, draft)
+                }
                 _ => {
                     put_ping(out);
                     draft.eliciting = true;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Connection;
 use crate::Time;
-use crate::event::{CODE_COMPLETE, ClosedReason, Event, Violation};
+use crate::event::{CODE_COMPLETE, CODE_LOST, ClosedReason, Event, Violation};
 use crate::fec::{FecError, ParityId};
 use crate::frame::{Ack, DataHeader, Frame, ParityHeader, Report, read_frame};
 use crate::keys::Side;
@@ -27,6 +27,8 @@ struct Reading {
     dropped: bool,
     /// Segments were recovered.
     recovered: bool,
+    /// The number of the packet.
+    number: u64,
 }
 
 impl Connection {
@@ -74,7 +76,10 @@ impl Connection {
             self.answer_when_over(now, frames);
             return;
         }
-        let mut reading = Reading::default();
+        let mut reading = Reading {
+            number,
+            ..Reading::default()
+        };
         if let Err(violation) = self.read_frames(now, frames, size, &mut reading) {
             self.violate(now, violation);
             return;
@@ -184,6 +189,12 @@ impl Connection {
         data: &[u8],
         reading: &mut Reading,
     ) -> Result<(), Violation> {
+        if self.detects() && header.offset > self.recv.contiguous() {
+            // What is before it was lost, or comes later.
+            let (arrived, sent) = (self.counters.received_packets, reading.number + 1);
+            self.lose(now, arrived, sent);
+            return Ok(());
+        }
         match (self.recv.insert(header.offset, data, header.end)).map_err(violation)? {
             Insertion::Dropped => {
                 reading.dropped = true;
@@ -352,6 +363,17 @@ impl Connection {
         self.sampler.on_lost(packet.wire, &packet.state);
         self.mtu.on_lost(now, packet.size);
         self.limit_due |= contents.limit;
+        if self.detects() {
+            if contents
+                .data
+                .as_ref()
+                .is_some_and(|data| !self.send.has(data))
+            {
+                let sent = self.counters.sent_packets;
+                self.lose(now, sent.saturating_sub(self.counters.lost_packets), sent);
+            }
+            return;
+        }
         match (&contents.data, contents.block) {
             (Some(data), Some(block)) if !self.send.has(data) || contents.end => {
                 (self.redundancy).on_segment_lost(block, data.clone(), contents.end);
@@ -366,6 +388,10 @@ impl Connection {
         if code == CODE_COMPLETE && self.recv.is_complete() {
             // The other end says that it has everything.
             self.complete(now, true);
+        } else if code == CODE_LOST {
+            let sent = self.counters.sent_packets;
+            let arrived = sent.saturating_sub(self.counters.lost_packets);
+            self.end(now, ClosedReason::Lost { arrived, sent });
         } else {
             self.end(now, ClosedReason::ClosedByPeer(code));
         }

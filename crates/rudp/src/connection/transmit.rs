@@ -20,6 +20,9 @@ use crate::stats::Limit;
 /// Less than this is not worth a packet to an end that may not be where it seems to be.
 pub(super) const LEAST_ALLOWANCE: usize = 200;
 
+/// Bytes of a close frame.
+const CLOSE_LEN: usize = 9;
+
 /// Datagrams to send to one address, one behind the other in a buffer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Transmit {
@@ -57,6 +60,14 @@ impl Connection {
         if self.state.is_over() {
             let code = self.due_notice()?;
             self.begin(out);
+            // The end must not hide from the other one what has arrived before it.
+            if let Some(mut ack) = self.acks.compose(now) {
+                ack.limit = self.recv.limit();
+                ack.contiguous = self.recv.contiguous();
+                ack.pieces = self.recv.pieces(MAX_ACK_PIECES);
+                let room = usize::from(MIN_DATAGRAM) - PACKET_OVERHEAD - CLOSE_LEN;
+                put_ack(out, &ack, room);
+            }
             put_close(out, code);
             self.seal(now, out, start)?;
             self.on_notice_sent(now);

@@ -60,6 +60,7 @@ fn combine(parts: &[PathSample]) -> PathSample {
         retransmits: sum(|part| part.retransmits),
         wire_bytes_sent: sum(|part| part.wire_bytes_sent),
         wire_bytes_received: sum(|part| part.wire_bytes_received),
+        wire_bytes_parity: None,
         wire_bytes_retransmitted: sum(|part| part.wire_bytes_retransmitted),
         packets_sent: sum(|part| part.packets_sent),
         congestion_control: parts

@@ -82,6 +82,17 @@ impl Connector {
         })
     }
 
+    /// Names a transport other than `tcp` in the TLS handshake.
+    pub(crate) fn over(self, transport: &str) -> Self {
+        match self {
+            Self::Tls(connector, pinning) => {
+                let config = tls::client_over(connector.config(), transport);
+                Self::Tls(config.into(), pinning)
+            }
+            Self::Plaintext => Self::Plaintext,
+        }
+    }
+
     pub(crate) async fn authenticate(
         &self,
         mut socket: Socket,
@@ -125,6 +136,17 @@ impl Acceptor {
             }
             Security::Plaintext => Self::Plaintext,
         })
+    }
+
+    /// Names a transport other than `tcp` in the TLS handshake.
+    pub(crate) fn over(self, transport: &str) -> Self {
+        match self {
+            Self::Tls(acceptor, pinning) => {
+                let config = tls::server_over(acceptor.config(), transport);
+                Self::Tls(config.into(), pinning)
+            }
+            Self::Plaintext => Self::Plaintext,
+        }
     }
 
     /// Authenticates whoever connected. A stranger is sent off in a way that lets it know why.
@@ -273,6 +295,15 @@ impl Channel {
             }
         };
         exported.map(Some).map_err(|error| tls::explain(&error))
+    }
+
+    /// Returns the cipher that was agreed; `None` in plaintext.
+    pub(crate) fn suite(&self) -> Option<rustls::CipherSuite> {
+        let Stream::Tls(stream) = &self.stream else {
+            return None;
+        };
+        let (_, connection) = stream.get_ref();
+        (connection.negotiated_cipher_suite()).map(|suite| suite.suite())
     }
 
     pub(crate) fn into_halves(self) -> (LinkReader, LinkWriter) {

@@ -56,6 +56,7 @@ pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(3);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_PROBES: u32 = 3;
+const RELAXED_KEEPALIVE: Duration = Duration::from_secs(20);
 
 impl Socket {
     /// Takes over a fresh connection and sets its options. The kernel may hold `unsent_limit` bytes that it has not
@@ -81,6 +82,25 @@ impl Socket {
             connection: Arc::downgrade(&self.0),
             last_sample: Arc::clone(&self.0.last_sample),
         })
+    }
+
+    /// Returns another descriptor of the connection, which stays open as long as one of them does.
+    #[cfg(unix)]
+    pub(crate) fn duplicate(&self) -> io::Result<std::os::fd::OwnedFd> {
+        std::os::fd::AsFd::as_fd(&self.0.stream).try_clone_to_owned()
+    }
+
+    /// Lets the connection survive a silence of a minute: for one that carries nothing and only shows that the peer's
+    /// process exists.
+    pub(crate) fn relax(&self) -> io::Result<()> {
+        let socket = SockRef::from(&self.0.stream);
+        let keepalive = TcpKeepalive::new()
+            .with_time(RELAXED_KEEPALIVE)
+            .with_interval(RELAXED_KEEPALIVE)
+            .with_retries(KEEPALIVE_PROBES);
+        socket.set_tcp_keepalive(&keepalive)?;
+        set_user_timeout(&socket, 3 * RELAXED_KEEPALIVE);
+        Ok(())
     }
 
     /// Ends a failed handshake so that the peer can read what it was told: closing at once, with bytes unread, would

@@ -1,0 +1,613 @@
+//! A connection as a link: what its two halves, its statistics and the thread that serves it have in common.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    os::fd::OwnedFd,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use rustix::io::Errno;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use transpute_rudp::{ClosedReason, Connection, Event, Read, Time, Transmit};
+
+use super::endpoint::{Endpoint, NEVER};
+use crate::{Link, LinkInfo, PathProbe, PathSample, TransportError};
+
+/// A connection, shared by the thread of its endpoint and the halves of a link.
+pub(super) struct Shared {
+    id: u32,
+    /// When the thread is to look, nanoseconds.
+    deadline: AtomicU64,
+    over: AtomicBool,
+    state: Mutex<State>,
+    endpoint: Arc<Endpoint>,
+    control: OnceLock<OwnedFd>,
+    control_ended: AtomicBool,
+    /// Nothing was received yet.
+    new: AtomicBool,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+/// What the lock protects.
+struct State {
+    connection: Connection,
+    /// Where packets are made, and which of them the socket did not take yet.
+    outgoing: Vec<u8>,
+    pending: Option<Transmit>,
+    from: Option<IpAddr>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    opener: Option<Waker>,
+    established: Option<Time>,
+    estimated: bool,
+    delivered: bool,
+    finished: bool,
+    /// Bytes written since packets were last made.
+    unflushed: usize,
+    end: Option<Ending>,
+    /// Both halves are gone; until when their last words may take.
+    abandoned: Option<Time>,
+}
+
+/// Why a link ended before its time.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Core(ClosedReason),
+    /// The control connection ended.
+    PeerDied,
+    /// The peer's system says that nobody listens.
+    Refused,
+}
+
+/// How long the last words of a link may take whose halves are gone.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// How long to wait when the socket takes no more packets.
+const SOCKET_PAUSE: Duration = Duration::from_micros(200);
+
+/// So much is sent without waiting for a flush.
+const EAGER: usize = 32 << 10;
+
+/// The code with which a link is closed that was dropped.
+const DROPPED: u64 = 1;
+
+/// How long to wait for the estimate of the path once packets pass.
+const ESTIMATE_PATIENCE: Duration = Duration::from_millis(60);
+
+impl Shared {
+    pub(super) fn new(
+        connection: Connection,
+        endpoint: Arc<Endpoint>,
+        from: Option<IpAddr>,
+    ) -> Self {
+        Self {
+            id: connection.local_id(),
+            deadline: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            state: Mutex::new(State {
+                connection,
+                outgoing: Vec::with_capacity(65_536),
+                pending: None,
+                from,
+                reader: None,
+                writer: None,
+                opener: None,
+                established: None,
+                estimated: false,
+                delivered: false,
+                finished: false,
+                unflushed: 0,
+                end: None,
+                abandoned: None,
+            }),
+            endpoint,
+            control: OnceLock::new(),
+            control_ended: AtomicBool::new(false),
+            new: AtomicBool::new(true),
+            last_sample: Arc::default(),
+        }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(super) fn deadline(&self) -> u64 {
+        self.deadline.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether this is asked for the first time.
+    pub(super) fn is_new(&self) -> bool {
+        self.new.swap(false, Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the control connection as long as its end means something.
+    pub(super) fn control(&self) -> Option<&OwnedFd> {
+        (self.control.get()).filter(|_| !self.control_ended.load(Ordering::Relaxed))
+    }
+
+    /// Takes datagrams, and does what follows from them. Answers leave before anybody learns of it: a program may end with
+    /// the last byte that it waited for.
+    pub(super) fn take<'a>(
+        &self,
+        datagrams: impl Iterator<Item = (Time, SocketAddr, &'a mut [u8])>,
+    ) {
+        let mut state = self.lock();
+        for (at, from, datagram) in datagrams {
+            state.connection.handle_datagram(at, from, datagram);
+        }
+        let wakes = self.turn(&mut state);
+        drop(state);
+        wakes.wake();
+    }
+
+    /// Does what is due, sends what may go, and wakes who waits for it.
+    pub(super) fn serve(&self) {
+        let mut state = self.lock();
+        let wakes = self.turn(&mut state);
+        drop(state);
+        wakes.wake();
+    }
+
+    /// Does the same for somebody who has something else to do under the lock.
+    fn turn(&self, state: &mut State) -> Wakes {
+        let now = self.endpoint.now();
+        if (state.connection.next_timeout()).is_some_and(|at| at <= now) {
+            state.connection.handle_timeout(now);
+        }
+        state.transmit(&self.endpoint);
+        let wakes = state.take_events(now);
+        if state.is_to_close(now) {
+            state.connection.close(now, DROPPED);
+            state.transmit(&self.endpoint);
+        }
+        let mut deadline = state
+            .connection
+            .next_timeout()
+            .map_or(NEVER, Time::as_nanos);
+        if state.pending.is_some() {
+            deadline = deadline.min((now + SOCKET_PAUSE).as_nanos());
+        }
+        if let Some(abandoned) = state.abandoned {
+            deadline = deadline.min(abandoned.as_nanos());
+        }
+        if let (Some(since), false, Some(_)) = (state.established, state.estimated, &state.opener) {
+            deadline = deadline.min((since + ESTIMATE_PATIENCE).as_nanos());
+        }
+        if state.connection.is_drained() {
+            deadline = NEVER;
+            if !self.over.swap(true, Ordering::SeqCst) {
+                // The thread forgets it.
+                deadline = 0;
+            }
+        }
+        self.deadline.store(deadline, Ordering::SeqCst);
+        self.endpoint.look_by(deadline);
+        wakes
+    }
+
+    /// The peer's end of the control connection is gone.
+    pub(super) fn control_ended(&self) {
+        let error = (self.control.get()).map(rustix::net::sockopt::socket_error);
+        self.control_ended.store(true, Ordering::Relaxed);
+        match error {
+            // Only the network has failed; whether UDP still passes is for its own timers to find out.
+            Some(Ok(Err(
+                Errno::TIMEDOUT
+                | Errno::HOSTUNREACH
+                | Errno::NETUNREACH
+                | Errno::NETDOWN
+                | Errno::HOSTDOWN,
+            ))) => {}
+            _ => self.fail(Ending::PeerDied),
+        }
+    }
+
+    /// The peer's system says that nobody listens. Anybody on the path can say so; it counts only in the beginning.
+    pub(super) fn refused(&self) {
+        if self.lock().established.is_none() {
+            self.fail(Ending::Refused);
+        }
+    }
+
+    fn fail(&self, ending: Ending) {
+        let mut state = self.lock();
+        if !state.connection.is_closed() {
+            let now = self.endpoint.now();
+            state.end = state.end.or(Some(ending));
+            state.connection.close(now, DROPPED);
+        }
+        let mut wakes = self.turn(&mut state);
+        wakes.add_all(&mut state);
+        drop(state);
+        wakes.wake();
+    }
+
+    /// Waits until packets pass in both directions, and a little longer for what they tell about the path.
+    pub(super) fn poll_open(&self, cx: &Context<'_>) -> Poll<Result<(), Broken>> {
+        let mut state = self.lock();
+        if let Some(broken) = state.broken() {
+            return Poll::Ready(Err(broken));
+        }
+        let now = self.endpoint.now();
+        let patient = !state.estimated;
+        match state.established {
+            Some(since) if !patient || now >= since + ESTIMATE_PATIENCE => Poll::Ready(Ok(())),
+            _ => {
+                state.opener = Some(cx.waker().clone());
+                let wakes = self.turn(&mut state);
+                drop(state);
+                wakes.wake();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Does without the estimate of the path.
+    pub(super) fn expect_no_estimate(&self) {
+        self.lock().estimated = true;
+    }
+
+    /// Gives up a connection of which no link was made.
+    pub(super) fn abandon(&self) {
+        let mut state = self.lock();
+        let now = self.endpoint.now();
+        state.abandoned = Some(if state.finished { now + LINGER } else { now });
+        let wakes = self.turn(&mut state);
+        drop(state);
+        wakes.wake();
+    }
+
+    /// Makes a link of an open connection. `control` is held until the connection has ended.
+    pub(super) fn into_link(self: Arc<Self>, control: OwnedFd, info: LinkInfo) -> Link {
+        let _ = self.control.set(control);
+        // The thread watches it from now on.
+        self.deadline.store(0, Ordering::SeqCst);
+        self.endpoint.look_by(0);
+        let probe = Arc::new(RudpProbe {
+            shared: Arc::downgrade(&self),
+            last_sample: Arc::clone(&self.last_sample),
+        });
+        let halves = Arc::new(Halves(self));
+        let reader = Reader {
+            halves: Arc::clone(&halves),
+        };
+        Link::new(reader, Writer { halves }, info, Some(probe))
+    }
+
+    fn sample(state: &State) -> PathSample {
+        let stats = state.connection.stats();
+        let known = |duration: Duration| (!duration.is_zero()).then_some(duration);
+        let mut sample = PathSample::default();
+        sample.rtt = known(stats.rtt);
+        sample.min_rtt = known(stats.min_rtt);
+        let rate = stats.controller.bandwidth;
+        sample.delivery_rate = (rate > 0).then_some(rate);
+        sample.delivery_rate_app_limited = sample
+            .delivery_rate
+            .map(|_| stats.limited_by == transpute_rudp::Limit::Application);
+        sample.congestion_window = Some(stats.controller.window);
+        sample.retransmits = Some(stats.retransmitted_packets);
+        sample.wire_bytes_sent = Some(stats.sent_bytes);
+        sample.wire_bytes_received = Some(stats.received_bytes);
+        sample.wire_bytes_retransmitted = Some(stats.retransmitted_bytes);
+        sample.wire_bytes_parity = Some(stats.parity_bytes);
+        sample.packets_sent = Some(stats.sent_packets);
+        sample
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.last_sample.set(Self::sample(state));
+    }
+}
+
+impl State {
+    /// Sends everything that may go now.
+    fn transmit(&mut self, endpoint: &Endpoint) {
+        self.unflushed = 0;
+        loop {
+            let transmit = match self.pending.take() {
+                Some(transmit) => transmit,
+                None => {
+                    self.outgoing.clear();
+                    let size = usize::from(self.connection.datagram_size());
+                    let segments = endpoint.socket.segments(size);
+                    let now = endpoint.now();
+                    match (self.connection).poll_transmit(now, &mut self.outgoing, segments) {
+                        Some(transmit) => transmit,
+                        None => return,
+                    }
+                }
+            };
+            let sent = endpoint.socket.send(&transmit, &self.outgoing, self.from);
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.pending = Some(transmit);
+                    return;
+                }
+                Err(error) => tracing::trace!(%error, "a packet could not be sent"),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    fn take_events(&mut self, now: Time) -> Wakes {
+        let mut wakes = Wakes::default();
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Established => self.established = Some(now),
+                Event::PathEstimated { .. } => self.estimated = true,
+                Event::Readable => wakes.add(&mut self.reader),
+                Event::Writable => wakes.add(&mut self.writer),
+                Event::Delivered => {
+                    self.delivered = true;
+                    wakes.add(&mut self.writer);
+                }
+                Event::Closed(reason) => {
+                    self.end = self.end.or(reason.map(Ending::Core));
+                    wakes.add_all(self);
+                }
+                _ => {}
+            }
+        }
+        if let Some(since) = self.established
+            && (self.estimated || now >= since + ESTIMATE_PATIENCE)
+        {
+            wakes.add(&mut self.opener);
+        }
+        wakes
+    }
+
+    /// Returns whether nobody needs the connection any more.
+    fn is_to_close(&self, now: Time) -> bool {
+        let Some(until) = self.abandoned else {
+            return false;
+        };
+        let done = self.delivered || !self.finished || now >= until;
+        done && !self.connection.is_closed()
+    }
+
+    fn broken(&self) -> Option<Broken> {
+        let closed = self.connection.is_closed();
+        closed.then(|| Broken(self.end))
+    }
+}
+
+/// The connection has ended; why, if not as it should.
+#[derive(Debug)]
+pub(super) struct Broken(Option<Ending>);
+
+impl Broken {
+    /// Says what it means to somebody who set the connection up.
+    pub(super) fn during_setup(&self, peer: SocketAddr, waited: Duration) -> TransportError {
+        match self.0 {
+            Some(Ending::Refused | Ending::Core(ClosedReason::PathBlocked(_))) => {
+                TransportError::UdpBlocked {
+                    address: peer.to_string(),
+                    after: waited,
+                }
+            }
+            _ => self.reading(),
+        }
+    }
+
+    fn reading(&self) -> TransportError {
+        match self.0 {
+            None | Some(Ending::PeerDied | Ending::Refused) => TransportError::Truncated,
+            Some(Ending::Core(reason)) => match reason {
+                ClosedReason::ClosedByPeer(_) => TransportError::Truncated,
+                _ => other(reason),
+            },
+        }
+    }
+
+    fn writing(&self) -> TransportError {
+        match self.0 {
+            None => TransportError::Closed,
+            Some(Ending::PeerDied | Ending::Refused) => TransportError::ConnectionReset,
+            Some(Ending::Core(reason)) => match reason {
+                ClosedReason::ClosedByPeer(_) => TransportError::ConnectionReset,
+                _ => other(reason),
+            },
+        }
+    }
+}
+
+fn other(reason: ClosedReason) -> TransportError {
+    match reason {
+        ClosedReason::TimedOut(_) | ClosedReason::PathBlocked(_) => TransportError::PeerVanished,
+        ClosedReason::ClosedHere(_) => TransportError::Closed,
+        ClosedReason::Lost { arrived, sent } => TransportError::PacketsLost { arrived, sent },
+        _ => TransportError::Io {
+            source: io::Error::new(io::ErrorKind::InvalidData, reason),
+        },
+    }
+}
+
+/// Who is to be woken once the lock is released.
+#[derive(Default)]
+struct Wakes(Vec<Waker>);
+
+impl Wakes {
+    fn add(&mut self, waker: &mut Option<Waker>) {
+        self.0.extend(waker.take());
+    }
+
+    fn add_all(&mut self, state: &mut State) {
+        self.add(&mut state.reader);
+        self.add(&mut state.writer);
+        self.add(&mut state.opener);
+    }
+
+    fn wake(self) {
+        for waker in self.0 {
+            waker.wake();
+        }
+    }
+}
+
+/// What the halves own. When both are gone the connection ends, after what was sent has arrived if it was completed.
+struct Halves(Arc<Shared>);
+
+impl Drop for Halves {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+struct Reader {
+    halves: Arc<Halves>,
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let shared = &self.halves.0;
+        let mut state = shared.lock();
+        let now = shared.endpoint.now();
+        match state.connection.read(now, buf.initialize_unfilled()) {
+            Read::Data(length) => {
+                buf.advance(length);
+                // The peer may be waiting to hear that there is room.
+                let wakes = shared.turn(&mut state);
+                drop(state);
+                wakes.wake();
+                Poll::Ready(Ok(()))
+            }
+            Read::End => Poll::Ready(Ok(())),
+            Read::Nothing => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Read::Closed => {
+                let broken = Broken(state.end);
+                drop(state);
+                Poll::Ready(Err(broken.reading().into_io()))
+            }
+        }
+    }
+}
+
+struct Writer {
+    halves: Arc<Halves>,
+}
+
+impl Writer {
+    fn shared(&self) -> &Shared {
+        &self.halves.0
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let shared = self.shared();
+        let mut state = shared.lock();
+        if state.finished {
+            return Poll::Ready(Err(TransportError::Closed.into_io()));
+        }
+        if let Some(broken) = state.broken() {
+            return Poll::Ready(Err(broken.writing().into_io()));
+        }
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let mut taken = state.connection.write(buf);
+        state.unflushed += taken;
+        let mut wakes = Wakes::default();
+        if taken < buf.len() || state.unflushed >= EAGER {
+            wakes = shared.turn(&mut state);
+            if taken == 0 {
+                // Sending may have made room.
+                taken = state.connection.write(buf);
+            }
+        }
+        let polled = if taken == 0 {
+            state.writer = Some(cx.waker().clone());
+            Poll::Pending
+        } else {
+            Poll::Ready(Ok(taken))
+        };
+        drop(state);
+        wakes.wake();
+        polled
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = self.shared();
+        let mut state = shared.lock();
+        if let Some(broken) = state.broken() {
+            if state.delivered {
+                return Poll::Ready(Ok(()));
+            }
+            return Poll::Ready(Err(broken.writing().into_io()));
+        }
+        if state.unflushed > 0 {
+            let wakes = shared.turn(&mut state);
+            drop(state);
+            wakes.wake();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = self.shared();
+        let mut state = shared.lock();
+        if state.delivered {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(broken) = state.broken() {
+            return Poll::Ready(Err(broken.writing().into_io()));
+        }
+        state.writer = Some(cx.waker().clone());
+        if !state.finished {
+            state.finished = true;
+            state.connection.finish();
+            let wakes = shared.turn(&mut state);
+            drop(state);
+            wakes.wake();
+        }
+        Poll::Pending
+    }
+}
+
+struct RudpProbe {
+    shared: Weak<Shared>,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+impl PathProbe for RudpProbe {
+    fn sample(&self) -> PathSample {
+        match self.shared.upgrade() {
+            Some(shared) => Shared::sample(&shared.lock()),
+            None => self.last_sample.get().cloned().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The listening end: a TCP port and a UDP port of the same number.
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use async_trait::async_trait;
+use transpute_rudp::{Connection, Side};
+
+use super::{
+    RudpOptions, UNSENT_LIMIT,
+    endpoint::{Door, Endpoint},
+    hello::Hello,
+    socket::Socket,
+};
+use crate::{
+    Link, Listener, Security, TransportError,
+    tcp::{Acceptor, Context, Greeter, Port, Socket as ControlSocket, address},
+};
+
+pub(crate) struct RudpListener {
+    port: Port<RudpGreeter>,
+}
+
+/// Authenticates a connector and sees its UDP connection through the set-up.
+#[derive(Clone)]
+struct RudpGreeter {
+    acceptor: Acceptor,
+    door: Arc<Door>,
+    transport: &'static str,
+    options: RudpOptions,
+}
+
+/// How often to try for a number that is free on both ports.
+const TRIES: usize = 32;
+
+impl RudpListener {
+    pub(crate) async fn bind(
+        address: &str,
+        security: &Security,
+        transport: &'static str,
+        options: RudpOptions,
+    ) -> Result<Self, TransportError> {
+        let acceptor = Acceptor::new(security)?.over(transport);
+        let listen_error = |source| TransportError::Listen {
+            address: address.into(),
+            source,
+        };
+        let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
+        for candidate in address::resolve(address).await? {
+            for _ in 0..TRIES {
+                let bound = Self::bind_both(candidate, &acceptor, transport, options).await;
+                error = match bound {
+                    Ok(listener) => return Ok(listener),
+                    Err(error) => error,
+                };
+                // With port 0 the system has chosen a number for UDP that may be taken for TCP.
+                if candidate.port() != 0 || !is_taken(&error) {
+                    break;
+                }
+            }
+        }
+        Err(match error {
+            TransportError::Listen { source, .. } => listen_error(source),
+            other => other,
+        })
+    }
+
+    async fn bind_both(
+        candidate: SocketAddr,
+        acceptor: &Acceptor,
+        transport: &'static str,
+        options: RudpOptions,
+    ) -> Result<Self, TransportError> {
+        let listen_error = |source| TransportError::Listen {
+            address: candidate.to_string(),
+            source,
+        };
+        let socket = Socket::listening(candidate, options.socket_buffer).map_err(listen_error)?;
+        let local = socket.local();
+        let door = Endpoint::start(socket).map_err(listen_error)?;
+        let greeter = RudpGreeter {
+            acceptor: acceptor.clone(),
+            door: Arc::new(door),
+            transport,
+            options,
+        };
+        let port = Port::bind(&local.to_string(), greeter, options.tcp).await?;
+        Ok(Self { port })
+    }
+}
+
+fn is_taken(error: &TransportError) -> bool {
+    matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+}
+
+impl Greeter for RudpGreeter {
+    type Guest = Link;
+
+    const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
+
+    async fn greet(self, socket: ControlSocket, context: Context) -> Result<Link, TransportError> {
+        let farewell = socket.clone();
+        let result = self.try_greet(socket, context).await;
+        if result.is_err() {
+            farewell.close_politely().await;
+        }
+        result
+    }
+}
+
+impl RudpGreeter {
+    async fn try_greet(
+        self,
+        socket: ControlSocket,
+        context: Context,
+    ) -> Result<Link, TransportError> {
+        let mut channel = self.acceptor.authenticate(socket, context.clone()).await?;
+        let hello = Hello::read(&mut channel, self.transport).await?;
+        let keys = hello.keys(&channel, Side::Listener)?;
+        let endpoint = self.door.endpoint();
+        // A socket that listens on all addresses must answer from the one it was spoken to.
+        let wildcard = endpoint.socket.local().ip().is_unspecified();
+        let from = wildcard.then(|| context.local.ip());
+        let connection = Connection::listen(
+            keys,
+            self.options.config(self.transport, context.peer.ip()),
+            endpoint.now(),
+            rand::random(),
+        );
+        let opened = super::open(
+            channel,
+            &self.door,
+            connection,
+            from,
+            self.transport,
+            self.options,
+        );
+        opened.await
+    }
+}
+
+#[async_trait]
+impl Listener for RudpListener {
+    fn local_address(&self) -> String {
+        self.port.local_address()
+    }
+
+    async fn accept(&mut self) -> Result<Link, TransportError> {
+        self.port.next().await
+    }
+}

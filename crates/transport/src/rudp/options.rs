@@ -1,0 +1,164 @@
+//! What a user may set, and what follows from it.
+
+use std::{net::IpAddr, time::Duration};
+
+use transpute_rudp::{Config, FecPolicy, Reliability, estimate::PathPrior};
+
+use crate::{Settings, TcpOptions, TransportError, udp::Udp};
+
+pub use transpute_rudp::rate::Kind as RudpControl;
+
+/// Limits and tuning of the reliable-UDP transport. The defaults need no knowledge of the path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RudpOptions {
+    /// What concerns the control connection: the time to connect and to authenticate, and how many handshakes run at
+    /// once.
+    pub tcp: TcpOptions,
+    /// What decides how fast to send. Default: [`RudpControl::Bbr`].
+    pub control: RudpControl,
+    /// Rate that the path carries to the peer, in bytes on the wire per second, if it is known. What the probe of the
+    /// set-up finds replaces it, except for [`RudpControl::Fixed`]. Default: not known.
+    pub rate: Option<u64>,
+    /// Whether losses are corrected by redundancy. Default: yes.
+    pub correction: bool,
+    /// Whether to measure the path in the set-up, with 188 kB each way. Default: yes.
+    pub probe: bool,
+    /// How long to wait for the first answer over UDP. Default: 3 s.
+    pub setup_timeout: Duration,
+    /// After how long a silent peer is taken for gone, 10 s at least. Default: 10 s.
+    pub idle_timeout: Duration,
+    /// Bytes of buffer to ask of the system for the UDP socket, each way. What it grants is read back, and a warning
+    /// names the setting to raise if it is less than half of it. Default: 8 MiB.
+    pub socket_buffer: usize,
+}
+
+impl Default for RudpOptions {
+    fn default() -> Self {
+        Self {
+            tcp: TcpOptions::default(),
+            control: RudpControl::default(),
+            rate: None,
+            correction: true,
+            probe: true,
+            setup_timeout: Duration::from_secs(3),
+            idle_timeout: Duration::from_secs(10),
+            socket_buffer: 8 << 20,
+        }
+    }
+}
+
+/// UDP payload of a full Ethernet frame, over IPv4 and IPv6.
+const DATAGRAM_V4: u16 = 1472;
+const DATAGRAM_V6: u16 = 1452;
+
+impl RudpOptions {
+    /// Takes the settings that follow the transport's name.
+    pub(super) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
+        let control = settings.take("cc", |name| {
+            name.parse().map_err(|error| format!("{error}"))
+        })?;
+        let rate = settings.take("rate", bits_per_second)?;
+        let correction = settings.take("fec", on_or_off)?;
+        let probe = settings.take("probe", on_or_off)?;
+        Ok(Self {
+            control: control.unwrap_or(self.control),
+            rate: rate.map(|bits| bits / 8).or(self.rate),
+            correction: correction.unwrap_or(self.correction),
+            probe: probe.unwrap_or(self.probe),
+            ..self
+        })
+    }
+
+    /// Returns whether to measure the path. A fixed rate that is given is not to be replaced by a measured one.
+    pub(super) fn probes(&self) -> bool {
+        self.probe && !(self.control == RudpControl::Fixed && self.rate.is_some())
+    }
+
+    /// Returns the settings of a connection of this transport to this peer.
+    pub(super) fn config(&self, transport: &str, peer: IpAddr) -> Config {
+        let mut prior = PathPrior::default();
+        prior.rate = self.rate;
+        Config {
+            controller: self.control,
+            prior,
+            probe: self.probes(),
+            fec: if self.correction {
+                FecPolicy::Adaptive
+            } else {
+                FecPolicy::Off
+            },
+            reliability: if transport == Udp::NAME {
+                Reliability::Detect
+            } else {
+                Reliability::Repair
+            },
+            idle_timeout: self.idle_timeout,
+            setup_timeout: self.setup_timeout,
+            max_datagram: match peer.to_canonical() {
+                IpAddr::V4(_) => DATAGRAM_V4,
+                IpAddr::V6(_) => DATAGRAM_V6,
+            },
+            ..Config::default()
+        }
+    }
+}
+
+/// Reads a rate in bits per second: a number that `k`, `m` or `g` may follow.
+pub(crate) fn bits_per_second(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1e6),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1e9),
+        _ => (text, 1.0),
+    };
+    digits
+        .parse::<f64>()
+        .ok()
+        .map(|number| number * unit)
+        .filter(|rate| (8e3..=1e12).contains(rate))
+        // In range: checked.
+        .map(|rate| rate as u64)
+        .ok_or_else(|| "expected bits per second from 8k to 1000g, such as 100m or 1g".into())
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_units() {
+        for (text, rate) in [
+            ("100m", 100_000_000),
+            ("1g", 1_000_000_000),
+            ("2.5G", 2_500_000_000),
+            ("64k", 64_000),
+            ("1000000", 1_000_000),
+        ] {
+            assert_eq!(bits_per_second(text), Ok(rate), "{text}");
+        }
+        for text in ["", "g", "1t", "-1g", "nan", "inf", "1", "1e99"] {
+            assert!(bits_per_second(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_reach_the_connection() {
+        let mut settings = Settings::parse("rudp", "cc=sabul,rate=1g,fec=off,probe=off").unwrap();
+        let options = RudpOptions::default().configured(&mut settings).unwrap();
+        settings.finish().unwrap();
+        let config = options.config("rudp", "::1".parse().unwrap());
+        assert_eq!(config.controller, RudpControl::Sabul);
+        assert_eq!(config.prior.rate, Some(125_000_000));
+        assert_eq!((config.fec, config.probe), (FecPolicy::Off, false));
+        assert_eq!(config.max_datagram, DATAGRAM_V6);
+    }
+}

@@ -1,0 +1,186 @@
+//! UDP sockets: their buffers, and datagrams to and from them in batches.
+
+use std::{
+    io::{self, IoSliceMut},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    os::fd::{AsFd, BorrowedFd},
+    sync::Once,
+    time::{Duration, SystemTime},
+};
+
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Type};
+use transpute_rudp::Transmit;
+
+/// A UDP socket with what the system can do for it.
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+/// The largest UDP payload of all segments together.
+const MAX_SEND: usize = 65_000;
+
+/// Buffers that one call fills, and their size: the largest batch that the kernel makes of received packets.
+const BUFFERS: usize = 8;
+const BUFFER: usize = 65_536;
+
+impl Socket {
+    /// Opens a socket that listens.
+    pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<Self> {
+        let socket = open(address, buffer)?;
+        socket.bind(&address.into())?;
+        Self::new(socket.into())
+    }
+
+    /// Opens a socket to one peer, on any port.
+    pub(super) fn connecting(peer: SocketAddr, buffer: usize) -> io::Result<Self> {
+        let any: SocketAddr = match peer {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = open(peer, buffer)?;
+        socket.bind(&any.into())?;
+        // So that the system drops what comes from elsewhere, and tells that nobody listens. Linux takes an address
+        // with each datagram all the same.
+        if cfg!(any(target_os = "linux", target_os = "android")) {
+            socket.connect(&peer.into())?;
+        }
+        Self::new(socket.into())
+    }
+
+    fn new(socket: UdpSocket) -> io::Result<Self> {
+        Ok(Self {
+            state: UdpSocketState::new((&socket).into())?,
+            local: socket.local_addr()?,
+            socket,
+        })
+    }
+
+    pub(super) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Returns how many datagrams of this size one call can send.
+    pub(super) fn segments(&self, datagram: usize) -> usize {
+        (self.state.max_gso_segments()).min(MAX_SEND / datagram.max(1))
+    }
+
+    /// Sends datagrams. [`io::ErrorKind::WouldBlock`]: try again later; with every other error they are lost, which is
+    /// what UDP is like.
+    pub(super) fn send(
+        &self,
+        transmit: &Transmit,
+        contents: &[u8],
+        from: Option<IpAddr>,
+    ) -> io::Result<()> {
+        let send = |contents: &[u8], segment_size| {
+            let datagrams = quinn_udp::Transmit {
+                destination: transmit.destination,
+                ecn: None,
+                contents,
+                segment_size,
+                src_ip: from,
+            };
+            self.state.try_send((&self.socket).into(), &datagrams)
+        };
+        let several = transmit.segment_size < contents.len();
+        let sent = send(contents, several.then_some(transmit.segment_size));
+        match sent {
+            Err(error) if several && error.kind() != io::ErrorKind::WouldBlock => {
+                // The network card or its driver cannot cut them, and the library will not ask it to again.
+                tracing::debug!(%error, "cannot send datagrams together; sending them one by one");
+                (contents.chunks(transmit.segment_size)).try_for_each(|one| send(one, None))
+            }
+            sent => sent,
+        }
+    }
+
+    /// Takes what has arrived, as far as the inbox goes.
+    pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
+        let mut chunks = inbox.bytes.chunks_exact_mut(BUFFER);
+        // There are as many chunks as slices.
+        let mut slices: [IoSliceMut<'_>; BUFFERS] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        (self.state).recv((&self.socket).into(), &mut slices, &mut inbox.metas)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Buffers to receive into.
+pub(super) struct Inbox {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; BUFFERS],
+}
+
+/// Datagrams of one sender and one moment.
+pub(super) struct Arrival<'a> {
+    pub(super) from: SocketAddr,
+    pub(super) bytes: &'a mut [u8],
+    /// How long each of them is; the last may be shorter.
+    pub(super) stride: usize,
+    /// How long ago the kernel took the first of them from the network.
+    pub(super) age: Duration,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: vec![0; BUFFERS * BUFFER],
+            metas: [RecvMeta::default(); BUFFERS],
+        }
+    }
+
+    /// Iterates over what the last call has received into so many buffers.
+    pub(super) fn arrivals(&mut self, buffers: usize) -> impl Iterator<Item = Arrival<'_>> {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        (self.bytes.chunks_exact_mut(BUFFER))
+            .zip(&self.metas)
+            .take(buffers)
+            .map(move |(bytes, meta)| Arrival {
+                from: meta.addr,
+                bytes: &mut bytes[..meta.len.min(BUFFER)],
+                stride: meta.stride.max(1),
+                age: meta.timestamp.map_or(Duration::ZERO, |then| {
+                    let age = now.saturating_sub(then);
+                    // The system's clock was set in between.
+                    if age > MAX_AGE { Duration::ZERO } else { age }
+                }),
+            })
+    }
+}
+
+/// Nothing lies longer in a socket that somebody attends to.
+const MAX_AGE: Duration = Duration::from_secs(1);
+
+fn open(address: SocketAddr, buffer: usize) -> io::Result<socket2::Socket> {
+    let domain = Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    // What the kernel refuses, it grants in part.
+    let _ = socket.set_recv_buffer_size(buffer);
+    let _ = socket.set_send_buffer_size(buffer);
+    // Linux reports, and takes for its own records, twice what it grants (socket(7)).
+    let records = if cfg!(target_os = "linux") { 2 } else { 1 };
+    let receive = socket.recv_buffer_size()? / records;
+    let send = socket.send_buffer_size()? / records;
+    if receive.min(send) < buffer / 2 {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            tracing::warn!(
+                wanted = buffer,
+                receive,
+                send,
+                "the system grants small UDP buffers, which costs packets on fast paths; raise the settings \
+                 net.core.rmem_max and net.core.wmem_max"
+            );
+        });
+    }
+    Ok(socket)
+}

@@ -1,0 +1,90 @@
+//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that lose nothing.
+//!
+//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing. Nothing is corrected and
+//! nothing sent twice. The first packet that is missing, or overtaken by a later one, ends the link with
+//! [`TransportError::PacketsLost`] on both sides, so what is read is right as far as it goes.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{
+    Link, Listener, RudpControl, RudpOptions, Security, Settings, TcpOptions, Transport,
+    TransportError,
+    rudp::{self, RudpListener},
+};
+
+/// UDP without repair, named `udp`.
+#[derive(Clone, Debug, Default)]
+pub struct Udp {
+    options: UdpOptions,
+}
+
+/// Tuning of UDP without repair.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct UdpOptions {
+    /// The rate to send at, in bytes on the wire per second, from the first packet to the last. Default: what a probe of
+    /// the path finds in the set-up.
+    pub rate: Option<u64>,
+    /// What concerns the control connection.
+    pub tcp: TcpOptions,
+}
+
+impl Udp {
+    /// The name by which the registry knows this transport.
+    pub const NAME: &'static str = "udp";
+
+    /// Makes the transport with other options than the default ones.
+    #[must_use]
+    pub fn new(options: UdpOptions) -> Self {
+        Self { options }
+    }
+
+    fn driver(&self) -> RudpOptions {
+        RudpOptions {
+            control: RudpControl::Fixed,
+            rate: self.options.rate,
+            probe: self.options.rate.is_none(),
+            correction: false,
+            tcp: self.options.tcp,
+            ..RudpOptions::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Transport for Udp {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn describe(&self) -> &'static str {
+        "UDP without repair: for dedicated links that lose nothing; fails at the first loss"
+    }
+
+    fn configure(
+        &self,
+        settings: &mut Settings,
+    ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
+        let rate = settings.take("rate", rudp::bits_per_second)?;
+        let options = UdpOptions {
+            rate: rate.map(|bits| bits / 8).or(self.options.rate),
+            ..self.options
+        };
+        Ok(Some(Arc::new(Self { options })))
+    }
+
+    async fn listen(
+        &self,
+        address: &str,
+        security: &Security,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        let listener = RudpListener::bind(address, security, Self::NAME, self.driver()).await?;
+        Ok(Box::new(listener))
+    }
+
+    async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
+        rudp::connect(address, security, Self::NAME, self.driver()).await
+    }
+}

@@ -1,0 +1,52 @@
+//! The reliable-UDP transport passes the conformance suite.
+
+#![cfg(unix)]
+
+use transpute_transport::{
+    Registry, Rudp,
+    conformance::{self, Port},
+};
+
+#[tokio::test]
+async fn rudp_conforms() {
+    let report = conformance::run(&Rudp::default(), &conformance::Options::default())
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
+    println!("{report}");
+    assert_eq!(report.checks.len(), 28);
+}
+
+/// Garbage at the UDP port, other controllers, and no probe.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rudp_conforms_with_other_settings() {
+    let mut options = conformance::Options::default();
+    options.port = Port::Udp;
+    options.payload = 1 << 20;
+    let registry = Registry::with_builtins();
+    for (seed, text) in (2..).zip([
+        "rudp:probe=off,fec=off",
+        "rudp:cc=sabul",
+        "rudp:cc=fixed,rate=1g",
+    ]) {
+        options.seed = seed;
+        let rudp = registry.get(text).unwrap();
+        if let Err(error) = conformance::run(&*rudp, &options).await {
+            panic!("{text}: {error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rudp_conforms_over_ipv6() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this machine has no IPv6 loopback");
+        return;
+    }
+    let mut options = conformance::Options::default();
+    options.address = "[::1]:0".into();
+    options.payload = 1 << 20;
+    options.seed = 5;
+    if let Err(error) = conformance::run(&Rudp::default(), &options).await {
+        panic!("{error}");
+    }
+}

@@ -1,0 +1,169 @@
+//! What a party is told when reliable UDP does not work, and what is delivered all the same.
+
+#![cfg(unix)]
+
+mod relay;
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transpute_transport::{
+    Identity, Link, Listener, Rudp, RudpOptions, Security, Tcp, Transport, TransportError,
+};
+
+fn securities() -> (Security, Security) {
+    let identity = || Arc::new(Identity::generate().unwrap());
+    let (a, b) = (identity(), identity());
+    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
+    (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
+}
+
+fn hasty() -> Rudp {
+    let mut options = RudpOptions::default();
+    options.setup_timeout = Duration::from_millis(500);
+    Rudp::new(options)
+}
+
+/// Listens and lets strangers be turned away, until the future is done.
+async fn beside<T>(listener: &mut dyn Listener, future: impl Future<Output = T>) -> T {
+    tokio::select! {
+        output = future => output,
+        accepted = listener.accept() => panic!("{accepted:?}"),
+    }
+}
+
+#[tokio::test]
+async fn another_transport_is_named() {
+    let (listening, connecting) = securities();
+    let (rudp, tcp) = (Rudp::default(), Tcp::default());
+    for (here, there) in [
+        (&rudp as &dyn Transport, &tcp as &dyn Transport),
+        (&tcp, &rudp),
+    ] {
+        let mut listener = here.listen("127.0.0.1:0", &listening).await.unwrap();
+        let address = listener.local_address();
+        let error = beside(&mut *listener, there.connect(&address, &connecting))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, TransportError::NotTranspute { evidence } if evidence.contains("transport")),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn blocked_udp_is_named_with_the_way_out() {
+    let (listening, connecting) = securities();
+    let mut listener = hasty().listen("127.0.0.1:0", &listening).await.unwrap();
+    let relay = relay::relay(&listener.local_address()).await;
+    relay.faults.cut.store(true, Ordering::Relaxed);
+    let rudp = hasty();
+    let connect = rudp.connect(&relay.address, &connecting);
+    let error = beside(&mut *listener, connect).await.unwrap_err();
+    assert!(
+        matches!(error, TransportError::UdpBlocked { .. }),
+        "{error}"
+    );
+    let text = error.to_string();
+    assert!(text.contains("UDP") && text.contains("tcp"), "{text}");
+}
+
+async fn pair(rudp: &Rudp) -> (Link, Link, relay::Relay, Box<dyn Listener>) {
+    let (listening, connecting) = securities();
+    let mut listener = rudp.listen("127.0.0.1:0", &listening).await.unwrap();
+    let relay = relay::relay(&listener.local_address()).await;
+    let (accepted, connected) =
+        tokio::join!(listener.accept(), rudp.connect(&relay.address, &connecting));
+    (accepted.unwrap(), connected.unwrap(), relay, listener)
+}
+
+/// The process of the peer has ended: its system closes the control connection.
+#[tokio::test]
+async fn a_killed_peer_is_noticed_at_once() {
+    let (accepted, connected, relay, _listener) = pair(&Rudp::default()).await;
+    relay.tcp.abort();
+    for link in [accepted, connected] {
+        let (mut reader, mut writer) = link.into_parts();
+        let read = tokio::time::timeout(Duration::from_secs(5), reader.read(&mut [0; 1])).await;
+        let error = TransportError::from_io(read.unwrap().unwrap_err());
+        assert!(matches!(error, TransportError::Truncated), "{error}");
+        let error = TransportError::from_io(writer.write(&[1]).await.unwrap_err());
+        assert!(matches!(error, TransportError::ConnectionReset), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_shut_down_arrives_though_the_link_is_dropped() {
+    let (accepted, connected, relay, _listener) = pair(&Rudp::default()).await;
+    relay.faults.loss.store(10, Ordering::Relaxed);
+    let (mut reader, _writer) = accepted.into_parts();
+    let receiving = tokio::spawn(async move {
+        let mut got = Vec::new();
+        reader.read_to_end(&mut got).await.map(|_| got)
+    });
+    let (_reader, mut writer) = connected.into_parts();
+    let sent: Vec<u8> = (0..1_000_000_u32)
+        .map(|n| (n.wrapping_mul(n) >> 8) as u8)
+        .collect();
+    writer.write_all(&sent).await.unwrap();
+    // Begun and not waited for.
+    let begun = tokio::time::timeout(Duration::ZERO, writer.shutdown()).await;
+    drop(begun);
+    drop((writer, _reader));
+    assert!(receiving.await.unwrap().unwrap() == sent);
+}
+
+#[tokio::test]
+async fn a_live_stream_survives_loss_and_says_what_it_cost() {
+    let (accepted, connected, relay, _listener) = pair(&Rudp::default()).await;
+    relay.faults.loss.store(20, Ordering::Relaxed);
+    let stats = connected.stats();
+    let (mut reader, _keep) = accepted.into_parts();
+    let (_keep, mut writer) = connected.into_parts();
+    let sent: Vec<u8> = (0..3_000_000_u32)
+        .map(|n| (n.wrapping_mul(n) >> 7) as u8)
+        .collect();
+    let mut got = vec![0; sent.len()];
+    let send = async {
+        writer.write_all(&sent).await.unwrap();
+        writer.flush().await.unwrap();
+    };
+    let (_, read) = tokio::join!(send, reader.read_exact(&mut got));
+    read.unwrap();
+    assert!(got == sent);
+    let path = stats.path();
+    assert!(path.rtt.is_some() && path.min_rtt <= path.rtt);
+    let extra = path.wire_bytes_retransmitted.unwrap() + path.wire_bytes_parity.unwrap();
+    assert!(extra > 0 && path.wire_bytes_sent.unwrap() > sent.len() as u64 + extra);
+}
+
+/// A cable that is out for five seconds costs nothing but time.
+#[tokio::test]
+#[ignore = "takes 10 s; run with --ignored"]
+async fn a_short_outage_is_survived_and_a_long_one_is_noticed() {
+    let (accepted, connected, relay, _listener) = pair(&Rudp::default()).await;
+    let (_reader, mut writer) = connected.into_parts();
+    let (mut reader, _writer) = accepted.into_parts();
+    let total = 8 << 20;
+    let sending = tokio::spawn(async move {
+        writer.write_all(&vec![1; total]).await?;
+        writer.flush().await?;
+        Ok::<_, std::io::Error>(writer)
+    });
+    let mut got = vec![0; 1 << 20];
+    reader.read_exact(&mut got).await.unwrap();
+    relay.faults.cut.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    relay.faults.cut.store(false, Ordering::Relaxed);
+    let mut rest = vec![0; total - got.len()];
+    reader.read_exact(&mut rest).await.unwrap();
+    let _writer = sending.await.unwrap().unwrap();
+    relay.faults.cut.store(true, Ordering::Relaxed);
+    let read = tokio::time::timeout(Duration::from_secs(20), reader.read(&mut [0; 1])).await;
+    let error = TransportError::from_io(read.unwrap().unwrap_err());
+    assert!(matches!(error, TransportError::PeerVanished), "{error}");
+}
