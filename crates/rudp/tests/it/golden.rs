@@ -88,7 +88,7 @@ fn packets_are_those_of_the_document() {
     assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
     assert_eq!(
         digest(&packets),
-        "93d9e90a1f8d1ca98c99fb463a9c33022d88d6e795303ce446d7a6ee77bba849"
+        "573985a4f2cf222e73a2bd905127d3afe0cf7f715e25dbec447fecf3e5783b89"
     );
 }
 
@@ -96,6 +96,6 @@ fn packets_are_those_of_the_document() {
 fn sealed_packets_do_not_change() {
     assert_eq!(
         digest(&exchange(true)),
-        "54c409f46eaee967bd9aa3d73b8fa07bf5ca7a772ddfced437647616539e5944"
+        "c964ecdd45994463b3250e5e6b582f119484126aef8366b991736f34ca898637"
     );
 }

@@ -102,12 +102,18 @@ impl Door {
         &self.0
     }
 
-    /// Adds a connection. `from`: the address to send from, where the socket has several.
+    /// Adds a connection. `from`: the address to send from, where the socket has several. `control`: the name of what
+    /// decides how fast it sends.
     ///
     /// `None`: its id is taken, which is as likely as guessing 32 bits.
-    pub(super) fn add(&self, connection: Connection, from: Option<IpAddr>) -> Option<Arc<Shared>> {
+    pub(super) fn add(
+        &self,
+        connection: Connection,
+        from: Option<IpAddr>,
+        control: &'static str,
+    ) -> Option<Arc<Shared>> {
         let id = connection.local_id();
-        let link = Arc::new(Shared::new(connection, Arc::clone(&self.0), from));
+        let link = Arc::new(Shared::new(connection, Arc::clone(&self.0), from, control));
         let mut links = self.0.links.lock().unwrap_or_else(PoisonError::into_inner);
         match links.entry(id) {
             std::collections::hash_map::Entry::Occupied(_) => return None,

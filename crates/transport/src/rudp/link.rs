@@ -38,6 +38,8 @@ pub(super) struct Shared {
 /// What the lock protects.
 struct State {
     connection: Connection,
+    /// Name of the rate controller.
+    control: &'static str,
     /// Where packets are made, and which of them the socket did not take yet.
     outgoing: Vec<u8>,
     pending: Option<Transmit>,
@@ -86,6 +88,7 @@ impl Shared {
         connection: Connection,
         endpoint: Arc<Endpoint>,
         from: Option<IpAddr>,
+        control: &'static str,
     ) -> Self {
         Self {
             id: connection.local_id(),
@@ -93,6 +96,7 @@ impl Shared {
             over: AtomicBool::new(false),
             state: Mutex::new(State {
                 connection,
+                control,
                 outgoing: Vec::with_capacity(65_536),
                 pending: None,
                 from,
@@ -293,22 +297,24 @@ impl Shared {
     fn sample(state: &State) -> PathSample {
         let stats = state.connection.stats();
         let known = |duration: Duration| (!duration.is_zero()).then_some(duration);
-        let mut sample = PathSample::default();
-        sample.rtt = known(stats.rtt);
-        sample.min_rtt = known(stats.min_rtt);
         let rate = stats.controller.bandwidth;
-        sample.delivery_rate = (rate > 0).then_some(rate);
-        sample.delivery_rate_app_limited = sample
-            .delivery_rate
-            .map(|_| stats.limited_by == transpute_rudp::Limit::Application);
-        sample.congestion_window = Some(stats.controller.window);
-        sample.retransmits = Some(stats.retransmitted_packets);
-        sample.wire_bytes_sent = Some(stats.sent_bytes);
-        sample.wire_bytes_received = Some(stats.received_bytes);
-        sample.wire_bytes_retransmitted = Some(stats.retransmitted_bytes);
-        sample.wire_bytes_parity = Some(stats.parity_bytes);
-        sample.packets_sent = Some(stats.sent_packets);
-        sample
+        let delivery_rate = (rate > 0).then_some(rate);
+        PathSample {
+            rtt: known(stats.rtt),
+            min_rtt: known(stats.min_rtt),
+            delivery_rate,
+            delivery_rate_app_limited: delivery_rate
+                .map(|_| stats.limited_by == transpute_rudp::Limit::Application),
+            congestion_window: Some(stats.controller.window),
+            retransmits: Some(stats.retransmitted_packets),
+            wire_bytes_sent: Some(stats.sent_bytes),
+            wire_bytes_received: Some(stats.received_bytes),
+            wire_bytes_retransmitted: Some(stats.retransmitted_bytes),
+            wire_bytes_parity: Some(stats.parity_bytes),
+            packets_sent: Some(stats.sent_packets),
+            congestion_control: Some(state.control.into()),
+            ..PathSample::default()
+        }
     }
 }
 
@@ -387,7 +393,7 @@ impl State {
 
     fn broken(&self) -> Option<Broken> {
         let closed = self.connection.is_closed();
-        closed.then(|| Broken(self.end))
+        closed.then_some(Broken(self.end))
     }
 }
 

@@ -152,7 +152,7 @@ async fn open(
     let started = Instant::now();
     let mut attempt = Attempt {
         shared: door
-            .add(connection, from)
+            .add(connection, from, options.control.name())
             .ok_or_else(|| TransportError::Io {
                 source: io::Error::new(io::ErrorKind::AddrInUse, "a connection id came up twice"),
             })?,

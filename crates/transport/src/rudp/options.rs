@@ -77,8 +77,10 @@ impl RudpOptions {
 
     /// Returns the settings of a connection of this transport to this peer.
     pub(super) fn config(&self, transport: &str, peer: IpAddr) -> Config {
-        let mut prior = PathPrior::default();
-        prior.rate = self.rate;
+        let prior = PathPrior {
+            rate: self.rate,
+            ..PathPrior::default()
+        };
         Config {
             controller: self.control,
             prior,
