@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(registry.get("tcp").unwrap().name(), "tcp");
         assert_eq!(
             registry.get("smoke").err().unwrap().to_string(),
-            "there is no transport named \"smoke\"; known are: quic, tcp, tcp-striped"
+            "there is no transport named \"smoke\"; known are: quic, rudp, tcp, tcp-striped, udp"
         );
         assert!(matches!(
             registry.register(Arc::new(crate::Tcp::default())),
