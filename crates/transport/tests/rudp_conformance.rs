@@ -4,16 +4,18 @@
 
 use transpute_transport::{
     Registry, Rudp,
-    conformance::{self, Port},
+    conformance::{self, Mode, Port},
 };
 
 #[tokio::test]
 async fn rudp_conforms() {
-    let report = conformance::run(&Rudp::default(), &conformance::Options::default())
+    let mut options = conformance::Options::default();
+    options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
+    let report = conformance::run(&Rudp::default(), &options)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     println!("{report}");
-    assert_eq!(report.checks.len(), 28);
+    assert_eq!(report.checks.len(), 53);
 }
 
 /// Garbage at the UDP port, other controllers, and no probe.

@@ -11,7 +11,8 @@ use std::{
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    Identity, Registry, Security, Transport, TransportError, Udp, conformance,
+    Identity, Registry, Security, Transport, TransportError, Udp,
+    conformance::{self, Mode},
 };
 
 /// Slow enough for the socket buffers of any system: this transport does not survive a full one.
@@ -21,12 +22,13 @@ const PACED: &str = "udp:rate=400m";
 async fn udp_conforms_where_nothing_is_lost() {
     let udp = Registry::with_builtins().get(PACED).unwrap();
     let mut options = conformance::Options::default();
+    options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
     options.payload = 1 << 20;
     let report = conformance::run(&*udp, &options)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     println!("{report}");
-    assert_eq!(report.checks.len(), 28);
+    assert_eq!(report.checks.len(), 53);
 }
 
 #[tokio::test]

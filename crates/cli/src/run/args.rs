@@ -48,8 +48,8 @@ pub(crate) struct Args {
     /// The garbling scheme: half-gates, fixed-key, prf or three-halves
     #[arg(long, default_value_t = Scheme::HalfGates)]
     pub(super) scheme: Scheme,
-    /// The transport: auto, or a name with settings if wanted, such as tcp:cc=bbr or
-    /// tcp-striped:n=4,cc=bbr
+    /// The transport: auto, or a name with settings if wanted, such as tcp:cc=bbr,
+    /// tcp-striped:n=4,cc=bbr or quic:rate=1g,rtt=110 (bits per second, milliseconds)
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
     pub(super) transport: Choice,
     /// Who learns the outputs: evaluator, garbler or both

@@ -174,9 +174,13 @@ pub(super) async fn works(a: Link, b: Link) -> Result<(), String> {
     let (mut a_reader, mut a_writer) = a.into_parts();
     let (mut b_reader, mut b_writer) = b.into_parts();
     let party = async |reader: &mut _, writer: &mut _| {
-        let mut sizes = Sizes::new(1);
-        send(writer, &mut Pattern::new(9), LENGTH, 100, &mut sizes).await?;
-        receive(reader, &mut Pattern::new(9), LENGTH, &mut sizes).await
+        let (mut out, mut inward) = (Pattern::new(9), Pattern::new(9));
+        let (mut sizes, mut rooms) = (Sizes::new(1), Sizes::new(2));
+        // At once: a link need not hold what the parties send.
+        tokio::try_join!(
+            send(writer, &mut out, LENGTH, 100, &mut sizes),
+            receive(reader, &mut inward, LENGTH, &mut rooms)
+        )
     };
     tokio::try_join!(
         party(&mut a_reader, &mut a_writer),
