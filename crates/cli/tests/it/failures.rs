@@ -42,7 +42,7 @@ fn wrong_flags_are_named() {
         (&["--garbler-inputs", "x"], "--garbler-inputs"),
         (
             &["--input", "0=dec:1", "--transport", "smoke"],
-            "known are: quic, tcp, tcp-striped",
+            "known are: quic, rudp, tcp, tcp-striped, udp",
         ),
         (&["--rekey-period", "3"], "--rekey-period"),
         (
