@@ -109,8 +109,11 @@ proptest! {
             prop_assert_eq!(segment, &data[n]);
         }
         prop_assert!(recovered.len() >= missing);
-        prop_assert!(outcome.is_some());
-        prop_assert_eq!((store.held_bytes(), store.held_blocks()), (0, 0));
+        // Without any parity nobody knows how large the block is: its data may only be forgotten.
+        if lost.len() - missing < parity {
+            prop_assert!(outcome.is_some());
+            prop_assert_eq!((store.held_bytes(), store.held_blocks()), (0, 0));
+        }
     }
 
     #[test]
