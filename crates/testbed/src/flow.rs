@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{
     lab::{Lab, Side},
-    scenario::{CrossDirection, CrossTraffic},
+    scenario::{CrossDirection, CrossTraffic, Scenario},
 };
 
 /// Over how long the best rate of a flow is taken.
@@ -187,6 +187,9 @@ pub(crate) fn echo(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
+/// How long cross traffic has to find its rate before what it competes with starts.
+const HEAD_START: Duration = Duration::from_secs(2);
+
 /// Bulk TCP flows from one side to the other, which end on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
@@ -195,8 +198,18 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// Starts what competes with the parties.
-    pub(crate) fn cross(lab: &Lab, cross: &CrossTraffic) -> io::Result<Self> {
+    /// Starts what the scenario has to compete with the parties, if anything, and gives it time to
+    /// find its rate.
+    pub(crate) fn of_scenario(lab: &Lab, scenario: &Scenario) -> io::Result<Self> {
+        let Some(cross) = &scenario.cross_traffic else {
+            return Ok(Self::default());
+        };
+        let flows = Self::cross(lab, cross)?;
+        thread::sleep(HEAD_START);
+        Ok(flows)
+    }
+
+    fn cross(lab: &Lab, cross: &CrossTraffic) -> io::Result<Self> {
         let ways: &[_] = match cross.direction {
             CrossDirection::Up => &[Side::A],
             CrossDirection::Down => &[Side::B],

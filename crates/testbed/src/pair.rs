@@ -23,9 +23,6 @@ use crate::{
 /// How long the program on side A has to get ready before the one on side B starts.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// How long cross traffic has to find its rate before the programs start.
-const CROSS_HEAD_START: Duration = Duration::from_secs(2);
-
 /// How long the program on side A has to end by itself once the other has, and once more after
 /// being told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -69,12 +66,7 @@ pub fn run(
     cancel: &AtomicBool,
 ) -> Result<PairReport, RunError> {
     let mut lab = Lab::start(scenario)?;
-    let cross = (scenario.cross_traffic.as_ref())
-        .map(|cross| Flows::cross(&lab, cross).map_err(RunError::Flow))
-        .transpose()?;
-    if cross.is_some() {
-        thread::sleep(CROSS_HEAD_START);
-    }
+    let cross = Flows::of_scenario(&lab, scenario).map_err(RunError::Flow)?;
     let mut a = Group::start(&lab, Side::A, commands[0])?;
     let patience = Instant::now();
     // A program that does its part and ends has had its head start.

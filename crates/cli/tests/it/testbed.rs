@@ -13,7 +13,11 @@ use crate::harness::{Finished, Process, transpute, write};
 
 /// Runs a matrix, unless this machine cannot emulate paths: then it says so.
 fn run(args: &[&str]) -> Option<Finished> {
-    let finished = transpute([&["testbed", "run", "--quiet"], args].concat());
+    unless_impossible(transpute([&["testbed", "run", "--quiet"], args].concat()))
+}
+
+/// Passes on what a command of the testbed did, unless this machine cannot emulate paths.
+fn unless_impossible(finished: Finished) -> Option<Finished> {
     let lacks = [
         "cannot create network namespaces",
         "cannot open /dev/net/tun",
@@ -206,16 +210,9 @@ fn any_two_commands_run_on_a_path() {
         &format!("{binary} link serve --unpinned --listen $TRANSPUTE_A:7700"),
         &format!("{binary} link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 100000 --json"),
     );
-    if finished.stderr.contains("cannot create network namespaces")
-        || finished.stderr.contains("cannot open /dev/net/tun")
-    {
-        assert!(std::env::var_os("CI").is_none(), "{}", finished.stderr);
-        eprintln!(
-            "SKIPPED, the testbed does not run here: {}",
-            finished.stderr
-        );
+    let Some(finished) = unless_impossible(finished) else {
         return;
-    }
+    };
     let finished = finished.expect(0);
     // The server prints there too.
     let object = |printed: &str| -> Value {

@@ -81,18 +81,6 @@ pub(super) const VARIABLES: [Variable; 5] = [
     },
 ];
 
-impl Variable {
-    /// Returns what is computed along a line.
-    fn circuit<'a>(&self, line: &Line<'a>) -> &'a str {
-        let circuit = &line.cells[0].1.conditions().circuit;
-        if self.name == "size" {
-            family(circuit)
-        } else {
-            circuit
-        }
-    }
-}
-
 /// Returns the name of a built-in circuit without its parameters.
 fn family(circuit: &str) -> &str {
     circuit.split(':').next().unwrap_or(circuit)
@@ -157,6 +145,8 @@ const CYCLES: &str = "Cycles";
 /// Cells that differ in the variable alone, in its order.
 struct Line<'a> {
     cells: Vec<(f64, Cell<'a>)>,
+    /// What is computed along it.
+    circuit: String,
     name: String,
 }
 
@@ -168,14 +158,14 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
     let lines = lines(cells, variable);
     let mut circuits: Vec<&str> = Vec::new();
     for line in &lines {
-        let circuit = variable.circuit(line);
+        let circuit = line.circuit.as_str();
         if !circuits.contains(&circuit) {
             circuits.push(circuit);
         }
     }
     let panels = circuits.iter().map(|circuit| {
         let of_circuit: Vec<&Line<'_>> = (lines.iter())
-            .filter(|line| variable.circuit(line) == *circuit)
+            .filter(|line| line.circuit.as_str() == *circuit)
             .collect();
         let mut series: Vec<Series> = (of_circuit.iter())
             .map(|line| measured(line, &|measured, _| Some(measured.runtime_ms)))
@@ -220,8 +210,7 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
 pub(super) fn resources(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
     let mut lines = lines(cells, variable);
     for line in &mut lines {
-        let circuit = variable.circuit(line);
-        line.name = format!("{circuit}, {}", line.name);
+        line.name = format!("{}, {}", line.circuit, line.name);
     }
     let mut panels = RESOURCES
         .map(|quantity| Panel {
@@ -268,7 +257,7 @@ fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> Option<f64>) -
 
 /// Finds the lines: at least two values of the variable, all else being equal.
 fn lines<'a>(cells: &[Cell<'a>], variable: &Variable) -> Vec<Line<'a>> {
-    let mut groups: Vec<(String, Vec<(f64, Cell<'a>)>)> = Vec::new();
+    let mut groups: Vec<(String, Line<'a>)> = Vec::new();
     for cell in cells {
         let row = cell.conditions();
         let Some(value) = (variable.value)(row) else {
@@ -283,21 +272,25 @@ fn lines<'a>(cells: &[Cell<'a>], variable: &Variable) -> Vec<Line<'a>> {
         let key = key(&row, &row.scenario);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             // Two scenarios of other names may be the same conditions: one of them will do.
-            Some((_, group)) if group.iter().any(|(known, _)| *known == value) => {}
-            Some((_, group)) => group.push((value, cell.clone())),
-            None => groups.push((key, vec![(value, cell.clone())])),
+            Some((_, line)) if line.cells.iter().any(|(known, _)| *known == value) => {}
+            Some((_, line)) => line.cells.push((value, cell.clone())),
+            None => {
+                let line = Line {
+                    cells: vec![(value, cell.clone())],
+                    circuit: row.circuit,
+                    name: String::new(),
+                };
+                groups.push((key, line));
+            }
         }
     }
     let mut lines: Vec<Line<'a>> = (groups.into_iter())
-        .filter(|(_, group)| group.len() > 1)
-        .map(|(_, mut cells)| {
-            cells.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-            Line {
-                cells,
-                name: String::new(),
-            }
-        })
+        .map(|(_, line)| line)
+        .filter(|line| line.cells.len() > 1)
         .collect();
+    for line in &mut lines {
+        (line.cells).sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    }
     let facets: Vec<_> = lines.iter().map(|line| line.cells[0].1.facets()).collect();
     for (line, own) in lines.iter_mut().zip(&facets) {
         let parts = own.iter().enumerate().filter(|(place, (name, value))| {

@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::AtomicBool,
-    thread,
     time::{Duration, SystemTime},
 };
 
@@ -29,9 +28,6 @@ const KEY_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a party may take to end once the other one has failed.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// How long cross traffic has to find its rate before the parties start.
-const HEAD_START: Duration = Duration::from_secs(2);
 
 /// The keys of both parties.
 pub(super) struct Identities {
@@ -146,7 +142,8 @@ impl Bench<'_> {
     }
 
     fn measure(&self, cell: &Cell, lab: &Lab, inputs: &CircuitInputs) -> Result<Measured, Stop> {
-        let cross = self.cross_traffic(&cell.scenario, lab)?;
+        let cross = Flows::of_scenario(lab, &cell.scenario)
+            .map_err(|error| Stop::Run(format!("cross traffic: {error}")))?;
         let before = lab.counters();
         let patience = Patience::new(self.options.timeout, self.cancel);
         let address = SocketAddr::new(lab.address(Side::A), PARTY_PORT).to_string();
@@ -211,17 +208,6 @@ impl Bench<'_> {
             garbler,
             evaluator,
         })
-    }
-
-    /// Starts what competes with the parties, and gives it time to find its rate.
-    fn cross_traffic(&self, scenario: &Scenario, lab: &Lab) -> Result<Option<Flows>, Stop> {
-        let Some(cross) = &scenario.cross_traffic else {
-            return Ok(None);
-        };
-        let flows = Flows::cross(lab, cross)
-            .map_err(|error| Stop::Run(format!("cross traffic: {error}")))?;
-        thread::sleep(HEAD_START);
-        Ok(Some(flows))
     }
 }
 
