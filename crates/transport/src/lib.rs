@@ -16,6 +16,8 @@
 //! | `rudp` | the reliable-UDP transport |
 //! | `udp` | the same without repair |
 //! | `striped` | several TCP connections under one link |
+//! | `handshakes` | who knocks at a listener, in bounded numbers |
+//! | `datagram` | UDP sockets |
 //! | [`conformance`] | checks that any transport must pass |
 //!
 //! ```
@@ -36,7 +38,9 @@
 #![deny(unsafe_code)]
 
 pub mod conformance;
+mod datagram;
 mod error;
+mod handshakes;
 mod identity;
 mod link;
 mod preamble;

@@ -4,17 +4,10 @@
 //! taken, whoever knocks has to show first that it can be reached at the address it gives, so that forged addresses
 //! take no places; so has whoever failed before. Knocks are taken up only while somebody waits in `accept`.
 
-use std::{
-    collections::VecDeque,
-    io,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::VecDeque, io, net::SocketAddr, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use noq::{Connecting, Endpoint, Incoming, Runtime};
-use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use super::{
     QuicOptions, config,
@@ -23,8 +16,7 @@ use super::{
     socket,
 };
 use crate::{
-    Link, Listener, Security, TransportError,
-    tcp::{address, listener::network},
+    Link, Listener, Security, TransportError, handshakes::Handshakes, tcp::address,
     throttle::Throttle,
 };
 
@@ -33,10 +25,7 @@ pub(super) struct QuicListener {
     local: SocketAddr,
     options: QuicOptions,
     pinning: Pinning,
-    /// Dropping the set stops the tasks.
-    handshakes: JoinSet<Outcome>,
-    /// Those of `handshakes` that are still running, oldest first.
-    running: VecDeque<Handshake>,
+    handshakes: Handshakes<Outcome>,
     /// Those whose handshake failed before they had shown that they can be reached, latest last. The library sends no
     /// word of the reason to such an address; when they knock again, they have to show it, and are told.
     untold: VecDeque<SocketAddr>,
@@ -47,12 +36,6 @@ struct Outcome {
     peer: SocketAddr,
     reachable: bool,
     result: Result<Link, TransportError>,
-}
-
-struct Handshake {
-    id: Id,
-    abort: AbortHandle,
-    source: IpAddr,
 }
 
 /// How many of those that failed are remembered.
@@ -85,26 +68,22 @@ impl QuicListener {
         Ok(Self {
             endpoint,
             local,
-            options,
             pinning: Pinning::of(security),
-            handshakes: JoinSet::new(),
-            running: VecDeque::new(),
+            handshakes: Handshakes::new(options.max_handshakes),
+            options,
             untold: VecDeque::new(),
             log: Throttle::new(),
         })
     }
 
     fn begin(&mut self, incoming: Incoming) {
-        let crowded = self.running.len() >= self.options.max_handshakes.div_ceil(2);
+        let crowded = self.handshakes.len() >= self.options.max_handshakes.div_ceil(2);
         let peer = canonical(incoming.remote_address());
         let reachable = incoming.remote_address_validated();
         if (crowded || self.untold.contains(&peer)) && !reachable && incoming.may_retry() {
             // Cannot fail: it may.
             let _ = incoming.retry();
             return;
-        }
-        if self.running.len() >= self.options.max_handshakes.max(1) {
-            self.evict();
         }
         let local = match incoming.local_ip() {
             Some(ip) => SocketAddr::new(ip.to_canonical(), self.local.port()),
@@ -126,45 +105,16 @@ impl QuicListener {
                 return;
             }
         };
-        let abort = self
-            .handshakes
-            .spawn(authenticate(connecting, context, reachable));
-        self.running.push_back(Handshake {
-            id: abort.id(),
-            abort,
-            source: network(peer.ip()),
-        });
+        self.handshakes
+            .begin(peer.ip(), authenticate(connecting, context, reachable));
     }
 
-    /// Drops the oldest handshake of the network that has most of them.
-    fn evict(&mut self) {
-        let count = |source| self.running.iter().filter(|h| h.source == source).count();
-        let most = self.running.iter().map(|h| count(h.source)).max();
-        let victim = self
-            .running
-            .iter()
-            .position(|h| Some(count(h.source)) == most);
-        if let Some(victim) = victim.and_then(|index| self.running.remove(index)) {
-            victim.abort.abort();
-        }
-    }
-
-    fn finished(&mut self, done: Result<(Id, Outcome), JoinError>) -> Option<Link> {
-        let (id, outcome) = match done {
-            Ok((id, outcome)) => (id, Some(outcome)),
-            Err(error) => {
-                if error.is_panic() {
-                    tracing::error!("a handshake task panicked; please report this as a bug");
-                }
-                (error.id(), None)
-            }
-        };
-        self.running.retain(|handshake| handshake.id != id);
+    fn finished(&mut self, outcome: Outcome) -> Option<Link> {
         let Outcome {
             peer,
             reachable,
             result,
-        } = outcome?;
+        } = outcome;
         self.untold.retain(|known| *known != peer);
         match result {
             Ok(link) => {
@@ -207,15 +157,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 #[async_trait]
 impl Listener for QuicListener {
     fn local_address(&self) -> String {
-        let mut address = self.local;
-        // Nobody can connect to the wildcard; on this machine the loopback address leads here.
-        if address.ip().is_unspecified() {
-            address.set_ip(match address.ip() {
-                IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        address.to_string()
+        address::reachable(self.local).to_string()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {
@@ -223,8 +165,8 @@ impl Listener for QuicListener {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 biased;
-                Some(done) = self.handshakes.join_next_with_id() => {
-                    if let Some(link) = self.finished(done) {
+                Some(outcome) = self.handshakes.next() => {
+                    if let Some(link) = self.finished(outcome) {
                         return Ok(link);
                     }
                 }

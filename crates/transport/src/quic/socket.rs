@@ -3,11 +3,12 @@
 use std::{
     io,
     net::{SocketAddr, UdpSocket},
-    sync::Once,
 };
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 use tokio::io::Interest;
+
+use crate::datagram;
 
 /// Opens a socket that listens.
 pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
@@ -33,31 +34,8 @@ pub(super) fn connecting(peer: SocketAddr, buffer: usize) -> io::Result<UdpSocke
 }
 
 fn open(address: SocketAddr, buffer: usize) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::DGRAM,
-        Some(Protocol::UDP),
-    )?;
+    let socket = datagram::open(address, buffer, buffer)?;
     socket.set_nonblocking(true)?;
-    // What the kernel refuses, it grants in part.
-    let _ = socket.set_recv_buffer_size(buffer);
-    let _ = socket.set_send_buffer_size(buffer);
-    // Linux reports, and takes for its own records, twice what it grants (socket(7)).
-    let records = if cfg!(target_os = "linux") { 2 } else { 1 };
-    let receive = socket.recv_buffer_size()? / records;
-    let send = socket.send_buffer_size()? / records;
-    if receive.min(send) < buffer {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| {
-            tracing::warn!(
-                wanted = buffer,
-                receive,
-                send,
-                "the system grants small UDP buffers, which costs speed on fast paths; raise the settings \
-                 net.core.rmem_max and net.core.wmem_max"
-            );
-        });
-    }
     Ok(socket)
 }
 

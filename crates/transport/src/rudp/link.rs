@@ -1,12 +1,11 @@
-//! A connection as a link: what its two halves, its statistics and the thread that serves it have in common.
+//! A connection, and what the two halves of its link, its statistics and the thread that serves it have in common.
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
     os::fd::OwnedFd,
-    pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -14,11 +13,13 @@ use std::{
 };
 
 use rustix::io::Errno;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use transpute_rudp::{ClosedReason, Connection, Event, Read, Time, Transmit};
+use transpute_rudp::{Connection, Event, Time, Transmit};
 
-use super::endpoint::{Endpoint, NEVER};
-use crate::{Link, LinkInfo, PathProbe, PathSample, TransportError};
+use super::{
+    ending::{Broken, Ending},
+    endpoint::{Endpoint, NEVER},
+};
+use crate::PathSample;
 
 /// A connection, shared by the thread of its endpoint and the halves of a link.
 pub(super) struct Shared {
@@ -27,7 +28,7 @@ pub(super) struct Shared {
     deadline: AtomicU64,
     over: AtomicBool,
     state: Mutex<State>,
-    endpoint: Arc<Endpoint>,
+    pub(super) endpoint: Arc<Endpoint>,
     control: OnceLock<OwnedFd>,
     control_ended: AtomicBool,
     /// Nothing was received yet.
@@ -36,36 +37,26 @@ pub(super) struct Shared {
 }
 
 /// What the lock protects.
-struct State {
-    connection: Connection,
+pub(super) struct State {
+    pub(super) connection: Connection,
     /// Name of the rate controller.
     control: &'static str,
     /// Where packets are made, and which of them the socket did not take yet.
     outgoing: Vec<u8>,
     pending: Option<Transmit>,
     from: Option<IpAddr>,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
+    pub(super) reader: Option<Waker>,
+    pub(super) writer: Option<Waker>,
     opener: Option<Waker>,
     established: Option<Time>,
     estimated: bool,
-    delivered: bool,
-    finished: bool,
+    pub(super) delivered: bool,
+    pub(super) finished: bool,
     /// Bytes written since packets were last made.
-    unflushed: usize,
-    end: Option<Ending>,
+    pub(super) unflushed: usize,
+    pub(super) end: Option<Ending>,
     /// Both halves are gone; until when their last words may take.
     abandoned: Option<Time>,
-}
-
-/// Why a link ended before its time.
-#[derive(Clone, Copy, Debug)]
-enum Ending {
-    Core(ClosedReason),
-    /// The control connection ended.
-    PeerDied,
-    /// The peer's system says that nobody listens.
-    Refused,
 }
 
 /// How long the last words of a link may take whose halves are gone.
@@ -73,9 +64,6 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// How long to wait when the socket takes no more packets.
 const SOCKET_PAUSE: Duration = Duration::from_micros(200);
-
-/// So much is sent without waiting for a flush.
-const EAGER: usize = 32 << 10;
 
 /// The code with which a link is closed that was dropped.
 const DROPPED: u64 = 1;
@@ -136,7 +124,7 @@ impl Shared {
         self.new.swap(false, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,21 +143,23 @@ impl Shared {
         for (at, from, datagram) in datagrams {
             state.connection.handle_datagram(at, from, datagram);
         }
-        let wakes = self.turn(&mut state);
-        drop(state);
-        wakes.wake();
+        self.settle(state);
     }
 
     /// Does what is due, sends what may go, and wakes who waits for it.
     pub(super) fn serve(&self) {
-        let mut state = self.lock();
+        self.settle(self.lock());
+    }
+
+    /// Does the same for somebody who has the lock, and releases it.
+    pub(super) fn settle(&self, mut state: MutexGuard<'_, State>) {
         let wakes = self.turn(&mut state);
         drop(state);
         wakes.wake();
     }
 
-    /// Does the same for somebody who has something else to do under the lock.
-    fn turn(&self, state: &mut State) -> Wakes {
+    /// Does the same but wakes nobody yet, for somebody who has more to do under the lock.
+    pub(super) fn turn(&self, state: &mut State) -> Wakes {
         let now = self.endpoint.now();
         if (state.connection.next_timeout()).is_some_and(|at| at <= now) {
             state.connection.handle_timeout(now);
@@ -249,17 +239,12 @@ impl Shared {
             return Poll::Ready(Err(broken));
         }
         let now = self.endpoint.now();
-        let patient = !state.estimated;
-        match state.established {
-            Some(since) if !patient || now >= since + ESTIMATE_PATIENCE => Poll::Ready(Ok(())),
-            _ => {
-                state.opener = Some(cx.waker().clone());
-                let wakes = self.turn(&mut state);
-                drop(state);
-                wakes.wake();
-                Poll::Pending
-            }
+        if state.is_open(now) {
+            return Poll::Ready(Ok(()));
         }
+        state.opener = Some(cx.waker().clone());
+        self.settle(state);
+        Poll::Pending
     }
 
     /// Does without the estimate of the path.
@@ -272,30 +257,38 @@ impl Shared {
         let mut state = self.lock();
         let now = self.endpoint.now();
         state.abandoned = Some(if state.finished { now + LINGER } else { now });
-        let wakes = self.turn(&mut state);
-        drop(state);
-        wakes.wake();
+        self.settle(state);
     }
 
-    /// Makes a link of an open connection. `control` is held until the connection has ended.
-    pub(super) fn into_link(self: Arc<Self>, control: OwnedFd, info: LinkInfo) -> Link {
+    /// Lets the thread watch the control connection, which is held until the connection has ended.
+    pub(super) fn watch(&self, control: OwnedFd) {
         let _ = self.control.set(control);
-        // The thread watches it from now on.
         self.deadline.store(0, Ordering::SeqCst);
         self.endpoint.look_by(0);
-        let probe = Arc::new(RudpProbe {
-            shared: Arc::downgrade(&self),
-            last_sample: Arc::clone(&self.last_sample),
-        });
-        let halves = Arc::new(Halves(self));
-        let reader = Reader {
-            halves: Arc::clone(&halves),
-        };
-        Link::new(reader, Writer { halves }, info, Some(probe))
     }
 
-    fn sample(state: &State) -> PathSample {
-        let stats = state.connection.stats();
+    /// Returns where the last figures will be once the connection is gone.
+    pub(super) fn last_sample(&self) -> Arc<OnceLock<PathSample>> {
+        Arc::clone(&self.last_sample)
+    }
+
+    /// Returns the current figures.
+    pub(super) fn current_sample(&self) -> PathSample {
+        self.lock().sample()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.last_sample.set(state.sample());
+    }
+}
+
+impl State {
+    /// Returns the figures.
+    fn sample(&self) -> PathSample {
+        let stats = self.connection.stats();
         let known = |duration: Duration| (!duration.is_zero()).then_some(duration);
         let rate = stats.controller.bandwidth;
         let delivery_rate = (rate > 0).then_some(rate);
@@ -312,20 +305,11 @@ impl Shared {
             wire_bytes_retransmitted: Some(stats.retransmitted_bytes),
             wire_bytes_parity: Some(stats.parity_bytes),
             packets_sent: Some(stats.sent_packets),
-            congestion_control: Some(state.control.into()),
+            congestion_control: Some(self.control.into()),
             ..PathSample::default()
         }
     }
-}
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.last_sample.set(Self::sample(state));
-    }
-}
-
-impl State {
     /// Sends everything that may go now.
     fn transmit(&mut self, endpoint: &Endpoint) {
         self.unflushed = 0;
@@ -374,12 +358,16 @@ impl State {
                 _ => {}
             }
         }
-        if let Some(since) = self.established
-            && (self.estimated || now >= since + ESTIMATE_PATIENCE)
-        {
+        if self.is_open(now) {
             wakes.add(&mut self.opener);
         }
         wakes
+    }
+
+    /// Returns whether packets pass, and tell no more about the path or took too long to.
+    fn is_open(&self, now: Time) -> bool {
+        self.established
+            .is_some_and(|since| self.estimated || now >= since + ESTIMATE_PATIENCE)
     }
 
     /// Returns whether nobody needs the connection any more.
@@ -391,66 +379,15 @@ impl State {
         done && !self.connection.is_closed()
     }
 
-    fn broken(&self) -> Option<Broken> {
+    pub(super) fn broken(&self) -> Option<Broken> {
         let closed = self.connection.is_closed();
         closed.then_some(Broken(self.end))
     }
 }
 
-/// The connection has ended; why, if not as it should.
-#[derive(Debug)]
-pub(super) struct Broken(Option<Ending>);
-
-impl Broken {
-    /// Says what it means to somebody who set the connection up.
-    pub(super) fn during_setup(&self, peer: SocketAddr, waited: Duration) -> TransportError {
-        match self.0 {
-            Some(Ending::Refused | Ending::Core(ClosedReason::PathBlocked(_))) => {
-                TransportError::UdpBlocked {
-                    address: peer.to_string(),
-                    after: waited,
-                }
-            }
-            _ => self.reading(),
-        }
-    }
-
-    fn reading(&self) -> TransportError {
-        match self.0 {
-            None | Some(Ending::PeerDied | Ending::Refused) => TransportError::Truncated,
-            Some(Ending::Core(reason)) => match reason {
-                ClosedReason::ClosedByPeer(_) => TransportError::Truncated,
-                _ => other(reason),
-            },
-        }
-    }
-
-    fn writing(&self) -> TransportError {
-        match self.0 {
-            None => TransportError::Closed,
-            Some(Ending::PeerDied | Ending::Refused) => TransportError::ConnectionReset,
-            Some(Ending::Core(reason)) => match reason {
-                ClosedReason::ClosedByPeer(_) => TransportError::ConnectionReset,
-                _ => other(reason),
-            },
-        }
-    }
-}
-
-fn other(reason: ClosedReason) -> TransportError {
-    match reason {
-        ClosedReason::TimedOut(_) | ClosedReason::PathBlocked(_) => TransportError::PeerVanished,
-        ClosedReason::ClosedHere(_) => TransportError::Closed,
-        ClosedReason::Lost { arrived, sent } => TransportError::PacketsLost { arrived, sent },
-        _ => TransportError::Io {
-            source: io::Error::new(io::ErrorKind::InvalidData, reason),
-        },
-    }
-}
-
 /// Who is to be woken once the lock is released.
 #[derive(Default)]
-struct Wakes(Vec<Waker>);
+pub(super) struct Wakes(Vec<Waker>);
 
 impl Wakes {
     fn add(&mut self, waker: &mut Option<Waker>) {
@@ -463,157 +400,9 @@ impl Wakes {
         self.add(&mut state.opener);
     }
 
-    fn wake(self) {
+    pub(super) fn wake(self) {
         for waker in self.0 {
             waker.wake();
-        }
-    }
-}
-
-/// What the halves own. When both are gone the connection ends, after what was sent has arrived if it was completed.
-struct Halves(Arc<Shared>);
-
-impl Drop for Halves {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-struct Reader {
-    halves: Arc<Halves>,
-}
-
-impl AsyncRead for Reader {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if buf.remaining() == 0 {
-            return Poll::Ready(Ok(()));
-        }
-        let shared = &self.halves.0;
-        let mut state = shared.lock();
-        let now = shared.endpoint.now();
-        match state.connection.read(now, buf.initialize_unfilled()) {
-            Read::Data(length) => {
-                buf.advance(length);
-                // The peer may be waiting to hear that there is room.
-                let wakes = shared.turn(&mut state);
-                drop(state);
-                wakes.wake();
-                Poll::Ready(Ok(()))
-            }
-            Read::End => Poll::Ready(Ok(())),
-            Read::Nothing => {
-                state.reader = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            Read::Closed => {
-                let broken = Broken(state.end);
-                drop(state);
-                Poll::Ready(Err(broken.reading().into_io()))
-            }
-        }
-    }
-}
-
-struct Writer {
-    halves: Arc<Halves>,
-}
-
-impl Writer {
-    fn shared(&self) -> &Shared {
-        &self.halves.0
-    }
-}
-
-impl AsyncWrite for Writer {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let shared = self.shared();
-        let mut state = shared.lock();
-        if state.finished {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
-        }
-        if let Some(broken) = state.broken() {
-            return Poll::Ready(Err(broken.writing().into_io()));
-        }
-        if buf.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        let mut taken = state.connection.write(buf);
-        state.unflushed += taken;
-        let mut wakes = Wakes::default();
-        if taken < buf.len() || state.unflushed >= EAGER {
-            wakes = shared.turn(&mut state);
-            if taken == 0 {
-                // Sending may have made room.
-                taken = state.connection.write(buf);
-            }
-        }
-        let polled = if taken == 0 {
-            state.writer = Some(cx.waker().clone());
-            Poll::Pending
-        } else {
-            Poll::Ready(Ok(taken))
-        };
-        drop(state);
-        wakes.wake();
-        polled
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shared = self.shared();
-        let mut state = shared.lock();
-        if let Some(broken) = state.broken() {
-            if state.delivered {
-                return Poll::Ready(Ok(()));
-            }
-            return Poll::Ready(Err(broken.writing().into_io()));
-        }
-        if state.unflushed > 0 {
-            let wakes = shared.turn(&mut state);
-            drop(state);
-            wakes.wake();
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let shared = self.shared();
-        let mut state = shared.lock();
-        if state.delivered {
-            return Poll::Ready(Ok(()));
-        }
-        if let Some(broken) = state.broken() {
-            return Poll::Ready(Err(broken.writing().into_io()));
-        }
-        state.writer = Some(cx.waker().clone());
-        if !state.finished {
-            state.finished = true;
-            state.connection.finish();
-            let wakes = shared.turn(&mut state);
-            drop(state);
-            wakes.wake();
-        }
-        Poll::Pending
-    }
-}
-
-struct RudpProbe {
-    shared: Weak<Shared>,
-    last_sample: Arc<OnceLock<PathSample>>,
-}
-
-impl PathProbe for RudpProbe {
-    fn sample(&self) -> PathSample {
-        match self.shared.upgrade() {
-            Some(shared) => Shared::sample(&shared.lock()),
-            None => self.last_sample.get().cloned().unwrap_or_default(),
         }
     }
 }

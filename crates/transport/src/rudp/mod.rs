@@ -18,7 +18,9 @@
 //! at once, so that a message waits for no other thread. Shutting a writer down waits until the peer has everything; a
 //! link that is dropped after that was begun is finished in the background, for 10 s at most.
 
+mod ending;
 mod endpoint;
+mod halves;
 mod hello;
 mod link;
 mod listener;
@@ -170,7 +172,7 @@ async fn open(
     let relaxed = channel.socket().relax();
     let control = (relaxed.and(control)).map_err(TransportError::from_io)?;
     attempt.taken = true;
-    Ok(Arc::clone(&attempt.shared).into_link(control, info))
+    Ok(halves::link(Arc::clone(&attempt.shared), control, info))
 }
 
 /// A connection that is given up unless a link is made of it.

@@ -4,13 +4,13 @@ use std::{
     io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
     os::fd::{AsFd, BorrowedFd},
-    sync::Once,
     time::{Duration, SystemTime},
 };
 
 use quinn_udp::{RecvMeta, UdpSocketState};
-use socket2::{Domain, Protocol, Type};
 use transpute_rudp::Transmit;
+
+use crate::datagram;
 
 /// A UDP socket with what the system can do for it.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ const BUFFER: usize = 65_536;
 impl Socket {
     /// Opens a socket that listens.
     pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<Self> {
-        let socket = open(address, buffer)?;
+        let socket = datagram::open(address, buffer, buffer / 2)?;
         socket.bind(&address.into())?;
         Self::new(socket.into())
     }
@@ -41,7 +41,7 @@ impl Socket {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        let socket = open(peer, buffer)?;
+        let socket = datagram::open(peer, buffer, buffer / 2)?;
         socket.bind(&any.into())?;
         // So that the system drops what comes from elsewhere, and tells that nobody listens. Linux takes an address
         // with each datagram all the same.
@@ -159,28 +159,3 @@ impl Inbox {
 
 /// Nothing lies longer in a socket that somebody attends to.
 const MAX_AGE: Duration = Duration::from_secs(1);
-
-fn open(address: SocketAddr, buffer: usize) -> io::Result<socket2::Socket> {
-    let domain = Domain::for_address(address);
-    let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-    // What the kernel refuses, it grants in part.
-    let _ = socket.set_recv_buffer_size(buffer);
-    let _ = socket.set_send_buffer_size(buffer);
-    // Linux reports, and takes for its own records, twice what it grants (socket(7)).
-    let records = if cfg!(target_os = "linux") { 2 } else { 1 };
-    let receive = socket.recv_buffer_size()? / records;
-    let send = socket.send_buffer_size()? / records;
-    if receive.min(send) < buffer / 2 {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| {
-            tracing::warn!(
-                wanted = buffer,
-                receive,
-                send,
-                "the system grants small UDP buffers, which costs packets on fast paths; raise the settings \
-                 net.core.rmem_max and net.core.wmem_max"
-            );
-        });
-    }
-    Ok(socket)
-}

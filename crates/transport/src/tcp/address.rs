@@ -1,6 +1,6 @@
 //! `host:port` texts.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::TransportError;
 
@@ -47,6 +47,18 @@ fn check(address: &str) -> Result<(), &'static str> {
         return Err("there is no IPv6 address between the brackets");
     }
     Ok(())
+}
+
+/// Returns where a listener on this address can be reached from this machine: nobody can connect to the wildcard, but
+/// the loopback address leads there.
+pub(crate) fn reachable(mut listening: SocketAddr) -> SocketAddr {
+    if listening.ip().is_unspecified() {
+        listening.set_ip(match listening.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    listening
 }
 
 #[cfg(test)]

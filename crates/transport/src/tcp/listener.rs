@@ -4,24 +4,20 @@
 //! taken from the kernel only while somebody waits in `accept`; until then they queue there.
 
 use std::{
-    collections::VecDeque,
     io,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    task::{AbortHandle, Id, JoinError, JoinSet},
-};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{
     CongestionControl, TcpOptions, address, congestion,
     handshake::{Acceptor, Context},
     socket::Socket,
 };
-use crate::{Link, Listener, TransportError, throttle::Throttle};
+use crate::{Link, Listener, TransportError, handshakes::Handshakes, throttle::Throttle};
 
 /// What a listener does with a connection until it is somebody's it knows.
 pub(crate) trait Greeter: Clone + Send + 'static {
@@ -45,10 +41,7 @@ pub(crate) struct Port<G: Greeter> {
     local: SocketAddr,
     greeter: G,
     options: TcpOptions,
-    /// Dropping the set stops the tasks.
-    handshakes: JoinSet<Outcome<G::Guest>>,
-    /// Those of `handshakes` that are still running, oldest first.
-    running: VecDeque<Handshake>,
+    handshakes: Handshakes<Outcome<G::Guest>>,
     pause: Option<Instant>,
     log: Throttle,
 }
@@ -56,12 +49,6 @@ pub(crate) struct Port<G: Greeter> {
 struct Outcome<T> {
     peer: SocketAddr,
     result: Result<T, TransportError>,
-}
-
-struct Handshake {
-    id: Id,
-    abort: AbortHandle,
-    source: IpAddr,
 }
 
 /// How long the listener rests when the system has no descriptor or memory for another connection.
@@ -104,17 +91,13 @@ impl<G: Greeter> Port<G> {
             listener,
             greeter,
             options,
-            handshakes: JoinSet::new(),
-            running: VecDeque::new(),
+            handshakes: Handshakes::new(options.max_handshakes),
             pause: None,
             log: Throttle::new(),
         })
     }
 
     fn begin(&mut self, stream: TcpStream, peer: SocketAddr) {
-        if self.running.len() >= self.options.max_handshakes.max(1) {
-            self.evict();
-        }
         let greeter = self.greeter.clone();
         let context = Context {
             local: stream.local_addr().unwrap_or(self.local),
@@ -122,46 +105,17 @@ impl<G: Greeter> Port<G> {
             connect: Duration::ZERO,
             timeout: self.options.handshake_timeout,
         };
-        let abort = self.handshakes.spawn(async move {
+        self.handshakes.begin(peer.ip(), async move {
             let result = match Socket::new(stream, G::UNSENT_LIMIT) {
                 Ok(socket) => greeter.greet(socket, context).await,
                 Err(error) => Err(TransportError::from_io(error)),
             };
             Outcome { peer, result }
         });
-        self.running.push_back(Handshake {
-            id: abort.id(),
-            abort,
-            source: network(peer.ip()),
-        });
     }
 
-    /// Drops the oldest handshake of the network that has most of them: a flood from one place crowds out itself, and
-    /// not the peer.
-    fn evict(&mut self) {
-        let count = |source| self.running.iter().filter(|h| h.source == source).count();
-        let most = self.running.iter().map(|h| count(h.source)).max();
-        let victim = self
-            .running
-            .iter()
-            .position(|h| Some(count(h.source)) == most);
-        if let Some(victim) = victim.and_then(|index| self.running.remove(index)) {
-            victim.abort.abort();
-        }
-    }
-
-    fn finished(&mut self, done: Result<(Id, Outcome<G::Guest>), JoinError>) -> Option<G::Guest> {
-        let (id, outcome) = match done {
-            Ok((id, outcome)) => (id, Some(outcome)),
-            Err(error) => {
-                if error.is_panic() {
-                    tracing::error!("a handshake task panicked; please report this as a bug");
-                }
-                (error.id(), None)
-            }
-        };
-        self.running.retain(|handshake| handshake.id != id);
-        let Outcome { peer, result } = outcome?;
+    fn finished(&mut self, outcome: Outcome<G::Guest>) -> Option<G::Guest> {
+        let Outcome { peer, result } = outcome;
         match result {
             Ok(guest) => {
                 tracing::debug!(%peer, "accepted a connection");
@@ -197,15 +151,7 @@ impl<G: Greeter> Port<G> {
 impl<G: Greeter> Port<G> {
     /// Returns the address as another party on this machine can connect to it.
     pub(crate) fn local_address(&self) -> String {
-        let mut address = self.local;
-        // Nobody can connect to the wildcard; on this machine the loopback address leads here.
-        if address.ip().is_unspecified() {
-            address.set_ip(match address.ip() {
-                IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        address.to_string()
+        address::reachable(self.local).to_string()
     }
 
     /// Waits for the next connection that was greeted. Cancel-safe.
@@ -214,8 +160,8 @@ impl<G: Greeter> Port<G> {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 biased;
-                Some(done) = self.handshakes.join_next_with_id() => {
-                    if let Some(guest) = self.finished(done) {
+                Some(outcome) = self.handshakes.next() => {
+                    if let Some(guest) = self.finished(outcome) {
                         return Ok(guest);
                     }
                 }
@@ -261,16 +207,6 @@ fn listen(
 async fn rest(until: Option<Instant>) {
     if let Some(until) = until {
         tokio::time::sleep_until(until.into()).await;
-    }
-}
-
-/// The part of an address that one party can hardly change: all of IPv4, the first half of IPv6.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
-        }
-        v4 => v4,
     }
 }
 
@@ -323,15 +259,6 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn strangers_are_grouped_by_what_they_cannot_change() {
-        let same = |a: &str, b: &str| network(a.parse().unwrap()) == network(b.parse().unwrap());
-        assert!(same("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"));
-        assert!(!same("2001:db8::1", "2001:db8:0:1::1"));
-        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
-        assert!(!same("192.0.2.1", "192.0.2.2"));
-    }
-
     #[tokio::test]
     async fn running_out_of_descriptors_pauses_and_a_broken_socket_ends() {
         let mut listener = Port::bind("127.0.0.1:0", Acceptor::Plaintext, TcpOptions::default())
@@ -359,33 +286,5 @@ mod tests {
             listener.accept_failed(io::Error::from_raw_os_error(libc::EBADF)),
             Err(TransportError::Accept { .. })
         ));
-    }
-
-    #[tokio::test]
-    async fn a_crowd_drops_its_own_oldest() {
-        let mut listener = Port::bind("127.0.0.1:0", Acceptor::Plaintext, TcpOptions::default())
-            .await
-            .unwrap();
-        for (index, source) in ["192.0.2.9", "192.0.2.1", "192.0.2.1", "192.0.2.2"]
-            .into_iter()
-            .enumerate()
-        {
-            let abort = listener.handshakes.spawn(std::future::pending());
-            listener.running.push_back(Handshake {
-                id: abort.id(),
-                abort,
-                source: source.parse().unwrap(),
-            });
-            assert_eq!(listener.running.len(), index + 1);
-        }
-        listener.evict();
-        let left: Vec<_> = listener
-            .running
-            .iter()
-            .map(|h| h.source.to_string())
-            .collect();
-        assert_eq!(left, ["192.0.2.9", "192.0.2.1", "192.0.2.2"]);
-        let cancelled = listener.handshakes.join_next().await.unwrap();
-        assert!(cancelled.is_err_and(|error| error.is_cancelled()));
     }
 }

@@ -1,0 +1,147 @@
+//! Handshakes under way at a listener: many strangers may knock at once, and none of them keeps a peer waiting.
+
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, Ipv6Addr},
+};
+
+use tokio::task::{AbortHandle, Id, JoinSet};
+
+/// A bounded number of handshakes, each in a task of its own. Dropping them stops the tasks.
+pub(crate) struct Handshakes<T> {
+    tasks: JoinSet<T>,
+    /// Those of `tasks` that are still running, oldest first.
+    running: VecDeque<Handshake>,
+    most: usize,
+}
+
+struct Handshake {
+    id: Id,
+    abort: AbortHandle,
+    source: IpAddr,
+}
+
+impl<T: Send + 'static> Handshakes<T> {
+    /// Makes room for so many at once, but one at least.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            tasks: JoinSet::new(),
+            running: VecDeque::new(),
+            most: most.max(1),
+        }
+    }
+
+    /// Returns how many are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Starts one with this peer. If there is no room, another one has to go.
+    pub(crate) fn begin(
+        &mut self,
+        peer: IpAddr,
+        handshake: impl Future<Output = T> + Send + 'static,
+    ) {
+        if self.running.len() >= self.most {
+            self.evict();
+        }
+        let abort = self.tasks.spawn(handshake);
+        self.running.push_back(Handshake {
+            id: abort.id(),
+            abort,
+            source: network(peer),
+        });
+    }
+
+    /// Drops the oldest handshake of the network that has most of them: a flood from one place crowds out itself, and
+    /// not the peer.
+    fn evict(&mut self) {
+        let count = |source| self.running.iter().filter(|h| h.source == source).count();
+        let most = self.running.iter().map(|h| count(h.source)).max();
+        let victim = self
+            .running
+            .iter()
+            .position(|h| Some(count(h.source)) == most);
+        if let Some(victim) = victim.and_then(|index| self.running.remove(index)) {
+            victim.abort.abort();
+        }
+    }
+
+    /// Waits for the next one that comes to its end; `None` if there are none. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<T> {
+        loop {
+            // Nothing else is awaited, so that cancelling loses nothing.
+            let (id, outcome) = match self.tasks.join_next_with_id().await? {
+                Ok((id, outcome)) => (id, Some(outcome)),
+                Err(error) => {
+                    if error.is_panic() {
+                        tracing::error!("a handshake task panicked; please report this as a bug");
+                    }
+                    (error.id(), None)
+                }
+            };
+            self.running.retain(|handshake| handshake.id != id);
+            if outcome.is_some() {
+                return outcome;
+            }
+        }
+    }
+}
+
+/// The part of an address that one party can hardly change: all of IPv4, the first half of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_grouped_by_what_they_cannot_change() {
+        let same = |a: &str, b: &str| network(a.parse().unwrap()) == network(b.parse().unwrap());
+        assert!(same("2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"));
+        assert!(!same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+    }
+
+    #[tokio::test]
+    async fn a_crowd_drops_its_own_oldest() {
+        let mut handshakes = Handshakes::<()>::new(64);
+        for (index, source) in ["192.0.2.9", "192.0.2.1", "192.0.2.1", "192.0.2.2"]
+            .into_iter()
+            .enumerate()
+        {
+            handshakes.begin(source.parse().unwrap(), std::future::pending());
+            assert_eq!(handshakes.len(), index + 1);
+        }
+        handshakes.evict();
+        let left: Vec<_> = handshakes
+            .running
+            .iter()
+            .map(|h| h.source.to_string())
+            .collect();
+        assert_eq!(left, ["192.0.2.9", "192.0.2.1", "192.0.2.2"]);
+        let cancelled = handshakes.tasks.join_next().await.unwrap();
+        assert!(cancelled.is_err_and(|error| error.is_cancelled()));
+    }
+
+    #[tokio::test]
+    async fn there_is_room_for_no_more_than_was_made() {
+        let mut handshakes = Handshakes::new(2);
+        handshakes.begin("192.0.2.1".parse().unwrap(), std::future::pending());
+        handshakes.begin("192.0.2.1".parse().unwrap(), std::future::ready(2));
+        handshakes.begin("192.0.2.1".parse().unwrap(), std::future::ready(3));
+        assert_eq!(handshakes.len(), 2);
+        // The one that was dropped is passed over.
+        assert_eq!(handshakes.next().await, Some(2));
+        assert_eq!(handshakes.next().await, Some(3));
+        assert_eq!((handshakes.next().await, handshakes.len()), (None, 0));
+    }
+}

@@ -1,0 +1,70 @@
+//! How a connection ends before its time, and what that means to whom.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use transpute_rudp::ClosedReason;
+
+use crate::TransportError;
+
+/// Why a link ended before its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    Core(ClosedReason),
+    /// The control connection ended.
+    PeerDied,
+    /// The peer's system says that nobody listens.
+    Refused,
+}
+
+/// The connection has ended; why, if not as it should.
+#[derive(Debug)]
+pub(super) struct Broken(pub(super) Option<Ending>);
+
+impl Broken {
+    /// Says what it means to somebody who set the connection up.
+    pub(super) fn during_setup(&self, peer: SocketAddr, waited: Duration) -> TransportError {
+        match self.0 {
+            Some(Ending::Refused | Ending::Core(ClosedReason::PathBlocked(_))) => {
+                TransportError::UdpBlocked {
+                    address: peer.to_string(),
+                    after: waited,
+                }
+            }
+            _ => self.reading(),
+        }
+    }
+
+    /// Says what it means to somebody who reads.
+    pub(super) fn reading(&self) -> TransportError {
+        match self.0 {
+            None | Some(Ending::PeerDied | Ending::Refused) => TransportError::Truncated,
+            Some(Ending::Core(reason)) => match reason {
+                ClosedReason::ClosedByPeer(_) => TransportError::Truncated,
+                _ => other(reason),
+            },
+        }
+    }
+
+    /// Says what it means to somebody who writes.
+    pub(super) fn writing(&self) -> TransportError {
+        match self.0 {
+            None => TransportError::Closed,
+            Some(Ending::PeerDied | Ending::Refused) => TransportError::ConnectionReset,
+            Some(Ending::Core(reason)) => match reason {
+                ClosedReason::ClosedByPeer(_) => TransportError::ConnectionReset,
+                _ => other(reason),
+            },
+        }
+    }
+}
+
+fn other(reason: ClosedReason) -> TransportError {
+    match reason {
+        ClosedReason::TimedOut(_) | ClosedReason::PathBlocked(_) => TransportError::PeerVanished,
+        ClosedReason::ClosedHere(_) => TransportError::Closed,
+        ClosedReason::Lost { arrived, sent } => TransportError::PacketsLost { arrived, sent },
+        _ => TransportError::Io {
+            source: io::Error::new(io::ErrorKind::InvalidData, reason),
+        },
+    }
+}

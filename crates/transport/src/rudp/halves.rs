@@ -1,0 +1,177 @@
+//! The two halves of a link, and its statistics.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    pin::Pin,
+    sync::{Arc, OnceLock, Weak},
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use transpute_rudp::Read;
+
+use super::{
+    ending::Broken,
+    link::{Shared, Wakes},
+};
+use crate::{Link, LinkInfo, PathProbe, PathSample, TransportError};
+
+/// So much is sent without waiting for a flush.
+const EAGER: usize = 32 << 10;
+
+/// Makes a link of an open connection. `control` is held until the connection has ended.
+pub(super) fn link(shared: Arc<Shared>, control: OwnedFd, info: LinkInfo) -> Link {
+    shared.watch(control);
+    let probe = Arc::new(RudpProbe {
+        shared: Arc::downgrade(&shared),
+        last_sample: shared.last_sample(),
+    });
+    let halves = Arc::new(Halves(shared));
+    let reader = Reader {
+        halves: Arc::clone(&halves),
+    };
+    Link::new(reader, Writer { halves }, info, Some(probe))
+}
+
+/// What the halves own. When both are gone the connection ends, after what was sent has arrived if it was completed.
+struct Halves(Arc<Shared>);
+
+impl Drop for Halves {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+struct Reader {
+    halves: Arc<Halves>,
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let shared = &self.halves.0;
+        let mut state = shared.lock();
+        let now = shared.endpoint.now();
+        match state.connection.read(now, buf.initialize_unfilled()) {
+            Read::Data(length) => {
+                buf.advance(length);
+                // The peer may be waiting to hear that there is room.
+                shared.settle(state);
+                Poll::Ready(Ok(()))
+            }
+            Read::End => Poll::Ready(Ok(())),
+            Read::Nothing => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Read::Closed => {
+                let broken = Broken(state.end);
+                drop(state);
+                Poll::Ready(Err(broken.reading().into_io()))
+            }
+        }
+    }
+}
+
+struct Writer {
+    halves: Arc<Halves>,
+}
+
+impl Writer {
+    fn shared(&self) -> &Shared {
+        &self.halves.0
+    }
+}
+
+impl AsyncWrite for Writer {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let shared = self.shared();
+        let mut state = shared.lock();
+        if state.finished {
+            return Poll::Ready(Err(TransportError::Closed.into_io()));
+        }
+        if let Some(broken) = state.broken() {
+            return Poll::Ready(Err(broken.writing().into_io()));
+        }
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let mut taken = state.connection.write(buf);
+        state.unflushed += taken;
+        let mut wakes = Wakes::default();
+        if taken < buf.len() || state.unflushed >= EAGER {
+            wakes = shared.turn(&mut state);
+            if taken == 0 {
+                // Sending may have made room.
+                taken = state.connection.write(buf);
+            }
+        }
+        let polled = if taken == 0 {
+            state.writer = Some(cx.waker().clone());
+            Poll::Pending
+        } else {
+            Poll::Ready(Ok(taken))
+        };
+        drop(state);
+        wakes.wake();
+        polled
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = self.shared();
+        let state = shared.lock();
+        if let Some(broken) = state.broken() {
+            if state.delivered {
+                return Poll::Ready(Ok(()));
+            }
+            return Poll::Ready(Err(broken.writing().into_io()));
+        }
+        if state.unflushed > 0 {
+            shared.settle(state);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = self.shared();
+        let mut state = shared.lock();
+        if state.delivered {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(broken) = state.broken() {
+            return Poll::Ready(Err(broken.writing().into_io()));
+        }
+        state.writer = Some(cx.waker().clone());
+        if !state.finished {
+            state.finished = true;
+            state.connection.finish();
+            shared.settle(state);
+        }
+        Poll::Pending
+    }
+}
+
+struct RudpProbe {
+    shared: Weak<Shared>,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+impl PathProbe for RudpProbe {
+    fn sample(&self) -> PathSample {
+        match self.shared.upgrade() {
+            Some(shared) => shared.current_sample(),
+            None => self.last_sample.get().cloned().unwrap_or_default(),
+        }
+    }
+}
