@@ -21,6 +21,9 @@ pub enum Event {
         /// The round-trip time.
         rtt: Duration,
     },
+    /// The train of the other end is over: [`Connection::incoming_train`](crate::Connection::incoming_train) has what it
+    /// told.
+    PathMeasured,
     /// There is something to read, or the stream has ended.
     Readable,
     /// There is room to write again, after [`write`](crate::Connection::write) took less than it was given.

@@ -63,5 +63,6 @@ pub use config::{Config, FecPolicy, Reliability};
 pub use connection::{Connection, Read, Transmit};
 pub use event::{ClosedReason, Event, Violation};
 pub use keys::{Cipher, KeyError, Keys, Side};
-pub use stats::{Limit, Stats};
+pub use seal::is_packet;
+pub use stats::{Limit, Stats, TrainResult};
 pub use time::Time;

@@ -22,11 +22,19 @@ pub(crate) const PACKET_NUMBER_END: u64 = 1 << 48;
 /// 2^22 packets of up to 2^13 blocks each an epoch is far below. The number alone decides: nothing is negotiated.
 const EPOCH_BITS: u32 = 22;
 
-/// The upper half of the first byte: version 1.
-const MARKER_SEALED: u8 = 0x50;
+/// The upper half of the first byte: version 1. Packets of QUIC, which may share the port, have the bit 0x40 set unless
+/// their ends agreed to grease it (RFC 9443).
+const MARKER_SEALED: u8 = 0x10;
 
 /// The same for packets without protection.
-const MARKER_PLAINTEXT: u8 = 0x60;
+const MARKER_PLAINTEXT: u8 = 0x20;
+
+/// Returns whether a datagram looks like one of this protocol, by its first byte: how to tell packets apart on a port that
+/// other protocols use as well. It proves nothing.
+#[must_use]
+pub fn is_packet(datagram: &[u8]) -> bool {
+    (datagram.first()).is_some_and(|first| matches!(first & 0xf0, MARKER_SEALED | MARKER_PLAINTEXT))
+}
 
 /// Seals packets to the other end.
 pub(crate) struct Sealer {

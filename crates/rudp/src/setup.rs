@@ -11,6 +11,7 @@ use crate::Time;
 use crate::estimate::TrainReceiver;
 use crate::frame::Report;
 use crate::rate::HEADER_BYTES;
+use crate::stats::TrainResult;
 
 /// How many packets a train has.
 pub(crate) const TRAIN_PACKETS: u8 = 128;
@@ -90,6 +91,7 @@ pub(crate) struct Setup {
     train_left: u8,
     incoming: Option<Incoming>,
     report: Option<(Report, u8)>,
+    measured: Option<TrainResult>,
     received_bytes: u64,
     sent_bytes: u64,
     /// The rate of the incoming direction, in bytes on the wire per second; zero: not known.
@@ -113,6 +115,7 @@ impl Setup {
             train_left: 0,
             incoming: None,
             report: None,
+            measured: None,
             received_bytes: 0,
             sent_bytes: 0,
             incoming_rate: 0,
@@ -238,6 +241,9 @@ impl Setup {
             report.at_least = estimate.is_lower_bound();
             self.incoming_rate = self.incoming_rate.max(estimate.rate);
         }
+        if train.id == SETUP_TRAIN && train.done {
+            self.measured = Some(TrainResult::new(&report, train.count));
+        }
         self.report = Some((report, COPIES));
         true
     }
@@ -246,6 +252,11 @@ impl Setup {
     pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
         let train = self.incoming.as_ref().filter(|train| train.done)?;
         Some((train.received, train.count))
+    }
+
+    /// Returns what the incoming train of the set-up told, once it is over.
+    pub(crate) fn measured(&self) -> Option<TrainResult> {
+        self.measured
     }
 
     /// Returns whether the other end's train is over, or there was none.

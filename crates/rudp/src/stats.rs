@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::rate::Snapshot;
+use crate::{frame::Report, rate::Snapshot};
 
 /// What happened on a connection so far. Packets and bytes are counted when they leave or when they are accepted.
 #[derive(Clone, Debug)]
@@ -66,6 +66,41 @@ pub struct Stats {
     pub limited_by: Limit,
     /// What the rate controller believes.
     pub controller: Snapshot,
+}
+
+/// What the train of one direction told about the path.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct TrainResult {
+    /// Packets of the train.
+    pub sent: u8,
+    /// How many of them came.
+    pub received: u8,
+    /// The largest of them in bytes of UDP payload.
+    pub largest: u16,
+    /// The rate of the bottleneck in bytes on the wire per second; `None` if it could not be told. Of the outgoing train,
+    /// it is what the other end says, but never more than [`MAX_CLAIM`](Self::MAX_CLAIM).
+    pub rate: Option<u64>,
+    /// Half the width of the band in which the rate lies, as parts per thousand of it; 1,000 at most.
+    pub error_permille: u16,
+    /// The path is at least this fast; how fast could not be told.
+    pub at_least: bool,
+}
+
+impl TrainResult {
+    /// The highest rate that is believed: 1 Tbit/s.
+    pub const MAX_CLAIM: u64 = 125_000_000_000;
+
+    pub(crate) fn new(report: &Report, sent: u8) -> Self {
+        Self {
+            sent,
+            received: report.received.min(sent),
+            largest: report.largest,
+            rate: (report.rate > 0).then_some(report.rate.min(Self::MAX_CLAIM)),
+            error_permille: report.error.min(1000),
+            at_least: report.at_least,
+        }
+    }
 }
 
 /// What holds a sender back.

@@ -122,6 +122,25 @@ impl Link {
     }
 }
 
+/// A connection that may become a link: whoever makes it may talk over it first, and that is not counted.
+pub(crate) struct Bare<R, W> {
+    pub(crate) reader: R,
+    pub(crate) writer: W,
+    pub(crate) info: LinkInfo,
+    pub(crate) probe: Arc<dyn PathProbe>,
+}
+
+impl<R, W> Bare<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// Makes a link of it.
+    pub(crate) fn link(self) -> Link {
+        Link::new(self.reader, self.writer, self.info, Some(self.probe))
+    }
+}
+
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")

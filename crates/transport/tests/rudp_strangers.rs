@@ -28,7 +28,7 @@ async fn flood(address: &str, packets: u32) {
             state ^= state << 17;
             *byte = state as u8;
         }
-        packet[0] = 0x50;
+        packet[0] = 0x10;
         socket
             .send_to(&packet[..1 + index as usize % 1400], address)
             .await

@@ -33,7 +33,7 @@ use crate::seal::{Opener, PACKET_OVERHEAD, Sealer};
 use crate::send_stream::SendStream;
 use crate::sent::SentLog;
 use crate::setup::Setup;
-use crate::stats::{Counters, Stats};
+use crate::stats::{Counters, Stats, TrainResult};
 
 pub use ending::Read;
 use ending::State;
@@ -70,6 +70,8 @@ pub struct Connection {
     end_echo: bool,
     /// Packets of the first flight of data that are a train.
     data_train: Option<(u8, u8)>,
+    /// What the other end said about the train of the set-up.
+    outgoing_train: Option<TrainResult>,
     rtt: Rtt,
     /// Probe timeouts since the last acknowledgement.
     backoff: u32,
@@ -158,6 +160,7 @@ impl Connection {
             block_touched: now,
             end_echo: false,
             data_train: None,
+            outgoing_train: None,
             rtt: Rtt::default(),
             backoff: 0,
             probes: 0,
@@ -306,6 +309,18 @@ impl Connection {
     #[must_use]
     pub fn datagram_size(&self) -> u16 {
         self.mtu.current()
+    }
+
+    /// Returns what the other end said about the train of this end's set-up; `None` until it has.
+    #[must_use]
+    pub fn outgoing_train(&self) -> Option<TrainResult> {
+        self.outgoing_train
+    }
+
+    /// Returns what the train of the other end's set-up told; `None` until it is over, and if there was none.
+    #[must_use]
+    pub fn incoming_train(&self) -> Option<TrainResult> {
+        self.setup.measured()
     }
 
     /// Returns numbers about the connection.

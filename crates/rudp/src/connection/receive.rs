@@ -14,6 +14,7 @@ use crate::recv_stream::{Insertion, StreamViolation};
 use crate::seal::Reject;
 use crate::sent::{AckOutcome, SentPacket};
 use crate::setup::{SETUP_TRAIN, TRAIN_PACKETS};
+use crate::stats::TrainResult;
 use crate::wire::Reader;
 
 /// After this many forgeries the keys are given up (RFC 9001, section 6.6: 2^36 for ChaCha20-Poly1305).
@@ -164,6 +165,7 @@ impl Connection {
             self.mtu.on_passed(report.largest);
         }
         if report.train == SETUP_TRAIN {
+            self.outgoing_train = Some(TrainResult::new(report, TRAIN_PACKETS));
             self.protection.on_train(report.received, TRAIN_PACKETS);
         } else if let Some((_, count)) = self.data_train {
             self.protection.on_train(report.received, count);
@@ -173,9 +175,10 @@ impl Connection {
         if report.rate == 0 || (self.seeded && !early) {
             return;
         }
-        self.seed(now, report.rate);
+        let rate = report.rate.min(TrainResult::MAX_CLAIM);
+        self.seed(now, rate);
         self.events.push_back(Event::PathEstimated {
-            rate: report.rate,
+            rate,
             error_permille: report.error,
             at_least: report.at_least,
             rtt: self.rtt.min(),
@@ -403,6 +406,7 @@ impl Connection {
             && let Some((received, count)) = self.setup.incoming_result()
         {
             self.protection.on_train(received, count);
+            self.events.push_back(Event::PathMeasured);
         }
     }
 

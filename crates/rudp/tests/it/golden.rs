@@ -88,7 +88,7 @@ fn packets_are_those_of_the_document() {
     assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
     assert_eq!(
         digest(&packets),
-        "573985a4f2cf222e73a2bd905127d3afe0cf7f715e25dbec447fecf3e5783b89"
+        "4cb8894899277417c4b8804699df83b4284e5cc8b4af432ff4c465ef2a92d810"
     );
 }
 
@@ -96,6 +96,6 @@ fn packets_are_those_of_the_document() {
 fn sealed_packets_do_not_change() {
     assert_eq!(
         digest(&exchange(true)),
-        "c964ecdd45994463b3250e5e6b582f119484126aef8366b991736f34ca898637"
+        "dfa6d2e6e8778609952e4540cd7729b9f458eae754f2bd1b5bff6e4fa58a11ec"
     );
 }

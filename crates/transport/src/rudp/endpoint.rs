@@ -25,6 +25,7 @@ use rustix::{
 use transpute_rudp::{Connection, Time};
 
 use super::{
+    foreign::Foreign,
     link::Shared,
     socket::{Arrival, Inbox, Socket},
 };
@@ -39,10 +40,12 @@ pub(super) struct Endpoint {
     sleeps_until: AtomicU64,
     /// A listener may still add links.
     open: AtomicBool,
+    /// Who takes what is not of this protocol.
+    foreign: Option<Arc<Foreign>>,
 }
 
 /// The right to add links to an endpoint; the thread ends when it is dropped and the links are gone.
-pub(super) struct Door(Arc<Endpoint>);
+pub(crate) struct Door(Arc<Endpoint>);
 
 /// Never.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -50,6 +53,11 @@ pub(super) const NEVER: u64 = u64::MAX;
 impl Endpoint {
     /// Starts to serve a socket.
     pub(super) fn start(socket: Socket) -> io::Result<Door> {
+        Self::start_beside(socket, None)
+    }
+
+    /// Does the same, and hands over what other protocols send to the port.
+    pub(super) fn start_beside(socket: Socket, foreign: Option<Arc<Foreign>>) -> io::Result<Door> {
         let (waker, wakened) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         wakened.set_nonblocking(true)?;
@@ -60,6 +68,7 @@ impl Endpoint {
             waker,
             sleeps_until: AtomicU64::new(0),
             open: AtomicBool::new(true),
+            foreign,
         });
         let served = Arc::clone(&endpoint);
         thread::Builder::new()
@@ -325,11 +334,18 @@ impl Server {
     fn distribute(&mut self, buffers: usize) {
         let now = self.endpoint.now();
         for arrival in self.inbox.arrivals(buffers) {
+            if let Some(foreign) = &self.endpoint.foreign
+                && !transpute_rudp::is_packet(arrival.bytes)
+            {
+                foreign.put(&arrival);
+                continue;
+            }
             let Arrival {
                 from,
                 bytes,
                 stride,
                 age,
+                ..
             } = arrival;
             let at = now - age;
             // Packets that came together are for one connection: a connector has a socket of its own.

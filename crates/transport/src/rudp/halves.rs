@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    os::fd::OwnedFd,
     pin::Pin,
     sync::{Arc, OnceLock, Weak},
     task::{Context, Poll},
@@ -15,23 +14,50 @@ use super::{
     ending::Broken,
     link::{Shared, Wakes},
 };
-use crate::{Link, LinkInfo, PathProbe, PathSample, TransportError};
+use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare, tcp::Channel};
 
 /// So much is sent without waiting for a flush.
 const EAGER: usize = 32 << 10;
 
-/// Makes a link of an open connection. `control` is held until the connection has ended.
-pub(super) fn link(shared: Arc<Shared>, control: OwnedFd, info: LinkInfo) -> Link {
-    shared.watch(control);
-    let probe = Arc::new(RudpProbe {
-        shared: Arc::downgrade(&shared),
-        last_sample: shared.last_sample(),
-    });
-    let halves = Arc::new(Halves(shared));
-    let reader = Reader {
-        halves: Arc::clone(&halves),
-    };
-    Link::new(reader, Writer { halves }, info, Some(probe))
+/// A connection that is up, and nobody's link yet.
+pub(crate) struct Open {
+    pub(crate) reader: Reader,
+    pub(crate) writer: Writer,
+    shared: Arc<Shared>,
+}
+
+impl Open {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let halves = Arc::new(Halves(Arc::clone(&shared)));
+        Self {
+            reader: Reader {
+                halves: Arc::clone(&halves),
+            },
+            writer: Writer { halves },
+            shared,
+        }
+    }
+
+    /// Makes it what is to be a link. The control connection is held until it has ended, and watched.
+    pub(crate) fn over(
+        self,
+        channel: &Channel,
+        info: LinkInfo,
+    ) -> Result<Bare<Reader, Writer>, TransportError> {
+        let control = channel.socket().duplicate();
+        let relaxed = channel.socket().relax();
+        let control = (relaxed.and(control)).map_err(TransportError::from_io)?;
+        self.shared.watch(control);
+        Ok(Bare {
+            probe: Arc::new(RudpProbe {
+                shared: Arc::downgrade(&self.shared),
+                last_sample: self.shared.last_sample(),
+            }),
+            reader: self.reader,
+            writer: self.writer,
+            info,
+        })
+    }
 }
 
 /// What the halves own. When both are gone the connection ends, after what was sent has arrived if it was completed.
@@ -43,7 +69,7 @@ impl Drop for Halves {
     }
 }
 
-struct Reader {
+pub(crate) struct Reader {
     halves: Arc<Halves>,
 }
 
@@ -80,7 +106,7 @@ impl AsyncRead for Reader {
     }
 }
 
-struct Writer {
+pub(crate) struct Writer {
     halves: Arc<Halves>,
 }
 

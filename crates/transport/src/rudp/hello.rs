@@ -15,15 +15,15 @@ use transpute_rudp::{Cipher, Keys, Side};
 
 use crate::{TransportError, tcp::Channel};
 
-const MAGIC: [u8; 8] = *b"tprudp 1";
+pub(crate) const MAGIC: [u8; 8] = *b"tprudp 1";
 const NAME: usize = 4;
-const LENGTH: usize = MAGIC.len() + NAME + 16;
+pub(crate) const LENGTH: usize = MAGIC.len() + NAME + 16;
 const LABEL: &[u8] = b"EXPORTER-transpute-rudp";
 
-pub(super) struct Hello([u8; LENGTH]);
+pub(crate) struct Hello([u8; LENGTH]);
 
 impl Hello {
-    pub(super) fn new(transport: &str) -> Self {
+    pub(crate) fn new(transport: &str) -> Self {
         let mut bytes = [0; LENGTH];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..8 + NAME].copy_from_slice(&name(transport));
@@ -31,7 +31,7 @@ impl Hello {
         Self(bytes)
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -49,6 +49,11 @@ impl Hello {
                 std::io::ErrorKind::UnexpectedEof => TransportError::ClosedDuringHandshake,
                 _ => TransportError::from_io(error),
             })?;
+        Self::parse(bytes, transport)
+    }
+
+    /// Checks what a connector said.
+    pub(crate) fn parse(bytes: [u8; LENGTH], transport: &str) -> Result<Self, TransportError> {
         if bytes[..8] != MAGIC || bytes[8..8 + NAME] != name(transport) {
             return Err(TransportError::NotTranspute {
                 evidence: format!("it uses another transport than {transport}"),
@@ -58,7 +63,7 @@ impl Hello {
     }
 
     /// Derives the keys of this end.
-    pub(super) fn keys(&self, channel: &Channel, side: Side) -> Result<Keys, TransportError> {
+    pub(crate) fn keys(&self, channel: &Channel, side: Side) -> Result<Keys, TransportError> {
         let keys = match channel.export(LABEL, &self.0)? {
             Some(secret) => Keys::new(side, &secret[..], &self.0, cipher(channel)),
             None => Keys::plaintext(side, &self.0),

@@ -36,6 +36,17 @@ pub(super) struct Shared {
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
+/// What is waited for while a connection is set up; for what is to be known of the path, a little while.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Wait {
+    /// Packets pass in both directions.
+    Passing,
+    /// And it is known how fast the path is in this end's direction.
+    Estimate,
+    /// And in the other.
+    Both,
+}
+
 /// What the lock protects.
 pub(super) struct State {
     pub(super) connection: Connection,
@@ -47,9 +58,10 @@ pub(super) struct State {
     from: Option<IpAddr>,
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
-    opener: Option<Waker>,
+    opener: Option<(Waker, Wait)>,
     established: Option<Time>,
     estimated: bool,
+    measured: bool,
     pub(super) delivered: bool,
     pub(super) finished: bool,
     /// Bytes written since packets were last made.
@@ -93,6 +105,7 @@ impl Shared {
                 opener: None,
                 established: None,
                 estimated: false,
+                measured: false,
                 delivered: false,
                 finished: false,
                 unflushed: 0,
@@ -180,7 +193,7 @@ impl Shared {
         if let Some(abandoned) = state.abandoned {
             deadline = deadline.min(abandoned.as_nanos());
         }
-        if let (Some(since), false, Some(_)) = (state.established, state.estimated, &state.opener) {
+        if let (Some(since), Some(_)) = (state.established, &state.opener) {
             deadline = deadline.min((since + ESTIMATE_PATIENCE).as_nanos());
         }
         if state.connection.is_drained() {
@@ -233,23 +246,24 @@ impl Shared {
     }
 
     /// Waits until packets pass in both directions, and a little longer for what they tell about the path.
-    pub(super) fn poll_open(&self, cx: &Context<'_>) -> Poll<Result<(), Broken>> {
+    pub(super) fn poll_open(&self, cx: &Context<'_>, wait: Wait) -> Poll<Result<(), Broken>> {
         let mut state = self.lock();
         if let Some(broken) = state.broken() {
             return Poll::Ready(Err(broken));
         }
         let now = self.endpoint.now();
-        if state.is_open(now) {
+        if state.is_open(wait, now) {
             return Poll::Ready(Ok(()));
         }
-        state.opener = Some(cx.waker().clone());
+        state.opener = Some((cx.waker().clone(), wait));
         self.settle(state);
         Poll::Pending
     }
 
     /// Does without the estimate of the path.
     pub(super) fn expect_no_estimate(&self) {
-        self.lock().estimated = true;
+        let mut state = self.lock();
+        (state.estimated, state.measured) = (true, true);
     }
 
     /// Gives up a connection of which no link was made.
@@ -345,6 +359,7 @@ impl State {
             match event {
                 Event::Established => self.established = Some(now),
                 Event::PathEstimated { .. } => self.estimated = true,
+                Event::PathMeasured => self.measured = true,
                 Event::Readable => wakes.add(&mut self.reader),
                 Event::Writable => wakes.add(&mut self.writer),
                 Event::Delivered => {
@@ -358,16 +373,23 @@ impl State {
                 _ => {}
             }
         }
-        if self.is_open(now) {
-            wakes.add(&mut self.opener);
+        if let Some((_, wait)) = self.opener
+            && self.is_open(wait, now)
+        {
+            wakes.add_opener(self);
         }
         wakes
     }
 
-    /// Returns whether packets pass, and tell no more about the path or took too long to.
-    fn is_open(&self, now: Time) -> bool {
+    /// Returns whether packets pass, and have told what is waited for or took too long to.
+    fn is_open(&self, wait: Wait, now: Time) -> bool {
+        let is_known = match wait {
+            Wait::Passing => true,
+            Wait::Estimate => self.estimated,
+            Wait::Both => self.estimated && self.measured,
+        };
         self.established
-            .is_some_and(|since| self.estimated || now >= since + ESTIMATE_PATIENCE)
+            .is_some_and(|since| is_known || now >= since + ESTIMATE_PATIENCE)
     }
 
     /// Returns whether nobody needs the connection any more.
@@ -397,7 +419,11 @@ impl Wakes {
     fn add_all(&mut self, state: &mut State) {
         self.add(&mut state.reader);
         self.add(&mut state.writer);
-        self.add(&mut state.opener);
+        self.add_opener(state);
+    }
+
+    fn add_opener(&mut self, state: &mut State) {
+        self.0.extend(state.opener.take().map(|(waker, _)| waker));
     }
 
     pub(super) fn wake(self) {

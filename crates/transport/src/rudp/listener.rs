@@ -2,11 +2,8 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use async_trait::async_trait;
-use transpute_rudp::{Connection, Side};
-
 use super::{
-    RudpOptions, UNSENT_LIMIT,
+    Attempt, RudpOptions, UNSENT_LIMIT,
     endpoint::{Door, Endpoint},
     hello::Hello,
     socket::Socket,
@@ -15,6 +12,7 @@ use crate::{
     Link, Listener, Security, TransportError,
     tcp::{Acceptor, Context, Greeter, Port, Socket as ControlSocket, address},
 };
+use async_trait::async_trait;
 
 pub(crate) struct RudpListener {
     port: Port<RudpGreeter>,
@@ -30,7 +28,7 @@ struct RudpGreeter {
 }
 
 /// How often to try for a number that is free on both ports.
-const TRIES: usize = 32;
+pub(crate) const TRIES: usize = 32;
 
 impl RudpListener {
     pub(crate) async fn bind(
@@ -88,7 +86,7 @@ impl RudpListener {
     }
 }
 
-fn is_taken(error: &TransportError) -> bool {
+pub(crate) fn is_taken(error: &TransportError) -> bool {
     matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
 }
 
@@ -113,28 +111,11 @@ impl RudpGreeter {
         socket: ControlSocket,
         context: Context,
     ) -> Result<Link, TransportError> {
-        let mut channel = self.acceptor.authenticate(socket, context.clone()).await?;
+        let mut channel = self.acceptor.authenticate(socket, context).await?;
         let hello = Hello::read(&mut channel, self.transport).await?;
-        let keys = hello.keys(&channel, Side::Listener)?;
-        let endpoint = self.door.endpoint();
-        // A socket that listens on all addresses must answer from the one it was spoken to.
-        let wildcard = endpoint.socket.local().ip().is_unspecified();
-        let from = wildcard.then(|| context.local.ip());
-        let connection = Connection::listen(
-            keys,
-            self.options.config(self.transport, context.peer.ip()),
-            endpoint.now(),
-            rand::random(),
-        );
-        let opened = super::open(
-            channel,
-            &self.door,
-            connection,
-            from,
-            self.transport,
-            self.options,
-        );
-        opened.await
+        let door = Arc::clone(&self.door);
+        let attempt = Attempt::listen(&hello, &channel, self.transport, &door, self.options)?;
+        super::finish(channel, attempt, self.transport).await
     }
 }
 

@@ -18,17 +18,18 @@
 //! at once, so that a message waits for no other thread. Shutting a writer down waits until the peer has everything; a
 //! link that is dropped after that was begun is finished in the background, for 10 s at most.
 
+mod attempt;
 mod ending;
 mod endpoint;
+mod foreign;
 mod halves;
-mod hello;
+pub(crate) mod hello;
 mod link;
 mod listener;
 mod options;
 mod socket;
 
 use std::{
-    future::poll_fn,
     io,
     net::SocketAddr,
     sync::Arc,
@@ -37,16 +38,18 @@ use std::{
 
 use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_rudp::{Connection, Side};
 
 pub use self::options::{RudpControl, RudpOptions};
-use self::{
-    endpoint::{Door, Endpoint},
+pub(crate) use self::{
+    attempt::Attempt,
+    endpoint::Door,
+    foreign::{Batch, Foreign},
+    halves::{Open, Reader, Writer},
     hello::Hello,
-    link::Shared,
-    socket::Socket,
+    link::Wait,
+    listener::{RudpListener, is_taken},
+    options::bits_per_second,
 };
-pub(crate) use self::{listener::RudpListener, options::bits_per_second};
 use crate::{
     Link, Listener, Security, Settings, Transport, TransportError,
     tcp::{Channel, Connector, Route},
@@ -117,7 +120,6 @@ pub(crate) async fn connect(
     let (control, context) = route.open(UNSENT_LIMIT).await?;
     let mut channel = connector.authenticate(control, context.clone()).await?;
     let hello = Hello::new(transport);
-    let keys = hello.keys(&channel, Side::Connector)?;
     let greeting = async {
         channel.write_all(hello.bytes()).await?;
         channel.flush().await
@@ -126,79 +128,35 @@ pub(crate) async fn connect(
         .limit("the hello to be sent", greeting)
         .await?
         .map_err(TransportError::from_io)?;
-    let connect_error = |source| TransportError::Connect {
-        address: address.into(),
-        source,
-    };
-    let socket = Socket::connecting(context.peer, options.socket_buffer).map_err(connect_error)?;
-    let door = Endpoint::start(socket).map_err(connect_error)?;
-    let connection = Connection::connect(
-        keys,
-        context.peer,
-        options.config(transport, context.peer.ip()),
-        door.endpoint().now(),
-        rand::random(),
-    );
-    open(channel, &door, connection, None, transport, options).await
+    let attempt = Attempt::connect(&hello, &channel, transport, options)?;
+    finish(channel, attempt, transport).await
 }
 
 /// Sees a connection through its set-up and makes a link of it.
-async fn open(
+async fn finish(
     channel: Channel,
-    door: &Door,
-    connection: Connection,
-    from: Option<std::net::IpAddr>,
+    attempt: Attempt,
     transport: &'static str,
-    options: RudpOptions,
 ) -> Result<Link, TransportError> {
     let started = Instant::now();
-    let mut attempt = Attempt {
-        shared: door
-            .add(connection, from, options.control.name())
-            .ok_or_else(|| TransportError::Io {
-                source: io::Error::new(io::ErrorKind::AddrInUse, "a connection id came up twice"),
-            })?,
-        taken: false,
-    };
-    if !options.probes() {
-        attempt.shared.expect_no_estimate();
-    }
     let peer = channel.context().peer;
-    let (result, channel) = set_up(channel, &attempt.shared, peer, started).await;
+    let (result, channel) = set_up(channel, &attempt, peer, started).await;
     result?;
     let mut info = channel.info(transport);
     info.timings.handshake += started.elapsed();
-    let control = channel.socket().duplicate();
-    let relaxed = channel.socket().relax();
-    let control = (relaxed.and(control)).map_err(TransportError::from_io)?;
-    attempt.taken = true;
-    Ok(halves::link(Arc::clone(&attempt.shared), control, info))
-}
-
-/// A connection that is given up unless a link is made of it.
-struct Attempt {
-    shared: Arc<Shared>,
-    taken: bool,
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        if !self.taken {
-            self.shared.abandon();
-        }
-    }
+    Ok(attempt.take().over(&channel, info)?.link())
 }
 
 /// Waits for UDP to work, or for the control connection to say why it will not.
 async fn set_up(
     mut channel: Channel,
-    shared: &Shared,
+    attempt: &Attempt,
     peer: SocketAddr,
     started: Instant,
 ) -> (Result<(), TransportError>, Channel) {
     let mut byte = [0];
     let blocked = tokio::select! {
-        opened = poll_fn(|cx| shared.poll_open(cx)) => match opened {
+        opened = attempt.wait(Wait::Estimate) => match opened {
             Ok(()) => return (Ok(()), channel),
             Err(broken) => broken.during_setup(peer, started.elapsed()),
         },

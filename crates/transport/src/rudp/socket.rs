@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use quinn_udp::{RecvMeta, UdpSocketState};
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use transpute_rudp::Transmit;
 
 use crate::datagram;
@@ -98,6 +98,16 @@ impl Socket {
         }
     }
 
+    /// Sends datagrams of another protocol on this port.
+    pub(super) fn send_foreign(&self, transmit: &quinn_udp::Transmit<'_>) -> io::Result<()> {
+        self.state.try_send((&self.socket).into(), transmit)
+    }
+
+    /// Returns how many datagrams one call can send at most.
+    pub(super) fn max_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
     /// Takes what has arrived, as far as the inbox goes.
     pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let mut chunks = inbox.bytes.chunks_exact_mut(BUFFER);
@@ -123,6 +133,9 @@ pub(super) struct Inbox {
 /// Datagrams of one sender and one moment.
 pub(super) struct Arrival<'a> {
     pub(super) from: SocketAddr,
+    /// The address of this machine that they were sent to, and what routers noted on them.
+    pub(super) to: Option<IpAddr>,
+    pub(super) ecn: Option<EcnCodepoint>,
     pub(super) bytes: &'a mut [u8],
     /// How long each of them is; the last may be shorter.
     pub(super) stride: usize,
@@ -146,6 +159,8 @@ impl Inbox {
             .take(buffers)
             .map(move |(bytes, meta)| Arrival {
                 from: meta.addr,
+                to: meta.dst_ip,
+                ecn: meta.ecn,
                 bytes: &mut bytes[..meta.len.min(BUFFER)],
                 stride: meta.stride.max(1),
                 age: meta.timestamp.map_or(Duration::ZERO, |then| {
