@@ -11,10 +11,13 @@
 //! On the wire the key travels in a self-signed X.509 certificate inside TLS 1.3. Raw public keys (RFC 7250) would
 //! carry the same information in fewer bytes, but certificates pass through every TLS tool an operator may want to look
 //! with. The certificate is a constant function of the key and nothing in it is trusted: the verifiers on both
-//! sides compare the hash of the public key to the pins and check the handshake signature under that key.
+//! sides compare the hash of the public key to the pins and check the handshake signature under that key. (Where a
+//! certificate has a message in an extension, that is trusted as the peer's word, because the handshake signature is over
+//! the certificate as well: RFC 8446, section 4.4.3.)
 
 mod file;
 mod fingerprint;
+mod message;
 mod pem;
 
 use std::{
@@ -35,6 +38,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 pub use self::fingerprint::{Fingerprint, FingerprintError};
+pub(crate) use self::message::find as find_message;
 
 /// A party's long-term Ed25519 key with its self-signed certificate.
 ///
@@ -195,6 +199,21 @@ impl Identity {
         self.fingerprint
     }
 
+    /// Returns the same identity with a message in its certificate, which the peer reads in the handshake.
+    pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, IdentityError> {
+        let key = Arc::clone(&self.certified.key);
+        let key_error = || IdentityError::Key {
+            detail: "the key has no public half".into(),
+        };
+        let public = key.public_key().ok_or_else(key_error)?.into_owned();
+        let certificate = self_signed(&*key, &public, Some(message))?;
+        Ok(Self {
+            pkcs8: self.pkcs8.clone(),
+            fingerprint: self.fingerprint,
+            certified: Arc::new(CertifiedKey::new(vec![certificate], key)),
+        })
+    }
+
     /// Returns the certificate and signing key for a TLS configuration.
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.certified)
@@ -208,7 +227,7 @@ impl Identity {
             .public_key()
             .ok_or_else(|| key_error("the key has no public half".into()))?
             .into_owned();
-        let certificate = self_signed(&*key, &public)?;
+        let certificate = self_signed(&*key, &public, None)?;
         Ok(Self {
             pkcs8,
             fingerprint: Fingerprint::of_public_key(&public),
@@ -236,6 +255,7 @@ const SPKI_HEADER_LENGTH: usize = 12;
 fn self_signed(
     key: &dyn SigningKey,
     spki: &[u8],
+    message: Option<&[u8]>,
 ) -> Result<rustls::pki_types::CertificateDer<'static>, IdentityError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -244,6 +264,9 @@ fn self_signed(
         .push(DnType::CommonName, "transpute");
     // A constant, as nothing looks certificates up by number; the certificate then depends on the key alone.
     params.serial_number = Some(1u64.into());
+    params
+        .custom_extensions
+        .extend(message.map(message::extension));
     let signer = CertificateSigner {
         key,
         public: spki.get(SPKI_HEADER_LENGTH..).unwrap_or_default(),

@@ -1,6 +1,9 @@
 //! The listening end: collects connections until a link has all its stripes.
 
-use std::{collections::VecDeque, time::Instant};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 
@@ -20,8 +23,14 @@ const MAX_WAITING: usize = 256;
 pub(super) struct StripedListener {
     port: Port<StripeGreeter>,
     transport: TcpStriped,
+    groups: Groups<()>,
+}
+
+/// Links that lack stripes.
+pub(crate) struct Groups<N> {
     /// Oldest first.
-    groups: VecDeque<Group>,
+    groups: VecDeque<Group<N>>,
+    patience: Duration,
     log: Throttle,
 }
 
@@ -29,33 +38,42 @@ pub(super) struct StripedListener {
 #[derive(Clone)]
 pub(super) struct StripeGreeter(pub(super) Acceptor);
 
-pub(super) struct Stripe {
+/// A connection that has said which link it belongs to, and a note of the listener.
+pub(crate) struct Stripe<N> {
     join: Join,
     binding: Binding,
-    channel: Channel,
+    pub(crate) channel: Channel,
+    pub(crate) note: N,
+}
+
+impl<N> Stripe<N> {
+    pub(crate) fn new(join: Join, channel: Channel, note: N) -> Result<Self, TransportError> {
+        Ok(Self {
+            binding: Binding::of(&channel, &join.id)?,
+            join,
+            channel,
+            note,
+        })
+    }
 }
 
 /// A link that lacks stripes.
-struct Group {
+struct Group<N> {
     id: [u8; ID],
     peer: Option<Fingerprint>,
     deadline: Instant,
-    stripes: Vec<Option<Stripe>>,
+    stripes: Vec<Option<Stripe<N>>>,
 }
 
 impl Greeter for StripeGreeter {
-    type Guest = Stripe;
+    type Guest = Stripe<()>;
 
     const UNSENT_LIMIT: u32 = super::UNSENT_LIMIT;
 
-    async fn greet(self, socket: Socket, context: Context) -> Result<Stripe, TransportError> {
+    async fn greet(self, socket: Socket, context: Context) -> Result<Stripe<()>, TransportError> {
         let mut channel = self.0.authenticate(socket.clone(), context.clone()).await?;
         match Join::read(&mut channel, &context).await {
-            Ok(join) => Ok(Stripe {
-                binding: Binding::of(&channel, &join.id)?,
-                join,
-                channel,
-            }),
+            Ok(join) => Stripe::new(join, channel, ()),
             Err(error) => {
                 socket.close_politely().await;
                 Err(error)
@@ -68,14 +86,24 @@ impl StripedListener {
     pub(super) fn new(port: Port<StripeGreeter>, transport: TcpStriped) -> Self {
         Self {
             port,
+            groups: Groups::new(transport.options.tcp.handshake_timeout),
             transport,
+        }
+    }
+}
+
+impl<N> Groups<N> {
+    /// Lets a link wait so long for all its stripes.
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self {
             groups: VecDeque::new(),
+            patience,
             log: Throttle::new(),
         }
     }
 
-    /// Adds a stripe to its link, and returns the link if that was the last one.
-    fn add(&mut self, stripe: Stripe, now: Instant) -> Option<Link> {
+    /// Adds a stripe to its link, and returns those of the link, in order, if that was the last one.
+    pub(crate) fn add(&mut self, stripe: Stripe<N>, now: Instant) -> Option<Vec<Stripe<N>>> {
         let peer = stripe.channel.info(TcpStriped::NAME).peer_fingerprint;
         let (id, index) = (stripe.join.id, usize::from(stripe.join.index));
         let count = usize::from(stripe.join.count);
@@ -85,7 +113,7 @@ impl StripedListener {
             self.groups.push_back(Group {
                 id,
                 peer,
-                deadline: now + self.transport.options.tcp.handshake_timeout,
+                deadline: now + self.patience,
                 stripes: (0..count).map(|_| None).collect(),
             });
             self.groups.len() - 1
@@ -112,20 +140,29 @@ impl StripedListener {
             self.complain("a stripe was not opened by who opened the others of its link");
             return None;
         }
-        let channels = stripes.into_iter().map(|stripe| stripe.channel).collect();
-        self.transport.link(channels)
+        Some(stripes)
     }
 
     /// Keeps the number of waiting stripes bounded.
     fn bound(&mut self) {
-        let waiting = |groups: &VecDeque<Group>| -> usize {
-            let present = |group: &Group| group.stripes.iter().flatten().count();
+        let waiting = |groups: &VecDeque<Group<N>>| -> usize {
+            let present = |group: &Group<N>| group.stripes.iter().flatten().count();
             groups.iter().map(present).sum()
         };
         while waiting(&self.groups) > MAX_WAITING {
             self.groups.pop_front();
             self.complain("too many links lack stripes");
         }
+    }
+
+    /// Waits until the oldest link has waited long enough. Cancel-safe.
+    pub(crate) async fn expired(&mut self) {
+        let deadline = self.groups.front().map(|group| group.deadline);
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+        self.expire(Instant::now());
     }
 
     fn expire(&mut self, now: Instant) {
@@ -154,21 +191,16 @@ impl Listener for StripedListener {
 
     async fn accept(&mut self) -> Result<Link, TransportError> {
         loop {
-            let deadline = self.groups.front().map(|group| group.deadline);
-            let expiry = async {
-                match deadline {
-                    Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
             // Both branches are cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 stripe = self.port.next() => {
-                    if let Some(link) = self.add(stripe?, Instant::now()) {
+                    let stripes = self.groups.add(stripe?, Instant::now()).unwrap_or_default();
+                    let channels = stripes.into_iter().map(|stripe| stripe.channel).collect();
+                    if let Some(link) = self.transport.link(channels) {
                         return Ok(link);
                     }
                 }
-                () = expiry => self.expire(Instant::now()),
+                () = self.groups.expired() => {}
             }
         }
     }

@@ -22,22 +22,22 @@ use crate::{
     tcp::{Channel, Context},
 };
 
-const MAGIC: [u8; 8] = *b"tpstrip1";
+pub(crate) const MAGIC: [u8; 8] = *b"tpstrip1";
 pub(super) const ID: usize = 16;
 const TAG: usize = 32;
-pub(super) const LENGTH: usize = MAGIC.len() + ID + 2 + TAG;
+pub(crate) const LENGTH: usize = MAGIC.len() + ID + 2 + TAG;
 
 /// Most stripes of a link.
-pub(super) const MAX_STRIPES: u8 = 32;
+pub(crate) const MAX_STRIPES: u8 = 32;
 
 const LABEL: &[u8] = b"EXPORTER-transpute-striped";
 
 /// What a stripe says about itself.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Join {
+pub(crate) struct Join {
     pub(super) id: [u8; ID],
-    pub(super) index: u8,
-    pub(super) count: u8,
+    pub(crate) index: u8,
+    pub(crate) count: u8,
     pub(super) tag: [u8; TAG],
 }
 
@@ -92,7 +92,7 @@ impl Join {
         bytes
     }
 
-    fn decode(bytes: &[u8; LENGTH]) -> Result<Self, TransportError> {
+    pub(crate) fn decode(bytes: &[u8; LENGTH]) -> Result<Self, TransportError> {
         let wrong = |what: &str| TransportError::NotTranspute {
             evidence: format!("it opened a stripe {what}"),
         };

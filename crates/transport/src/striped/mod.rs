@@ -7,27 +7,31 @@
 
 mod frame;
 mod groups;
-mod join;
+pub(crate) mod join;
 mod probe;
 mod receive;
 mod send;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use async_trait::async_trait;
 use tokio::{io::AsyncWriteExt, task::JoinSet};
 
+pub(crate) use self::{
+    groups::{Groups, Stripe},
+    join::{Join, MAX_STRIPES},
+};
 use self::{
     groups::{StripeGreeter, StripedListener},
-    join::{Binding, ID, Join, MAX_STRIPES},
+    join::{Binding, ID},
     probe::StripedProbe,
     receive::StripedReader,
     send::StripedWriter,
 };
 use crate::{
-    Link, Listener, Security, Settings, TcpOptions, Transport, TransportError,
+    Link, LinkReader, Listener, Security, Settings, TcpOptions, Transport, TransportError,
     tcp::{Acceptor, Channel, Connector, Port, Route},
 };
 
@@ -78,6 +82,15 @@ impl TcpStriped {
 
     /// Makes a link of its connections, in the order of their numbers.
     fn link(&self, channels: Vec<Channel>) -> Option<Link> {
+        self.link_behind(channels, |first| first)
+    }
+
+    /// Does the same with something in front of the first connection's reader.
+    pub(crate) fn link_behind(
+        &self,
+        channels: Vec<Channel>,
+        front: impl FnOnce(LinkReader) -> LinkReader,
+    ) -> Option<Link> {
         let probe = StripedProbe::new(channels.iter().map(|channel| channel.socket().probe()));
         let mut info = channels.first()?.info(Self::NAME);
         for channel in &channels {
@@ -86,7 +99,10 @@ impl TcpStriped {
             info.timings.connect = info.timings.connect.max(timings.connect);
             info.timings.handshake = info.timings.handshake.max(timings.handshake);
         }
-        let (readers, writers) = channels.into_iter().map(Channel::into_halves).unzip();
+        let (mut readers, writers): (Vec<_>, _) =
+            channels.into_iter().map(Channel::into_halves).unzip();
+        let first = readers.remove(0);
+        readers.insert(0, front(first));
         Some(Link::new(
             StripedReader::new(readers, self.options.max_out_of_order),
             StripedWriter::new(writers),
@@ -138,52 +154,69 @@ impl Transport for TcpStriped {
         let connector = Connector::new(security)?;
         let route = Route::find(address, self.options.tcp).await?;
         let count = self.options.connections.clamp(1, MAX_STRIPES);
-        // All at once: a link takes no more round trips than a connection. Dropping the set stops the tasks.
-        let mut opening = JoinSet::new();
-        for index in 0..count {
-            let (route, connector) = (route.clone(), connector.clone());
-            opening.spawn(async move {
-                let (socket, context) = route.open(UNSENT_LIMIT).await?;
-                Ok((index, connector.authenticate(socket, context).await?))
-            });
-        }
-        let mut channels: Vec<(u8, Channel)> = Vec::with_capacity(count.into());
-        while let Some(done) = opening.join_next().await {
-            let opened: Result<_, TransportError> = done.unwrap_or_else(|error| {
-                Err(TransportError::Io {
-                    source: error.into(),
-                })
-            });
-            channels.push(opened?);
-        }
-        channels.sort_unstable_by_key(|&(index, _)| index);
-
-        let id: [u8; ID] = rand::random();
-        let bindings = channels
-            .iter()
-            .map(|(_, channel)| Binding::of(channel, &id))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut joined = Vec::with_capacity(channels.len());
-        for ((index, mut channel), binding) in channels.into_iter().zip(&bindings) {
-            let join = Join {
-                id,
-                index,
-                count,
-                tag: binding.tag(&bindings[0], index, count),
-            };
-            let context = channel.context().clone();
-            let written = async {
-                channel.write_all(&join.encode()).await?;
-                channel.flush().await
-            };
-            let written = context.limit("a stripe to join", written).await?;
-            // If the listener has hung up already, reading says why: it refuses us, for example.
-            if let Err(error) = written {
-                tracing::debug!(%error, "a stripe ended before it joined");
-            }
-            joined.push(channel);
-        }
+        let channels = open(&route, &connector, 0..count).await?;
+        let joined = join(channels).await?;
         // There is at least one.
         self.link(joined).ok_or(TransportError::Closed)
     }
+}
+
+/// Opens the connections of these numbers.
+pub(crate) async fn open(
+    route: &Route,
+    connector: &Connector,
+    numbers: Range<u8>,
+) -> Result<Vec<Channel>, TransportError> {
+    // All at once: a link takes no more round trips than a connection. Dropping the set stops the tasks.
+    let mut opening = JoinSet::new();
+    for index in numbers {
+        let (route, connector) = (route.clone(), connector.clone());
+        opening.spawn(async move {
+            let (socket, context) = route.open(UNSENT_LIMIT).await?;
+            Ok((index, connector.authenticate(socket, context).await?))
+        });
+    }
+    let mut channels: Vec<(u8, Channel)> = Vec::with_capacity(opening.len());
+    while let Some(done) = opening.join_next().await {
+        let opened: Result<_, TransportError> = done.unwrap_or_else(|error| {
+            Err(TransportError::Io {
+                source: error.into(),
+            })
+        });
+        channels.push(opened?);
+    }
+    channels.sort_unstable_by_key(|&(index, _)| index);
+    Ok(channels.into_iter().map(|(_, channel)| channel).collect())
+}
+
+/// Has connections say that they belong to one link, in their order.
+pub(crate) async fn join(channels: Vec<Channel>) -> Result<Vec<Channel>, TransportError> {
+    let id: [u8; ID] = rand::random();
+    // There are few.
+    let count = u8::try_from(channels.len()).unwrap_or(u8::MAX);
+    let bindings = channels
+        .iter()
+        .map(|channel| Binding::of(channel, &id))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut joined = Vec::with_capacity(channels.len());
+    for ((index, mut channel), binding) in (0..count).zip(channels).zip(&bindings) {
+        let join = Join {
+            id,
+            index,
+            count,
+            tag: binding.tag(&bindings[0], index, count),
+        };
+        let context = channel.context().clone();
+        let written = async {
+            channel.write_all(&join.encode()).await?;
+            channel.flush().await
+        };
+        let written = context.limit("a stripe to join", written).await?;
+        // If the listener has hung up already, reading says why: it refuses us, for example.
+        if let Err(error) = written {
+            tracing::debug!(%error, "a stripe ended before it joined");
+        }
+        joined.push(channel);
+    }
+    Ok(joined)
 }

@@ -69,14 +69,14 @@ pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     }
 }
 
-/// Chooses the congestion control of a socket that has not connected yet.
+/// Chooses the congestion control of a socket, best before it connects.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn set(socket: &TcpSocket, wanted: CongestionControl) -> Result<(), TransportError> {
+pub(super) fn set(socket: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
     let sysctl = |name: &str| {
         std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"))
             .map_or_else(|_| "(cannot be read)".into(), |text| text.trim().to_owned())
     };
-    SockRef::from(socket)
+    socket
         .set_tcp_congestion(wanted.name().as_bytes())
         .map_err(|source| TransportError::CongestionControl {
             name: wanted.to_string(),
@@ -87,7 +87,7 @@ pub(super) fn set(socket: &TcpSocket, wanted: CongestionControl) -> Result<(), T
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn set(_: &TcpSocket, wanted: CongestionControl) -> Result<(), TransportError> {
+pub(super) fn set(_: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
     Err(TransportError::CongestionControl {
         name: wanted.to_string(),
         available: "(none: not Linux)".into(),

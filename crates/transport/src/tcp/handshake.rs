@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 use super::{socket::Socket, watchdog};
 use crate::{
     Fingerprint, Link, LinkInfo, LinkTimings, Security, TransportError,
-    link::{LinkReader, LinkWriter},
+    identity::find_message,
+    link::{Bare, LinkReader, LinkWriter},
     preamble::{self, CheckedReader, PREAMBLE},
     tls,
 };
@@ -295,6 +296,32 @@ impl Channel {
             }
         };
         exported.map(Some).map_err(|error| tls::explain(&error))
+    }
+
+    /// Returns what the peer said in its certificate, if it did.
+    pub(crate) fn message(&self) -> Option<&[u8]> {
+        let Stream::Tls(stream) = &self.stream else {
+            return None;
+        };
+        let (_, connection) = stream.get_ref();
+        find_message(connection.peer_certificates()?.first()?)
+    }
+
+    /// Returns whether the connection is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(self.stream, Stream::Tls(_))
+    }
+
+    /// Makes what is to be a link of this one connection.
+    pub(crate) fn into_bare(self) -> Bare<LinkReader, LinkWriter> {
+        let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
+        let (reader, writer) = self.into_halves();
+        Bare {
+            reader,
+            writer,
+            info,
+            probe,
+        }
     }
 
     /// Returns the cipher that was agreed; `None` in plaintext.

@@ -198,7 +198,7 @@ fn listen(
     #[cfg(unix)]
     socket.set_reuseaddr(true).map_err(&error)?;
     if let Some(name) = congestion_control {
-        congestion::set(&socket, name)?;
+        congestion::set((&socket).into(), name)?;
     }
     socket.bind(address).map_err(&error)?;
     socket.listen(BACKLOG).map_err(&error)

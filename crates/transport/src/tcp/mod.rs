@@ -66,7 +66,7 @@ impl Default for TcpOptions {
 
 /// Unsent bytes that the kernel may hold: enough to keep the path busy between two polls, few enough that a control
 /// message is not stuck behind megabytes of tables.
-const UNSENT_LIMIT: u32 = 128 * 1024;
+pub(crate) const UNSENT_LIMIT: u32 = 128 * 1024;
 
 impl Tcp {
     /// The name by which the registry knows this transport.
@@ -186,7 +186,7 @@ impl Route {
             let attempt = async {
                 let socket = congestion::new_socket(candidate)?;
                 if let Some(name) = self.options.congestion_control {
-                    congestion::set(&socket, name).map_err(TransportError::into_io)?;
+                    congestion::set((&socket).into(), name).map_err(TransportError::into_io)?;
                 }
                 socket.connect(candidate).await
             };

@@ -8,7 +8,7 @@ use std::{
     net::Shutdown,
     pin::Pin,
     sync::{
-        Arc, OnceLock, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, ready},
@@ -21,7 +21,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{congestion, info::TcpInfo};
+use super::{CongestionControl, congestion, info::TcpInfo};
 use crate::{
     PathProbe, PathSample, TransportError,
     preamble::{self, Dialect, PREAMBLE},
@@ -31,7 +31,7 @@ use crate::{
 pub(super) struct Connection {
     stream: TcpStream,
     opened: Instant,
-    congestion_control: Option<String>,
+    congestion_control: Mutex<Option<String>>,
     first: OnceLock<First>,
     /// Set by the watchdog before it shuts the socket down.
     vanished: AtomicBool,
@@ -64,7 +64,7 @@ impl Socket {
     pub(super) fn new(stream: TcpStream, unsent_limit: u32) -> io::Result<Self> {
         configure(&stream, unsent_limit)?;
         Ok(Self(Arc::new(Connection {
-            congestion_control: congestion::in_force(&stream),
+            congestion_control: Mutex::new(congestion::in_force(&stream)),
             stream,
             opened: Instant::now(),
             first: OnceLock::new(),
@@ -88,6 +88,17 @@ impl Socket {
     #[cfg(unix)]
     pub(crate) fn duplicate(&self) -> io::Result<std::os::fd::OwnedFd> {
         std::os::fd::AsFd::as_fd(&self.0.stream).try_clone_to_owned()
+    }
+
+    /// Changes the congestion control of the open connection.
+    pub(crate) fn set_congestion_control(
+        &self,
+        wanted: CongestionControl,
+    ) -> Result<(), TransportError> {
+        congestion::set((&self.0.stream).into(), wanted)?;
+        *(self.0.congestion_control.lock()).unwrap_or_else(PoisonError::into_inner) =
+            congestion::in_force(&self.0.stream);
+        Ok(())
     }
 
     /// Lets the connection survive a silence of a minute: for one that carries nothing and only shows that the peer's
@@ -153,7 +164,9 @@ impl Connection {
         let send_times = info.send_times(self.opened.elapsed());
         PathSample {
             send_times,
-            congestion_control: self.congestion_control.clone(),
+            congestion_control: (self.congestion_control.lock())
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
             ..info.path
         }
     }
