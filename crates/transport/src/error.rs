@@ -1,6 +1,6 @@
 //! What can go wrong between two parties, as values.
 
-use std::{error::Error as StdError, io, time::Duration};
+use std::{error::Error as StdError, io, sync::Arc, time::Duration};
 
 use thiserror::Error;
 
@@ -201,6 +201,36 @@ pub enum TransportError {
         arrived: u64,
         /// Packets that had been sent by then.
         sent: u64,
+    },
+    /// The listener does not allow the transport that was picked.
+    #[error("the listener does not allow the transport {transport}; it allows: {}", offered.join(", "))]
+    NotOffered {
+        /// The transport picked.
+        transport: &'static str,
+        /// The names of those it allows.
+        offered: Vec<String>,
+    },
+    /// The listener refused what was picked.
+    #[error("the listener refused the transport that was picked: {reason}")]
+    ChoiceRefused {
+        /// Why.
+        reason: &'static str,
+    },
+    /// One of several transports that were tried did not come up.
+    #[error("the transport {transport} did not come up: {source}")]
+    NotUp {
+        /// The transport.
+        transport: &'static str,
+        /// Why; others may have been told as well.
+        source: Arc<TransportError>,
+    },
+    /// A message of the layer above is too long to go along.
+    #[error("expected a message of at most {limit} bytes, got {got}")]
+    TooLong {
+        /// Its length in bytes.
+        got: usize,
+        /// The most that fits.
+        limit: usize,
     },
     /// The operating system reported something else.
     #[error("link failed: {source}")]

@@ -16,6 +16,7 @@
 //! | `rudp` | the reliable-UDP transport |
 //! | `udp` | the same without repair |
 //! | `striped` | several TCP connections under one link |
+//! | [`auto`] | several transports at one address, of which the connector picks one |
 //! | `handshakes` | who knocks at a listener, in bounded numbers |
 //! | `datagram` | UDP sockets |
 //! | [`conformance`] | checks that any transport must pass |
@@ -37,6 +38,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(unix)]
+pub mod auto;
 pub mod conformance;
 mod datagram;
 mod error;

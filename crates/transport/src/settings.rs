@@ -41,6 +41,15 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Returns the settings of a transport that was given none.
+    pub(crate) fn none(transport: &'static str) -> Self {
+        Self {
+            transport,
+            left: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+
     /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what was expected.
     ///
     /// # Errors

@@ -138,6 +138,16 @@ pub(crate) fn server_over(config: &ServerConfig, transport: &str) -> Arc<ServerC
 /// What is between the protocol and the transport in such a name.
 const OVER: &[u8] = b" over ";
 
+/// Returns the name of a protocol, over a transport if it is named.
+pub(crate) fn protocol_over(protocol: &str, transport: Option<&str>) -> Vec<u8> {
+    let mut protocols = [protocol.as_bytes().to_vec()];
+    if let Some(transport) = transport {
+        name_transport(&mut protocols, transport);
+    }
+    let [protocol] = protocols;
+    protocol
+}
+
 fn name_transport(protocols: &mut [Vec<u8>], transport: &str) {
     for protocol in protocols {
         protocol.extend_from_slice(OVER);

@@ -24,15 +24,20 @@ const MAX_INCOMING: usize = 256;
 const INCOMING_BUFFER: u64 = 16 << 10;
 const INCOMING_BUFFERS: u64 = 1 << 20;
 
-/// Makes the connecting side's configuration.
+/// Makes the connecting side's configuration. `over`: a name that the protocol goes by beside `quic`.
 pub(super) fn client(
     options: &QuicOptions,
     security: &Security,
+    over: Option<&str>,
 ) -> Result<ClientConfig, TransportError> {
     let crypto = match security {
         Security::Tls { identity, peers } => tls::client_config(identity, peers)?,
         Security::Unpinned { identity } => tls::unpinned_client_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
+    };
+    let crypto = match over {
+        Some(name) => tls::client_over(&crypto, name),
+        None => crypto,
     };
     let crypto = QuicClientConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
@@ -44,11 +49,16 @@ pub(super) fn client(
 pub(super) fn server(
     options: &QuicOptions,
     security: &Security,
+    over: Option<&str>,
 ) -> Result<ServerConfig, TransportError> {
     let crypto = match security {
         Security::Tls { identity, peers } => tls::server_config(identity, peers)?,
         Security::Unpinned { identity } => tls::unpinned_server_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
+    };
+    let crypto = match over {
+        Some(name) => tls::server_over(&crypto, name),
+        None => crypto,
     };
     let crypto = QuicServerConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
@@ -63,6 +73,14 @@ pub(super) fn server(
 
 pub(super) fn endpoint() -> EndpointConfig {
     EndpointConfig::default()
+}
+
+/// Makes the configuration of an endpoint whose port has other protocols too, which are told apart by the bit that QUIC
+/// otherwise greases (RFC 9287).
+pub(super) fn endpoint_beside_others() -> EndpointConfig {
+    let mut config = endpoint();
+    config.grease_quic_bit(false);
+    config
 }
 
 fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {

@@ -12,10 +12,12 @@ use super::{
     Quic,
     explain::{self, During},
     link,
+    reader::Reader,
+    writer::Writer,
 };
 use crate::{
-    Fingerprint, Link, LinkInfo, LinkTimings, PROTOCOL, Security, TransportError,
-    UNPINNED_PROTOCOL, tls,
+    Fingerprint, LinkInfo, LinkTimings, PROTOCOL, Security, TransportError, UNPINNED_PROTOCOL,
+    identity::find_message, link::Bare, tls,
 };
 
 /// What is known about a connection before the handshake.
@@ -28,6 +30,15 @@ pub(super) struct Context {
     pub(super) timeout: Duration,
     pub(super) streams: u16,
     pub(super) pinning: Pinning,
+    /// The name that the protocol goes by beside `quic`.
+    pub(super) over: Option<&'static str>,
+}
+
+/// A connection to an authenticated peer.
+pub(crate) struct Authenticated {
+    pub(crate) bare: Bare<Reader, Writer>,
+    /// What the peer said in its certificate, if it did.
+    pub(crate) message: Option<Vec<u8>>,
 }
 
 /// Whether the handshake authenticates the peer.
@@ -58,7 +69,7 @@ impl Pinning {
 pub(super) async fn authenticate(
     connecting: Connecting,
     context: Context,
-) -> Result<Link, TransportError> {
+) -> Result<Authenticated, TransportError> {
     let connection = tokio::time::timeout(context.timeout, connecting)
         .await
         .map_err(|_| TransportError::Timeout {
@@ -67,7 +78,11 @@ pub(super) async fn authenticate(
             after: context.timeout,
         })?
         .map_err(|error| explain::connection(&error, During::Handshake))?;
-    let Established { peer, cipher } = established(&connection, context.pinning)?;
+    let Established {
+        peer,
+        cipher,
+        message,
+    } = established(&connection, context.pinning, context.over)?;
     let info = LinkInfo {
         transport: Quic::NAME,
         local_address: context.local.to_string(),
@@ -80,22 +95,31 @@ pub(super) async fn authenticate(
             handshake: context.started.elapsed(),
         },
     };
-    link::link(connection, context.streams, info)
+    Ok(Authenticated {
+        bare: link::bare(connection, context.streams, info)?,
+        message,
+    })
 }
 
 struct Established {
     /// `None` if nobody was authenticated.
     peer: Option<Fingerprint>,
     cipher: String,
+    message: Option<Vec<u8>>,
 }
 
 /// Checks what the TLS library leaves to its user, and collects what is worth showing.
-fn established(connection: &Connection, pinning: Pinning) -> Result<Established, TransportError> {
+fn established(
+    connection: &Connection,
+    pinning: Pinning,
+    over: Option<&str>,
+) -> Result<Established, TransportError> {
     let data = connection
         .handshake_data()
         .and_then(|data| data.downcast::<HandshakeData>().ok());
     let protocol = data.as_ref().and_then(|data| data.protocol.as_deref());
-    if protocol != Some(pinning.protocol().as_bytes()) {
+    let expected = tls::protocol_over(pinning.protocol(), over);
+    if protocol != Some(&expected[..]) {
         return Err(explain::protocol(
             "it named no protocol in its TLS handshake".into(),
         ));
@@ -103,15 +127,17 @@ fn established(connection: &Connection, pinning: Pinning) -> Result<Established,
     let certificates = connection
         .peer_identity()
         .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
-    let peer = certificates
+    let first = certificates
         .as_deref()
-        .and_then(|certificates| certificates.first())
+        .and_then(|certificates| certificates.first());
+    let peer = first
         .ok_or_else(|| TransportError::Tls {
             detail: "the peer presented no certificate".into(),
         })
         .and_then(|first| tls::fingerprint(first).map_err(|error| tls::explain(&error)))?;
     let group = data.and_then(|data| data.negotiated_key_exchange_group);
     Ok(Established {
+        message: first.and_then(find_message).map(<[u8]>::to_vec),
         peer: (pinning == Pinning::Pinned).then_some(peer),
         cipher: match group {
             Some(group) => format!("{group:?} QUIC with TLS 1.3"),

@@ -19,7 +19,7 @@ use super::{
     reader::Reader,
     writer::Writer,
 };
-use crate::{Link, LinkInfo, PathProbe, PathSample, TransportError};
+use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
 
 /// The code with which a connection closes whose sides have both sent and read everything.
 pub(super) const COMPLETE: VarInt = VarInt::from_u32(1);
@@ -39,12 +39,12 @@ pub(super) struct Shared {
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
-/// Makes a link of an authenticated connection, with `streams` streams for what this side sends.
-pub(super) fn link(
+/// Makes what is to be a link of an authenticated connection, with `streams` streams for what this side sends.
+pub(super) fn bare(
     connection: Connection,
     streams: u16,
     info: LinkInfo,
-) -> Result<Link, TransportError> {
+) -> Result<Bare<Reader, Writer>, TransportError> {
     let meter = connection
         .congestion_state(PathId::ZERO)
         .and_then(Steered::meter_of);
@@ -62,7 +62,12 @@ pub(super) fn link(
     });
     let writer = Writer::new(Arc::clone(&shared), streams)?;
     let reader = Reader::new(shared);
-    Ok(Link::new(reader, writer, info, Some(probe)))
+    Ok(Bare {
+        reader,
+        writer,
+        info,
+        probe,
+    })
 }
 
 impl Shared {

@@ -4,51 +4,99 @@
 //! taken, whoever knocks has to show first that it can be reached at the address it gives, so that forged addresses
 //! take no places; so has whoever failed before. Knocks are taken up only while somebody waits in `accept`.
 
-use std::{collections::VecDeque, io, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use noq::{Connecting, Endpoint, Incoming, Runtime};
 
+#[cfg(unix)]
+use super::shared::SharedSocket;
 use super::{
     QuicOptions, config,
     explain::{self, During},
     handshake::{self, Context, Pinning},
-    socket,
+    reader::Reader,
+    runtime, socket,
+    writer::Writer,
 };
+#[cfg(unix)]
+use crate::rudp::{Door, Foreign};
 use crate::{
-    Link, Listener, Security, TransportError, handshakes::Handshakes, tcp::address,
+    Link, Listener, Security, TransportError, handshakes::Handshakes, link::Bare, tcp::address,
     throttle::Throttle,
 };
 
-pub(super) struct QuicListener {
+/// What a listener does with an authenticated connection until it is a link.
+pub(crate) trait Host: Clone + Send + 'static {
+    /// What comes of a connection.
+    type Guest: Send + 'static;
+
+    /// The name that the protocol goes by beside `quic`.
+    const OVER: Option<&'static str>;
+
+    /// Hears whom it has. `None`: nothing comes of it, and nobody need know.
+    fn host(
+        self,
+        bare: Bare<Reader, Writer>,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Option<Self::Guest>, TransportError>> + Send;
+}
+
+/// Makes a link of every connection.
+#[derive(Clone, Copy)]
+pub(super) struct Plain;
+
+impl Host for Plain {
+    type Guest = Link;
+
+    const OVER: Option<&'static str> = None;
+
+    async fn host(
+        self,
+        bare: Bare<Reader, Writer>,
+        _: Duration,
+    ) -> Result<Option<Link>, TransportError> {
+        Ok(Some(bare.link()))
+    }
+}
+
+pub(crate) struct QuicListener<H: Host> {
     endpoint: Endpoint,
     local: SocketAddr,
     options: QuicOptions,
     pinning: Pinning,
-    handshakes: Handshakes<Outcome>,
+    handshakes: Handshakes<Outcome<H::Guest>>,
+    host: H,
     /// Those whose handshake failed before they had shown that they can be reached, latest last. The library sends no
     /// word of the reason to such an address; when they knock again, they have to show it, and are told.
     untold: VecDeque<SocketAddr>,
     log: Throttle,
 }
 
-struct Outcome {
+struct Outcome<T> {
     peer: SocketAddr,
     reachable: bool,
-    result: Result<Link, TransportError>,
+    result: Result<Option<T>, TransportError>,
 }
 
 /// How many of those that failed are remembered.
 const MAX_UNTOLD: usize = 64;
 
-impl QuicListener {
+impl<H: Host> QuicListener<H> {
     pub(super) async fn bind(
+        host: H,
         address: &str,
         security: &Security,
         options: QuicOptions,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, TransportError> {
-        let config = config::server(&options, security)?;
+        let config = config::server(&options, security, H::OVER)?;
         let addresses = address::resolve(address).await?;
         let listen_error = |source| TransportError::Listen {
             address: address.into(),
@@ -65,15 +113,53 @@ impl QuicListener {
             .and_then(|socket| Endpoint::new(config::endpoint(), Some(config), socket, runtime))
             .map_err(listen_error)?;
         let local = endpoint.local_addr().map_err(listen_error)?;
-        Ok(Self {
+        Ok(Self::new(host, endpoint, local, security, options))
+    }
+
+    /// Listens on a port that other protocols use as well.
+    #[cfg(unix)]
+    pub(crate) fn beside(
+        host: H,
+        door: Arc<Door>,
+        foreign: Arc<Foreign>,
+        security: &Security,
+        options: QuicOptions,
+    ) -> Result<Self, TransportError> {
+        let config = config::server(&options, security, H::OVER)?;
+        let local = door.local();
+        let listen_error = |source| TransportError::Listen {
+            address: local.to_string(),
+            source,
+        };
+        let (runtime, handle) = runtime::with_handle(options.driver).map_err(listen_error)?;
+        let socket = SharedSocket::new(door, foreign, handle);
+        let endpoint = Endpoint::new_with_abstract_socket(
+            config::endpoint_beside_others(),
+            Some(config),
+            Box::new(socket),
+            runtime,
+        )
+        .map_err(listen_error)?;
+        Ok(Self::new(host, endpoint, local, security, options))
+    }
+
+    fn new(
+        host: H,
+        endpoint: Endpoint,
+        local: SocketAddr,
+        security: &Security,
+        options: QuicOptions,
+    ) -> Self {
+        Self {
             endpoint,
             local,
             pinning: Pinning::of(security),
             handshakes: Handshakes::new(options.max_handshakes),
+            host,
             options,
             untold: VecDeque::new(),
             log: Throttle::new(),
-        })
+        }
     }
 
     fn begin(&mut self, incoming: Incoming) {
@@ -97,6 +183,7 @@ impl QuicListener {
             timeout: self.options.handshake_timeout,
             streams: self.options.streams(),
             pinning: self.pinning,
+            over: H::OVER,
         };
         let connecting = match incoming.accept() {
             Ok(connecting) => connecting,
@@ -105,11 +192,11 @@ impl QuicListener {
                 return;
             }
         };
-        self.handshakes
-            .begin(peer.ip(), authenticate(connecting, context, reachable));
+        let welcomed = welcome(self.host.clone(), connecting, context, reachable);
+        self.handshakes.begin(peer.ip(), welcomed);
     }
 
-    fn finished(&mut self, outcome: Outcome) -> Option<Link> {
+    fn finished(&mut self, outcome: Outcome<H::Guest>) -> Option<H::Guest> {
         let Outcome {
             peer,
             reachable,
@@ -117,9 +204,9 @@ impl QuicListener {
         } = outcome;
         self.untold.retain(|known| *known != peer);
         match result {
-            Ok(link) => {
-                tracing::debug!(%peer, "accepted a link");
-                Some(link)
+            Ok(guest) => {
+                tracing::debug!(%peer, is_guest = guest.is_some(), "accepted a connection");
+                guest
             }
             Err(error) => {
                 if !reachable {
@@ -141,11 +228,24 @@ impl QuicListener {
     }
 }
 
-async fn authenticate(connecting: Connecting, context: Context, reachable: bool) -> Outcome {
+async fn welcome<H: Host>(
+    host: H,
+    connecting: Connecting,
+    context: Context,
+    mut reachable: bool,
+) -> Outcome<H::Guest> {
+    let (peer, timeout) = (context.peer, context.timeout);
+    let result = match handshake::authenticate(connecting, context).await {
+        Ok(authenticated) => {
+            reachable = true;
+            host.host(authenticated.bare, timeout).await
+        }
+        Err(error) => Err(error),
+    };
     Outcome {
-        peer: context.peer,
+        peer,
         reachable,
-        result: handshake::authenticate(connecting, context).await,
+        result,
     }
 }
 
@@ -154,20 +254,16 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-#[async_trait]
-impl Listener for QuicListener {
-    fn local_address(&self) -> String {
-        address::reachable(self.local).to_string()
-    }
-
-    async fn accept(&mut self) -> Result<Link, TransportError> {
+impl<H: Host> QuicListener<H> {
+    /// Waits for the next guest. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<H::Guest, TransportError> {
         loop {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 biased;
                 Some(outcome) = self.handshakes.next() => {
-                    if let Some(link) = self.finished(outcome) {
-                        return Ok(link);
+                    if let Some(guest) = self.finished(outcome) {
+                        return Ok(guest);
                     }
                 }
                 incoming = self.endpoint.accept() => match incoming {
@@ -182,7 +278,18 @@ impl Listener for QuicListener {
     }
 }
 
-impl Drop for QuicListener {
+#[async_trait]
+impl Listener for QuicListener<Plain> {
+    fn local_address(&self) -> String {
+        address::reachable(self.local).to_string()
+    }
+
+    async fn accept(&mut self) -> Result<Link, TransportError> {
+        self.next().await
+    }
+}
+
+impl<H: Host> Drop for QuicListener<H> {
     fn drop(&mut self) {
         // The endpoint goes on for the links that were accepted, and answers nobody else.
         self.endpoint.set_server_config(None);

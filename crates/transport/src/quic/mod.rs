@@ -61,6 +61,8 @@ mod options;
 mod reader;
 mod runtime;
 mod settings;
+#[cfg(unix)]
+mod shared;
 #[cfg(test)]
 mod simulation;
 mod socket;
@@ -76,9 +78,15 @@ use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint, Runtime};
 
 pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
+pub(crate) use self::{
+    handshake::Authenticated,
+    listener::{Host, QuicListener},
+    reader::Reader,
+    writer::Writer,
+};
 use self::{
     handshake::{Context, Pinning},
-    listener::QuicListener,
+    listener::Plain,
 };
 use crate::{Link, Listener, Security, Settings, Transport, TransportError, tcp::address};
 
@@ -119,11 +127,11 @@ impl Quic {
     /// Connects to one address of the host.
     async fn try_connect(
         &self,
-        (config, pinning): (ClientConfig, Pinning),
+        (config, pinning, over): (ClientConfig, Pinning, Option<&'static str>),
         address: &str,
         candidate: SocketAddr,
         context: (Instant, Duration),
-    ) -> Result<Link, TransportError> {
+    ) -> Result<Authenticated, TransportError> {
         let (started, timeout) = context;
         let runtime = self.runtime(address)?;
         let connect_error = |source| TransportError::Connect {
@@ -147,10 +155,11 @@ impl Quic {
             timeout,
             streams: self.options.streams(),
             pinning,
+            over,
         };
         tokio::select! {
             biased;
-            link = handshake::authenticate(connecting, context) => link,
+            authenticated = handshake::authenticate(connecting, context) => authenticated,
             refusal = socket::refusal(watched) => Err(connect_error(refusal)),
         }
     }
@@ -183,12 +192,25 @@ impl Transport for Quic {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
         let runtime = self.runtime(address)?;
-        let listener = QuicListener::bind(address, security, self.options, runtime).await?;
+        let listener = QuicListener::bind(Plain, address, security, self.options, runtime).await?;
         Ok(Box::new(listener))
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
-        let config = config::client(&self.options, security)?;
+        let authenticated = self.connect_over(address, security, None).await?;
+        Ok(authenticated.bare.link())
+    }
+}
+
+impl Quic {
+    /// Connects, and names the protocol as said.
+    pub(crate) async fn connect_over(
+        &self,
+        address: &str,
+        security: &Security,
+        over: Option<&'static str>,
+    ) -> Result<Authenticated, TransportError> {
+        let config = config::client(&self.options, security, over)?;
         let pinning = Pinning::of(security);
         let timed_out = |waiting_for| TransportError::Timeout {
             waiting_for,
@@ -206,11 +228,11 @@ impl Transport for Quic {
             let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             let context = (started, left / untried);
             match self
-                .try_connect((config.clone(), pinning), address, candidate, context)
+                .try_connect((config.clone(), pinning, over), address, candidate, context)
                 .await
             {
                 // Somebody answers there: another address of the host is not better.
-                Ok(link) => return Ok(link),
+                Ok(authenticated) => return Ok(authenticated),
                 Err(
                     error @ (TransportError::Connect { .. }
                     | TransportError::PeerVanished

@@ -20,7 +20,7 @@ use super::{
 use crate::TransportError;
 
 /// The receiving half of a link.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// The peer's streams so far, in the order in which it opened them.
     streams: Vec<RecvStream>,
     accepting: Option<Accepting>,

@@ -24,6 +24,16 @@ pub(super) fn find(driver: QuicDriver) -> io::Result<Arc<dyn Runtime>> {
     }
 }
 
+/// Does the same, and returns a handle on the runtime that tasks run on.
+#[cfg(unix)]
+pub(super) fn with_handle(driver: QuicDriver) -> io::Result<(Arc<dyn Runtime>, Handle)> {
+    let handle = match driver {
+        QuicDriver::Caller => Handle::try_current().map_err(io::Error::other)?,
+        QuicDriver::OwnThread => own_thread()?,
+    };
+    Ok((find(driver)?, handle))
+}
+
 /// The runtime of the thread that all QUIC links of this process share, which runs until the process ends.
 fn own_thread() -> io::Result<Handle> {
     static THREAD: OnceLock<Result<Handle, io::ErrorKind>> = OnceLock::new();

@@ -248,8 +248,8 @@ impl Weather {
         };
         let listening = Security::tls(Arc::clone(&b), [a.fingerprint()]);
         let connecting = Security::tls(a, [b.fingerprint()]);
-        let server = config::server(options, &listening).unwrap();
-        let client = config::client(options, &connecting).unwrap();
+        let server = config::server(options, &listening, None).unwrap();
+        let client = config::client(options, &connecting, None).unwrap();
         let connector = endpoint(0, &up, &down, None);
         let listener = endpoint(1, &down, &up, Some(server));
         let context = |index: usize| handshake::Context {
@@ -260,6 +260,7 @@ impl Weather {
             timeout: Duration::from_secs(30),
             streams: options.streams(),
             pinning: handshake::Pinning::Pinned,
+            over: None,
         };
         let connect = async {
             let connecting = connector.connect_with(client, addresses[1], SERVER_NAME);
@@ -275,7 +276,10 @@ impl Weather {
             }
         };
         let (connected, accepted) = tokio::join!(connect, accept);
-        (connected.unwrap(), accepted.unwrap())
+        (
+            connected.unwrap().bare.link(),
+            accepted.unwrap().bare.link(),
+        )
     }
 }
 

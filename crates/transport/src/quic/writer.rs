@@ -19,7 +19,7 @@ use super::{
 use crate::TransportError;
 
 /// The sending half of a link.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     /// `None` after the half is done with them.
     streams: Option<Vec<SendStream>>,
     layout: Layout,

@@ -1,6 +1,12 @@
 //! A connection that is being set up.
 
-use std::{future::poll_fn, io, net::IpAddr, sync::Arc};
+use std::{
+    future::poll_fn,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
 
 use transpute_rudp::{Connection, Side, TrainResult};
 
@@ -87,28 +93,9 @@ impl Attempt {
         poll_fn(|cx| self.shared.poll_open(cx, wait)).await
     }
 
-    /// Does the same for somebody who wants to know why it failed only in general.
-    pub(crate) async fn up(&self, wait: Wait) -> Result<(), TransportError> {
-        self.wait(wait).await.map_err(|broken| broken.reading())
-    }
-
-    /// Returns what the trains of the set-up told, the outgoing one and the incoming one.
-    pub(crate) fn trains(&self) -> [Option<TrainResult>; 2] {
-        let state = self.shared.lock();
-        [
-            state.connection.outgoing_train(),
-            state.connection.incoming_train(),
-        ]
-    }
-
-    /// Returns the size of full packets, in bytes of UDP payload.
-    pub(crate) fn datagram_size(&self) -> u16 {
-        self.shared.lock().connection.datagram_size()
-    }
-
-    /// Returns the current figures.
-    pub(crate) fn sample(&self) -> PathSample {
-        self.shared.current_sample()
+    /// Returns something that waits and tells, whoever has the connection.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.shared))
     }
 
     /// Takes it to read and write.
@@ -123,5 +110,41 @@ impl Drop for Attempt {
         if !self.is_taken {
             self.shared.abandon();
         }
+    }
+}
+
+/// Sees how the set-up of a connection goes.
+pub(crate) struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Waits until the connection is up, and for what it tells about the path. Cancel-safe. One at a time.
+    pub(crate) async fn up(
+        &self,
+        wait: Wait,
+        peer: SocketAddr,
+        started: Instant,
+    ) -> Result<(), TransportError> {
+        poll_fn(|cx| self.0.poll_open(cx, wait))
+            .await
+            .map_err(|broken| broken.during_setup(peer, started.elapsed()))
+    }
+
+    /// Returns what the trains of the set-up told, the outgoing one and the incoming one.
+    pub(crate) fn trains(&self) -> [Option<TrainResult>; 2] {
+        let state = self.0.lock();
+        [
+            state.connection.outgoing_train(),
+            state.connection.incoming_train(),
+        ]
+    }
+
+    /// Returns the size of full packets, in bytes of UDP payload.
+    pub(crate) fn datagram_size(&self) -> u16 {
+        self.0.lock().connection.datagram_size()
+    }
+
+    /// Returns the current figures.
+    pub(crate) fn sample(&self) -> PathSample {
+        self.0.current_sample()
     }
 }

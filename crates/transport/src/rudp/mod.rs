@@ -41,13 +41,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 pub use self::options::{RudpControl, RudpOptions};
 pub(crate) use self::{
-    attempt::Attempt,
+    attempt::{Attempt, Watch},
     endpoint::Door,
     foreign::{Batch, Foreign},
-    halves::{Open, Reader, Writer},
+    halves::Open,
     hello::Hello,
     link::Wait,
-    listener::{RudpListener, is_taken},
+    listener::{RudpListener, TRIES, is_taken},
     options::bits_per_second,
 };
 use crate::{

@@ -156,6 +156,16 @@ impl Route {
         })
     }
 
+    /// Leads to the other end of a connection, for more of them.
+    pub(crate) fn to(peer: SocketAddr, options: TcpOptions) -> Self {
+        Self {
+            address: peer.to_string(),
+            addresses: vec![peer],
+            options,
+            started: Instant::now(),
+        }
+    }
+
     /// Opens a connection whose kernel holds at most so many unsent bytes.
     pub(crate) async fn open(
         &self,

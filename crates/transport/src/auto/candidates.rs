@@ -1,0 +1,469 @@
+//! The connecting end: everything at once, until one is picked.
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    task::JoinSet,
+};
+
+use super::{
+    AutoOptions, ControlReport, NAME, Offer, Pick, QuicReport, RudpReport, answered::Answered,
+    slot::Slot, words::Choice,
+};
+use crate::{
+    Link, PathProbe, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError,
+    link::Bare,
+    quic,
+    rudp::{Attempt, Hello, Wait, Watch},
+    striped,
+    tcp::{Channel, Connector, Route, UNSENT_LIMIT},
+};
+
+/// Connections to a listener, of which one becomes the link.
+///
+/// They come up concurrently, in tasks of the runtime that they were begun on, whether somebody waits for them or not.
+/// Dropping this closes them all; the listener makes no fuss of it. It waits for a choice for the time of a handshake.
+pub struct Candidates {
+    inner: Arc<Inner>,
+    _tasks: JoinSet<()>,
+}
+
+/// Nothing was picked; what is left can be.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Unpicked {
+    /// Why what was picked cannot be had.
+    #[source]
+    pub error: TransportError,
+    /// The other candidates.
+    pub candidates: Box<Candidates>,
+}
+
+struct Inner {
+    address: String,
+    security: Security,
+    connector: Connector,
+    options: AutoOptions,
+    started: Instant,
+    /// The lock is held while something is said on it.
+    control: Slot<ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>>,
+    quic: Slot<QuicReport, Bare<quic::Reader, quic::Writer>>,
+    rudp: Slot<Measured, Raised>,
+}
+
+/// Reliable UDP that is up.
+struct Raised {
+    attempt: Attempt,
+    took: Duration,
+}
+
+/// A report, and whether anything is to come.
+#[derive(Clone)]
+struct Measured {
+    report: RudpReport,
+    is_complete: bool,
+}
+
+impl Candidates {
+    /// Begins to connect to `host:port`.
+    ///
+    /// # Errors
+    /// [`TransportError::NoPinnedPeer`]. What goes wrong with the network is told by those who wait.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn connect(
+        address: &str,
+        security: &Security,
+        options: AutoOptions,
+    ) -> Result<Self, TransportError> {
+        let inner = Arc::new(Inner {
+            address: address.into(),
+            security: security.clone(),
+            connector: Connector::new(security)?.over(NAME),
+            options,
+            started: Instant::now(),
+            control: Slot::new(Tcp::NAME),
+            quic: Slot::new(Quic::NAME),
+            rudp: Slot::new(Rudp::NAME),
+        });
+        if options.quic_at_once {
+            inner.quic.want();
+        }
+        if options.rudp_at_once {
+            inner.rudp.want();
+        }
+        let mut tasks = JoinSet::new();
+        let (control, quic, rudp) = (inner.clone(), inner.clone(), inner.clone());
+        tasks.spawn(async move { control.control.settle(control.open_control().await) });
+        tasks.spawn(async move { quic.quic.settle(quic.open_quic().await) });
+        tasks.spawn(async move { rudp.raise_rudp().await });
+        Ok(Self {
+            inner,
+            _tasks: tasks,
+        })
+    }
+
+    /// Waits for the control connection, which `tcp` and `tcp-striped` need. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`TransportError::NotUp`] with what [`Transport::connect`](crate::Transport::connect) of `tcp` says.
+    pub async fn control(&self) -> Result<ControlReport, TransportError> {
+        self.inner.control.report(|_| true).await
+    }
+
+    /// Begins with QUIC if that was not done at once, and waits for it. Cancel-safe.
+    ///
+    /// It is given up half a round trip, and [`AutoOptions::udp_patience`], after the control connection is there.
+    ///
+    /// # Errors
+    /// [`TransportError::NotUp`] with [`TransportError::UdpBlocked`], [`TransportError::NotOffered`], or what
+    /// [`Transport::connect`](crate::Transport::connect) of `quic` says.
+    pub async fn quic(&self) -> Result<QuicReport, TransportError> {
+        self.inner.quic.want();
+        self.inner.quic.report(|_| true).await
+    }
+
+    /// Begins to set up reliable UDP if that was not done at once, and waits until it is known how fast the path is in this
+    /// end's direction, though not for long. Cancel-safe.
+    ///
+    /// It is given up one and a half round trips, and [`AutoOptions::udp_patience`], after it was begun.
+    ///
+    /// # Errors
+    /// [`TransportError::NotUp`] with [`TransportError::UdpBlocked`], [`TransportError::NotOffered`], or why there is no
+    /// control connection.
+    pub async fn rudp(&self) -> Result<RudpReport, TransportError> {
+        self.inner.rudp.want();
+        let measured = self.inner.rudp.report(|_| true).await?;
+        Ok(measured.report)
+    }
+
+    /// Does the same, and waits until the other direction is known too, though not for long. Cancel-safe.
+    ///
+    /// # Errors
+    /// As of [`rudp`](Self::rudp).
+    pub async fn rudp_both_ways(&self) -> Result<RudpReport, TransportError> {
+        self.inner.rudp.want();
+        let is_complete = |measured: &Measured| measured.is_complete;
+        Ok(self.inner.rudp.report(is_complete).await?.report)
+    }
+
+    /// Makes one of them the link, and closes the others. Waits for it if it is not up yet.
+    ///
+    /// `blob` goes along to the layer above on the other side, at most 1,024 bytes. The listener's answer is not waited for:
+    /// should it refuse, then the first read says so, with [`TransportError::ChoiceRefused`]. As on any link, so does that of
+    /// a peer that refuses *us*.
+    ///
+    /// # Errors
+    /// The candidates, without the one that failed, and why: [`TransportError::NotOffered`], [`TransportError::NotUp`],
+    /// [`TransportError::CongestionControl`], [`TransportError::TooLong`], and what goes wrong when the choice is said.
+    pub async fn pick(self, pick: &Pick, blob: Vec<u8>) -> Result<Link, Unpicked> {
+        match self.inner.pick(pick, blob).await {
+            Ok(link) => Ok(link),
+            Err(error) => Err(Unpicked {
+                error,
+                candidates: Box::new(self),
+            }),
+        }
+    }
+}
+
+impl Inner {
+    async fn open_control(
+        &self,
+    ) -> Result<(ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>), TransportError> {
+        let route = Route::find(&self.address, self.options.tcp).await?;
+        let (socket, context) = route.open(UNSENT_LIMIT).await?;
+        let mut channel = self.connector.authenticate(socket, context.clone()).await?;
+        let offer = match channel.message() {
+            Some(message) => Offer::decode(message).await?,
+            None if channel.is_encrypted() => return Err(no_offer()),
+            None => {
+                let read = Offer::read(&mut channel);
+                context.limit("the listener's offer", read).await??
+            }
+        };
+        let report = ControlReport {
+            info: channel.info(Tcp::NAME),
+            offer,
+            path: channel.socket().probe().sample(),
+            after: self.started.elapsed(),
+        };
+        Ok((report, Arc::new(tokio::sync::Mutex::new(Some(channel)))))
+    }
+
+    async fn open_quic(
+        &self,
+    ) -> Result<(QuicReport, Bare<quic::Reader, quic::Writer>), TransportError> {
+        self.quic.wanted().await;
+        let quic = Quic::new(self.options.quic);
+        let began = Instant::now();
+        let connected = tokio::select! {
+            biased;
+            connected = quic.connect_over(&self.address, &self.security, Some(NAME)) => connected?,
+            error = self.quic_is_hopeless(began) => return Err(error),
+        };
+        let offer = match &connected.message {
+            Some(message) => Offer::decode(message).await?,
+            None => return Err(no_offer()),
+        };
+        let report = QuicReport {
+            info: connected.bare.info.clone(),
+            offer,
+            path: connected.bare.probe.sample(),
+            after: self.started.elapsed(),
+        };
+        Ok((report, connected.bare))
+    }
+
+    /// Waits until it is clear that QUIC will not come up: TCP has needed two round trips where it needs one.
+    async fn quic_is_hopeless(&self, began: Instant) -> TransportError {
+        let Ok(control) = self.control.report(|_| true).await else {
+            // Nothing is known then: QUIC has its own time limits.
+            return std::future::pending().await;
+        };
+        if let Err(error) = control.offer.check(&Pick::Quic) {
+            return error;
+        }
+        // It may have been begun later than the control connection.
+        let least = began + control.rtt() * 5 / 2;
+        let since = (Instant::now() + control.rtt() / 2).max(least);
+        tokio::time::sleep_until((since + self.options.udp_patience).into()).await;
+        TransportError::UdpBlocked {
+            address: control.info.peer_address,
+            after: began.elapsed(),
+        }
+    }
+
+    async fn raise_rudp(&self) {
+        let (raised, peer, began) = match self.try_raise_rudp().await {
+            Ok(up) => up,
+            Err(error) => return self.rudp.settle(Err(error)),
+        };
+        let watch = raised.attempt.watch();
+        let known = Measured {
+            report: self.rudp_report(&watch),
+            is_complete: false,
+        };
+        self.rudp.settle(Ok((known, raised)));
+        // If it breaks, then so will the link that is made of it.
+        let _ = watch.up(Wait::Both, peer, began).await;
+        let complete = Measured {
+            report: self.rudp_report(&watch),
+            is_complete: true,
+        };
+        self.rudp.amend(|known| *known = complete);
+    }
+
+    async fn try_raise_rudp(&self) -> Result<(Raised, SocketAddr, Instant), TransportError> {
+        self.rudp.wanted().await;
+        let control = self.control.report(|_| true).await?;
+        control.offer.check(&Pick::Rudp)?;
+        let channel = self.control.share().ok_or(TransportError::Closed)?;
+        let began = Instant::now();
+        let (attempt, peer) = {
+            let mut channel = channel.lock().await;
+            let channel = channel.as_mut().ok_or(TransportError::Closed)?;
+            let hello = Hello::new(Rudp::NAME);
+            say(channel.context().clone(), channel, hello.bytes()).await?;
+            let attempt = Attempt::connect(&hello, channel, Rudp::NAME, self.options.rudp)?;
+            (attempt, channel.context().peer)
+        };
+        let watch = attempt.watch();
+        let patience = control.rtt() * 3 / 2 + self.options.udp_patience;
+        let passing = watch.up(Wait::Passing, peer, began);
+        let blocked = match tokio::time::timeout(patience, passing).await {
+            Ok(Ok(())) => {
+                watch.up(Wait::Estimate, peer, began).await?;
+                let took = began.elapsed();
+                return Ok((Raised { attempt, took }, peer, began));
+            }
+            Ok(Err(error)) => error,
+            Err(_) => TransportError::UdpBlocked {
+                address: peer.to_string(),
+                after: began.elapsed(),
+            },
+        };
+        // The word of an authenticated peer explains more: it may have refused us.
+        let mut channel = channel.lock().await;
+        if let Some(channel) = channel.as_mut() {
+            let word = tokio::time::timeout(Duration::ZERO, channel.read(&mut [0])).await;
+            if let Ok(Err(error)) = word {
+                return Err(TransportError::from_io(error));
+            }
+        }
+        Err(blocked)
+    }
+
+    fn rudp_report(&self, watch: &Watch) -> RudpReport {
+        let [up, down] = watch.trains().map(|train| train.map(Into::into));
+        let path = watch.sample();
+        RudpReport {
+            rtt: path.min_rtt,
+            up,
+            down,
+            datagram: watch.datagram_size(),
+            path,
+            after: self.started.elapsed(),
+        }
+    }
+
+    async fn pick(&self, pick: &Pick, blob: Vec<u8>) -> Result<Link, TransportError> {
+        let choice = Choice {
+            pick: *pick,
+            blob: super::checked(blob)?,
+        };
+        match pick {
+            Pick::Tcp { .. } | Pick::TcpStriped { .. } => self.pick_control(&choice).await,
+            Pick::Quic => self.pick_quic(&choice).await,
+            Pick::Rudp => self.pick_rudp(&choice).await,
+        }
+    }
+
+    async fn pick_control(&self, choice: &Choice) -> Result<Link, TransportError> {
+        let report = self.control.report(|_| true).await?;
+        report.offer.check(&choice.pick)?;
+        let shared = self.control.share().ok_or(TransportError::Closed)?;
+        let mut held = shared.lock().await;
+        let channel = held.as_ref().ok_or(TransportError::Closed)?;
+        if let Some(name) = choice.pick.congestion_control() {
+            channel.socket().set_congestion_control(name)?;
+        }
+        // Before anything is said on the control connection, so that it can still be picked if these fail.
+        let further = match choice.pick {
+            Pick::TcpStriped { connections, .. } => {
+                self.open_further(channel, connections, choice).await?
+            }
+            _ => Vec::new(),
+        };
+        let mut channel = held.take().ok_or(TransportError::Closed)?;
+        self.control.forget();
+        say(channel.context().clone(), &mut channel, &choice.encode()).await?;
+        if !matches!(choice.pick, Pick::TcpStriped { .. }) {
+            return Ok(answered(channel.into_bare()));
+        }
+        let mut channels = vec![channel];
+        channels.extend(further);
+        let channels = striped::join(channels).await?;
+        let striped = StripedOptions {
+            max_out_of_order: self.options.max_out_of_order,
+            ..StripedOptions::default()
+        };
+        TcpStriped::new(striped)
+            .link_behind(channels, |first| Box::new(Answered::new(first)))
+            .ok_or(TransportError::Closed)
+    }
+
+    /// Opens the other connections of `tcp-striped`.
+    async fn open_further(
+        &self,
+        first: &Channel,
+        count: u8,
+        choice: &Choice,
+    ) -> Result<Vec<Channel>, TransportError> {
+        let mut options = self.options.tcp;
+        options.congestion_control =
+            (choice.pick.congestion_control()).or(options.congestion_control);
+        let route = Route::to(first.context().peer, options);
+        let mut channels = striped::open(&route, &self.connector, 1..count).await?;
+        for channel in &mut channels {
+            if !channel.is_encrypted() {
+                let context = channel.context().clone();
+                let read = Offer::read(channel);
+                context.limit("the listener's offer", read).await??;
+            }
+        }
+        Ok(channels)
+    }
+
+    async fn pick_quic(&self, choice: &Choice) -> Result<Link, TransportError> {
+        self.quic.want();
+        let report = self.quic.report(|_| true).await?;
+        report.offer.check(&choice.pick)?;
+        let mut bare = self.quic.take().ok_or(TransportError::Closed)?;
+        let words = choice.encode();
+        let said = say_on(&mut bare.writer, &words);
+        tokio::time::timeout(self.options.quic.handshake_timeout, said)
+            .await
+            .map_err(|_| TransportError::PeerVanished)??;
+        Ok(answered(bare))
+    }
+
+    async fn pick_rudp(&self, choice: &Choice) -> Result<Link, TransportError> {
+        self.rudp.want();
+        self.rudp.report(|_| true).await?;
+        let Raised { attempt, took } = self.rudp.take().ok_or(TransportError::Closed)?;
+        let shared = self.control.share().ok_or(TransportError::Closed)?;
+        let mut held = shared.lock().await;
+        let channel = held.as_ref().ok_or(TransportError::Closed)?;
+        let mut open = attempt.take();
+        // Never waits: there is room in an unused stream.
+        say_on(&mut open.writer, &choice.encode()).await?;
+        let mut info = channel.info(Rudp::NAME);
+        info.timings.handshake += took;
+        let bare = open.over(channel, info)?;
+        *held = None;
+        self.control.forget();
+        Ok(answered(bare))
+    }
+}
+
+fn answered<R, W>(bare: Bare<R, W>) -> Link
+where
+    R: tokio::io::AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let Bare {
+        reader,
+        writer,
+        info,
+        probe,
+    } = bare;
+    Link::new(
+        Answered::new(reader),
+        writer,
+        info,
+        Some(probe as Arc<dyn PathProbe>),
+    )
+}
+
+async fn say(
+    context: crate::tcp::Context,
+    channel: &mut Channel,
+    words: &[u8],
+) -> Result<(), TransportError> {
+    context
+        .limit("words to be sent", say_on(channel, words))
+        .await?
+}
+
+async fn say_on(
+    writer: &mut (impl AsyncWrite + Unpin),
+    words: &[u8],
+) -> Result<(), TransportError> {
+    let said = async {
+        writer.write_all(words).await?;
+        writer.flush().await
+    };
+    said.await.map_err(TransportError::from_io)
+}
+
+fn no_offer() -> TransportError {
+    TransportError::NotTranspute {
+        evidence: "it says nothing about the transports it allows".into(),
+    }
+}
+
+impl fmt::Debug for Candidates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidates")
+            .field("address", &self.inner.address)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,218 @@
+//! The listening end: a TCP port and a UDP port of the same number.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Instant};
+
+use async_trait::async_trait;
+
+use super::{
+    AutoOptions, NAME, Offer, Pick,
+    control::{self, Doorman, Guest, Rules},
+    words::Choice,
+};
+use crate::{
+    Link, Listener, Quic, Rudp, Security, StripedOptions, TcpStriped, TransportError,
+    quic::QuicListener,
+    rudp::{Door, Foreign, TRIES, is_taken},
+    striped::{Groups, Stripe},
+    tcp::{Acceptor, Port, address},
+};
+
+/// Listens for connectors that pick one of several transports.
+///
+/// As every [`Listener`] it takes up connections only while somebody waits for one, runs a bounded number of handshakes, and
+/// drops strangers and garbage.
+pub struct AutoListener {
+    control: Port<Doorman>,
+    quic: Option<QuicListener<Doorman>>,
+    groups: Groups<Option<Choice>>,
+    striped: TcpStriped,
+}
+
+/// A link, and what the connector said when it picked it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Accepted {
+    /// The link.
+    pub link: Link,
+    /// What was picked.
+    pub pick: Pick,
+    /// The connector's message to the layer above; at most 1,024 bytes.
+    pub blob: Vec<u8>,
+}
+
+impl Accepted {
+    pub(super) fn new(link: Link, choice: Choice) -> Self {
+        Self {
+            link,
+            pick: choice.pick,
+            blob: choice.blob,
+        }
+    }
+}
+
+impl AutoListener {
+    /// Starts to listen on `host:port`; port 0 lets the system choose a number that is free on both.
+    ///
+    /// In plaintext `quic` is left out of the offer. A UDP port is opened only if something in the offer needs it.
+    ///
+    /// # Errors
+    /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
+    /// [`TransportError::NoPinnedPeer`]; [`TransportError::NoPlaintext`] if only `quic` is offered and that in plaintext.
+    pub async fn bind(
+        address: &str,
+        security: &Security,
+        offer: Offer,
+        options: AutoOptions,
+    ) -> Result<Self, TransportError> {
+        let offer = offer.fit_for(security)?;
+        let security = saying(security, &offer.encode())?;
+        let acceptor = Acceptor::new(&security)?.over(NAME);
+        let listen_error = |source| TransportError::Listen {
+            address: address.into(),
+            source,
+        };
+        let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
+        for candidate in address::resolve(address).await? {
+            for _ in 0..TRIES {
+                let bound = Self::bind_both(candidate, &security, &acceptor, &offer, options).await;
+                error = match bound {
+                    Ok(listener) => return Ok(listener),
+                    Err(error) => error,
+                };
+                // With port 0 the system has chosen a number for UDP that may be taken for TCP.
+                if candidate.port() != 0 || !is_taken(&error) {
+                    break;
+                }
+            }
+        }
+        Err(match error {
+            TransportError::Listen { source, .. } => listen_error(source),
+            other => other,
+        })
+    }
+
+    async fn bind_both(
+        candidate: SocketAddr,
+        security: &Security,
+        acceptor: &Acceptor,
+        offer: &Offer,
+        options: AutoOptions,
+    ) -> Result<Self, TransportError> {
+        let listen_error = |source| TransportError::Listen {
+            address: candidate.to_string(),
+            source,
+        };
+        let (has_quic, has_rudp) = (offer.allows(Quic::NAME), offer.allows(Rudp::NAME));
+        let foreign = has_quic.then(Arc::<Foreign>::default);
+        let door = if has_quic || has_rudp {
+            let buffer = (options.rudp.socket_buffer).max(options.quic.socket_buffer);
+            let door = Door::open(candidate, buffer, foreign.clone()).map_err(listen_error)?;
+            Some(Arc::new(door))
+        } else {
+            None
+        };
+        let local = door.as_ref().map_or(candidate, |door| door.local());
+        let doorman = Doorman(Arc::new(Rules {
+            acceptor: acceptor.clone(),
+            offer: offer.clone(),
+            door: door.clone().filter(|_| has_rudp),
+            rudp: options.rudp,
+        }));
+        let control = Port::bind(&local.to_string(), doorman.clone(), options.tcp).await?;
+        let quic = match (door, foreign) {
+            (Some(door), Some(foreign)) => {
+                let quic = QuicListener::beside(doorman, door, foreign, security, options.quic)?;
+                Some(quic)
+            }
+            _ => None,
+        };
+        let striped = StripedOptions {
+            tcp: options.tcp,
+            max_out_of_order: options.max_out_of_order,
+            ..StripedOptions::default()
+        };
+        Ok(Self {
+            control,
+            quic,
+            groups: Groups::new(options.tcp.handshake_timeout),
+            striped: TcpStriped::new(striped),
+        })
+    }
+
+    /// Waits for the next link that somebody has picked. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    pub async fn next(&mut self) -> Result<Accepted, TransportError> {
+        loop {
+            // Every branch is cancel-safe, and nothing is awaited outside of them.
+            tokio::select! {
+                guest = self.control.next() => match guest? {
+                    Guest::Link(accepted) => return Ok(*accepted),
+                    Guest::Stripe(stripe) => {
+                        let whole = self.groups.add(*stripe, Instant::now());
+                        if let Some(accepted) = whole.and_then(|stripes| self.whole(stripes)) {
+                            return Ok(accepted);
+                        }
+                    }
+                    Guest::Nobody => {}
+                },
+                accepted = next_of(&mut self.quic) => return Ok(*accepted?),
+                () = self.groups.expired() => {}
+            }
+        }
+    }
+
+    /// Makes a link of several connections, the first of which has the choice.
+    fn whole(&self, mut stripes: Vec<Stripe<Option<Choice>>>) -> Option<Accepted> {
+        let choice = stripes.first_mut()?.note.take()?;
+        for stripe in &stripes {
+            control::apply(&stripe.channel, &choice.pick);
+        }
+        let channels = stripes.into_iter().map(|stripe| stripe.channel).collect();
+        let link = self.striped.link_behind(channels, |first| first)?;
+        Some(Accepted::new(link, choice))
+    }
+}
+
+async fn next_of(
+    quic: &mut Option<QuicListener<Doorman>>,
+) -> Result<Box<Accepted>, TransportError> {
+    match quic {
+        Some(quic) => quic.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Puts the offer into our certificate.
+fn saying(security: &Security, offer: &[u8]) -> Result<Security, TransportError> {
+    let said = |identity: &crate::Identity| {
+        let identity = identity
+            .saying(offer)
+            .map_err(|error| TransportError::Tls {
+                detail: error.to_string(),
+            })?;
+        Ok::<_, TransportError>(Arc::new(identity))
+    };
+    Ok(match security {
+        Security::Tls { identity, peers } => Security::Tls {
+            identity: said(identity)?,
+            peers: peers.clone(),
+        },
+        Security::Unpinned { identity } => Security::Unpinned {
+            identity: said(identity)?,
+        },
+        Security::Plaintext => Security::Plaintext,
+    })
+}
+
+#[async_trait]
+impl Listener for AutoListener {
+    fn local_address(&self) -> String {
+        self.control.local_address()
+    }
+
+    async fn accept(&mut self) -> Result<Link, TransportError> {
+        Ok(self.next().await?.link)
+    }
+}

@@ -1,0 +1,46 @@
+//! What a user may set.
+
+use std::time::Duration;
+
+use crate::{QuicOptions, RudpOptions, TcpOptions};
+
+/// How several transports are listened for and tried.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct AutoOptions {
+    /// What concerns the control connection, and further ones of `tcp-striped`. A listener drops a peer that has not picked
+    /// anything [`TcpOptions::handshake_timeout`] after it was authenticated. A congestion control that is set here holds
+    /// until one is picked.
+    pub tcp: TcpOptions,
+    /// What concerns QUIC.
+    pub quic: QuicOptions,
+    /// What concerns reliable UDP.
+    pub rudp: RudpOptions,
+    /// Bytes that the receiving side of `tcp-striped` may hold because earlier ones are missing. Default: 16 MiB.
+    pub max_out_of_order: usize,
+    /// Whether the connector begins with QUIC at once, and not when somebody asks for it. Default: yes.
+    pub quic_at_once: bool,
+    /// Whether the connector begins to set up reliable UDP as soon as the control connection is there, and not when
+    /// somebody asks for it. Default: yes.
+    pub rudp_at_once: bool,
+    /// How long to wait for an answer over UDP beyond one and a half round-trip times. After that UDP is taken to be blocked.
+    /// Default: 30 ms.
+    pub udp_patience: Duration,
+}
+
+impl Default for AutoOptions {
+    fn default() -> Self {
+        Self {
+            tcp: TcpOptions {
+                max_handshakes: 128,
+                ..TcpOptions::default()
+            },
+            quic: QuicOptions::default(),
+            rudp: RudpOptions::default(),
+            max_out_of_order: 16 << 20,
+            quic_at_once: true,
+            rudp_at_once: true,
+            udp_patience: Duration::from_millis(30),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What a connector may pick.
+
+use std::{fmt, str::FromStr};
+
+use crate::{
+    CongestionControl, Quic, Rudp, Settings, StripedOptions, Tcp, TcpOptions, TcpStriped,
+    TransportError, striped::MAX_STRIPES,
+};
+
+/// A transport that becomes the link, with what is set for it at that moment.
+///
+/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`, `rudp`. The others have settings
+/// too, but their connections are under way before one of them is picked: those of this side are in
+/// [`AutoOptions`](super::AutoOptions).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Pick {
+    /// The control connection itself.
+    Tcp {
+        /// The congestion control of both sides; the listener goes without if it does not have it.
+        congestion_control: Option<CongestionControl>,
+    },
+    /// The control connection and others that are opened now, which takes two more round trips.
+    TcpStriped {
+        /// How many connections, 1 to 32.
+        connections: u8,
+        /// The congestion control of both sides; the listener goes without if it does not have it.
+        congestion_control: Option<CongestionControl>,
+    },
+    /// The QUIC connection.
+    Quic,
+    /// Reliable UDP.
+    Rudp,
+}
+
+impl Pick {
+    /// Returns the name of the transport.
+    #[must_use]
+    pub fn transport(&self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => Tcp::NAME,
+            Self::TcpStriped { .. } => TcpStriped::NAME,
+            Self::Quic => Quic::NAME,
+            Self::Rudp => Rudp::NAME,
+        }
+    }
+
+    /// Returns the congestion control that is asked for.
+    #[must_use]
+    pub fn congestion_control(&self) -> Option<CongestionControl> {
+        match *self {
+            Self::Tcp { congestion_control } => congestion_control,
+            Self::TcpStriped {
+                congestion_control, ..
+            } => congestion_control,
+            Self::Quic | Self::Rudp => None,
+        }
+    }
+}
+
+impl FromStr for Pick {
+    type Err = TransportError;
+
+    fn from_str(text: &str) -> Result<Self, TransportError> {
+        let (name, settings) = match text.split_once(':') {
+            Some((name, settings)) => (name, Some(settings)),
+            None => (text, None),
+        };
+        let known = [Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME];
+        let name = (known.into_iter().find(|known| *known == name)).ok_or_else(|| {
+            TransportError::UnknownTransport {
+                name: name.into(),
+                known: known.map(String::from).to_vec(),
+            }
+        })?;
+        let mut settings = match settings {
+            Some(text) => Settings::parse(name, text)?,
+            None => Settings::none(name),
+        };
+        let pick = match name {
+            Tcp::NAME => Self::Tcp {
+                congestion_control: TcpOptions::default()
+                    .configured(&mut settings)?
+                    .congestion_control,
+            },
+            TcpStriped::NAME => {
+                let connections = settings.take("n", |text| {
+                    (text.parse().ok())
+                        .filter(|count| (1..=MAX_STRIPES).contains(count))
+                        .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
+                })?;
+                Self::TcpStriped {
+                    connections: connections.unwrap_or(StripedOptions::default().connections),
+                    congestion_control: TcpOptions::default()
+                        .configured(&mut settings)?
+                        .congestion_control,
+                }
+            }
+            Quic::NAME => Self::Quic,
+            _ => Self::Rudp,
+        };
+        settings.finish()?;
+        Ok(pick)
+    }
+}
+
+impl fmt::Display for Pick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp {
+                congestion_control: Some(name),
+            } => write!(f, "tcp:cc={name}"),
+            Self::TcpStriped {
+                connections,
+                congestion_control,
+            } => {
+                write!(f, "tcp-striped:n={connections}")?;
+                match congestion_control {
+                    Some(name) => write!(f, ",cc={name}"),
+                    None => Ok(()),
+                }
+            }
+            other => f.write_str(other.transport()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picks_are_written_as_transports_are() {
+        for text in [
+            "tcp",
+            "tcp:cc=bbr",
+            "tcp-striped:n=8",
+            "tcp-striped:n=32,cc=reno",
+            "quic",
+            "rudp",
+        ] {
+            assert_eq!(text.parse::<Pick>().unwrap().to_string(), text);
+        }
+        let pick: Pick = "tcp-striped".parse().unwrap();
+        assert_eq!(pick.to_string(), "tcp-striped:n=8");
+        for text in [
+            "",
+            "udp",
+            "tcp:",
+            "tcp:n=4",
+            "tcp:cc=b b",
+            "tcp-striped:n=0",
+            "tcp-striped:n=33",
+            "quic:cc=cubic",
+            "rudp:rate=1g",
+        ] {
+            assert!(text.parse::<Pick>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What is known when a candidate has come up.
+
+use std::time::Duration;
+
+use transpute_rudp::TrainResult;
+
+use super::Offer;
+use crate::{LinkInfo, PathSample};
+
+/// What the control connection told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ControlReport {
+    /// Who the peer is, as a link of transport `tcp` would say.
+    pub info: LinkInfo,
+    /// What the listener allows.
+    pub offer: Offer,
+    /// What the kernel knows about the path: the round-trip times of the handshakes above all.
+    pub path: PathSample,
+    /// From the start of connecting until it was there.
+    pub after: Duration,
+}
+
+impl ControlReport {
+    /// Returns the round-trip time: the least that was seen.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        // Where the kernel tells nothing: opening the connection took one, and the name's resolution.
+        (self.path.min_rtt.or(self.path.rtt)).unwrap_or(self.info.timings.connect)
+    }
+}
+
+/// What the QUIC connection told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QuicReport {
+    /// Who the peer is, as a link of transport `quic` would say.
+    pub info: LinkInfo,
+    /// What the listener allows.
+    pub offer: Offer,
+    /// What the QUIC library knows about the path.
+    pub path: PathSample,
+    /// From the start of connecting until it was there.
+    pub after: Duration,
+}
+
+/// What the set-up of reliable UDP told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RudpReport {
+    /// The round-trip time of the first answer.
+    pub rtt: Option<Duration>,
+    /// The train from here to the listener; `None` if no report on it came in time.
+    pub up: Option<TrainReport>,
+    /// The train from the listener; `None` as long as it is not over, and if it did not come.
+    pub down: Option<TrainReport>,
+    /// The largest UDP payload that is known to pass, in bytes.
+    pub datagram: u16,
+    /// What else is known.
+    pub path: PathSample,
+    /// From the start of connecting until it was there.
+    pub after: Duration,
+}
+
+/// What a train of packets in one direction told about the path.
+///
+/// What the listener says about the train to it is believed up to 1 Tbit/s, but it is its word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TrainReport {
+    /// Packets that were sent.
+    pub sent: u32,
+    /// How many of them came.
+    pub received: u32,
+    /// The rate of the bottleneck in bytes on the wire per second; `None` if it could not be told.
+    pub rate: Option<u64>,
+    /// Half the width of the band in which the rate lies, as a part of it: 0 to 1.
+    pub error: f64,
+    /// The path is at least this fast; how fast could not be told.
+    pub at_least: bool,
+}
+
+impl From<TrainResult> for TrainReport {
+    fn from(train: TrainResult) -> Self {
+        Self {
+            sent: train.sent.into(),
+            received: train.received.into(),
+            rate: train.rate,
+            error: f64::from(train.error_permille) / 1000.0,
+            at_least: train.at_least,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A UDP socket that other protocols use as well, as the QUIC library wants its sockets.
+
+use std::{
+    fmt,
+    io::{self, IoSliceMut},
+    net::SocketAddr,
+    num::NonZeroUsize,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use noq::{
+    AsyncUdpSocket, UdpSender,
+    udp::{self, RecvMeta, Transmit},
+};
+use tokio::{net::UdpSocket, runtime::Handle};
+
+use crate::rudp::{Batch, Door, Foreign};
+
+/// The socket's end of QUIC. What comes was received by another thread; what goes leaves from the caller's.
+pub(super) struct SharedSocket {
+    door: Arc<Door>,
+    foreign: Arc<Foreign>,
+    /// Batches that are not handed over in full yet.
+    rest: Vec<Batch>,
+    runtime: Handle,
+}
+
+/// As many datagrams as Linux puts into one batch.
+const BATCH: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
+
+impl SharedSocket {
+    pub(super) fn new(door: Arc<Door>, foreign: Arc<Foreign>, runtime: Handle) -> Self {
+        Self {
+            door,
+            foreign,
+            rest: Vec::new(),
+            runtime,
+        }
+    }
+}
+
+impl fmt::Debug for SharedSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedSocket")
+    }
+}
+
+impl AsyncUdpSocket for SharedSocket {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(Sender {
+            door: Arc::clone(&self.door),
+            runtime: self.runtime.clone(),
+            room: None,
+        })
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let most = bufs.len().min(metas.len());
+        if self.rest.is_empty() {
+            let rest = &mut self.rest;
+            ready!(self.foreign.poll_take(cx, most, |batch| rest.push(batch)));
+            // Taken from the end.
+            self.rest.reverse();
+        }
+        let mut filled = 0;
+        while filled < most
+            && let Some(mut batch) = self.rest.pop()
+        {
+            let buffer = &mut bufs[filled];
+            let stride = batch.stride.min(batch.bytes.len());
+            // Whole datagrams; none that is longer than the library takes.
+            let taken = batch.bytes.len().min(buffer.len() / stride * stride);
+            if taken == 0 {
+                continue;
+            }
+            buffer[..taken].copy_from_slice(&batch.bytes[..taken]);
+            let meta = &mut metas[filled];
+            *meta = RecvMeta::default();
+            meta.addr = batch.from;
+            meta.len = taken;
+            meta.stride = stride;
+            meta.dst_ip = batch.to;
+            meta.ecn = (batch.ecn).and_then(|ecn| udp::EcnCodepoint::from_bits(ecn as u8));
+            filled += 1;
+            if taken < batch.bytes.len() {
+                batch.bytes.drain(..taken);
+                self.rest.push(batch);
+            }
+        }
+        if filled == 0 {
+            // Everything was too long: there may be more.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(filled))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.door.local())
+    }
+
+    fn max_receive_segments(&self) -> NonZeroUsize {
+        BATCH
+    }
+
+    fn may_fragment(&self) -> bool {
+        // The socket forbids it, as it must for the other protocol.
+        false
+    }
+}
+
+/// Sends for one task of the library.
+struct Sender {
+    door: Arc<Door>,
+    runtime: Handle,
+    room: Option<Room>,
+}
+
+type Room = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl UdpSender for Sender {
+    fn poll_send(
+        mut self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let transmit = quinn_udp::Transmit {
+            destination: transmit.destination,
+            ecn: (transmit.ecn).and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
+            contents: transmit.contents,
+            segment_size: transmit.segment_size,
+            src_ip: transmit.src_ip,
+        };
+        loop {
+            if let Some(room) = &mut this.room {
+                let waited = ready!(room.as_mut().poll(cx));
+                this.room = None;
+                waited?;
+            }
+            match this.door.send_foreign(&transmit) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let _runtime = this.runtime.enter();
+                    let socket = std::net::UdpSocket::from(this.door.duplicate()?);
+                    // Only for now: while it is registered, every packet wakes this thread.
+                    let socket = UdpSocket::from_std(socket)?;
+                    this.room = Some(Box::pin(async move { socket.writable().await }));
+                }
+                Err(error) => {
+                    // Lost, which is what UDP is like: too long for the path, or nobody there.
+                    tracing::trace!(%error, "a QUIC packet could not be sent");
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(()) => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.door.max_segments()).unwrap_or(NonZeroUsize::MIN)
+    }
+}
