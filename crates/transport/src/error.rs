@@ -273,6 +273,15 @@ impl TransportError {
         }
     }
 
+    /// Returns what is behind an error that only says which transport had it, and this error otherwise.
+    #[must_use]
+    pub fn root(&self) -> &Self {
+        match self {
+            Self::NotUp { source, .. } => source.root(),
+            other => other,
+        }
+    }
+
     /// Wraps this error so that it can pass through [`AsyncRead`](tokio::io::AsyncRead) and
     /// [`AsyncWrite`](tokio::io::AsyncWrite).
     #[must_use]

@@ -1,0 +1,535 @@
+//! Picking one of several transports: what comes through, what is learned, and what happens when things are otherwise.
+
+#![cfg(unix)]
+
+mod relay;
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UdpSocket},
+};
+use transpute_transport::{
+    Identity, Link, Listener, Security, Tcp, Transport, TransportError,
+    auto::{Accepted, AutoListener, AutoOptions, Candidates, Offer, Pick},
+};
+
+/// Options for machines that are busy with other tests.
+fn patient() -> AutoOptions {
+    let mut options = AutoOptions::default();
+    options.udp_patience = Duration::from_secs(4);
+    options
+}
+
+fn pinned() -> (Security, Security) {
+    let identity = || Arc::new(Identity::generate().unwrap());
+    let (a, b) = (identity(), identity());
+    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
+    (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
+}
+
+fn unpinned() -> (Security, Security) {
+    let security = || Security::Unpinned {
+        identity: Arc::new(Identity::generate().unwrap()),
+    };
+    (security(), security())
+}
+
+async fn bind(security: &Security, offer: Offer) -> AutoListener {
+    AutoListener::bind("127.0.0.1:0", security, offer, patient())
+        .await
+        .unwrap()
+}
+
+fn pick(text: &str) -> Pick {
+    text.parse().unwrap()
+}
+
+/// Waits for both sides of a link that is picked.
+async fn meet(
+    listener: &mut AutoListener,
+    candidates: Candidates,
+    choice: &str,
+) -> (Accepted, Link) {
+    let choice = pick(choice);
+    let (accepted, link) = tokio::join!(
+        listener.next(),
+        candidates.pick(&choice, b"from below".to_vec())
+    );
+    (accepted.unwrap(), link.unwrap())
+}
+
+/// Lets strangers come and go until the future is done.
+async fn beside<T>(listener: &mut AutoListener, future: impl Future<Output = T>) -> T {
+    tokio::select! {
+        output = future => output,
+        accepted = listener.next() => panic!("{accepted:?}"),
+    }
+}
+
+/// Carries messages as a session does: some there, some back, a bulk one way, and the ends.
+async fn converse(near: Link, far: Link) {
+    let (near_stats, far_stats) = (near.stats(), far.stats());
+    let (mut from_far, mut to_far) = near.into_parts();
+    let (mut from_near, mut to_near) = far.into_parts();
+    let bulk: Vec<u8> = (0..600_000_u32)
+        .map(|n| (n.wrapping_mul(n) >> 9) as u8)
+        .collect();
+    let here = async {
+        for round in 0..20_u8 {
+            to_far.write_all(&[round; 300]).await.unwrap();
+            to_far.flush().await.unwrap();
+            let mut got = [0; 100];
+            from_far.read_exact(&mut got).await.unwrap();
+            assert_eq!(got, [round ^ 0xff; 100]);
+        }
+        to_far.write_all(&bulk).await.unwrap();
+        to_far.shutdown().await.unwrap();
+        assert_eq!(from_far.read(&mut [0]).await.unwrap(), 0);
+    };
+    let there = async {
+        for round in 0..20_u8 {
+            let mut got = [0; 300];
+            from_near.read_exact(&mut got).await.unwrap();
+            assert_eq!(got, [round; 300]);
+            to_near.write_all(&[round ^ 0xff; 100]).await.unwrap();
+            to_near.flush().await.unwrap();
+        }
+        let mut got = Vec::new();
+        from_near.read_to_end(&mut got).await.unwrap();
+        assert!(got == bulk);
+        to_near.shutdown().await.unwrap();
+    };
+    tokio::join!(here, there);
+    // What was said to pick the link is not counted.
+    let sent = 20 * 300 + bulk.len() as u64;
+    assert_eq!(
+        (near_stats.bytes_sent(), far_stats.bytes_received()),
+        (sent, sent)
+    );
+    assert_eq!(
+        (far_stats.bytes_sent(), near_stats.bytes_received()),
+        (2000, 2000)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_choice_carries_a_session_and_its_messages() {
+    let choices = ["tcp", "tcp:cc=reno", "tcp-striped:n=3", "quic", "rudp"];
+    let plaintext = (Security::Plaintext, Security::Plaintext);
+    for (listening, connecting) in [pinned(), unpinned(), plaintext] {
+        let is_plain = matches!(listening, Security::Plaintext);
+        let offer = Offer::all().saying(*b"from above").unwrap();
+        let mut listener = bind(&listening, offer).await;
+        for choice in choices {
+            if is_plain && choice == "quic" {
+                continue;
+            }
+            let address = listener.local_address();
+            let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+            let control = beside(&mut listener, candidates.control()).await.unwrap();
+            assert_eq!(control.offer.blob(), b"from above");
+            assert_eq!(control.offer.allows("quic"), !is_plain);
+            let (accepted, link) = meet(&mut listener, candidates, choice).await;
+            assert_eq!(
+                (accepted.pick, &accepted.blob[..]),
+                (pick(choice), &b"from below"[..])
+            );
+            for info in [link.info(), accepted.link.info()] {
+                assert_eq!(info.transport, pick(choice).transport());
+                assert_eq!(info.encrypted, !is_plain);
+                let authenticated = matches!(listening, Security::Tls { .. });
+                assert_eq!(info.peer_fingerprint.is_some(), authenticated);
+            }
+            if cfg!(target_os = "linux") && choice == "tcp:cc=reno" {
+                for link in [&link, &accepted.link] {
+                    let control = link.stats().path().congestion_control;
+                    assert_eq!(control.as_deref(), Some("reno"));
+                }
+            }
+            converse(link, accepted.link).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_candidate_tells_what_it_knows() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::all()).await;
+    let mut options = patient();
+    // Begun when somebody asks.
+    (options.quic_at_once, options.rudp_at_once) = (false, false);
+    let address = listener.local_address();
+    let candidates = Candidates::connect(&address, &connecting, options).unwrap();
+    let learned = async {
+        tokio::join!(
+            candidates.control(),
+            candidates.quic(),
+            candidates.rudp(),
+            candidates.rudp_both_ways()
+        )
+    };
+    let (control, quic, rudp, both) = beside(&mut listener, learned).await;
+    let (control, quic, rudp, both) = (
+        control.unwrap(),
+        quic.unwrap(),
+        rudp.unwrap(),
+        both.unwrap(),
+    );
+    assert!(control.rtt() > Duration::ZERO && control.info.peer_fingerprint.is_some());
+    assert_eq!((control.offer, control.info.transport), (quic.offer, "tcp"));
+    assert!(quic.path.rtt.is_some() && quic.info.transport == "quic");
+    assert!(rudp.rtt.is_some() && rudp.datagram >= 1200);
+    assert!(control.after <= rudp.after && rudp.after <= both.after);
+    for train in [both.up, both.down].into_iter().flatten() {
+        assert_eq!(train.sent, 128);
+        assert!(
+            train.received <= 128 && (0.0..=1.0).contains(&train.error),
+            "{train:?}"
+        );
+    }
+    // Asking again changes nothing.
+    assert_eq!(candidates.rudp().await.unwrap().up, both.up);
+    let (accepted, link) = meet(&mut listener, candidates, "rudp").await;
+    converse(accepted.link, link).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocked_udp_is_reported_and_tcp_can_still_be_picked() {
+    let (listening, connecting) = pinned();
+    for choice in ["tcp", "tcp-striped:n=2"] {
+        let mut listener = bind(&listening, Offer::all()).await;
+        let relay = relay::relay(&listener.local_address()).await;
+        relay.faults.cut.store(true, Ordering::Relaxed);
+        let options = AutoOptions::default();
+        let candidates = Candidates::connect(&relay.address, &connecting, options).unwrap();
+        let told = async { tokio::join!(candidates.quic(), candidates.rudp()) };
+        let (quic, rudp) = beside(&mut listener, told).await;
+        for (name, error) in [("quic", quic.unwrap_err()), ("rudp", rudp.unwrap_err())] {
+            assert!(
+                matches!(error.root(), TransportError::UdpBlocked { .. }),
+                "{error}"
+            );
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("the transport {name} did not come up"))
+            );
+        }
+        // The next best is tried with what is left.
+        let unpicked = beside(&mut listener, candidates.pick(&Pick::Rudp, Vec::new())).await;
+        let unpicked = unpicked.unwrap_err();
+        assert!(matches!(
+            unpicked.error.root(),
+            TransportError::UdpBlocked { .. }
+        ));
+        let (accepted, link) = meet(&mut listener, *unpicked.candidates, choice).await;
+        converse(accepted.link, link).await;
+        relay.tcp.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_what_is_offered_can_be_picked() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::of(["tcp"]).unwrap()).await;
+    let address = listener.local_address();
+    // A listener that needs no UDP takes none.
+    drop(UdpSocket::bind(&address).await.unwrap());
+    let mut candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+    let control = beside(&mut listener, candidates.control()).await.unwrap();
+    assert_eq!(control.offer.names().collect::<Vec<_>>(), ["tcp"]);
+    for choice in ["rudp", "tcp-striped"] {
+        let unpicked = beside(&mut listener, candidates.pick(&pick(choice), Vec::new())).await;
+        let unpicked = unpicked.unwrap_err();
+        assert!(
+            matches!(unpicked.error.root(), TransportError::NotOffered { transport, .. } if *transport == choice),
+            "{}",
+            unpicked.error
+        );
+        candidates = *unpicked.candidates;
+    }
+    let too_long = candidates
+        .pick(&pick("tcp"), vec![0; 1025])
+        .await
+        .unwrap_err();
+    assert!(matches!(
+        too_long.error,
+        TransportError::TooLong {
+            got: 1025,
+            limit: 1024
+        }
+    ));
+    // A congestion control that is not there costs nothing but itself.
+    let missing = too_long
+        .candidates
+        .pick(&pick("tcp:cc=nonesuch"), Vec::new())
+        .await;
+    let missing = missing.unwrap_err();
+    assert!(matches!(
+        missing.error,
+        TransportError::CongestionControl { .. }
+    ));
+    let (accepted, link) = meet(&mut listener, *missing.candidates, "tcp").await;
+    converse(accepted.link, link).await;
+}
+
+#[tokio::test]
+async fn reliable_udp_and_quic_alone_can_be_offered() {
+    let (listening, connecting) = pinned();
+    for choice in ["rudp", "quic"] {
+        let mut listener = bind(&listening, Offer::of([choice]).unwrap()).await;
+        let address = listener.local_address();
+        let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+        let (accepted, link) = meet(&mut listener, candidates, choice).await;
+        converse(accepted.link, link).await;
+    }
+    let offer = Offer::of(["quic"]).unwrap();
+    let bound = AutoListener::bind("127.0.0.1:0", &Security::Plaintext, offer, patient()).await;
+    assert!(matches!(bound, Err(TransportError::NoPlaintext { .. })));
+}
+
+#[tokio::test]
+async fn a_peer_with_another_transport_is_told_so() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::all()).await;
+    let address = listener.local_address();
+    let tcp = Tcp::default();
+    let error = beside(&mut listener, tcp.connect(&address, &connecting))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, TransportError::NotTranspute { .. }),
+        "{error}"
+    );
+    let mut plain = tcp.listen("127.0.0.1:0", &listening).await.unwrap();
+    let candidates = Candidates::connect(&plain.local_address(), &connecting, patient()).unwrap();
+    let error = tokio::select! {
+        told = candidates.control() => told.unwrap_err(),
+        accepted = plain.accept() => panic!("{accepted:?}"),
+    };
+    assert!(
+        matches!(error.root(), TransportError::NotTranspute { .. }),
+        "{error}"
+    );
+    let error = candidates.rudp().await.unwrap_err();
+    assert!(
+        matches!(error.root(), TransportError::NotTranspute { .. }),
+        "{error}"
+    );
+}
+
+/// Garbage at both ports while three transports carry links of one listener.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_of_several_transports_live_side_by_side_amid_garbage() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::all()).await;
+    let address = listener.local_address();
+    let mut pairs = Vec::new();
+    for choice in ["quic", "rudp", "tcp", "tcp-striped:n=2", "quic", "rudp"] {
+        let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+        let (accepted, link) = meet(&mut listener, candidates, choice).await;
+        pairs.push((accepted.link, link));
+    }
+    let target = address.clone();
+    let garbage = tokio::spawn(async move {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut noise = [0_u8; 1300];
+        for round in 0..20_000_usize {
+            for (index, byte) in noise.iter_mut().enumerate() {
+                *byte = byte.wrapping_mul(31).wrapping_add((index ^ round) as u8);
+            }
+            noise[0] = round as u8;
+            let length = 1 + round % noise.len();
+            let _ = socket.send_to(&noise[..length], &target).await;
+            if round % 1000 == 0 {
+                let mut stranger = TcpStream::connect(&target).await.unwrap();
+                let _ = stranger.write_all(&noise).await;
+            }
+            if round % 32 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut talks = tokio::task::JoinSet::new();
+    for (near, far) in pairs {
+        talks.spawn(converse(near, far));
+    }
+    let talking = async {
+        while let Some(talked) = talks.join_next().await {
+            talked.unwrap();
+        }
+        garbage.await.unwrap();
+    };
+    beside(&mut listener, talking).await;
+    // And it still lets in who knows what to say.
+    let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+    let (accepted, link) = meet(&mut listener, candidates, "quic").await;
+    converse(link, accepted.link).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_picks_nothing_is_dropped() {
+    let (listening, connecting) = pinned();
+    let mut options = patient();
+    options.tcp.handshake_timeout = Duration::from_millis(700);
+    options.quic.handshake_timeout = Duration::from_millis(700);
+    let bound = AutoListener::bind("127.0.0.1:0", &listening, Offer::all(), options).await;
+    let mut listener = bound.unwrap();
+    let address = listener.local_address();
+    let idle = Candidates::connect(&address, &connecting, patient()).unwrap();
+    let up = async { tokio::join!(idle.control(), idle.quic(), idle.rudp()) };
+    let (control, quic, rudp) = beside(&mut listener, up).await;
+    assert!(control.is_ok() && quic.is_ok() && rudp.is_ok());
+    // Who goes without a word is no trouble either.
+    drop(Candidates::connect(&address, &connecting, patient()).unwrap());
+    let waited = tokio::time::sleep(Duration::from_millis(1500));
+    beside(&mut listener, waited).await;
+    // Too late: the link breaks at the first read, if it can be picked at all.
+    if let Ok(link) = beside(&mut listener, idle.pick(&Pick::Quic, Vec::new())).await {
+        let (mut reader, _writer) = link.into_parts();
+        assert!(beside(&mut listener, reader.read(&mut [0])).await.is_err());
+    }
+    let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+    let (accepted, link) = meet(&mut listener, candidates, "tcp").await;
+    converse(accepted.link, link).await;
+}
+
+const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
+const ALL: &[u8] = b"tpoffer1\x03\x03tcp\x0btcp-striped\x04rudp\x02\x00hi";
+
+/// Speaks the protocol of docs/protocol.md byte by byte, to a listener that offers everything.
+async fn say(address: &str, words: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&[PREAMBLE, words].concat()).await.unwrap();
+    let mut heard = vec![0; PREAMBLE.len() + ALL.len()];
+    stream.read_exact(&mut heard).await.unwrap();
+    assert_eq!(heard, [PREAMBLE, ALL].concat());
+    stream
+}
+
+#[tokio::test]
+async fn what_is_said_is_what_the_document_says() {
+    let offer = Offer::all().saying(*b"hi").unwrap();
+    let mut listener = bind(&Security::Plaintext, offer).await;
+    let address = listener.local_address();
+    // Picked twice: the second time is part of the conversation.
+    let twice = b"tpchose1\x03tcp\x02\x00yotpchose1\x03tcp\x00\x00";
+    let (accepted, mut stream) = tokio::join!(listener.next(), say(&address, twice));
+    let accepted = accepted.unwrap();
+    assert_eq!(
+        (accepted.pick, &accepted.blob[..]),
+        (pick("tcp"), &b"yo"[..])
+    );
+    let (mut reader, mut writer) = accepted.link.into_parts();
+    let mut got = [0; 14];
+    reader.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"tpchose1\x03tcp\x00\x00");
+    writer.write_all(b"hello").await.unwrap();
+    writer.flush().await.unwrap();
+    let mut answer = [0; 6];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"\x00hello");
+
+    for (words, answer) in [
+        (&b"tpchose1\x04quic\x00\x00"[..], Some(1)),
+        (b"tpchose1\x04rudp\x00\x00", Some(2)),
+        (b"tpchose1\x03udp\x00\x00", Some(3)),
+        (b"tpchose1\x08tcp:n=99\x00\x00", Some(3)),
+        (b"tpchose1\x03tcp\xff\xff", Some(3)),
+        (b"tprudp 1udp\x00................", None),
+        (b"GET / HTTP/1.1\r\n", None),
+    ] {
+        let refused = async {
+            let mut stream = say(&address, words).await;
+            let mut got = Vec::new();
+            let _ = stream.read_to_end(&mut got).await;
+            got
+        };
+        let got = beside(&mut listener, refused).await;
+        assert_eq!(got.first().copied(), answer, "{}", words.escape_ascii());
+        assert!(got.len() <= 1);
+    }
+    // A stripe that belongs to nothing is not taken for a link.
+    let lonely = [&b"tpstrip1"[..], &[7; 16], &[0, 1], &[0; 32]].concat();
+    let refused = async {
+        let mut stream = say(&address, &lonely).await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    };
+    beside(&mut listener, refused).await;
+}
+
+#[tokio::test]
+async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
+    let long = [&b"tpoffer1\x01\x03tcp\x01\x04"[..], &[0; 1025]].concat();
+    for offer in [
+        &b"tpoffer2\x01\x03tcp\x00\x00"[..],
+        b"tpoffer1\x00",
+        b"\x00hello...",
+        &long,
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let candidates = Candidates::connect(&address, &Security::Plaintext, patient()).unwrap();
+        let fake = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(&[PREAMBLE, offer].concat()).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let error = tokio::select! {
+            told = candidates.control() => told.unwrap_err(),
+            () = fake => unreachable!(),
+        };
+        assert!(
+            matches!(error.root(), TransportError::NotTranspute { .. }),
+            "{error}"
+        );
+        let unpicked = candidates.pick(&pick("tcp"), Vec::new()).await.unwrap_err();
+        assert!(matches!(
+            unpicked.error.root(),
+            TransportError::NotTranspute { .. }
+        ));
+    }
+    // One that says nothing is not waited for without end.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut options = patient();
+    options.tcp.handshake_timeout = Duration::from_millis(100);
+    let candidates = Candidates::connect(&address, &Security::Plaintext, options).unwrap();
+    let error = candidates.control().await.unwrap_err();
+    assert!(
+        matches!(error.root(), TransportError::Timeout { .. }),
+        "{error}"
+    );
+}
+
+/// A listener that refuses after all is heard at the first read.
+#[tokio::test]
+async fn a_refusal_is_heard_at_the_first_read() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let candidates = Candidates::connect(&address, &Security::Plaintext, patient()).unwrap();
+    let fake = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(&[PREAMBLE, ALL].concat()).await.unwrap();
+        stream.write_all(&[1]).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let connected = async {
+        let link = candidates.pick(&pick("tcp"), Vec::new()).await.unwrap();
+        let (mut reader, _writer) = link.into_parts();
+        reader.read(&mut [0]).await.unwrap_err()
+    };
+    let error = tokio::select! {
+        error = connected => TransportError::from_io(error),
+        () = fake => unreachable!(),
+    };
+    assert!(
+        matches!(error, TransportError::ChoiceRefused { .. }),
+        "{error}"
+    );
+}
