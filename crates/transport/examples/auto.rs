@@ -5,9 +5,9 @@
 //! auto connect 10.0.0.1:7700 rudp 3
 //! ```
 //!
-//! Nobody is authenticated: it is for trying out paths. `connect` prints, for so many links one after another, when each
+//! Nobody is authenticated: it is for trying out paths. `connect` prints, for so many links one after another, when the
 //! candidate came up, when the link was there, and when the first byte came back over it, as times since the start and as
-//! multiples of the round-trip time.
+//! multiples of the round-trip time. `alone` does the same without trying the others.
 
 use std::{
     env,
@@ -30,13 +30,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["listen", address] => listen(address, &security).await,
-        ["connect", address, pick, count] => {
+        [how @ ("connect" | "alone"), address, pick, count] => {
+            let mut options = AutoOptions::default();
+            options.quic_at_once = *how == "connect";
+            options.rudp_at_once = *how == "connect";
             for _ in 0..count.parse::<u32>()? {
-                connect(address, &security, &pick.parse()?).await?;
+                connect(address, &security, &pick.parse()?, options).await?;
             }
             Ok(())
         }
-        _ => Err("expected: listen ADDRESS | connect ADDRESS TRANSPORT COUNT".into()),
+        _ => Err("expected: listen ADDRESS | connect|alone ADDRESS TRANSPORT COUNT".into()),
     }
 }
 
@@ -67,29 +70,43 @@ async fn echo(link: Link) -> std::io::Result<()> {
     }
 }
 
-async fn connect(address: &str, security: &Security, pick: &Pick) -> Result<(), Box<dyn Error>> {
+async fn connect(
+    address: &str,
+    security: &Security,
+    pick: &Pick,
+    options: AutoOptions,
+) -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
-    let candidates = Candidates::connect(address, security, AutoOptions::default())?;
-    // The one that is wanted, or how long it took to give it up.
-    let failed = match pick {
-        Pick::Quic => candidates.quic().await.err(),
-        Pick::Rudp => candidates.rudp().await.err(),
-        _ => None,
+    let candidates = Candidates::connect(address, security, options)?;
+    // How long it took until it was there, or until it was given up.
+    let (after, rtt, failed) = match pick {
+        Pick::Quic => match candidates.quic().await {
+            Ok(quic) => (quic.after, quic.path.rtt, None),
+            Err(error) => (started.elapsed(), None, Some(error)),
+        },
+        Pick::Rudp => match candidates.rudp().await {
+            Ok(rudp) => {
+                println!("up {:?}", rudp.up);
+                (rudp.after, rudp.rtt, None)
+            }
+            Err(error) => (started.elapsed(), None, Some(error)),
+        },
+        _ => {
+            let control = candidates.control().await?;
+            (control.after, Some(control.rtt()), None)
+        }
     };
-    let decided = started.elapsed();
-    let control = candidates.control().await?;
-    let rtt = control.rtt();
+    let rtt = match rtt {
+        Some(rtt) => rtt,
+        None => candidates.control().await?.rtt(),
+    };
     let times =
         |at: Duration| format!("{at:.1?} ({:.2} RTT)", at.as_secs_f64() / rtt.as_secs_f64());
-    println!(
-        "RTT {rtt:.1?}; control connection after {}",
-        times(control.after)
-    );
     let tcp = "tcp".parse()?;
     let pick = match failed {
         None => pick,
         Some(error) => {
-            println!("{error}; given up after {}; taking tcp", times(decided));
+            println!("{error}; after {}; taking tcp", times(after));
             &tcp
         }
     };
@@ -97,14 +114,15 @@ async fn connect(address: &str, security: &Security, pick: &Pick) -> Result<(), 
         Ok(link) => link,
         Err(unpicked) => return Err(unpicked.error.into()),
     };
-    let there = started.elapsed().min(decided.max(control.after));
+    let there = started.elapsed();
     let (mut reader, mut writer) = link.into_parts();
     writer.write_all(b"!").await?;
     writer.flush().await?;
     reader.read_exact(&mut [0]).await?;
     let back = started.elapsed();
     println!(
-        "{pick}: picked after {}, first byte back after {}",
+        "RTT {rtt:.1?}: {pick} was up after {}, the link after {}, the first byte back after {}",
+        times(after),
         times(there),
         times(back)
     );
