@@ -65,7 +65,7 @@ pub struct RudpReport {
 /// What a train of packets in one direction told about the path.
 ///
 /// What the listener says about the train to it is believed up to 1 Tbit/s, but it is its word.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TrainReport {
     /// Packets that were sent.
