@@ -222,7 +222,7 @@ pub enum TransportError {
         /// The transport.
         transport: &'static str,
         /// Why; others may have been told as well.
-        source: Arc<TransportError>,
+        source: Arc<Self>,
     },
     /// A message of the layer above is too long to go along.
     #[error("expected a message of at most {limit} bytes, got {got}")]

@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_and_comes_out_in_order() {
         let foreign = Foreign::default();
-        let mut cx = Context::from_waker(Waker::noop());
-        assert!(foreign.poll_take(&mut cx, 1, |_| ()).is_pending());
+        let cx = Context::from_waker(Waker::noop());
+        assert!(foreign.poll_take(&cx, 1, |_| ()).is_pending());
         for index in 0..100_000_u32 {
             let mut bytes = index.to_le_bytes();
             foreign.put(&Arrival {
@@ -152,7 +152,7 @@ mod tests {
         let held = foreign.lock().batches.len();
         let mut taken = Vec::new();
         while foreign
-            .poll_take(&mut cx, 7, |batch| taken.push(batch))
+            .poll_take(&cx, 7, |batch| taken.push(batch))
             .is_ready()
         {}
         assert_eq!(taken.len(), held);
