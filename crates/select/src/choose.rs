@@ -326,7 +326,11 @@ impl ModelChooser {
             return String::new();
         };
         let time = Seconds(first.prediction.seconds);
-        let Some(second) = others.first() else {
+        // The next one; or one that is faster, where the user leans to another.
+        let fastest = (others.iter())
+            .min_by(|a, b| a.prediction.seconds.total_cmp(&b.prediction.seconds))
+            .filter(|other| other.prediction.seconds < first.prediction.seconds);
+        let Some(second) = fastest.or(others.first()) else {
             return format!(
                 "{} is the only one that can be used, about {time}",
                 first.transport

@@ -128,11 +128,40 @@ impl Goodness {
         errors.sort_by(f64::total_cmp);
         Self {
             runs: pairs.len(),
-            r2: r2(|x| x),
-            r2_log: r2(f64::ln),
-            median_error: quantile(&errors, 0.5),
-            p90_error: quantile(&errors, 0.9),
-            p95_error: quantile(&errors, 0.95),
+            r2: rounded(r2(|x| x)),
+            r2_log: rounded(r2(f64::ln)),
+            median_error: rounded(quantile(&errors, 0.5)),
+            p90_error: rounded(quantile(&errors, 0.9)),
+            p95_error: rounded(quantile(&errors, 0.95)),
+        }
+    }
+}
+
+/// Returns a number with four decimal digits that matter.
+fn rounded(value: f64) -> f64 {
+    // The shortest text that is that number has few digits, which JSON carries exactly.
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+impl Shape {
+    fn rounded(self) -> Self {
+        Self {
+            initial_window: rounded(self.initial_window),
+            window_fill: rounded(self.window_fill),
+            loss: rounded(self.loss),
+            processor_rate: rounded(self.processor_rate),
+        }
+    }
+}
+
+impl Factors {
+    fn rounded(self) -> Self {
+        Self {
+            fixed_s: rounded(self.fixed_s),
+            setup: rounded(self.setup),
+            rounds: rounded(self.rounds),
+            carriage: rounded(self.carriage),
+            compute: rounded(self.compute),
         }
     }
 }
@@ -251,7 +280,8 @@ fn fit_one(spec: &Spec, seen: &[&Sample], held_out: &[&Sample]) -> Fitted {
             }
         }
     }
-    let (factors, _) = best;
+    // As many digits as mean something, so that what is in a file is what was fitted.
+    let (factors, shape) = (best.0.rounded(), shape.rounded());
     Fitted {
         shape,
         factors,
@@ -382,7 +412,7 @@ fn spread(shape: &Shape, factors: &Factors, runs: &[Run<'_>], family: Family) ->
         Family::Model | Family::Rate => 1.5 * quiet,
     });
     Spread {
-        quiet,
-        lossy: lossy.max(quiet),
+        quiet: rounded(quiet),
+        lossy: rounded(lossy.max(quiet)),
     }
 }

@@ -255,7 +255,7 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
     let growing = Growing::new(law, shape, path, used);
     let without = growing.time(bytes);
     let p = path.loss;
-    if p <= 0.0 {
+    if p <= 0.0 || growing.window <= 0.0 {
         return carriage(&growing, bytes, without, without, growing.bound);
     }
     // Each connection loses for itself, and their windows add up.
@@ -264,9 +264,11 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
     let before = -(-p * packets).exp_m1() / p;
     let after = (packets - before).max(0.0);
     let full = growing.window / PACKET / n;
-    let settled = shape.loss * (1.225 / p.sqrt()).max(1.054 * (path.rtt / p).powf(0.75));
-    let first = (BETA * (shape.initial_window / PACKET + before).min(full.max(1.0))).max(1.0);
-    let tail = path.rtt * decay(after, first, settled.max(1.0), (1.0 - BETA) * p);
+    let response = shape.loss * (1.225 / p.sqrt()).max(1.054 * (path.rtt / p).powf(0.75));
+    let settled = response.max(1.0).min(full);
+    // A window that is cut early grows back fast; one that is cut late comes down loss by loss.
+    let first = (BETA * (shape.initial_window / PACKET + before)).clamp(settled, full);
+    let tail = path.rtt * decay(after, first, settled, (1.0 - BETA) * p);
     let slow = growing.time(before * PACKET * n) + tail;
     let bound = if slow > without && settled < full {
         Bound::Loss
@@ -281,8 +283,9 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
 /// by `e` every `1 / per_packet` packets: the integral of `1 / (settled + (first - settled) e^(-per_packet n))`.
 fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
     let x = packets * per_packet;
-    let off = first - settled;
-    (x + ((settled + off * (-x).exp()) / first).ln()).max(0.0) / (settled * per_packet)
+    // ln((settled + off e^-x) / first), without the cancellation of its numerator where hardly anything is lost.
+    let grown = ((first - settled) / first * (-x).exp_m1()).ln_1p();
+    (x + grown).max(0.0) / (settled * per_packet)
 }
 
 fn at_rate(shape: &Shape, path: &Conditions, bytes: f64) -> Carriage {

@@ -11,11 +11,15 @@ use crate::{
 /// A loss of time that is not worth a probe, as a fraction of the best time.
 const FEW_PERCENT: f64 = 0.05;
 
+/// Round-trip time below which nothing of a path is worth measuring, in seconds: in one building the processors decide, which
+/// the model knows, and losses are made good within the time of a probe.
+const NEXT_DOOR_S: f64 = 1e-3;
+
 /// What knowing the path better could bring.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settlement {
-    /// Probing on is of no use: either one candidate is within 5 % of the best wherever the path plausibly is, or
-    /// what is gained on average is less than the round trip that another probe takes.
+    /// Probing on is of no use: one candidate is within 5 % of the best wherever the path plausibly is; or what is gained on
+    /// average is less than the round trip that another probe takes; or the other end is next door, within a millisecond.
     pub is_settled: bool,
     /// By which fraction of the best time the choice may be too slow at worst, over what is plausible.
     pub worst_regret: f64,
@@ -107,7 +111,9 @@ pub(crate) fn settlement(
     let by_rate = lost(1).max(lost(7));
     let by_loss = lost(3).max(lost(5));
     Ok(Settlement {
-        is_settled: worst_regret <= FEW_PERCENT || expected_gain_s <= path.rtt_s(),
+        is_settled: path.rtt_s() < NEXT_DOOR_S
+            || worst_regret <= FEW_PERCENT
+            || expected_gain_s <= path.rtt_s(),
         worst_regret,
         expected_gain_s,
         worth_knowing: match (by_rate, by_loss) {

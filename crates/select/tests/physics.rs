@@ -87,7 +87,7 @@ fn models() -> [&'static Model; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
 
     #[test]
     fn every_prediction_is_a_time_and_the_sum_of_its_parts(case in case(), which in 0..TRANSPORTS.len()) {
@@ -138,12 +138,16 @@ proptest! {
             let time = |case: Case| case.predict(model, transport).seconds;
             let now = time(case);
             let near = |then: f64| (then - now).abs() <= 1e-3 * now + 1e-7;
-            prop_assert!(near(time(Case { rtt: case.rtt * step, ..case })));
-            prop_assert!(near(time(Case { rate: case.rate * step, ..case })));
-            prop_assert!(near(time(Case { loss: case.loss * step, ..case })));
+            let rtt = time(Case { rtt: case.rtt * step, ..case });
+            prop_assert!(near(rtt), "rtt {now} {rtt}");
+            let rate = time(Case { rate: case.rate * step, ..case });
+            prop_assert!(near(rate), "rate {now} {rate}");
+            let loss = time(Case { loss: case.loss * step, ..case });
+            prop_assert!(near(loss), "loss {now} {loss}");
             if case.bytes > 1_000_000 {
                 let bytes = (case.bytes as f64 * step) as u64;
-                prop_assert!(near(time(Case { bytes, ..case })));
+                let more = time(Case { bytes, ..case });
+                prop_assert!(near(more), "bytes {now} {more}");
             }
         }
     }
