@@ -10,13 +10,16 @@ mod inputs;
 mod interrupt;
 mod link;
 mod log;
+mod model;
 mod output;
+mod plan;
 mod progress;
 mod run;
 mod source;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod value;
+mod workload;
 
 use std::{alloc::System, process::ExitCode};
 
@@ -67,6 +70,11 @@ enum Command {
     /// Measure how fast a transport carries bytes between two machines
     #[command(subcommand)]
     Link(link::Command),
+    /// Fit, show and use the model that predicts how long each transport takes
+    #[command(subcommand)]
+    Model(model::Command),
+    /// Predict time, traffic and cost of many runs
+    Plan(Box<plan::Args>),
     /// Run both parties on an emulated internet path, measure and compare
     #[cfg(target_os = "linux")]
     #[command(subcommand)]
@@ -81,6 +89,8 @@ fn main() -> ExitCode {
         Command::Circuit(command) => circuit::run(command),
         Command::Id(command) => id::run(command),
         Command::Link(command) => link::run(command),
+        Command::Model(command) => model::run(command),
+        Command::Plan(args) => plan::plan(&args),
         #[cfg(target_os = "linux")]
         Command::Testbed(command) => testbed::run(command),
     });

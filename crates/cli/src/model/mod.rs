@@ -1,0 +1,92 @@
+//! `transpute model`: how long transports take, fitted to runs.
+
+#[cfg(target_os = "linux")]
+mod fit;
+mod predict;
+#[cfg(target_os = "linux")]
+mod rows;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use transpute_select::{Candidate, Model, PathEstimate, SelectError};
+
+use crate::failure::{Failure, Kind};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Fit the model to runs of one's own, and say how well it does
+    #[cfg(target_os = "linux")]
+    Fit(fit::Args),
+    /// Predict how long circuits take over each transport, and which one would be chosen
+    Predict(Box<predict::Args>),
+    /// Show what the model is made of and how well it fits
+    Show(show::Args),
+}
+
+pub(crate) fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        #[cfg(target_os = "linux")]
+        Command::Fit(args) => fit::fit(&args),
+        Command::Predict(args) => predict::predict(&args),
+        Command::Show(args) => show::show(&args),
+    }
+}
+
+/// What is compared unless told otherwise.
+pub(crate) const DEFAULT_TRANSPORTS: &str = "tcp,tcp-striped,quic,rudp";
+
+/// Reads a model, or takes the one that comes with the program.
+pub(crate) fn load(path: Option<&Path>) -> Result<Model, Failure> {
+    match path {
+        Some(path) => Model::load(path).map_err(failure),
+        None => Ok(Model::shipped().clone()),
+    }
+}
+
+/// Finds a path: a preset of the testbed, one of its scenario files (`.toml`), or an estimate (`.json`).
+pub(crate) fn path(name: &str) -> Result<PathEstimate, Failure> {
+    if name.ends_with(".json") {
+        let file = PathBuf::from(name);
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| Failure::file(&file, "cannot be read").because(error))?;
+        return PathEstimate::from_json(&text, name).map_err(failure);
+    }
+    scenario(name)
+}
+
+#[cfg(target_os = "linux")]
+fn scenario(name: &str) -> Result<PathEstimate, Failure> {
+    let scenario = transpute_testbed::scenario::Scenario::load(name)
+        .map_err(|error| Failure::usage(format!("--path: {error}")).because(error))?;
+    rows::path_of(&scenario, None)
+        .map_err(|error| Failure::usage(format!("--path {name}: {error}")))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn scenario(name: &str) -> Result<PathEstimate, Failure> {
+    Err(Failure::usage(format!(
+        "--path {name:?}: presets are those of the testbed, which this system does not have; give a .json file"
+    )))
+}
+
+/// Reads names of transports.
+pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
+    (names.iter())
+        .map(|name| {
+            Candidate::new(name).map_err(|error| Failure::usage(format!("--transports: {error}")))
+        })
+        .collect()
+}
+
+pub(crate) fn failure(error: SelectError) -> Failure {
+    let kind = match error {
+        SelectError::File { .. } | SelectError::Content { .. } => Kind::File,
+        SelectError::Number { .. }
+        | SelectError::Transport { .. }
+        | SelectError::NotACandidate { .. } => Kind::Usage,
+        _ => Kind::Other,
+    };
+    Failure::new(kind, error.to_string()).because(error)
+}

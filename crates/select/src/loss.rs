@@ -1,0 +1,180 @@
+//! Loss as counted, and what a count can tell.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{SelectError, error::checked};
+
+/// The quantile of the standard normal distribution for intervals of 95 %.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// Packets counted of one direction of a path: so many lost out of so many sent.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(try_from = "Counted", into = "Counted")]
+pub struct Loss {
+    lost: u64,
+    sent: u64,
+}
+
+/// [`Loss`] as it stands in files.
+#[derive(Deserialize, Serialize)]
+struct Counted {
+    lost: u64,
+    sent: u64,
+}
+
+impl Loss {
+    /// Packets that a probability known from elsewhere counts for.
+    const KNOWN: u64 = 1_000_000_000;
+
+    /// No packets.
+    pub(crate) const NOTHING: Self = Self { lost: 0, sent: 0 };
+
+    /// Takes counts.
+    ///
+    /// # Errors
+    /// [`SelectError::Number`] if more were lost than sent.
+    pub fn new(lost: u64, sent: u64) -> Result<Self, SelectError> {
+        checked(
+            "lost packets",
+            lost as f64,
+            (0.0, sent as f64),
+            "no more than were sent",
+        )?;
+        Ok(Self { lost, sent })
+    }
+
+    /// Takes a probability that is known without counting: that of an emulated path.
+    ///
+    /// # Errors
+    /// [`SelectError::Number`] if it is none.
+    pub fn known(probability: f64) -> Result<Self, SelectError> {
+        checked("loss", probability, (0.0, 1.0), "a probability")?;
+        Ok(Self {
+            // At most `KNOWN`.
+            lost: (probability * Self::KNOWN as f64).round() as u64,
+            sent: Self::KNOWN,
+        })
+    }
+
+    /// Returns how many were lost.
+    #[must_use]
+    pub fn lost(self) -> u64 {
+        self.lost
+    }
+
+    /// Returns how many were sent.
+    #[must_use]
+    pub fn sent(self) -> u64 {
+        self.sent
+    }
+
+    /// Returns both counts together.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            lost: self.lost.saturating_add(more.lost),
+            sent: self.sent.saturating_add(more.sent),
+        }
+    }
+
+    /// Returns lost over sent; 0 if nothing was sent.
+    #[must_use]
+    pub fn fraction(self) -> f64 {
+        match self.sent {
+            0 => 0.0,
+            sent => self.lost as f64 / sent as f64,
+        }
+    }
+
+    /// Returns within which bounds the probability is with 95 % confidence: the score interval of E. B. Wilson,
+    /// *Probable inference, the law of succession, and statistical inference*, 1927. `(0, 1)` if nothing was sent.
+    ///
+    /// It supposes that packets are lost independently; bursts make the true interval wider.
+    ///
+    /// # Examples
+    /// ```
+    /// let (low, high) = transpute_select::Loss::new(0, 128)?.interval();
+    /// assert!(low == 0.0 && (0.029..0.030).contains(&high));
+    /// # Ok::<(), transpute_select::SelectError>(())
+    /// ```
+    #[must_use]
+    pub fn interval(self) -> (f64, f64) {
+        if self.sent == 0 {
+            return (0.0, 1.0);
+        }
+        let (n, p, z2) = (self.sent as f64, self.fraction(), Z * Z);
+        let center = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+        let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+        // Both ends are exact at the extremes, where rounding would leave them a little off.
+        let low = if self.lost == 0 { 0.0 } else { center - half };
+        let high = if self.lost == self.sent {
+            1.0
+        } else {
+            center + half
+        };
+        (low.clamp(0.0, 1.0), high.clamp(0.0, 1.0))
+    }
+
+    /// Returns the smallest probability that this many packets show with 95 % confidence: `1 - 0.05^(1/sent)`, which
+    /// is about 3 / sent. Below it a train most likely loses nothing, and says nothing.
+    #[must_use]
+    pub fn resolution(self) -> f64 {
+        match self.sent {
+            0 => 1.0,
+            // Exact for few, and without cancellation for many.
+            sent => -(0.05_f64.ln() / sent as f64).exp_m1(),
+        }
+    }
+}
+
+impl TryFrom<Counted> for Loss {
+    type Error = SelectError;
+
+    fn try_from(Counted { lost, sent }: Counted) -> Result<Self, SelectError> {
+        Self::new(lost, sent)
+    }
+}
+
+impl From<Loss> for Counted {
+    fn from(Loss { lost, sent }: Loss) -> Self {
+        Self { lost, sent }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_wilson() {
+        // Computed apart, in double precision.
+        for (lost, sent, low, high) in [
+            (1, 128, 0.001_380_4, 0.042_926_3),
+            (10, 1000, 0.005_440_8, 0.018_309_5),
+        ] {
+            let interval = Loss::new(lost, sent).unwrap().interval();
+            assert!((interval.0 - low).abs() < 1e-7, "{interval:?}");
+            assert!((interval.1 - high).abs() < 1e-7, "{interval:?}");
+        }
+        assert_eq!(Loss::new(0, 0).unwrap().interval(), (0.0, 1.0));
+        assert_eq!(Loss::new(9, 9).unwrap().interval().1, 1.0);
+    }
+
+    #[test]
+    fn a_train_resolves_three_losses_in_its_length() {
+        let resolution = |sent| Loss::new(0, sent).unwrap().resolution();
+        assert!((resolution(128) - 0.02313).abs() < 1e-5);
+        assert!((resolution(30_000) - 1e-4).abs() < 1e-6);
+        assert_eq!(resolution(0), 1.0);
+    }
+
+    #[test]
+    fn more_lost_than_sent_is_refused() {
+        assert!(Loss::new(2, 1).is_err());
+        assert!(serde_json::from_str::<Loss>("{\"lost\":2,\"sent\":1}").is_err());
+        for probability in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+            assert!(Loss::known(probability).is_err());
+        }
+        assert!((Loss::known(0.0005).unwrap().fraction() - 0.0005).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,469 @@
+//! What is known of the path between two parties.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Loss, SelectError, error::checked};
+
+/// The version of [`PathEstimate`] in JSON.
+const FORMAT: u32 = 1;
+
+/// The longest round-trip time that is believed, in seconds.
+pub const MAX_RTT_S: f64 = 120.0;
+
+/// The highest rate that is believed, in bits per second.
+pub const MAX_RATE: f64 = 1e13;
+
+/// The lowest rate that is believed, in bits per second.
+pub const MIN_RATE: f64 = 1e2;
+
+/// What is known of a path. Whatever is not known is `None`, and whoever needs it takes a prior with a wide uncertainty.
+///
+/// *Up* is from the connecting party to the listening one.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct PathEstimate {
+    /// Round-trip times.
+    pub rtt: Rtt,
+    /// The direction from connector to listener.
+    pub up: Direction,
+    /// The direction from listener to connector.
+    pub down: Direction,
+    /// Whether UDP passes.
+    pub udp: Udp,
+    /// The largest IP packet that passes, in bytes.
+    pub mtu: Option<u32>,
+    /// What this machine's TCP knows and may do.
+    pub kernel: Kernel,
+    /// Where this came from.
+    pub source: Source,
+    /// When it was measured, in milliseconds since 1970.
+    pub when_unix_ms: Option<u64>,
+}
+
+/// Round-trip times, in seconds.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Rtt {
+    /// The shortest.
+    pub min_s: f64,
+    /// The median, if there were several.
+    pub median_s: Option<f64>,
+    /// The mean deviation from the median.
+    pub jitter_s: Option<f64>,
+}
+
+/// One direction of a path.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Direction {
+    /// How fast the bottleneck is.
+    pub rate: Option<Rate>,
+    /// How many packets were lost.
+    pub loss: Option<Loss>,
+    /// How many bytes wait for the bottleneck at most.
+    pub queue_bytes: Option<f64>,
+}
+
+/// The rate of a bottleneck, of IP packets.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Rate {
+    /// In bits per second.
+    pub bits_per_second: f64,
+    /// Standard error, as a fraction of it.
+    #[serde(default)]
+    pub relative_error: f64,
+    /// The path may be faster: the probe did not fill it.
+    #[serde(default)]
+    pub is_lower_bound: bool,
+}
+
+/// Whether UDP passes between the two parties.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Udp {
+    /// Packets came both ways.
+    Passes,
+    /// None came within the time that they should have taken.
+    Blocked,
+    /// Nobody tried, or an answer is still due.
+    #[default]
+    Unknown,
+}
+
+/// What the kernel's TCP knows of a path and lets a connection do.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Kernel {
+    /// The shortest round-trip time of the control connection, in seconds.
+    pub min_rtt_s: Option<f64>,
+    /// The highest delivery rate of the control connection, in bits per second.
+    pub delivery_rate: Option<f64>,
+    /// The greatest send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
+    pub send_ceiling: Option<f64>,
+    /// The greatest receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
+    pub receive_ceiling: Option<f64>,
+    /// The congestion control that a connection has unless told otherwise.
+    pub congestion_control: Option<String>,
+    /// Those that a connection may be told to have.
+    pub available: Vec<String>,
+}
+
+/// Where an estimate came from.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A probe of this connection.
+    Measured,
+    /// An earlier probe of the same path.
+    Cached,
+    /// The settings of an emulated path.
+    Emulated,
+    /// A user's word.
+    #[default]
+    Given,
+}
+
+impl PathEstimate {
+    /// Starts from the shortest round-trip time alone, in seconds.
+    ///
+    /// # Errors
+    /// [`SelectError::Number`] unless it is between 0 and [`MAX_RTT_S`].
+    pub fn of_rtt(seconds: f64) -> Result<Self, SelectError> {
+        let estimate = Self {
+            rtt: Rtt {
+                min_s: seconds,
+                median_s: None,
+                jitter_s: None,
+            },
+            up: Direction::default(),
+            down: Direction::default(),
+            udp: Udp::Unknown,
+            mtu: None,
+            kernel: Kernel::default(),
+            source: Source::Given,
+            when_unix_ms: None,
+        };
+        estimate.validate()?;
+        Ok(estimate)
+    }
+
+    /// Reads and checks the JSON that this serializes to.
+    ///
+    /// # Errors
+    /// [`SelectError::Content`], which names `origin`.
+    pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
+        serde_json::from_str(text).map_err(|error| SelectError::Content {
+            origin: origin.to_owned(),
+            problem: error.to_string(),
+        })
+    }
+
+    /// Checks every number. The fields are public, so whoever uses an estimate that may be a peer's or a user's checks
+    /// it first; the choosers and the model do.
+    ///
+    /// # Errors
+    /// [`SelectError::Number`], which names the field.
+    pub fn validate(&self) -> Result<(), SelectError> {
+        let rtt = (0.0, MAX_RTT_S);
+        let seconds = "0 to 120 seconds";
+        checked("rtt.min_s", self.rtt.min_s, rtt, seconds)?;
+        for (field, value) in [
+            ("rtt.median_s", self.rtt.median_s),
+            ("rtt.jitter_s", self.rtt.jitter_s),
+            ("kernel.min_rtt_s", self.kernel.min_rtt_s),
+        ] {
+            checked(field, value.unwrap_or(0.0), rtt, seconds)?;
+        }
+        for direction in [&self.up, &self.down] {
+            direction.validate()?;
+        }
+        let bytes = (1.0, 1e15);
+        for (field, value) in [
+            ("kernel.send_ceiling", self.kernel.send_ceiling),
+            ("kernel.receive_ceiling", self.kernel.receive_ceiling),
+        ] {
+            checked(field, value.unwrap_or(1.0), bytes, "1 to 1e15 bytes")?;
+        }
+        checked(
+            "kernel.delivery_rate",
+            self.kernel.delivery_rate.unwrap_or(0.0),
+            (0.0, MAX_RATE),
+            "0 to 1e13 bit/s",
+        )?;
+        Ok(())
+    }
+
+    /// Returns the round-trip time to reckon with, in seconds: what an idle path has.
+    #[must_use]
+    pub fn rtt_s(&self) -> f64 {
+        self.rtt.min_s
+    }
+}
+
+impl Direction {
+    fn validate(&self) -> Result<(), SelectError> {
+        if let Some(rate) = self.rate {
+            checked(
+                "rate.bits_per_second",
+                rate.bits_per_second,
+                (MIN_RATE, MAX_RATE),
+                "100 to 1e13 bit/s",
+            )?;
+            checked(
+                "rate.relative_error",
+                rate.relative_error,
+                (0.0, 10.0),
+                "0 to 10",
+            )?;
+        }
+        checked(
+            "queue_bytes",
+            self.queue_bytes.unwrap_or(0.0),
+            (0.0, 1e15),
+            "0 to 1e15 bytes",
+        )?;
+        Ok(())
+    }
+}
+
+impl Rate {
+    /// A rate that is known exactly, in bits per second.
+    #[must_use]
+    pub fn known(bits_per_second: f64) -> Self {
+        Self {
+            bits_per_second,
+            relative_error: 0.0,
+            is_lower_bound: false,
+        }
+    }
+}
+
+/// For people, on one line.
+impl fmt::Display for PathEstimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rtt {}", Seconds(self.rtt.min_s))?;
+        if let Some(jitter) = self.rtt.jitter_s {
+            write!(f, " (jitter {})", Seconds(jitter))?;
+        }
+        write!(f, ", up {}, down {}", self.up, self.down)?;
+        f.write_str(match self.udp {
+            Udp::Passes => ", UDP passes",
+            Udp::Blocked => ", UDP does not pass",
+            Udp::Unknown => ", UDP not tried",
+        })?;
+        if let Some(mtu) = self.mtu {
+            write!(f, ", packets of {mtu} B")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate {
+            Some(rate) => {
+                if rate.is_lower_bound {
+                    f.write_str("at least ")?;
+                }
+                write!(f, "{:.3} Mbit/s", Short(rate.bits_per_second / 1e6))?;
+                if rate.relative_error > 0.0 {
+                    write!(f, " ± {:.0} %", rate.relative_error * 100.0)?;
+                }
+            }
+            None => f.write_str("unknown rate")?,
+        }
+        match self.loss {
+            None => f.write_str(" and loss"),
+            Some(loss) if loss.lost() == 0 => {
+                write!(f, ", loss below {:.2} %", Short(loss.resolution() * 100.0))
+            }
+            Some(loss) => {
+                let (low, high) = loss.interval();
+                write!(
+                    f,
+                    ", loss {:.2} % ({:.2} to {:.2} %)",
+                    Short(loss.fraction() * 100.0),
+                    Short(low * 100.0),
+                    Short(high * 100.0)
+                )
+            }
+        }
+    }
+}
+
+/// Seconds with a unit that suits them.
+pub(crate) struct Seconds(pub(crate) f64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            s if s < 1e-3 => format!("{:.3} µs", Short(s * 1e6)),
+            s if s < 1.0 => format!("{:.3} ms", Short(s * 1e3)),
+            s if s < 600.0 => format!("{:.3} s", Short(s)),
+            s if s < 36_000.0 => format!("{:.3} min", Short(s / 60.0)),
+            s => format!("{:.3} h", Short(s / 3600.0)),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A number with as many digits that matter as the precision says.
+pub(crate) struct Short(pub(crate) f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(3) as i32;
+        let magnitude = if self.0 == 0.0 {
+            0
+        } else {
+            self.0.abs().log10().floor().clamp(-12.0, 15.0) as i32
+        };
+        let decimals = (digits - 1 - magnitude).max(0) as usize;
+        let text = format!("{:.*}", decimals, self.0);
+        // 2.00 is 2, but 200 is 200.
+        let text = match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.'),
+            false => &text,
+        };
+        f.write_str(text)
+    }
+}
+
+/// [`PathEstimate`] as it stands in files and messages.
+#[derive(Deserialize, Serialize)]
+struct Written {
+    #[serde(default = "format")]
+    format: u32,
+    rtt: Rtt,
+    #[serde(default)]
+    up: Direction,
+    #[serde(default)]
+    down: Direction,
+    #[serde(default)]
+    udp: Udp,
+    #[serde(default)]
+    mtu: Option<u32>,
+    #[serde(default)]
+    kernel: Kernel,
+    #[serde(default)]
+    source: Source,
+    #[serde(default)]
+    when_unix_ms: Option<u64>,
+}
+
+fn format() -> u32 {
+    FORMAT
+}
+
+impl TryFrom<Written> for PathEstimate {
+    type Error = SelectError;
+
+    fn try_from(written: Written) -> Result<Self, SelectError> {
+        checked(
+            "format",
+            f64::from(written.format),
+            (f64::from(FORMAT), f64::from(FORMAT)),
+            "1",
+        )?;
+        let estimate = Self {
+            rtt: written.rtt,
+            up: written.up,
+            down: written.down,
+            udp: written.udp,
+            mtu: written.mtu,
+            kernel: written.kernel,
+            source: written.source,
+            when_unix_ms: written.when_unix_ms,
+        };
+        estimate.validate()?;
+        Ok(estimate)
+    }
+}
+
+impl From<PathEstimate> for Written {
+    fn from(estimate: PathEstimate) -> Self {
+        Self {
+            format: FORMAT,
+            rtt: estimate.rtt,
+            up: estimate.up,
+            down: estimate.down,
+            udp: estimate.udp,
+            mtu: estimate.mtu,
+            kernel: estimate.kernel,
+            source: estimate.source,
+            when_unix_ms: estimate.when_unix_ms,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lossy() -> PathEstimate {
+        let mut path = PathEstimate::of_rtt(0.11).unwrap();
+        path.up = Direction {
+            rate: Some(Rate {
+                bits_per_second: 9.5e7,
+                relative_error: 0.05,
+                is_lower_bound: true,
+            }),
+            loss: Some(Loss::new(2, 128).unwrap()),
+            queue_bytes: None,
+        };
+        path.down.loss = Some(Loss::new(0, 128).unwrap());
+        path.udp = Udp::Passes;
+        path
+    }
+
+    #[test]
+    fn people_read_what_is_known_and_what_a_train_cannot_see() {
+        assert_eq!(
+            lossy().to_string(),
+            "rtt 110 ms, up at least 95 Mbit/s ± 5 %, loss 1.6 % (0.43 to 5.5 %), \
+             down unknown rate, loss below 2.3 %, UDP passes"
+        );
+        let bare = PathEstimate::of_rtt(0.0004).unwrap().to_string();
+        assert!(
+            bare.starts_with("rtt 400 µs, up unknown rate and loss"),
+            "{bare}"
+        );
+    }
+
+    #[test]
+    fn json_comes_back_and_little_is_enough() {
+        let path = lossy();
+        let text = serde_json::to_string(&path).unwrap();
+        assert_eq!(PathEstimate::from_json(&text, "x").unwrap(), path);
+        let least = PathEstimate::from_json("{\"rtt\":{\"min_s\":0.1}}", "x").unwrap();
+        assert_eq!(least, PathEstimate::of_rtt(0.1).unwrap());
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused_and_named() {
+        for (text, part) in [
+            ("{\"rtt\":{\"min_s\":-1}}", "rtt.min_s"),
+            ("{\"rtt\":{\"min_s\":1e9}}", "rtt.min_s"),
+            ("{\"format\":2,\"rtt\":{\"min_s\":0}}", "format"),
+            (
+                "{\"rtt\":{\"min_s\":0},\"up\":{\"rate\":{\"bits_per_second\":0}}}",
+                "rate.bits_per_second",
+            ),
+            (
+                "{\"rtt\":{\"min_s\":0},\"up\":{\"loss\":{\"lost\":3,\"sent\":2}}}",
+                "lost packets",
+            ),
+            ("{\"rtt\":", "EOF"),
+        ] {
+            let error = PathEstimate::from_json(text, "peer")
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("peer: ") && error.contains(part),
+                "{error}"
+            );
+        }
+        assert!(PathEstimate::of_rtt(f64::NAN).is_err());
+    }
+}

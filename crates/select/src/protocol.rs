@@ -1,0 +1,295 @@
+//! What the two-party protocol of this project sends and computes, by docs/protocol.md.
+//!
+//! Byte for byte, so that a [`Workload`] can be made before anything runs. This crate does not know circuits or garbling schemes:
+//! the caller counts.
+
+use crate::{End, Parts, SelectError, Workload, error::checked};
+
+/// How the oblivious transfers of a run are done: `OtPlan` of transpute-session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Transfers {
+    /// The evaluator has no inputs.
+    None,
+    /// Public-key transfers, one for each input bit.
+    Direct,
+    /// 128 base transfers and an extension.
+    Extension {
+        /// `k` of the extension: 1, 2, 4 or 8 (`Extension::code`).
+        k: u8,
+        /// Bytes of its setup message (`Extension::setup_len`).
+        setup_len: u32,
+    },
+}
+
+/// A run of the protocol, as the parties agree on it.
+///
+/// | field | from a `Program` and a `Config` |
+/// | --- | --- |
+/// | `and_gates`, `xor_gates` | `Program::and_count`, `xor_count` |
+/// | `table_bytes` | tables of one evaluation: AND and XOR gates times `Scheme::and_bytes` (and bits), `xor_bytes` |
+/// | `is_free_xor` | `Scheme::is_free_xor` |
+/// | `garbler_bits`, `evaluator_bits`, `output_bits` | of one evaluation; the first from the `InputSplit` |
+/// | `batch`, `chunk_len`, `is_checked` | `Config::batch`, `chunk_len`, `output_check` |
+/// | `transfers` | `OtPlan::new(config.ot, batch * evaluator_bits)` |
+/// | `to_garbler` | `OutputPolicy::reaches(Role::Garbler)` |
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProtocolRun {
+    /// AND gates of one evaluation.
+    pub and_gates: u64,
+    /// XOR gates of one evaluation.
+    pub xor_gates: u64,
+    /// Bytes of tables of one evaluation.
+    pub table_bytes: u64,
+    /// Whether XOR gates have no tables and the garbler's labels need no sending.
+    pub is_free_xor: bool,
+    /// Input bits of the garbler, of one evaluation.
+    pub garbler_bits: u64,
+    /// Input bits of the evaluator, of one evaluation.
+    pub evaluator_bits: u64,
+    /// Output bits of one evaluation.
+    pub output_bits: u64,
+    /// Evaluations.
+    pub batch: u64,
+    /// Largest chunk of tables, in bytes.
+    pub chunk_len: u64,
+    /// Whether the evaluator checks its outputs.
+    pub is_checked: bool,
+    /// How oblivious transfer is done.
+    pub transfers: Transfers,
+    /// Whether the garbler learns the outputs.
+    pub to_garbler: bool,
+}
+
+/// How fast a machine computes, in seconds; measured once for each machine and scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// To garble an AND gate.
+    pub garble_and_s: f64,
+    /// To evaluate an AND gate.
+    pub evaluate_and_s: f64,
+    /// To garble or evaluate an XOR gate.
+    pub xor_s: f64,
+    /// For an extended oblivious transfer, on either side.
+    pub transfer_s: f64,
+    /// For a base oblivious transfer, on both sides together: they wait for each other.
+    pub base_transfer_s: f64,
+}
+
+impl Machine {
+    /// A processor of 2023 with AES instructions, over half-gates: what is reckoned with until something was measured.
+    pub const TYPICAL: Self = Self {
+        garble_and_s: 60e-9,
+        evaluate_and_s: 60e-9,
+        xor_s: 2e-9,
+        transfer_s: 150e-9,
+        base_transfer_s: 120e-6,
+    };
+
+    /// The same for schemes that have tables for XOR gates.
+    pub const TYPICAL_WITHOUT_FREE_XOR: Self = Self {
+        garble_and_s: 120e-9,
+        evaluate_and_s: 80e-9,
+        xor_s: 40e-9,
+        ..Self::TYPICAL
+    };
+}
+
+const FRAME: u64 = 5;
+const NUMBER: u64 = 8;
+const HELLO: u64 = FRAME + 220;
+const FINISH: u64 = FRAME + 64;
+const BASE: u64 = 128;
+/// Transfers per message of an extension.
+const RUN: u64 = 8192;
+/// Bytes of a message of outputs.
+const PIECE: u64 = 65_536;
+
+/// More than any run has; products of two of these fit.
+const MOST: f64 = 4e9;
+
+impl ProtocolRun {
+    /// Describes the run for the model. `garbler` is the end that garbles.
+    ///
+    /// # Errors
+    /// [`SelectError::Number`] for figures that no run has.
+    pub fn workload(
+        &self,
+        garbler: End,
+        garbling: &Machine,
+        evaluating: &Machine,
+    ) -> Result<Workload, SelectError> {
+        for (field, value) in [
+            ("and_gates", self.and_gates),
+            ("xor_gates", self.xor_gates),
+            ("garbler_bits", self.garbler_bits),
+            ("evaluator_bits", self.evaluator_bits),
+            ("output_bits", self.output_bits),
+            ("batch", self.batch),
+        ] {
+            checked(field, value as f64, (0.0, MOST), "0 to 4e9")?;
+        }
+        checked(
+            "table_bytes",
+            self.table_bytes as f64,
+            (0.0, 1e15),
+            "0 to 1e15 bytes",
+        )?;
+        checked(
+            "chunk_len",
+            self.chunk_len as f64,
+            (1.0, 1e12),
+            "1 to 1e12 bytes",
+        )?;
+        let batch = u128::from(self.batch);
+        let transfers = batch * u128::from(self.evaluator_bits);
+        let runs = transfers.div_ceil(u128::from(RUN));
+        let numbered = u128::from(FRAME + NUMBER);
+        let tables = batch * u128::from(self.table_bytes);
+        let early =
+            u128::from(HELLO) + tables + tables.div_ceil(u128::from(self.chunk_len)) * numbered;
+
+        // Messages of oblivious transfer: garbler's first, its answers, the evaluator's.
+        let (setup, answers, requests, flights) = match self.transfers {
+            Transfers::None => (0, 0, 0, 2),
+            Transfers::Direct => (
+                u128::from(FRAME) + 32,
+                numbered + 32 * transfers,
+                u128::from(FRAME) + 64 * transfers,
+                2,
+            ),
+            Transfers::Extension { k, setup_len } => {
+                let reply = if self.is_free_xor { 16 } else { 32 };
+                let blocks = transfers.div_ceil(u128::from(BASE));
+                let setup = match setup_len {
+                    0 => 0,
+                    bytes => u128::from(FRAME) + u128::from(bytes),
+                };
+                (
+                    u128::from(FRAME) + 64 * u128::from(BASE),
+                    runs * numbered + reply * transfers,
+                    u128::from(FRAME)
+                        + 32
+                        + setup
+                        + runs * numbered
+                        + blocks * (2048 / u128::from(k.max(1))),
+                    3,
+                )
+            }
+        };
+        let labels = match self.is_free_xor {
+            true => 0,
+            false => batch * (numbered + 16 * u128::from(self.garbler_bits)),
+        };
+        let outputs = u128::from(self.output_bits);
+        let pieces = |bytes: u128| match bytes {
+            0 => 0,
+            bytes => batch * (bytes + bytes.div_ceil(u128::from(PIECE)) * numbered),
+        };
+        let decode = outputs.div_ceil(8) + if self.is_checked { 16 * outputs } else { 0 };
+        let late = answers + labels + pieces(decode) + u128::from(FINISH);
+        let masked = match self.to_garbler {
+            true => pieces(outputs.div_ceil(8) + 32),
+            false => 0,
+        };
+        let evaluator_bytes = u128::from(HELLO) + requests + masked + u128::from(FINISH);
+
+        let count = self.batch as f64;
+        let gates = |and_s: f64, machine: &Machine| {
+            count * (self.and_gates as f64 * and_s + self.xor_gates as f64 * machine.xor_s)
+        };
+        let (base, extended) = match self.transfers {
+            Transfers::None => (0.0, 0.0),
+            Transfers::Direct => (transfers as f64, 0.0),
+            Transfers::Extension { .. } => (BASE as f64, transfers as f64),
+        };
+        let base_s = garbling.base_transfer_s.max(evaluating.base_transfer_s);
+        let bytes = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
+        Workload::new(Parts {
+            garbler,
+            garbler_bytes: bytes(early + setup + late),
+            garbler_late_bytes: bytes(late),
+            evaluator_bytes: bytes(evaluator_bytes),
+            flights,
+            serial_s: base * base_s,
+            garble_s: gates(garbling.garble_and_s, garbling) + extended * garbling.transfer_s,
+            evaluate_s: gates(evaluating.evaluate_and_s, evaluating)
+                + extended * evaluating.transfer_s,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> ProtocolRun {
+        ProtocolRun {
+            and_gates: 6400,
+            xor_gates: 28_176,
+            table_bytes: 204_800,
+            is_free_xor: true,
+            garbler_bits: 128,
+            evaluator_bits: 128,
+            output_bits: 128,
+            batch: 1,
+            chunk_len: 65_536,
+            is_checked: true,
+            transfers: Transfers::Direct,
+            to_garbler: false,
+        }
+    }
+
+    fn bytes(run: &ProtocolRun) -> (u64, u64) {
+        let workload = run
+            .workload(End::Listener, &Machine::TYPICAL, &Machine::TYPICAL)
+            .unwrap();
+        (workload.bytes_down(), workload.bytes_up())
+    }
+
+    #[test]
+    fn bytes_are_those_that_were_measured() {
+        // payload_up_bytes and payload_down_bytes of rows in docs/results: AES-128, and MinCut with a million gates.
+        assert_eq!(bytes(&run()), (211_369, 8491));
+        let mincut = ProtocolRun {
+            and_gates: 999_960,
+            table_bytes: 31_998_720,
+            garbler_bits: 250_000,
+            evaluator_bits: 250_000,
+            output_bits: 20,
+            transfers: Transfers::Extension {
+                k: 4,
+                setup_len: 3072,
+            },
+            ..run()
+        };
+        assert_eq!(bytes(&mincut), (36_014_307, 1_004_259));
+    }
+
+    #[test]
+    fn flights_follow_the_transfers_and_figures_are_checked() {
+        let workload =
+            |run: ProtocolRun| run.workload(End::Connector, &Machine::TYPICAL, &Machine::TYPICAL);
+        assert_eq!(workload(run()).unwrap().parts().flights, 2);
+        let extended = ProtocolRun {
+            transfers: Transfers::Extension { k: 1, setup_len: 0 },
+            ..run()
+        };
+        assert_eq!(workload(extended).unwrap().parts().flights, 3);
+        for wrong in [
+            ProtocolRun {
+                batch: u64::MAX,
+                ..run()
+            },
+            ProtocolRun {
+                chunk_len: 0,
+                ..run()
+            },
+            ProtocolRun {
+                table_bytes: u64::MAX,
+                ..run()
+            },
+        ] {
+            assert!(workload(wrong).is_err());
+        }
+    }
+}

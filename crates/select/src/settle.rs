@@ -1,0 +1,125 @@
+//! Whether knowing the path better could change the choice.
+
+use serde::Serialize;
+
+use crate::{
+    Candidate, ModelChooser, PathEstimate, SelectError, Workload,
+    model::{Plausible, Point},
+    plausible::Range,
+};
+
+/// A loss of time that is not worth a probe, as a fraction of the best time.
+const FEW_PERCENT: f64 = 0.05;
+
+/// Round-trip time below which nothing of a path is worth measuring, in seconds: in one building the processors decide, which
+/// the model knows, and losses are made good within the time of a probe.
+const NEXT_DOOR_S: f64 = 1e-3;
+
+/// What knowing the path better could bring.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Settlement {
+    /// Probing on is of no use: one candidate is within 5 % of the best wherever the path plausibly is; or what is gained on
+    /// average is less than the round trip that another probe takes; or the other end is next door, within a millisecond.
+    pub is_settled: bool,
+    /// By which fraction of the best time the choice may be too slow at worst, over what is plausible.
+    pub worst_regret: f64,
+    /// What knowing everything would save on average, in seconds.
+    pub expected_gain_s: f64,
+    /// What it is worth knowing first: of which the ignorance costs more.
+    pub worth_knowing: Unknown,
+}
+
+/// A quantity of a path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unknown {
+    /// None.
+    Nothing,
+    /// The rate of the bottleneck.
+    Rate,
+    /// The probability of loss.
+    Loss,
+}
+
+impl Settlement {
+    /// Nothing to gain.
+    pub const SETTLED: Self = Self {
+        is_settled: true,
+        worst_regret: 0.0,
+        expected_gain_s: 0.0,
+        worth_knowing: Unknown::Nothing,
+    };
+}
+
+/// A place within a range, and how likely it is there: the mean of a normal distribution over three points that have
+/// its variance, with the outer ones at two standard deviations.
+const PLACES: [(fn(&Range) -> f64, f64); 3] = [
+    (|range| range.low, 0.125),
+    (|range| range.mid, 0.75),
+    (|range| range.high, 0.125),
+];
+
+pub(crate) fn settlement(
+    chooser: &ModelChooser,
+    path: &PathEstimate,
+    workload: &Workload,
+    candidates: &[Candidate],
+) -> Result<Settlement, SelectError> {
+    path.validate()?;
+    let plausible = Plausible::of(path);
+    let mut points = [(plausible.mid(), 0.0); 9];
+    for (i, &(rate, rate_weight)) in PLACES.iter().enumerate() {
+        for (j, &(loss, loss_weight)) in PLACES.iter().enumerate() {
+            points[3 * i + j] = (plausible.at(rate, loss), rate_weight * loss_weight);
+        }
+    }
+    let model = chooser.model();
+    // One row for each candidate that can be used: its scores at the nine points.
+    let mut scores: Vec<[f64; 9]> = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        if candidate.obstacle(path).is_some() {
+            continue;
+        }
+        let mut theory = None;
+        let ready = model.ready(&candidate.spec, path, &mut theory);
+        let factor = chooser.factor(&candidate.spec);
+        let score = |point: &Point| factor * ready.seconds(point, workload, candidate.setup());
+        scores.push(std::array::from_fn(|place| score(&points[place].0)));
+    }
+    if scores.len() < 2 {
+        return Ok(Settlement::SETTLED);
+    }
+    // What would be chosen now: the best in the middle.
+    const MIDDLE: usize = 4;
+    let chosen = (scores.iter())
+        .reduce(|best, other| {
+            if other[MIDDLE] < best[MIDDLE] {
+                other
+            } else {
+                best
+            }
+        })
+        .map_or([0.0; 9], |best| *best);
+    let best: [f64; 9] =
+        std::array::from_fn(|place| scores.iter().map(|row| row[place]).fold(f64::MAX, f64::min));
+    let lost = |place: usize| chosen[place] - best[place];
+    let worst_regret = (0..9)
+        .map(|place| lost(place) / best[place].max(1e-12))
+        .fold(0.0, f64::max);
+    let expected_gain_s = (0..9).map(|place| points[place].1 * lost(place)).sum();
+    // Along the axes: rate low and high at middling loss, and the other way round.
+    let by_rate = lost(1).max(lost(7));
+    let by_loss = lost(3).max(lost(5));
+    Ok(Settlement {
+        is_settled: path.rtt_s() < NEXT_DOOR_S
+            || worst_regret <= FEW_PERCENT
+            || expected_gain_s <= path.rtt_s(),
+        worst_regret,
+        expected_gain_s,
+        worth_knowing: match (by_rate, by_loss) {
+            (rate, loss) if rate <= 0.0 && loss <= 0.0 => Unknown::Nothing,
+            (rate, loss) if rate >= loss => Unknown::Rate,
+            _ => Unknown::Loss,
+        },
+    })
+}

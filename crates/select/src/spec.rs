@@ -1,0 +1,290 @@
+//! Transports as the selector knows them: a name, settings, and which law they follow.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::SelectError;
+
+/// The longest name with settings.
+const MAX_LEN: usize = 100;
+
+/// A transport's name with its settings, such as `tcp:cc=bbr`. Settings are kept in order of their names, so that equal
+/// ones compare equal; `+` separates them as well as a comma.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Spec {
+    text: String,
+    name_len: usize,
+}
+
+/// What a transport's speed follows from.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// A window that starts small, grows each round trip, and is cut by every loss.
+    Window,
+    /// A rate that is found by doubling each round trip; losses below a knee do not lower it.
+    Model,
+    /// A rate that is known from the set-up; losses are corrected.
+    Rate,
+}
+
+/// What is fixed of a transport: its family and what follows from how it is built.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Law {
+    /// How its speed comes about.
+    pub family: Family,
+    /// Round trips from the first packet to the connector's link.
+    pub setup_round_trips: f64,
+    /// Connections side by side.
+    pub connections: f64,
+    /// Whether the kernel's buffers bound its window.
+    pub has_kernel_window: bool,
+    /// Whether it needs UDP to pass.
+    pub needs_udp: bool,
+    /// Whether it ends with the first packet lost.
+    pub dies_of_loss: bool,
+    /// Whether nothing is known of it: then it is taken to be like TCP, with a wide uncertainty.
+    pub is_generic: bool,
+}
+
+impl Spec {
+    /// Returns the name without the settings.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.text[..self.name_len]
+    }
+
+    /// Returns name and settings.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns a setting.
+    #[must_use]
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings()
+            .find_map(|(known, value)| (known == key).then_some(value))
+    }
+
+    /// Returns the transport with the congestion control written out that it has where the kernel's default is another than
+    /// cubic: `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does.
+    #[must_use]
+    pub fn in_effect(&self, default_control: Option<&str>) -> Self {
+        let control = default_control.unwrap_or("cubic");
+        let is_told = self.setting("cc").is_some();
+        if control == "cubic" || is_told || !matches!(self.name(), "tcp" | "tcp-striped") {
+            return self.clone();
+        }
+        let separator = if self.text.len() == self.name_len {
+            ':'
+        } else {
+            ','
+        };
+        // What does not make a name leaves the transport as it is.
+        format!("{}{separator}cc={control}", self.text)
+            .parse()
+            .unwrap_or_else(|_| self.clone())
+    }
+
+    fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.text[self.name_len..]
+            .trim_start_matches(':')
+            .split(',')
+            .filter_map(|item| item.split_once('='))
+    }
+
+    /// Returns the law that the transport follows. `default_control` is the congestion control of TCP connections that
+    /// are not told otherwise; cubic if it is not known.
+    #[must_use]
+    pub fn law(&self, default_control: Option<&str>) -> Law {
+        let control = |default| self.setting("cc").unwrap_or(default);
+        let kernel = || match control(default_control.unwrap_or("cubic")) {
+            "bbr" | "bbr2" | "bbr3" => Family::Model,
+            _ => Family::Window,
+        };
+        let tcp = Law {
+            family: Family::Window,
+            setup_round_trips: 2.0,
+            connections: 1.0,
+            has_kernel_window: true,
+            needs_udp: false,
+            dies_of_loss: false,
+            is_generic: false,
+        };
+        let over_udp = Law {
+            has_kernel_window: false,
+            needs_udp: true,
+            ..tcp
+        };
+        match self.name() {
+            "tcp" => Law {
+                family: kernel(),
+                ..tcp
+            },
+            "tcp-striped" => Law {
+                family: kernel(),
+                connections: self
+                    .setting("n")
+                    .and_then(|n| n.parse::<u8>().ok())
+                    .map_or(8.0, |n| f64::from(n.clamp(1, 32))),
+                ..tcp
+            },
+            "quic" => Law {
+                family: match control("bbr3") {
+                    "cubic" | "reno" | "newreno" => Family::Window,
+                    _ => Family::Model,
+                },
+                setup_round_trips: 1.0,
+                ..over_udp
+            },
+            "rudp" | "udp" => Law {
+                family: Family::Rate,
+                setup_round_trips: 3.0,
+                dies_of_loss: self.name() == "udp",
+                ..over_udp
+            },
+            _ => Law {
+                is_generic: true,
+                ..tcp
+            },
+        }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SelectError;
+
+    fn from_str(text: &str) -> Result<Self, SelectError> {
+        let wrong = || SelectError::Transport {
+            text: text.chars().take(MAX_LEN).collect(),
+        };
+        let (name, settings) = match text.split_once(':') {
+            Some((name, settings)) => (name, Some(settings)),
+            None => (text, None),
+        };
+        let is_word = |word: &str| {
+            !word.is_empty()
+                && (word.bytes()).all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        };
+        if text.len() > MAX_LEN || !is_word(name) {
+            return Err(wrong());
+        }
+        let mut pairs = Vec::new();
+        for item in settings.into_iter().flat_map(|all| all.split([',', '+'])) {
+            let (key, value) = item.split_once('=').ok_or_else(wrong)?;
+            if !is_word(key) || !is_word(value) {
+                return Err(wrong());
+            }
+            pairs.push((key, value));
+        }
+        pairs.sort_unstable();
+        let mut text = name.to_owned();
+        for (index, (key, value)) in pairs.iter().enumerate() {
+            text.push(if index == 0 { ':' } else { ',' });
+            text.push_str(key);
+            text.push('=');
+            text.push_str(value);
+        }
+        Ok(Self {
+            text,
+            name_len: name.len(),
+        })
+    }
+}
+
+impl TryFrom<String> for Spec {
+    type Error = SelectError;
+
+    fn try_from(text: String) -> Result<Self, SelectError> {
+        text.parse()
+    }
+}
+
+impl From<Spec> for String {
+    fn from(spec: Spec) -> Self {
+        spec.text
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn law(text: &str) -> Law {
+        text.parse::<Spec>().unwrap().law(Some("cubic"))
+    }
+
+    #[test]
+    fn settings_decide_the_law() {
+        assert_eq!(law("tcp").family, Family::Window);
+        assert_eq!(law("tcp:cc=bbr").family, Family::Model);
+        assert_eq!(
+            "tcp".parse::<Spec>().unwrap().law(Some("bbr")).family,
+            Family::Model
+        );
+        assert_eq!(law("tcp-striped").connections, 8.0);
+        assert_eq!(law("tcp-striped:cc=bbr,n=4").connections, 4.0);
+        assert_eq!(law("quic").setup_round_trips, 1.0);
+        assert_eq!(law("quic:cc=cubic").family, Family::Window);
+        assert_eq!(
+            (law("rudp").family, law("rudp").setup_round_trips),
+            (Family::Rate, 3.0)
+        );
+        assert!(law("udp").dies_of_loss && law("smoke").is_generic);
+    }
+
+    #[test]
+    fn the_kernels_default_is_written_out() {
+        let effect = |text: &str, control| {
+            text.parse::<Spec>()
+                .unwrap()
+                .in_effect(Some(control))
+                .to_string()
+        };
+        assert_eq!(effect("tcp", "cubic"), "tcp");
+        assert_eq!(effect("tcp", "bbr"), "tcp:cc=bbr");
+        assert_eq!(effect("tcp-striped:n=4", "bbr"), "tcp-striped:cc=bbr,n=4");
+        assert_eq!(effect("tcp:cc=reno", "bbr"), "tcp:cc=reno");
+        assert_eq!(effect("quic", "bbr"), "quic");
+        assert_eq!(effect("tcp", "a b"), "tcp");
+    }
+
+    #[test]
+    fn the_order_of_settings_does_not_matter() {
+        let a: Spec = "tcp-striped:n=4+cc=bbr".parse().unwrap();
+        let b: Spec = "tcp-striped:cc=bbr,n=4".parse().unwrap();
+        assert_eq!(a, b);
+        assert_eq!(
+            (a.name(), a.setting("n"), a.setting("m")),
+            ("tcp-striped", Some("4"), None)
+        );
+    }
+
+    #[test]
+    fn what_is_no_transport_is_refused() {
+        let long = "x".repeat(101);
+        for text in [
+            "",
+            ":n=1",
+            "tcp:",
+            "tcp:n",
+            "tcp:=1",
+            "tcp:n=1,,",
+            "a b",
+            "tcp\n",
+            "é",
+            &long,
+        ] {
+            assert!(text.parse::<Spec>().is_err(), "{text:?}");
+        }
+    }
+}
