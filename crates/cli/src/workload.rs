@@ -1,7 +1,7 @@
 //! What a run of a circuit asks of a path.
 
-use transpute::{Config, InputSplit, OtPlan, OutputPolicy, Program, Role, Scheme};
-use transpute_select::{End, Machine, ProtocolRun, Transfers, Workload};
+use transpute::{Config, InputSplit, OutputPolicy, Program, Scheme};
+use transpute_select::{End, Workload};
 
 use crate::{failure::Failure, source};
 
@@ -37,39 +37,12 @@ pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Workload, Fail
     let circuit = source::load(flag, text)?.circuit;
     let program = Program::compile(&circuit);
     let split = InputSplit::first_to_garbler(program.input_widths());
-    let config = Config::default();
-    let transfers = (split.evaluator_bits() as u64).saturating_mul(asked.batch);
-    let plan = OtPlan::new(config.ot, transfers)
-        .map_err(|error| Failure::usage(format!("--batch: {error}")))?;
-    let (scheme, and, xor) = (asked.scheme, program.and_count(), program.xor_count());
-    let machine = match scheme.is_free_xor() {
-        true => Machine::TYPICAL,
-        false => Machine::TYPICAL_WITHOUT_FREE_XOR,
-    };
-    ProtocolRun {
-        and_gates: and,
-        xor_gates: xor,
-        table_bytes: and * scheme.and_bytes() as u64
-            + (and * scheme.and_bits() as u64).div_ceil(8)
-            + xor * scheme.xor_bytes() as u64,
-        is_free_xor: scheme.is_free_xor(),
-        garbler_bits: split.garbler_bits() as u64,
-        evaluator_bits: split.evaluator_bits() as u64,
-        output_bits: program.outputs().len() as u64,
+    let config = Config {
+        scheme: asked.scheme,
         batch: asked.batch,
-        chunk_len: u64::from(config.chunk_len),
-        is_checked: config.output_check,
-        transfers: match plan {
-            OtPlan::None => Transfers::None,
-            OtPlan::Direct => Transfers::Direct,
-            OtPlan::Extension(extension) => Transfers::Extension {
-                k: extension.code(),
-                // At most 3,584.
-                setup_len: extension.setup_len() as u32,
-            },
-        },
-        to_garbler: asked.output_to.reaches(Role::Garbler),
-    }
-    .workload(asked.garbler(), &machine, &machine)
-    .map_err(|error| Failure::usage(format!("{flag} {text}: {error}")))
+        output: asked.output_to,
+        ..Config::default()
+    };
+    transpute::workload(&program, &split, &config, asked.garbler())
+        .map_err(|error| Failure::usage(format!("{flag} {text}: {error}")))
 }

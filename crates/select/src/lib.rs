@@ -16,6 +16,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod auto;
 mod cache;
 mod choose;
 mod cost;
@@ -35,6 +36,7 @@ mod settle;
 mod spec;
 mod workload;
 
+pub use auto::{Auto, Probed, Selection};
 pub use cache::{Cache, FRESH_FOR};
 pub use choose::{Bias, Candidate, Choice, Chooser, ModelChooser, Named, Ranked};
 pub use cost::{Plan, Prices};

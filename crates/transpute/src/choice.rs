@@ -2,56 +2,73 @@
 
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
-use transpute_transport::{Registry, Transport, TransportError};
+use transpute_select::{Auto, Spec};
+use transpute_transport::{Registry, Transport, TransportError, auto::Offer};
 
 /// A wish for a transport.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Choice {
-    /// The best of those registered.
+    /// The one that is predicted to be fastest on the path, of those registered. Both parties must wish for this.
     #[default]
     Auto,
     /// The one of this name.
     Named(String),
 }
 
-/// A transport and why it was taken.
-#[derive(Clone)]
-pub struct Chosen {
-    /// The transport.
-    pub transport: Arc<dyn Transport>,
-    /// Why this one, for people to read.
-    pub reason: String,
+/// A transport that was wished for.
+pub(crate) enum Chosen {
+    /// This one, and why.
+    Fixed(Arc<dyn Transport>, String),
+    /// To be seen when connected.
+    Automatic(Box<Auto>),
 }
 
 impl Choice {
-    /// Chooses among the transports of `registry`.
-    ///
-    /// Automatic choice takes `tcp` while it is registered: it passes wherever anything does.
-    ///
-    /// # Errors
-    /// [`TransportError::UnknownTransport`].
-    pub fn choose(&self, registry: &Registry) -> Result<Chosen, TransportError> {
+    /// Finds the transport, or those to choose from.
+    pub(crate) fn among(&self, registry: &Registry) -> Result<Chosen, TransportError> {
         let (name, reason) = match self {
-            Self::Named(name) => (name.as_str(), "asked for by name".to_owned()),
+            Self::Named(name) => (name.clone(), "asked for by name".to_owned()),
             Self::Auto => {
                 let names: Vec<_> = registry.names().collect();
-                match names[..] {
-                    [only] => (only, format!("{only} is the only transport registered")),
-                    _ => ("tcp", "tcp passes wherever anything does".to_owned()),
+                let all = Offer::all();
+                let known: Vec<_> = (names.iter().copied())
+                    .filter(|name| all.allows(name))
+                    .collect();
+                match (&names[..], &known[..]) {
+                    (&[only], _) => (
+                        only.to_owned(),
+                        format!("{only} is the only transport registered"),
+                    ),
+                    (_, []) => {
+                        return Err(TransportError::UnknownTransport {
+                            name: Auto::NAME.to_owned(),
+                            known: names.into_iter().map(str::to_owned).collect(),
+                        });
+                    }
+                    (_, known) => return automatic(known, &all),
                 }
             }
         };
-        Ok(Chosen {
-            transport: registry.get(name)?,
-            reason,
-        })
+        Ok(Chosen::Fixed(registry.get(&name)?, reason))
     }
+}
+
+/// Chooses among the built-in transports that are registered.
+fn automatic(known: &[&str], all: &Offer) -> Result<Chosen, TransportError> {
+    let mut auto = Auto::default();
+    if all.names().any(|name| !known.contains(&name)) {
+        let specs = known.iter().filter_map(|name| name.parse::<Spec>().ok());
+        auto = auto
+            .among(specs.collect())
+            .offering(Offer::of(known.iter().copied())?);
+    }
+    Ok(Chosen::Automatic(Box::new(auto)))
 }
 
 impl From<&str> for Choice {
     fn from(name: &str) -> Self {
         match name {
-            "auto" => Self::Auto,
+            Auto::NAME => Self::Auto,
             name => Self::Named(name.to_owned()),
         }
     }
@@ -68,17 +85,8 @@ impl FromStr for Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Auto => "auto",
+            Self::Auto => Auto::NAME,
             Self::Named(name) => name,
         })
-    }
-}
-
-impl fmt::Debug for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chosen")
-            .field("transport", &self.transport.name())
-            .field("reason", &self.reason)
-            .finish()
     }
 }

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 use transpute_circuit::SplitError;
+use transpute_select::SelectError;
 use transpute_session::SessionError;
 use transpute_transport::TransportError;
 
@@ -20,6 +21,9 @@ pub enum Error {
     /// No link to the peer.
     #[error(transparent)]
     Transport(#[from] TransportError),
+    /// The run cannot be described for choosing a transport.
+    #[error(transparent)]
+    Workload(#[from] SelectError),
     /// The protocol failed.
     #[error(transparent)]
     Session(#[from] SessionError),

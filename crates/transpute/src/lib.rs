@@ -52,12 +52,14 @@ mod error;
 mod listening;
 mod party;
 mod result;
+mod workload;
 
-pub use choice::{Choice, Chosen};
+pub use choice::Choice;
 pub use error::Error;
 pub use listening::Listening;
 pub use party::{Connecting, Party};
 pub use result::{Evaluation, Report, Results};
+pub use workload::workload;
 
 pub use transpute_circuit::{
     Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,
@@ -78,6 +80,8 @@ pub use transpute_circuit as circuit;
 pub use transpute_garble as garble;
 /// Oblivious transfer, for those who bring their own protocol.
 pub use transpute_ot as ot;
+/// Predicting and choosing transports.
+pub use transpute_select as select;
 /// The two-party protocol as a state machine.
 pub use transpute_session as session;
 /// Transports, for those who bring their own.

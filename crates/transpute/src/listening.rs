@@ -7,7 +7,7 @@ use transpute_circuit::Bits;
 use transpute_session::{HELLO_START, Inputs, is_hello_start};
 use transpute_transport::{Link, Listener};
 
-use crate::{Chosen, Error, Party, Results};
+use crate::{Error, Party, Results, party::Why};
 
 /// How long a peer without a key may take to say its first words.
 const FIRST_WORDS: Duration = Duration::from_secs(5);
@@ -19,15 +19,15 @@ const CANDIDATES: usize = 64;
 pub struct Listening {
     party: Party,
     listener: Box<dyn Listener>,
-    chosen: Chosen,
+    reason: String,
 }
 
 impl Listening {
-    pub(crate) fn new(party: Party, listener: Box<dyn Listener>, chosen: Chosen) -> Self {
+    pub(crate) fn new(party: Party, listener: Box<dyn Listener>, reason: String) -> Self {
         Self {
             party,
             listener,
-            chosen,
+            reason,
         }
     }
 
@@ -60,11 +60,15 @@ impl Listening {
         let Self {
             party,
             mut listener,
-            chosen,
+            reason,
         } = self;
         let link = first_peer(&mut *listener).await?;
         drop(listener);
-        party.run_over(link, chosen, inputs).await
+        let why = Why {
+            reason,
+            selection: None,
+        };
+        party.run_over(link, why, inputs).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! One party of a computation, step by step.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, mpsc},
     time::Duration,
 };
@@ -8,12 +9,15 @@ use std::{
 use tokio::time::{Instant, sleep};
 use transpute_circuit::{Bits, Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
+use transpute_select::{Auto, Chooser, End, Selection, Workload};
 use transpute_session::{
     Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session,
 };
-use transpute_transport::{Fingerprint, Identity, Link, Registry, Security, TransportError};
+use transpute_transport::{
+    Fingerprint, Identity, Link, Registry, Security, Transport, TransportError,
+};
 
-use crate::{Choice, Chosen, Error, Evaluation, Listening, Report, Results};
+use crate::{Choice, Error, Evaluation, Listening, Report, Results, choice::Chosen, workload};
 
 /// Pause before a refused connection is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -37,6 +41,8 @@ pub struct Party {
     plaintext: bool,
     registry: Registry,
     choice: Choice,
+    chooser: Option<Arc<dyn Chooser>>,
+    path_cache: Option<PathBuf>,
     patience: Duration,
     driver: DriverOptions,
     on_progress: Option<Box<dyn FnOnce(Progress) + Send>>,
@@ -68,6 +74,8 @@ impl Party {
             plaintext: false,
             registry: Registry::with_builtins(),
             choice: Choice::Auto,
+            chooser: None,
+            path_cache: None,
             patience: Duration::ZERO,
             driver: DriverOptions::default(),
             on_progress: None,
@@ -102,6 +110,21 @@ impl Party {
     #[must_use]
     pub fn transport(mut self, choice: impl Into<Choice>) -> Self {
         self.choice = choice.into();
+        self
+    }
+
+    /// Sets what chooses the transport, with [`Choice::Auto`], when this party connects. Default: the model that comes with
+    /// this crate.
+    #[must_use]
+    pub fn chooser(mut self, chooser: Arc<dyn Chooser>) -> Self {
+        self.chooser = Some(chooser);
+        self
+    }
+
+    /// Keeps what is measured of paths in this file, and uses what it has.
+    #[must_use]
+    pub fn path_cache(mut self, file: impl Into<PathBuf>) -> Self {
+        self.path_cache = Some(file.into());
         self
     }
 
@@ -187,6 +210,24 @@ impl Party {
         })
     }
 
+    /// Describes the run for choosing a transport, `end` being this party's.
+    ///
+    /// # Errors
+    /// [`Error::Split`]; [`Error::Workload`] for figures that no run has.
+    pub fn workload(&self, end: End) -> Result<Workload, Error> {
+        let garbler = match (self.role, end) {
+            (Role::Garbler, end) => end,
+            (Role::Evaluator, End::Connector) => End::Listener,
+            (Role::Evaluator, End::Listener) => End::Connector,
+        };
+        Ok(workload(
+            &self.program,
+            &self.split()?,
+            &self.config,
+            garbler,
+        )?)
+    }
+
     /// Will connect to a listening peer at `address` (`host:port`) when run.
     #[must_use]
     pub fn connect(self, address: impl Into<String>) -> Connecting {
@@ -202,9 +243,17 @@ impl Party {
     /// [`Error::Unprotected`], [`Error::Split`], [`Error::Transport`].
     pub async fn listen(self, address: &str) -> Result<Listening, Error> {
         self.split()?;
-        let chosen = self.choice.choose(&self.registry)?;
-        let listener = chosen.transport.listen(address, &self.security()?).await?;
-        Ok(Listening::new(self, listener, chosen))
+        let security = self.security()?;
+        let (listener, reason) = match self.choice.among(&self.registry)? {
+            Chosen::Fixed(transport, reason) => {
+                (transport.listen(address, &security).await?, reason)
+            }
+            Chosen::Automatic(auto) => (
+                auto.listen(address, &security).await?,
+                "chosen by the party that connected".to_owned(),
+            ),
+        };
+        Ok(Listening::new(self, listener, reason))
     }
 
     fn security(&self) -> Result<Security, Error> {
@@ -218,10 +267,22 @@ impl Party {
         Ok(Security::tls(identity, self.peers.clone()))
     }
 
+    /// Tells the chooser what the link is for.
+    fn prepare(&self, auto: Auto) -> Result<Auto, Error> {
+        let mut auto = auto.with_workload(self.workload(End::Connector)?);
+        if let Some(chooser) = &self.chooser {
+            auto = auto.with_chooser(chooser.clone());
+        }
+        if let Some(file) = &self.path_cache {
+            auto = auto.remembering(file.clone());
+        }
+        Ok(auto)
+    }
+
     pub(crate) async fn run_over(
         self,
         link: Link,
-        chosen: Chosen,
+        why: Why,
         inputs: Box<dyn Inputs>,
     ) -> Result<Results, Error> {
         let split = self.split()?;
@@ -257,7 +318,8 @@ impl Party {
             evaluations,
             report: Report {
                 role,
-                reason: chosen.reason,
+                reason: why.reason,
+                selection: why.selection,
                 link: info,
                 path,
                 session: outcome.report,
@@ -266,6 +328,38 @@ impl Party {
                 batch,
             },
         })
+    }
+}
+
+/// Why a transport was taken.
+pub(crate) struct Why {
+    pub(crate) reason: String,
+    pub(crate) selection: Option<Box<Selection>>,
+}
+
+/// Connects once.
+async fn open(
+    chosen: &Chosen,
+    address: &str,
+    security: &Security,
+) -> Result<(Link, Why), TransportError> {
+    match chosen {
+        Chosen::Fixed(transport, reason) => {
+            let link = transport.connect(address, security).await?;
+            let why = Why {
+                reason: reason.clone(),
+                selection: None,
+            };
+            Ok((link, why))
+        }
+        Chosen::Automatic(auto) => {
+            let (link, selection) = auto.select(address, security).await?;
+            let why = Why {
+                reason: selection.choice.reason.clone(),
+                selection: Some(Box::new(selection)),
+            };
+            Ok((link, why))
+        }
     }
 }
 
@@ -297,17 +391,23 @@ impl Connecting {
     pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
         let Self { party, address } = self;
         party.split()?;
-        let chosen = party.choice.choose(&party.registry)?;
         let security = party.security()?;
+        let chosen = match party.choice.among(&party.registry)? {
+            Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto)?)),
+            fixed => fixed,
+        };
         let deadline = Instant::now() + party.patience;
-        let link = loop {
-            match chosen.transport.connect(&address, &security).await {
-                Err(TransportError::Connect { .. }) if Instant::now() + RETRY_PAUSE < deadline => {
+        let (link, why) = loop {
+            match open(&chosen, &address, &security).await {
+                Err(error)
+                    if matches!(error.root(), TransportError::Connect { .. })
+                        && Instant::now() + RETRY_PAUSE < deadline =>
+                {
                     sleep(RETRY_PAUSE).await;
                 }
                 other => break other?,
             }
         };
-        party.run_over(link, chosen, inputs).await
+        party.run_over(link, why, inputs).await
     }
 }

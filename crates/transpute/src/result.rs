@@ -1,6 +1,7 @@
 //! What a run gives back.
 
 use transpute_circuit::Bits;
+use transpute_select::Selection;
 use transpute_session::{Milestone, Role};
 use transpute_transport::{LinkInfo, LinkSnapshot};
 
@@ -40,6 +41,8 @@ pub struct Report {
     pub role: Role,
     /// Why this transport.
     pub reason: String,
+    /// How it was chosen, if this party chose it: the path, and what was predicted for each transport.
+    pub selection: Option<Box<Selection>>,
     /// The link: transport, addresses, peer, encryption, time to connect and authenticate.
     pub link: LinkInfo,
     /// The link's figures at the end.

@@ -1,0 +1,232 @@
+//! The next report is waited for only as long as it could change the choice by more than it costs.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use transpute_transport::{
+    Link, Security, TransportError,
+    auto::{Candidates, Pick, Unpicked},
+};
+
+use super::{
+    Auto, Probed, Selection,
+    known::{Known, Stage},
+    no_choice,
+};
+use crate::{Candidate, PathEstimate, SelectError};
+
+/// Connects, chooses and picks.
+pub(super) async fn connect(
+    auto: &Auto,
+    address: &str,
+    security: &Security,
+) -> Result<(Link, Selection), TransportError> {
+    let (mut attempt, mut candidates) = Attempt::begin(auto, address, security)?;
+    loop {
+        let selection = attempt.settle(&candidates).await?;
+        let winner = selection.choice.winner().clone();
+        let picked = match winner.as_str().parse::<Pick>() {
+            Ok(pick) => candidates.pick(&pick, Vec::new()).await,
+            Err(error) => Err(Unpicked {
+                error,
+                candidates: Box::new(candidates),
+            }),
+        };
+        match picked {
+            Ok(link) => {
+                if attempt.known.is_measured {
+                    attempt.remember(&selection.path);
+                }
+                tracing::info!(
+                    transport = %winner,
+                    reason = selection.choice.reason,
+                    confidence = selection.choice.confidence,
+                    path = %selection.path,
+                    after = ?Duration::from_secs_f64(selection.decided_after_s),
+                    "chose a transport"
+                );
+                return Ok((link, selection));
+            }
+            Err(Unpicked {
+                error,
+                candidates: left,
+            }) => {
+                tracing::warn!(transport = %winner, %error, "the transport chosen failed; trying the next best");
+                attempt
+                    .known
+                    .failed
+                    .push((winner, error.root().to_string()));
+                candidates = *left;
+                attempt.last_error = Some(error);
+            }
+        }
+    }
+}
+
+/// Waits for everything.
+pub(super) async fn probe(
+    auto: &Auto,
+    address: &str,
+    security: &Security,
+) -> Result<Probed, TransportError> {
+    let (mut attempt, candidates) = Attempt::begin(auto, address, security)?;
+    while !attempt.known.is_complete() {
+        attempt.wait(&candidates).await;
+    }
+    let Some(rtt) = attempt.known.rtt() else {
+        return Err(attempt.nothing());
+    };
+    let path = attempt.known.path(rtt, unix_ms());
+    attempt.remember(&path);
+    // As for a run to come: all of the set-up is before it.
+    let candidates = (attempt.known.candidates(rtt, Duration::ZERO).into_iter())
+        .map(|candidate| Candidate {
+            setup_s: None,
+            ..candidate
+        })
+        .collect();
+    Ok(Probed {
+        path,
+        candidates,
+        took: attempt.started.elapsed(),
+    })
+}
+
+/// A connection in the making.
+struct Attempt<'a> {
+    auto: &'a Auto,
+    address: &'a str,
+    started: Instant,
+    known: Known,
+    last_error: Option<TransportError>,
+}
+
+impl<'a> Attempt<'a> {
+    fn begin(
+        auto: &'a Auto,
+        address: &'a str,
+        security: &Security,
+    ) -> Result<(Self, Candidates), TransportError> {
+        let known = Known::new(auto.candidates.clone());
+        let mut options = auto.options;
+        options.quic_at_once &= known.wants("quic");
+        options.rudp_at_once &= known.wants("rudp");
+        let attempt = Self {
+            auto,
+            address,
+            started: Instant::now(),
+            known,
+            last_error: None,
+        };
+        Ok((attempt, Candidates::connect(address, security, options)?))
+    }
+
+    /// Waits until the choice is clear, or nothing more can be learnt.
+    async fn settle(&mut self, candidates: &Candidates) -> Result<Selection, TransportError> {
+        loop {
+            if let Some(selection) = self.try_settle()? {
+                return Ok(selection);
+            }
+            self.wait(candidates).await;
+        }
+    }
+
+    /// Chooses, unless waiting is better.
+    fn try_settle(&mut self) -> Result<Option<Selection>, TransportError> {
+        let is_complete = self.known.is_complete();
+        let Some(rtt) = self.known.rtt() else {
+            return match is_complete {
+                true => Err(self.nothing()),
+                false => Ok(None),
+            };
+        };
+        self.recall(rtt);
+        let path = self.known.path(rtt, unix_ms());
+        let candidates = self.known.candidates(rtt, self.started.elapsed());
+        let (chooser, workload) = (&self.auto.chooser, &self.auto.workload);
+        let choice = match chooser.choose(&path, workload, &candidates) {
+            Ok(choice) => choice,
+            Err(SelectError::NoCandidate { .. }) if !is_complete => return Ok(None),
+            Err(error) => {
+                return Err(self.last_error.take().unwrap_or_else(|| no_choice(error)));
+            }
+        };
+        let settlement = (chooser.settlement(&path, workload, &candidates)).map_err(no_choice)?;
+        if !settlement.is_settled && !is_complete {
+            tracing::debug!(
+                worst_regret = settlement.worst_regret,
+                worth_knowing = ?settlement.worth_knowing,
+                "waiting to learn more of the path"
+            );
+            return Ok(None);
+        }
+        Ok(Some(Selection {
+            path,
+            choice,
+            settlement,
+            failed: self.known.failed.clone(),
+            decided_after_s: self.started.elapsed().as_secs_f64(),
+        }))
+    }
+
+    /// Waits for the next report.
+    async fn wait(&mut self, candidates: &Candidates) {
+        let known = &mut self.known;
+        let (wants_quic, wants_rudp) = (known.wants("quic"), known.wants("rudp"));
+        let rudp_is_up = matches!(known.rudp, Stage::Up(_));
+        tokio::select! {
+            // Those that say more come first.
+            biased;
+            report = candidates.rudp_both_ways(),
+                if wants_rudp && !known.is_measured =>
+            {
+                known.rudp = report.into();
+                known.is_measured = true;
+            }
+            report = candidates.rudp(),
+                if wants_rudp && !known.is_measured && !rudp_is_up =>
+            {
+                known.rudp = report.into();
+                known.is_measured = matches!(known.rudp, Stage::Failed(_));
+            }
+            report = candidates.control(), if known.control.is_pending() => {
+                known.control = report.into();
+            }
+            report = candidates.quic(), if wants_quic && known.quic.is_pending() => {
+                known.quic = report.into();
+            }
+            else => {}
+        }
+    }
+
+    /// Looks up what was measured before, once it is known who the peer is and how far away.
+    fn recall(&mut self, rtt: Duration) {
+        if self.known.cached.is_none()
+            && !self.known.is_measured
+            && let Some(peer) = self.known.peer()
+        {
+            let rtt_s = rtt.as_secs_f64();
+            let paths = &self.auto.paths;
+            self.known.cached = paths.get(&peer.to_string(), self.address, rtt_s, unix_ms());
+        }
+    }
+
+    /// Keeps what was measured. Of a peer without a name nothing is kept.
+    fn remember(&self, path: &PathEstimate) {
+        if let Some(peer) = self.known.peer() {
+            self.auto.paths.put(&peer.to_string(), self.address, path);
+        }
+    }
+
+    /// Returns why there is nothing to choose from.
+    fn nothing(&mut self) -> TransportError {
+        let known = std::mem::replace(&mut self.known, Known::new(Some(Vec::new())));
+        (known.into_error()).unwrap_or(TransportError::ClosedDuringHandshake)
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}

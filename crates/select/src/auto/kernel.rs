@@ -1,0 +1,32 @@
+//! What TCP may do on this machine.
+
+use std::fs;
+
+use crate::Kernel;
+
+impl Kernel {
+    /// Reads what this machine's kernel says; what it does not say stays unknown.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        let ceiling = |name| {
+            let text = read(name)?;
+            text.split_ascii_whitespace().nth(2)?.parse().ok()
+        };
+        let words = |name| -> Vec<String> {
+            let text = read(name).unwrap_or_default();
+            text.split_ascii_whitespace().map(str::to_owned).collect()
+        };
+        Self {
+            send_ceiling: ceiling("tcp_wmem"),
+            // Taken for the peer's as long as that is not known.
+            receive_ceiling: ceiling("tcp_rmem"),
+            congestion_control: words("tcp_congestion_control").pop(),
+            available: words("tcp_allowed_congestion_control"),
+            ..Self::default()
+        }
+    }
+}
+
+fn read(name: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()
+}

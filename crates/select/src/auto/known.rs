@@ -1,0 +1,324 @@
+//! What has come up so far, as an estimate of the path and as candidates.
+
+use std::time::Duration;
+
+use transpute_transport::{
+    Fingerprint, TransportError,
+    auto::{ControlReport, Offer, QuicReport, RudpReport, TrainReport},
+};
+
+use crate::{
+    Candidate, Direction, Kernel, Loss, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Source,
+    Spec, Udp,
+};
+
+/// How far one of the connections has come.
+pub(super) enum Stage<R> {
+    /// Nothing is known yet.
+    Pending,
+    /// It can be picked.
+    Up(R),
+    /// It cannot, and why.
+    Failed(TransportError),
+}
+
+/// What is known of the candidates.
+pub(super) struct Known {
+    specs: Vec<Spec>,
+    kernel: Kernel,
+    pub(super) control: Stage<ControlReport>,
+    pub(super) quic: Stage<QuicReport>,
+    pub(super) rudp: Stage<RudpReport>,
+    /// Reliable UDP has told all that it will.
+    pub(super) is_measured: bool,
+    /// What was measured before, if it still holds.
+    pub(super) cached: Option<PathEstimate>,
+    /// Those that were picked and failed.
+    pub(super) failed: Vec<(Spec, String)>,
+}
+
+impl<R> Stage<R> {
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(self, Self::Pending)
+    }
+
+    fn up(&self) -> Option<&R> {
+        match self {
+            Self::Up(report) => Some(report),
+            _ => None,
+        }
+    }
+
+    fn failure(&self) -> Option<&TransportError> {
+        match self {
+            Self::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl<R> From<Result<R, TransportError>> for Stage<R> {
+    fn from(result: Result<R, TransportError>) -> Self {
+        match result {
+            Ok(report) => Self::Up(report),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl Known {
+    pub(super) fn new(specs: Option<Vec<Spec>>) -> Self {
+        let kernel = Kernel::of_this_machine();
+        Self {
+            specs: specs.unwrap_or_else(|| usual(&kernel)),
+            kernel,
+            control: Stage::Pending,
+            quic: Stage::Pending,
+            rudp: Stage::Pending,
+            is_measured: false,
+            cached: None,
+            failed: Vec::new(),
+        }
+    }
+
+    /// Says whether one of the candidates is of this transport.
+    pub(super) fn wants(&self, transport: &str) -> bool {
+        self.specs.iter().any(|spec| spec.name() == transport)
+    }
+
+    /// Returns the shortest round-trip time seen; `None` as long as nothing came up.
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        let quic = self
+            .quic
+            .up()
+            .and_then(|up| up.path.min_rtt.or(up.path.rtt));
+        let control = self.control.up().map(ControlReport::rtt);
+        let rudp = self.rudp.up().and_then(|up| up.rtt);
+        [quic, control, rudp].into_iter().flatten().min()
+    }
+
+    /// Returns who the peer is, where that was proved.
+    pub(super) fn peer(&self) -> Option<Fingerprint> {
+        let control = self.control.up().and_then(|up| up.info.peer_fingerprint);
+        control.or_else(|| self.quic.up()?.info.peer_fingerprint)
+    }
+
+    /// Says whether nothing more is to come.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.control.is_pending()
+            && (!self.wants("quic") || !self.quic.is_pending())
+            && (!self.wants("rudp") || self.is_measured)
+    }
+
+    /// Returns why there is nothing to pick, if everything has failed: what TCP met says most.
+    pub(super) fn into_error(self) -> Option<TransportError> {
+        match (self.control, self.quic, self.rudp) {
+            (Stage::Failed(error), quic, rudp) if quic.up().is_none() && rudp.up().is_none() => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what is known of the path, given its round-trip time.
+    pub(super) fn path(&self, rtt: Duration, now_unix_ms: u64) -> PathEstimate {
+        let seconds = rtt.as_secs_f64().min(MAX_RTT_S);
+        let mut path = match (&self.cached, PathEstimate::of_rtt(seconds)) {
+            (Some(cached), _) => cached.clone(),
+            (None, Ok(path)) => PathEstimate {
+                source: Source::Measured,
+                ..path
+            },
+            // Within bounds by the line before.
+            (None, Err(_)) => unreachable!(),
+        };
+        path.rtt.min_s = seconds;
+        path.when_unix_ms = path.when_unix_ms.or(Some(now_unix_ms));
+        path.kernel = self.kernel.clone();
+        if let Some(up) = self.control.up() {
+            path.kernel.min_rtt_s = Some(up.rtt().as_secs_f64().min(MAX_RTT_S));
+            path.rtt.jitter_s = (up.path.rtt_variation).map(|v| v.as_secs_f64().min(MAX_RTT_S));
+        }
+        if let Some(report) = self.rudp.up() {
+            learn(&mut path.up, report.up);
+            learn(&mut path.down, report.down);
+            path.mtu = Some(u32::from(report.datagram) + 28);
+            if self.is_measured {
+                path.source = Source::Measured;
+                path.when_unix_ms = Some(now_unix_ms);
+            }
+        }
+        path.udp = if self.quic.up().is_some() || self.rudp.up().is_some() {
+            Udp::Passes
+        } else if [self.quic.failure(), self.rudp.failure()]
+            .into_iter()
+            .flatten()
+            .any(|error| matches!(error.root(), TransportError::UdpBlocked { .. }))
+        {
+            Udp::Blocked
+        } else {
+            path.udp
+        };
+        path
+    }
+
+    /// Returns the candidates with what is left of their set-up, `elapsed` after the start.
+    pub(super) fn candidates(&self, rtt: Duration, elapsed: Duration) -> Vec<Candidate> {
+        let rtt_s = rtt.as_secs_f64();
+        // What should be up by now comes soon, or never.
+        let left =
+            |round_trips: f64| (round_trips * rtt_s - elapsed.as_secs_f64()).max(rtt_s / 8.0);
+        let control = match &self.control {
+            Stage::Up(_) => 0.0,
+            _ => left(2.0),
+        };
+        (self.specs.iter())
+            .map(|spec| {
+                let candidate = Candidate::of(spec.clone());
+                if let Some(reason) = self.obstacle(spec) {
+                    return candidate.without(reason);
+                }
+                candidate.with_setup(match spec.name() {
+                    "tcp-striped" => control + 2.0 * rtt_s,
+                    "quic" if self.quic.up().is_some() => 0.0,
+                    "quic" => left(1.0),
+                    "rudp" if self.rudp.up().is_some() => 0.0,
+                    "rudp" => left(3.0),
+                    _ => control,
+                })
+            })
+            .collect()
+    }
+
+    /// Returns why a transport cannot be picked.
+    fn obstacle(&self, spec: &Spec) -> Option<String> {
+        let failed = self.failed.iter().find(|(failed, _)| failed == spec);
+        if let Some((_, how)) = failed {
+            return Some(how.clone());
+        }
+        let offer = (self.control.up().map(|up| &up.offer)).or(self.quic.up().map(|up| &up.offer));
+        if offer.is_some_and(|offer: &Offer| !offer.allows(spec.name())) {
+            return Some("the listener does not offer it".into());
+        }
+        let failure = match spec.name() {
+            "quic" => self.quic.failure(),
+            "rudp" => self.rudp.failure().or(self.control.failure()),
+            _ => self.control.failure(),
+        };
+        failure.map(|error| error.root().to_string())
+    }
+}
+
+/// Takes over what a train told. A peer's word that no path fulfils is none.
+fn learn(direction: &mut Direction, train: Option<TrainReport>) {
+    let Some(train) = train else { return };
+    if let Some(rate) = train.rate {
+        let bits_per_second = 8.0 * rate as f64;
+        if (MIN_RATE..=MAX_RATE).contains(&bits_per_second) && train.error.is_finite() {
+            direction.rate = Some(Rate {
+                bits_per_second,
+                relative_error: train.error.clamp(0.0, 1.0) / 2.0,
+                is_lower_bound: train.at_least,
+            });
+        }
+    }
+    let lost = train.sent.saturating_sub(train.received);
+    if let Ok(loss) = Loss::new(lost.into(), train.sent.into()) {
+        direction.loss = Some(match direction.loss {
+            // What was measured before still tells something.
+            Some(before) => before.and(loss),
+            None => loss,
+        });
+    }
+}
+
+/// What may be chosen if nobody says.
+fn usual(kernel: &Kernel) -> Vec<Spec> {
+    let has_bbr = kernel.available.iter().any(|name| name == "bbr");
+    let is_default = kernel.congestion_control.as_deref() == Some("bbr");
+    let names: &[&str] = if has_bbr && !is_default {
+        &[
+            "tcp",
+            "rudp",
+            "quic",
+            "tcp:cc=bbr",
+            "tcp-striped",
+            "tcp-striped:cc=bbr",
+        ]
+    } else {
+        &["tcp", "rudp", "quic", "tcp-striped"]
+    };
+    // All of them are well-formed.
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(received: u32, rate: u64) -> TrainReport {
+        let mut train = TrainReport::default();
+        train.sent = 128;
+        train.received = received;
+        train.rate = Some(rate);
+        train.error = 0.1;
+        train
+    }
+
+    #[test]
+    fn a_train_tells_rate_and_loss_and_lies_are_not_believed() {
+        let mut direction = Direction::default();
+        learn(&mut direction, Some(train(126, 125_000_000)));
+        assert_eq!(direction.rate.unwrap().bits_per_second, 1e9);
+        assert_eq!(direction.loss.unwrap().lost(), 2);
+        learn(&mut direction, Some(train(128, 125_000_000)));
+        assert_eq!(direction.loss.unwrap().sent(), 256);
+        for rate in [0, 1, u64::MAX] {
+            let mut direction = Direction::default();
+            learn(&mut direction, Some(train(400, rate)));
+            assert_eq!(direction.rate, None);
+            assert_eq!(direction.loss.unwrap().lost(), 0);
+        }
+        learn(&mut direction, None);
+        assert_eq!(direction.loss.unwrap().sent(), 256);
+    }
+
+    #[test]
+    fn what_should_be_up_is_expected_soon() {
+        let known = Known::new(Some(
+            ["tcp", "tcp-striped", "quic", "rudp"]
+                .map(|name| name.parse().unwrap())
+                .to_vec(),
+        ));
+        let rtt = Duration::from_millis(80);
+        let left = |elapsed: u64| -> Vec<f64> {
+            (known.candidates(rtt, Duration::from_millis(elapsed)).iter())
+                .map(|candidate| (candidate.setup_s.unwrap() * 1e3).round())
+                .collect()
+        };
+        assert_eq!(left(0), [160.0, 320.0, 80.0, 240.0]);
+        assert_eq!(left(85), [75.0, 235.0, 10.0, 155.0]);
+        assert_eq!(left(500), [10.0, 170.0, 10.0, 10.0]);
+    }
+
+    #[test]
+    fn nothing_known_and_everything_failed_are_told_apart() {
+        let mut known = Known::new(None);
+        assert!(known.rtt().is_none() && !known.is_complete() && known.wants("tcp"));
+        known.control = Stage::Failed(TransportError::ClosedDuringHandshake);
+        known.quic = Stage::Failed(TransportError::ClosedDuringHandshake);
+        known.rudp = Stage::Failed(TransportError::ClosedDuringHandshake);
+        known.is_measured = true;
+        assert!(known.is_complete());
+        let candidates = known.candidates(Duration::from_millis(1), Duration::ZERO);
+        assert!(
+            candidates
+                .iter()
+                .all(|candidate| candidate.unavailable.is_some())
+        );
+        assert!(matches!(
+            known.into_error(),
+            Some(TransportError::ClosedDuringHandshake)
+        ));
+    }
+}
