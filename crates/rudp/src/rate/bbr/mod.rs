@@ -28,6 +28,8 @@ const WINDOW_GAIN: f64 = 2.25;
 const CRUISE_LEAST: u64 = 6;
 /// Rounds before the first probe of a seeded path.
 const FIRST_PROBE: u64 = 2;
+/// How many times its usual change the round-trip time must have grown to show a queue.
+const NOISE_MARGIN: u32 = 3;
 /// Packets that a judgement about loss needs, unless a round is over.
 const WINDOW_PACKETS: u64 = 256;
 /// Rounds after which a reaction is taken as seen, even if the packet counts do not say so.
@@ -113,6 +115,9 @@ pub struct Bbr {
     ceiling: u64,
     min_rtt: Duration,
     min_rtt_seen: Time,
+    /// The least round-trip time of the stretch before, and how much it changes between two of them.
+    stretch_rtt: Option<Duration>,
+    rtt_noise: Duration,
     floor: LossFloor,
     stretch: Stretch,
     suspicion: Option<Suspicion>,
@@ -164,6 +169,8 @@ impl Bbr {
             ceiling: 0,
             min_rtt: Duration::ZERO,
             min_rtt_seen: Time::ZERO,
+            stretch_rtt: None,
+            rtt_noise: Duration::ZERO,
             floor: LossFloor::default(),
             stretch: Stretch::default(),
             suspicion: None,
@@ -244,8 +251,22 @@ impl Bbr {
     }
 
     /// By how much the round-trip time must have grown to show a queue.
-    fn queue_margin(base: Duration) -> Duration {
-        (base / 16).max(Duration::from_micros(1500))
+    fn queue_margin(&self, base: Duration) -> Duration {
+        let noise = (self.rtt_noise * NOISE_MARGIN).min(base / 2);
+        (base / 16).max(Duration::from_micros(1500)).max(noise)
+    }
+
+    /// Learns how much the round-trip time changes from one stretch of feedback to the next. Queues grow and shrink over
+    /// many of them; what jumps is the path's own jitter.
+    fn update_noise(&mut self, least_rtt: Duration) {
+        if let Some(before) = self.stretch_rtt.replace(least_rtt) {
+            let jump = least_rtt.abs_diff(before);
+            self.rtt_noise = if self.rtt_noise.is_zero() {
+                jump
+            } else {
+                (self.rtt_noise * 7 + jump) / 8
+            };
+        }
     }
 
     fn update_rtt(&mut self, feedback: &Feedback) {
