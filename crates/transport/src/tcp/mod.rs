@@ -9,6 +9,7 @@ mod ceilings;
 mod congestion;
 mod handshake;
 mod info;
+mod linger;
 pub(crate) mod listener;
 mod socket;
 mod watchdog;
