@@ -21,7 +21,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{congestion, info::TcpInfo, linger};
+use super::{congestion, info::TcpInfo, linger, retries};
 use crate::{
     PathProbe, PathSample, TransportError,
     preamble::{self, Dialect, PREAMBLE},
@@ -303,6 +303,7 @@ fn configure(stream: &TcpStream, unsent_limit: u32) -> io::Result<()> {
         .with_retries(KEEPALIVE_PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
     set_user_timeout(&socket, PEER_TIMEOUT);
+    retries::bound(stream);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Err(error) = socket.set_tcp_notsent_lowat(unsent_limit) {
         tracing::debug!(%error, "cannot bound the unsent bytes of a TCP socket");
