@@ -1,8 +1,8 @@
 //! One end of a connection: what the caller sees, and the parts it is made of.
 
 mod ending;
-#[cfg(test)]
-mod hostile;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod hostile;
 mod payload;
 mod receive;
 mod timers;
