@@ -1,8 +1,8 @@
 //! One end of a connection: what the caller sees, and the parts it is made of.
 
 mod ending;
-#[cfg(test)]
-mod hostile;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod hostile;
 mod payload;
 mod receive;
 mod timers;
@@ -90,7 +90,11 @@ pub struct Connection {
     sampler: DeliverySampler,
     pacer: Pacer,
     seeded: bool,
+    /// The rate to begin with is one that the train could not tell from a greater or, pushed together, a smaller one.
+    unproven: bool,
     mtu: Mtu,
+    /// What was made last is a packet of the probe train.
+    train_made: bool,
 
     last_heard: Time,
     last_sent: Time,
@@ -177,7 +181,9 @@ impl Connection {
             sampler: DeliverySampler::new(),
             pacer,
             seeded: false,
+            unproven: false,
             mtu: Mtu::new(config.max_datagram.min(crate::fec::MAX_SEGMENT as u16)),
+            train_made: false,
             last_heard: now,
             last_sent: now,
             readable: false,

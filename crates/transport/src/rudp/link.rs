@@ -18,6 +18,7 @@ use transpute_rudp::{Connection, Event, Time, Transmit};
 use super::{
     ending::{Broken, Ending},
     endpoint::{Endpoint, NEVER},
+    socket::largest_datagram,
 };
 use crate::PathSample;
 
@@ -304,6 +305,10 @@ impl State {
             wire_bytes_received: Some(stats.received_bytes),
             wire_bytes_retransmitted: Some(stats.retransmitted_bytes),
             wire_bytes_parity: Some(stats.parity_bytes),
+            overhead: Some(stats.overhead()),
+            packets_lost: Some(stats.lost_packets),
+            spurious_losses: Some(stats.spurious_losses),
+            largest_datagram: Some(stats.datagram_size),
             packets_sent: Some(stats.sent_packets),
             congestion_control: Some(self.control.into()),
             ..PathSample::default()
@@ -332,6 +337,10 @@ impl State {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.pending = Some(transmit);
                     return;
+                }
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => {
+                    let most = largest_datagram(transmit.destination, self.from);
+                    (self.connection).on_refused(endpoint.now(), transmit.segment_size, most);
                 }
                 Err(error) => tracing::trace!(%error, "a packet could not be sent"),
                 Ok(()) => {}
