@@ -42,6 +42,9 @@ pub use transmit::Transmit;
 /// The least that either stream may hold.
 const MIN_BUFFER: u64 = 1 << 20;
 
+/// The longest [`patience`](Connection::patience): arrivals are a small part of what a socket's buffer holds.
+const MAX_PATIENCE: Duration = Duration::from_micros(200);
+
 /// One end of a connection: a byte stream in each direction.
 ///
 /// The caller owns the socket and the clock. After every call that passes the time, it calls
@@ -259,7 +262,8 @@ impl Connection {
         if std::mem::take(&mut self.readable) {
             return Some(Event::Readable);
         }
-        if self.write_blocked && self.writable() >= MIN_BUFFER / 16 {
+        // Not for every acknowledgement.
+        if self.write_blocked && self.writable() >= MIN_BUFFER / 4 {
             self.write_blocked = false;
             return Some(Event::Writable);
         }
@@ -312,6 +316,17 @@ impl Connection {
     #[must_use]
     pub fn datagram_size(&self) -> u16 {
         self.mtu.current()
+    }
+
+    /// Returns for how long packets that have arrived may be left lying while more are coming, so that they are taken
+    /// together: by an eighth of the round trip, as acknowledgements are.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        if self.established && self.rtt.is_known() {
+            (self.rtt.smoothed() / 8).min(MAX_PATIENCE)
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Returns numbers about the connection.

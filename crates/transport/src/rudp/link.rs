@@ -27,6 +27,8 @@ pub(super) struct Shared {
     id: u32,
     /// When the thread is to look, nanoseconds.
     deadline: AtomicU64,
+    /// For how long arrivals may be left in the socket while more are coming, nanoseconds.
+    patience: AtomicU64,
     over: AtomicBool,
     state: Mutex<State>,
     pub(super) endpoint: Arc<Endpoint>,
@@ -66,6 +68,9 @@ const LINGER: Duration = Duration::from_secs(10);
 /// How long to wait when the socket takes no more packets.
 const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 
+/// How many datagrams are taken before others get the lock and the peer its answers.
+const MOST_AT_ONCE: usize = 64;
+
 /// The code with which a link is closed that was dropped.
 const DROPPED: u64 = 1;
 
@@ -82,6 +87,7 @@ impl Shared {
         Self {
             id: connection.local_id(),
             deadline: AtomicU64::new(0),
+            patience: AtomicU64::new(0),
             over: AtomicBool::new(false),
             state: Mutex::new(State {
                 connection,
@@ -116,6 +122,11 @@ impl Shared {
         self.deadline.load(Ordering::SeqCst)
     }
 
+    /// Returns for how long arrivals may be left in the socket while more are coming.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_nanos(self.patience.load(Ordering::Relaxed))
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
@@ -141,7 +152,11 @@ impl Shared {
         datagrams: impl Iterator<Item = (Time, SocketAddr, &'a mut [u8])>,
     ) {
         let mut state = self.lock();
-        for (at, from, datagram) in datagrams {
+        for (index, (at, from, datagram)) in datagrams.enumerate() {
+            if index > 0 && index % MOST_AT_ONCE == 0 {
+                self.settle(state);
+                state = self.lock();
+            }
             state.connection.handle_datagram(at, from, datagram);
         }
         self.settle(state);
@@ -191,6 +206,8 @@ impl Shared {
                 deadline = 0;
             }
         }
+        let patience = state.connection.patience().as_nanos();
+        (self.patience).store(u64::try_from(patience).unwrap_or(0), Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::SeqCst);
         self.endpoint.look_by(deadline);
         wakes

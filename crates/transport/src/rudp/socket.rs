@@ -24,7 +24,7 @@ pub(super) struct Socket {
 const MAX_SEND: usize = 65_000;
 
 /// Buffers that one call fills, and their size: the largest batch that the kernel makes of received packets.
-const BUFFERS: usize = 8;
+pub(super) const BUFFERS: usize = 16;
 const BUFFER: usize = 65_536;
 
 impl Socket {

@@ -24,6 +24,9 @@ const DRAIN_GAIN: f64 = 0.75;
 const MARGIN: f64 = 0.99;
 /// What may be in flight, as a multiple of rate and round-trip time.
 const WINDOW_GAIN: f64 = 2.25;
+/// For how long acknowledgements, timers and schedulers may hold up what has arrived. On paths of less than a
+/// millisecond this is longer than the round trip, and the window must not be what limits the rate.
+const SLACK: Duration = Duration::from_millis(1);
 /// Rounds between probes, at least.
 const CRUISE_LEAST: u64 = 6;
 /// Rounds before the first probe of a seeded path.
@@ -397,7 +400,7 @@ impl RateController for Bbr {
         match self.state {
             State::ProbeRtt => (bdp / 2).max(4 * self.packet),
             State::Startup => scale(bdp, STARTUP_GAIN).max(self.initial_window),
-            _ => scale(bdp, WINDOW_GAIN) + 16 * self.packet,
+            _ => scale(bdp, WINDOW_GAIN) + bytes_in(self.rate(), SLACK) + 16 * self.packet,
         }
     }
 
