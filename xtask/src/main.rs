@@ -9,6 +9,7 @@ use std::{
 };
 
 mod circuits;
+mod fuzz;
 mod reproduce;
 mod tidy;
 
@@ -17,6 +18,7 @@ usage: cargo xtask <chore>
 
   circuits          write the circuit files under circuits/ anew
   circuits --check  fail unless they are what would be written
+  fuzz-check        fail unless the targets of the fuzzer compile
   reproduce         run the published experiments anew and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
   tidy              fail unless the sources keep the rules of the house
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["circuits"] => circuits::write(&root()),
         ["circuits", "--check"] => circuits::check(&root()).and_then(none_found),
+        ["fuzz-check"] => fuzz::check(&root()),
         ["reproduce"] => reproduce::reproduce(&root(), false),
         ["reproduce", "--quick"] => reproduce::reproduce(&root(), true),
         ["tidy"] => tidy::check(&root()).and_then(none_found),

@@ -1,8 +1,9 @@
 //! What has come, and when to say so.
 //!
-//! An acknowledgement goes out at once after a pause, so that a lone packet is answered without delay; under a stream of
+//! After a pause an acknowledgement waits a moment for an answer of the application to travel with; under a stream of
 //! packets one goes out per [`interval`](AckState::interval), which is an eighth of the round trip but at most 1 ms: at
-//! 1 Gbit/s one for each 85 packets. A gap, or a repaired one, brings the next acknowledgement forward.
+//! 1 Gbit/s one for each 85 packets. A gap, or a repaired one, brings the next acknowledgement forward, and so do many
+//! packets.
 
 use std::time::Duration;
 
@@ -14,8 +15,12 @@ use crate::rtt::MAX_ACK_DELAY;
 /// How far acknowledgements are apart at least, whatever happens.
 const MIN_INTERVAL: Duration = Duration::from_micros(250);
 
-/// After how many packets an acknowledgement goes out before its time.
+/// After how many packets an acknowledgement goes out at once, however soon that is.
 const MAX_UNACKED: u64 = 128;
+
+/// How long the acknowledgement of a lone packet waits: longer than a program takes to be woken and to answer, where the
+/// round trip is so short that a packet more would be felt.
+const ANSWER_TIME: Duration = Duration::from_micros(100);
 
 /// How many ranges are remembered; older ones were acknowledged many times over.
 const MAX_RANGES: usize = 1024;
@@ -76,12 +81,15 @@ impl AckState {
     }
 
     fn schedule(&mut self, now: Time, urgent: bool, rtt: Duration) {
-        let wait = if urgent || self.unacked >= MAX_UNACKED {
-            MIN_INTERVAL
+        let (interval, patience) = if self.unacked >= MAX_UNACKED {
+            (Duration::ZERO, Duration::ZERO)
+        } else if urgent {
+            (MIN_INTERVAL, Duration::ZERO)
         } else {
-            Self::interval(rtt)
+            (Self::interval(rtt), ANSWER_TIME)
         };
-        let at = self.last_sent.map_or(now, |last| (last + wait).max(now));
+        let soonest = now + patience;
+        let at = (self.last_sent).map_or(soonest, |last| (last + interval).max(soonest));
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
@@ -144,5 +152,43 @@ impl AckState {
         self.due = None;
         self.unacked = 0;
         self.last_sent = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_micros(40);
+
+    fn receive(state: &mut AckState, now: Time, number: u64) {
+        state.on_received(now, number, true, 1500, RTT);
+    }
+
+    #[test]
+    fn a_lone_packet_waits_for_an_answer_to_travel_with() {
+        let mut state = AckState::default();
+        let now = Time::ZERO + Duration::from_secs(1);
+        receive(&mut state, now, 0);
+        assert_eq!(state.due(), Some(now + ANSWER_TIME));
+        // Whatever leaves meanwhile takes it along.
+        assert!(state.is_worthwhile(now, RTT));
+        // A gap is told at once.
+        receive(&mut state, now, 2);
+        assert_eq!(state.due(), Some(now));
+    }
+
+    #[test]
+    fn many_packets_wait_for_no_interval() {
+        let mut state = AckState::default();
+        let now = Time::ZERO + Duration::from_secs(1);
+        receive(&mut state, now, 0);
+        state.on_sent(now);
+        for number in 1..MAX_UNACKED {
+            receive(&mut state, now, number);
+        }
+        assert_eq!(state.due(), Some(now + MIN_INTERVAL));
+        receive(&mut state, now, MAX_UNACKED);
+        assert_eq!(state.due(), Some(now));
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 /// How many bytes one allocation holds.
 const CHUNK: u64 = 65_536;
 
-/// How many free chunks are kept for reuse.
-const SPARE_CHUNKS: usize = 4;
+/// How many free chunks are kept for reuse: as much as a writer that was woken writes at once, and more.
+const SPARE_CHUNKS: usize = 16;
 
 /// A sparse buffer over the places of a stream from [`start`](Self::start) on.
 ///

@@ -41,6 +41,9 @@ pub enum ClosedReason {
     /// No packet came back during the set-up: UDP is blocked, or the other end is not there.
     #[error("no answer over UDP within {0:?}: the path is blocked or the other end is gone")]
     PathBlocked(Duration),
+    /// The system refuses to send packets of the least size, because the interface takes none that large.
+    #[error("expected an interface that takes datagrams of 1200 bytes, got one that does not")]
+    PathTooNarrow,
     /// Nothing authentic was heard for so long.
     #[error("nothing was heard from the other end for {0:?}")]
     TimedOut(Duration),

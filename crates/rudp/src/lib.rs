@@ -41,6 +41,9 @@ mod event;
 pub mod fec;
 mod flow;
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod keys;
 mod mtu;
 mod pacer;

@@ -30,6 +30,8 @@ pub(crate) struct Mtu {
     /// The size under test, how often it was tried, and whether a packet is under way.
     probe: Option<(u16, u8, bool)>,
     lost_in_a_row: u32,
+    /// The newest packet of nearly the full size that came through.
+    newest_passed: Option<u64>,
     /// No search before.
     not_before: Time,
     falls: u64,
@@ -43,6 +45,7 @@ impl Mtu {
             most: most.max(MIN_DATAGRAM),
             probe: None,
             lost_in_a_row: 0,
+            newest_passed: None,
             not_before: Time::ZERO,
             falls: 0,
         };
@@ -70,8 +73,8 @@ impl Mtu {
             .map(|next| (next, 0, false));
     }
 
-    /// A packet of this size has come through.
-    pub(crate) fn on_passed(&mut self, size: u16) {
+    /// A packet of this size has come through; `number`: which, if that is known.
+    pub(crate) fn on_passed(&mut self, size: u16, number: Option<u64>) {
         let size = size.min(self.most);
         if size > self.current {
             self.current = size;
@@ -81,6 +84,26 @@ impl Mtu {
         }
         if size > MIN_DATAGRAM && size.saturating_add(32) >= self.current {
             self.lost_in_a_row = 0;
+            self.newest_passed = self.newest_passed.max(number);
+        }
+    }
+
+    /// The system refused to send a packet of this size; `fits`: the largest that it would send, if it says.
+    pub(crate) fn on_refused(&mut self, size: u16, fits: Option<u16>) {
+        // Without being told, go down in steps; a refusal costs no time.
+        let below = |limit: u16| SIZES.into_iter().filter(|&next| next < limit).max();
+        let next = fits
+            .filter(|&fits| fits < size)
+            .or_else(|| below(size))
+            .unwrap_or(MIN_DATAGRAM);
+        self.most = self.most.min(next).max(MIN_DATAGRAM);
+        if self.current > self.most {
+            self.current = self.most;
+            self.falls += 1;
+        }
+        self.lost_in_a_row = 0;
+        if self.probe.is_none_or(|(probe, ..)| probe > self.most) {
+            self.search_below(self.most.saturating_add(1));
         }
     }
 
@@ -115,8 +138,12 @@ impl Mtu {
     }
 
     /// A packet that is no probe was lost while others came through. Returns whether the size has fallen.
-    pub(crate) fn on_lost(&mut self, now: Time, size: u16) -> bool {
-        if self.current == MIN_DATAGRAM || size <= MIN_DATAGRAM {
+    pub(crate) fn on_lost(&mut self, now: Time, size: u16, number: u64) -> bool {
+        if self.current == MIN_DATAGRAM || size <= MIN_DATAGRAM || size > self.most {
+            return false;
+        }
+        // A queue overflowed, or the other end was asleep: a whole burst is gone, but its size has passed since.
+        if self.newest_passed.is_some_and(|passed| number < passed) {
             return false;
         }
         self.lost_in_a_row += 1;
@@ -155,20 +182,52 @@ mod tests {
         }
         assert_eq!(mtu.wanted_probe(Time::ZERO), Some(1452));
         mtu.on_probe_sent();
-        mtu.on_passed(1452);
+        mtu.on_passed(1452, Some(1));
         assert_eq!((mtu.current(), mtu.wanted_probe(Time::ZERO)), (1452, None));
         for _ in 0..BLACK_HOLE - 1 {
-            assert!(!mtu.on_lost(Time::ZERO, 1452));
+            assert!(!mtu.on_lost(Time::ZERO, 1452, 2));
         }
-        mtu.on_passed(1430);
+        mtu.on_passed(1430, Some(20));
         for _ in 0..BLACK_HOLE - 1 {
-            assert!(!mtu.on_lost(Time::ZERO, 1440));
+            assert!(!mtu.on_lost(Time::ZERO, 1440, 21));
         }
-        assert!(!mtu.on_lost(Time::ZERO, 1200));
-        assert!(mtu.on_lost(Time::ZERO, 1452));
+        assert!(!mtu.on_lost(Time::ZERO, 1200, 22));
+        assert!(mtu.on_lost(Time::ZERO, 1452, 23));
         assert_eq!(
             (mtu.current(), mtu.wanted_probe(Time::ZERO)),
             (1200, Some(1392))
         );
+    }
+    #[test]
+    fn a_burst_that_is_lost_before_others_pass_is_no_black_hole() {
+        let mut mtu = Mtu::new(1472);
+        mtu.on_passed(1472, Some(5000));
+        for number in 100..4000 {
+            assert!(!mtu.on_lost(Time::ZERO, 1472, number));
+        }
+        assert_eq!((mtu.current(), mtu.falls()), (1472, 0));
+        let falls = (5001..5100).filter(|&number| mtu.on_lost(Time::ZERO, 1472, number));
+        assert_eq!(falls.count(), 1);
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_not_tried_again() {
+        let mut mtu = Mtu::new(1472);
+        mtu.on_refused(1472, Some(1372));
+        assert_eq!(
+            (mtu.most(), mtu.wanted_probe(Time::ZERO)),
+            (1372, Some(1372))
+        );
+        mtu.on_passed(1472, None);
+        assert_eq!(mtu.current(), 1372);
+        // What was under way when the size fell says nothing about the new size.
+        for number in 0..100 {
+            assert!(!mtu.on_lost(Time::ZERO, 1472, number));
+        }
+        mtu.on_refused(1372, None);
+        assert_eq!((mtu.most(), mtu.current(), mtu.falls()), (1300, 1300, 1));
+        mtu.on_refused(1300, Some(9000));
+        assert_eq!((mtu.most(), mtu.current()), (1200, 1200));
+        assert_eq!(mtu.wanted_probe(Time::ZERO), None);
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::Time;
 
-/// For how long to sleep at least where packets follow each other faster.
+/// For how long to sleep at least where packets follow each other faster: a quarter of a burst, so that a timer may be
+/// late by the rest, and enough packets for one call to be worth its price.
 const QUANTUM: Duration = Duration::from_micros(250);
 
 /// A bucket of bytes on the wire that fills at a rate.
@@ -72,7 +73,7 @@ impl Pacer {
     pub(crate) fn opens_at(&self) -> Time {
         let rate = i128::from(self.rate.max(1));
         let quantum = (rate * QUANTUM.as_nanos() as i128).min(self.capacity() / 2);
-        let missing = (quantum.min(i128::from(16 * self.packet) * SCALE) - self.tokens).max(1);
+        let missing = (quantum - self.tokens).max(1);
         let nanos = (missing + rate - 1) / rate;
         self.updated + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }

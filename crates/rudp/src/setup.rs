@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Time;
 use crate::estimate::TrainReceiver;
 use crate::frame::Report;
-use crate::rate::HEADER_BYTES;
+use crate::rate::{HEADER_BYTES, rate_of};
 use crate::stats::TrainResult;
 
 /// How many packets a train has.
@@ -73,6 +73,17 @@ impl Incoming {
     }
 }
 
+/// How the own train left.
+#[derive(Clone, Copy, Debug)]
+struct TrainSent {
+    last_at: Time,
+    /// From the first packet to the last, and the longest pause in between.
+    took: Duration,
+    longest: Duration,
+    /// On the wire, behind the first packet.
+    bytes: u64,
+}
+
 /// What is known of the path and what is still to be said about it.
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -89,6 +100,7 @@ pub(crate) struct Setup {
     response_copies: u8,
     train_wanted: bool,
     train_left: u8,
+    train_sent: Option<TrainSent>,
     incoming: Option<Incoming>,
     report: Option<(Report, u8)>,
     measured: Option<TrainResult>,
@@ -113,6 +125,7 @@ impl Setup {
             response_copies: 0,
             train_wanted: probe,
             train_left: 0,
+            train_sent: None,
             incoming: None,
             report: None,
             measured: None,
@@ -304,8 +317,37 @@ impl Setup {
         (self.train_left > 0).then(|| TRAIN_PACKETS - self.train_left)
     }
 
-    pub(crate) fn on_train_sent(&mut self) {
+    /// A packet of the own train left, of `size` bytes of UDP payload.
+    pub(crate) fn on_train_sent(&mut self, now: Time, size: u16) {
         self.train_left = self.train_left.saturating_sub(1);
+        let Some(train) = &mut self.train_sent else {
+            self.train_sent = Some(TrainSent {
+                last_at: now,
+                took: Duration::ZERO,
+                longest: Duration::ZERO,
+                bytes: 0,
+            });
+            return;
+        };
+        let pause = now.since(train.last_at);
+        train.last_at = now;
+        train.took += pause;
+        train.longest = train.longest.max(pause);
+        train.bytes += u64::from(size) + HEADER_BYTES;
+    }
+
+    /// The packet of the own train that was made last did not leave.
+    pub(crate) fn on_train_refused(&mut self) {
+        self.train_left = (self.train_left + 1).min(TRAIN_PACKETS);
+        self.train_sent = None;
+    }
+
+    /// Returns the rate at which the own train left, in bytes on the wire per second, without the longest pause: the sender
+    /// may have been put to sleep in between. `None`: not known, or all at once.
+    pub(crate) fn train_rate(&self) -> Option<u64> {
+        let train = self.train_sent?;
+        let took = train.took - train.longest;
+        (self.train_left == 0 && !took.is_zero()).then(|| rate_of(train.bytes, took))
     }
 
     /// Returns the numbers that a packet of the own train carries: a challenge, and the last answer.

@@ -103,6 +103,26 @@ impl TrainResult {
     }
 }
 
+impl Stats {
+    /// Returns the bytes that repeat or correct data as a share of the data themselves, each byte of which counts once;
+    /// zero while nothing was sent.
+    ///
+    /// What it costs to lose nothing: packets that were lost cost their repetition, correction costs its symbols whether
+    /// they were needed or not.
+    #[must_use]
+    pub fn overhead(&self) -> f64 {
+        let payload = self
+            .sent_data_bytes
+            .saturating_sub(self.retransmitted_bytes);
+        let extra = self.retransmitted_bytes + self.parity_bytes;
+        if payload == 0 {
+            0.0
+        } else {
+            extra as f64 / payload as f64
+        }
+    }
+}
+
 /// What holds a sender back.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]

@@ -222,6 +222,42 @@ fn duplicates_arrive_twice_and_take_their_place_in_the_queue() {
 }
 
 #[test]
+fn what_is_larger_than_passes_is_dropped_and_told_of() {
+    let config = PathConfig {
+        path_mtu: Some(1400),
+        changes: vec![Change {
+            at_s: 0.1,
+            path_mtu: Some(600),
+            ..Change::default()
+        }],
+        ..PathConfig::default()
+    };
+    let mut path = Path::new(&config, 1);
+    for (at, bytes, told) in [
+        (0, 1400, None),
+        (0, 1401, Some(1400)),
+        (100 * MS - 1, 1400, None),
+        (100 * MS, 601, Some(600)),
+        (200 * MS, 600, None),
+    ] {
+        assert_eq!(path.enqueue(at, vec![0; bytes]), told, "{bytes} at {at}");
+    }
+    let counters = path.counters();
+    assert_eq!(
+        (counters.oversized_packets, counters.oversized_bytes),
+        (2, 2002)
+    );
+    assert_eq!((counters.packets_in, counters.lost_packets), (5, 0));
+    assert_eq!(path.held_packets(), 3);
+    // Nobody is told of what did not get there.
+    let lossy = PathConfig {
+        loss: 1.0,
+        ..config
+    };
+    assert_eq!(Path::new(&lossy, 1).enqueue(0, vec![0; 1500]), None);
+}
+
+#[test]
 fn changes_take_effect_at_their_time() {
     let at = |at_s, change: Change| Change { at_s, ..change };
     let config = PathConfig {
@@ -326,14 +362,19 @@ fn any_config() -> impl Strategy<Value = PathConfig> {
             0.0..0.3f64,
         ),
         proptest::option::of(0.5..200.0f64),
-        1500u64..60_000,
+        (1500u64..60_000, proptest::option::of(576u32..1500)),
         proptest::collection::vec(
             (0.0..0.2f64, 0.0..80.0f64, 0.5..200.0f64, 1500u64..60_000),
             0..4,
         ),
     )
         .prop_map(
-            |((delay_ms, jitter_ms, loss, reorder, duplicate), rate_mbit, queue, changes)| {
+            |(
+                (delay_ms, jitter_ms, loss, reorder, duplicate),
+                rate_mbit,
+                (queue, path_mtu),
+                changes,
+            )| {
                 PathConfig {
                     delay_ms,
                     jitter_ms,
@@ -342,6 +383,7 @@ fn any_config() -> impl Strategy<Value = PathConfig> {
                     duplicate,
                     rate_mbit,
                     queue_bytes: rate_mbit.map(|_| queue),
+                    path_mtu,
                     changes: (changes.into_iter())
                         .map(|(at_s, delay, rate, queue)| Change {
                             at_s,
@@ -374,8 +416,10 @@ proptest! {
     fn packets_are_conserved_and_bounded(config in any_config(), seed: u64, sends in any_sends()) {
         let (arrivals, c) = run(&config, seed, &sends);
         prop_assert_eq!(c.packets_in, sends.len() as u64);
-        prop_assert_eq!(c.packets_in + c.duplicated_packets, c.packets_out + c.lost_packets + c.overflowed_packets);
-        prop_assert_eq!(c.bytes_in + c.duplicated_bytes, c.bytes_out + c.lost_bytes + c.overflowed_bytes);
+        let gone_packets = c.lost_packets + c.oversized_packets + c.overflowed_packets;
+        let gone_bytes = c.lost_bytes + c.oversized_bytes + c.overflowed_bytes;
+        prop_assert_eq!(c.packets_in + c.duplicated_packets, c.packets_out + gone_packets);
+        prop_assert_eq!(c.bytes_in + c.duplicated_bytes, c.bytes_out + gone_bytes);
         prop_assert_eq!(c.packets_out, arrivals.len() as u64);
         prop_assert!(arrivals.is_sorted_by_key(|(at, _)| *at));
         prop_assert!(arrivals.iter().all(|(at, n)| *at >= sends[*n as usize].0));

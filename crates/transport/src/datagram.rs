@@ -13,6 +13,12 @@ pub(crate) fn open(address: SocketAddr, wanted: usize, enough: usize) -> io::Res
     // What the kernel refuses, it grants in part.
     let _ = socket.set_recv_buffer_size(wanted);
     let _ = socket.set_send_buffer_size(wanted);
+    // A process that may set the system's limits may pass them; a receiver that gets no processor for a while loses what
+    // the buffer does not hold.
+    #[cfg(target_os = "linux")]
+    if socket.recv_buffer_size()? / 2 < wanted {
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, wanted);
+    }
     // Linux reports, and takes for its own records, twice what it grants (socket(7)).
     let records = if cfg!(target_os = "linux") { 2 } else { 1 };
     let receive = socket.recv_buffer_size()? / records;

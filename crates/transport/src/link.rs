@@ -23,7 +23,8 @@ pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 ///   waiting for an answer. Flushing hands the bytes to the operating system, and waits while the peer does not read.
 /// - **Back-pressure.** A write waits while the peer does not read; a link holds a bounded number of bytes.
 /// - **Closing.** `shutdown` on the writer flushes and tells the peer that this direction is complete; the other
-///   direction goes on. The reader then sees the end of the stream (a read of 0 bytes).
+///   direction goes on. The reader then sees the end of the stream (a read of 0 bytes). What was written before arrives
+///   even if both halves are dropped right after, as long as the runtime lives and the peer takes something every 10 s.
 /// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is an error,
 ///   [`TransportError::Truncated`](crate::TransportError::Truncated). A plaintext link cannot tell the two apart: the
 ///   protocol above must know when it is complete.

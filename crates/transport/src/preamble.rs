@@ -1,17 +1,19 @@
 //! The plaintext handshake, and telling plaintext, TLS and strangers apart by their first bytes.
 //!
 //! Both sides of a plaintext link send [`PREAMBLE`] at once. The listening side reads it before it reports a link; the
-//! connecting side goes on and checks it in front of the first byte it reads, so that plaintext costs no round trip.
+//! connecting side goes on and checks it in front of the first byte it reads, so that plaintext costs no round trip; if it
+//! reads nothing, when it has sent its last byte.
 
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll, ready},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Wake, Waker, ready},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, ReadBuf},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     time::Sleep,
 };
 
@@ -82,10 +84,58 @@ pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), Tr
     Ok(())
 }
 
-/// A reader that checks the preamble in front of the first byte it hands out.
+/// Makes the halves of a connection whose peer has `after` to send the preamble, from now on; `address` is named in the
+/// error.
+pub(crate) fn checked<R, W>(
+    reader: R,
+    writer: W,
+    after: Duration,
+    address: String,
+) -> (CheckedReader<R>, CheckedWriter<W, R>) {
+    let state = State::Waiting {
+        got: [0; PREAMBLE.len()],
+        length: 0,
+        deadline: Box::pin(tokio::time::sleep(after)),
+        limit: Limit { after, address },
+    };
+    halves(reader, writer, state)
+}
+
+/// Makes the halves of a connection whose peer has sent its preamble already.
+pub(crate) fn unchecked<R, W>(reader: R, writer: W) -> (CheckedReader<R>, CheckedWriter<W, R>) {
+    halves(reader, writer, State::Checked)
+}
+
+fn halves<R, W>(reader: R, writer: W, state: State) -> (CheckedReader<R>, CheckedWriter<W, R>) {
+    let incoming = Arc::new(Mutex::new(Incoming {
+        inner: reader,
+        state,
+        wakers: Arc::default(),
+    }));
+    let writer = CheckedWriter {
+        inner: writer,
+        incoming: Arc::clone(&incoming),
+    };
+    (CheckedReader { incoming }, writer)
+}
+
+/// The half that checks the preamble in front of the first byte it hands out.
 pub(crate) struct CheckedReader<R> {
+    incoming: Arc<Mutex<Incoming<R>>>,
+}
+
+/// The half that checks the preamble when it is shut down, if nobody has read before: a system resets a connection that
+/// is closed with unread bytes in it, and takes back what it has not sent yet.
+pub(crate) struct CheckedWriter<W, R> {
+    inner: W,
+    incoming: Arc<Mutex<Incoming<R>>>,
+}
+
+/// What comes in, which either half may have to look at first.
+struct Incoming<R> {
     inner: R,
     state: State,
+    wakers: Arc<Wakers>,
 }
 
 enum State {
@@ -104,33 +154,57 @@ struct Limit {
     address: String,
 }
 
-impl<R> CheckedReader<R> {
-    /// Wraps a reader whose peer has `after` to send the preamble, from now on; `address` is named in the error.
-    pub(crate) fn new(inner: R, after: Duration, address: String) -> Self {
-        Self {
-            inner,
-            state: State::Waiting {
-                got: [0; PREAMBLE.len()],
-                length: 0,
-                deadline: Box::pin(tokio::time::sleep(after)),
-                limit: Limit { after, address },
-            },
+/// Wakes the tasks of both halves: the connection itself remembers only who asked last.
+#[derive(Default)]
+struct Wakers(Mutex<[Option<Waker>; 2]>);
+
+#[derive(Clone, Copy)]
+enum Half {
+    Reader,
+    Writer,
+}
+
+impl Wakers {
+    fn put(&self, half: Half, waker: &Waker) {
+        lock(&self.0)[half as usize] = Some(waker.clone());
+    }
+}
+
+impl Wake for Wakers {
+    fn wake(self: Arc<Self>) {
+        let wakers = std::mem::take(&mut *lock(&self.0));
+        for waker in wakers.into_iter().flatten() {
+            waker.wake();
         }
     }
 }
 
-impl<R> CheckedReader<R> {
-    /// Wraps a reader whose peer has sent its preamble already.
-    pub(crate) fn checked(inner: R) -> Self {
-        Self {
-            inner,
-            state: State::Checked,
-        }
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<R: AsyncRead + Unpin> CheckedReader<R> {
-    fn poll_check(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+impl<R: AsyncRead + Unpin> Incoming<R> {
+    /// Waits for the preamble for one of the halves. A failure is told once; then the connection is closed.
+    fn poll_check(&mut self, cx: &Context<'_>, half: Half) -> Poll<Result<(), TransportError>> {
+        match self.state {
+            State::Checked => return Poll::Ready(Ok(())),
+            State::Failed => return Poll::Ready(Err(TransportError::Closed)),
+            State::Waiting { .. } => {}
+        }
+        self.wakers.put(half, cx.waker());
+        let waker = Waker::from(Arc::clone(&self.wakers));
+        let result = ready!(self.poll_wait(&mut Context::from_waker(&waker)));
+        self.state = match result {
+            Ok(()) => State::Checked,
+            Err(_) => State::Failed,
+        };
+        // The other half may wait for the same.
+        lock(&self.wakers.0)[half as usize] = None;
+        waker.wake();
+        Poll::Ready(result)
+    }
+
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
         let State::Waiting {
             got,
             length,
@@ -138,10 +212,7 @@ impl<R: AsyncRead + Unpin> CheckedReader<R> {
             limit,
         } = &mut self.state
         else {
-            return Poll::Ready(match self.state {
-                State::Failed => Err(TransportError::Closed),
-                _ => Ok(()),
-            });
+            return Poll::Ready(Ok(()));
         };
         while *length < got.len() {
             let mut buf = ReadBuf::new(&mut got[*length..]);
@@ -172,26 +243,58 @@ impl<R: AsyncRead + Unpin> CheckedReader<R> {
 
 impl<R: AsyncRead + Unpin> AsyncRead for CheckedReader<R> {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !matches!(self.state, State::Checked) {
-            match ready!(self.poll_check(cx)) {
-                Ok(()) => self.state = State::Checked,
-                Err(error) => {
-                    self.state = State::Failed;
-                    return Poll::Ready(Err(error.into_io()));
-                }
-            }
-        }
-        Pin::new(&mut self.inner).poll_read(cx, buf)
+        let mut incoming = lock(&self.incoming);
+        ready!(incoming.poll_check(cx, Half::Reader)).map_err(TransportError::into_io)?;
+        Pin::new(&mut incoming.inner).poll_read(cx, buf)
+    }
+}
+
+impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> AsyncWrite for CheckedWriter<W, R> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // First, so that the peer need not wait for what this side waits for.
+        ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
+        (lock(&self.incoming).poll_check(cx, Half::Writer)).map_err(TransportError::into_io)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
+
+    /// The halves of a connection to a peer that has 5 s to send its preamble.
+    fn waiting<R, W>(reader: R, writer: W) -> (CheckedReader<R>, CheckedWriter<W, R>) {
+        checked(reader, writer, Duration::from_secs(5), "here".into())
+    }
 
     #[test]
     fn tells_dialects_apart() {
@@ -220,11 +323,11 @@ mod tests {
         // In pieces of every size, so that the preamble is split everywhere.
         for size in 1..stream.len() {
             let (mut tx, rx) = tokio::io::duplex(size);
-            let mut reader = CheckedReader::new(rx, Duration::from_secs(5), "here".into());
+            let (mut reader, _writer) = waiting(rx, tokio::io::sink());
             let mut got = String::new();
             let (sent, read) = tokio::join!(
                 async {
-                    tokio::io::AsyncWriteExt::write_all(&mut tx, &stream).await?;
+                    tx.write_all(&stream).await?;
                     drop(tx);
                     io::Result::Ok(())
                 },
@@ -238,10 +341,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_wrong_preamble_is_a_typed_error_and_stays_one() {
-        let mut reader = CheckedReader::new(
+        let (mut reader, mut writer) = waiting(
             &b"\x15\x03\x03\x00\x02\x02\x28 and more"[..],
-            Duration::from_secs(5),
-            "here".into(),
+            tokio::io::sink(),
         );
         let mut buf = [0; 8];
         let error = reader.read(&mut buf).await.unwrap_err();
@@ -252,21 +354,77 @@ mod tests {
                 theirs: "TLS"
             }
         ));
-        let again = reader.read(&mut buf).await.unwrap_err();
-        assert!(matches!(
-            TransportError::from_io(again),
-            TransportError::Closed
-        ));
+        for again in [
+            reader.read(&mut buf).await.err(),
+            writer.shutdown().await.err(),
+        ] {
+            assert!(matches!(
+                TransportError::from_io(again.unwrap()),
+                TransportError::Closed
+            ));
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_reads_nothing_has_heard_the_preamble_when_it_is_shut_down() {
+        let (mut peer, near) = tokio::io::duplex(64);
+        let (near_reader, near_writer) = tokio::io::split(near);
+        let (reader, mut writer) = waiting(near_reader, near_writer);
+        drop(reader);
+        let shutdown = tokio::spawn(async move {
+            writer.write_all(b"all").await?;
+            writer.shutdown().await
+        });
+        // The end does not wait for the preamble.
+        let mut got = Vec::new();
+        peer.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got, b"all");
+        assert!(!shutdown.is_finished());
+        peer.write_all(&PREAMBLE).await.unwrap();
+        shutdown.await.unwrap().unwrap();
+    }
+
+    /// What both halves wait for reaches both, whichever asked last.
+    #[tokio::test]
+    async fn both_halves_may_wait_for_the_preamble() {
+        for reader_first in [true, false] {
+            let (mut peer, near) = tokio::io::duplex(64);
+            let (near_reader, near_writer) = tokio::io::split(near);
+            let (mut reader, mut writer) = waiting(near_reader, near_writer);
+            let read = async move { reader.read_u8().await };
+            let shutdown = async move { writer.shutdown().await };
+            // Tasks of one thread start in the order in which they are spawned.
+            let (read, shutdown) = if reader_first {
+                let read = tokio::spawn(read);
+                (read, tokio::spawn(shutdown))
+            } else {
+                let shutdown = tokio::spawn(shutdown);
+                (tokio::spawn(read), shutdown)
+            };
+            tokio::task::yield_now().await;
+            peer.write_all(&[&PREAMBLE[..], b"!"].concat())
+                .await
+                .unwrap();
+            assert_eq!(read.await.unwrap().unwrap(), b'!');
+            shutdown.await.unwrap().unwrap();
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_peer_is_not_waited_for_forever() {
         let (_held, rx) = tokio::io::duplex(64);
-        let mut reader = CheckedReader::new(rx, Duration::from_secs(5), "here".into());
-        let error = reader.read(&mut [0; 8]).await.unwrap_err();
-        assert!(matches!(
-            TransportError::from_io(error),
-            TransportError::Timeout { .. }
-        ));
+        let (mut reader, mut writer) = waiting(rx, tokio::io::sink());
+        let mut buf = [0; 1];
+        let (read, shut) = tokio::join!(reader.read(&mut buf), writer.shutdown());
+        let errors = [read.unwrap_err(), shut.unwrap_err()].map(TransportError::from_io);
+        // Whichever is served first tells it.
+        assert!(
+            matches!(
+                errors,
+                [TransportError::Timeout { .. }, TransportError::Closed]
+                    | [TransportError::Closed, TransportError::Timeout { .. }]
+            ),
+            "{errors:?}"
+        );
     }
 }

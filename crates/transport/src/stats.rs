@@ -59,6 +59,14 @@ pub struct PathSample {
     pub wire_bytes_retransmitted: Option<u64>,
     /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that corrects losses before they are reported.
     pub wire_bytes_parity: Option<u64>,
+    /// What repeated and correcting bytes add to the payload, as a share of it; zero while nothing was sent.
+    pub overhead: Option<f64>,
+    /// Packets found lost, those included that had come after all.
+    pub packets_lost: Option<u64>,
+    /// The part of [`packets_lost`](Self::packets_lost) that had come after all.
+    pub spurious_losses: Option<u64>,
+    /// Payload of the largest datagram that is sent at present; of transports over UDP.
+    pub largest_datagram: Option<u16>,
     /// Packets sent that carry data, the repeated ones included.
     pub packets_sent: Option<u64>,
     /// Name of the congestion control in force, as the transport reads it back.

@@ -1,62 +1,19 @@
 //! A listening QUIC port survives whoever knocks, in bounded memory and time.
 
-use std::{sync::Arc, time::Duration};
+mod parties;
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::UdpSocket,
-    task::JoinHandle,
-};
-use transpute_transport::{Identity, Link, Listener, Quic, QuicOptions, Security, Transport};
+use std::time::Duration;
 
-struct Parties {
-    quic: Quic,
-    listening: Security,
-    connecting: Security,
-}
+use tokio::net::UdpSocket;
+use transpute_transport::{Quic, QuicOptions};
+
+use self::parties::Parties;
 
 fn parties() -> Parties {
     let mut options = QuicOptions::default();
     options.max_handshakes = 8;
     options.handshake_timeout = Duration::from_secs(2);
-    let (a, b) = (
-        Arc::new(Identity::generate().unwrap()),
-        Arc::new(Identity::generate().unwrap()),
-    );
-    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
-    Parties {
-        quic: Quic::new(options),
-        listening: Security::tls(a, [of_b]),
-        connecting: Security::tls(b, [of_a]),
-    }
-}
-
-/// Accepts one link in a task, so that the listener works while strangers are created.
-async fn listen(parties: &Parties) -> (String, JoinHandle<(Link, Box<dyn Listener>)>) {
-    let mut listener = parties
-        .quic
-        .listen("127.0.0.1:0", &parties.listening)
-        .await
-        .unwrap();
-    let address = listener.local_address();
-    let accepting = tokio::spawn(async move { (listener.accept().await.unwrap(), listener) });
-    (address, accepting)
-}
-
-async fn meets(parties: &Parties, address: &str, accepting: JoinHandle<(Link, Box<dyn Listener>)>) {
-    let link = parties
-        .quic
-        .connect(address, &parties.connecting)
-        .await
-        .unwrap();
-    let (accepted, _listener) = accepting.await.unwrap();
-    let (mut reader, _keep) = link.into_parts();
-    let (_keep, mut writer) = accepted.into_parts();
-    writer.write_all(b"hello").await.unwrap();
-    writer.flush().await.unwrap();
-    let mut got = [0; 5];
-    reader.read_exact(&mut got).await.unwrap();
-    assert_eq!(&got, b"hello");
+    Parties::new(Quic::new(options))
 }
 
 /// Records the first packet of a real connector: a greeting that the listener has to take seriously.
@@ -65,7 +22,7 @@ async fn greeting(parties: &Parties) -> Vec<u8> {
     let address = ear.local_addr().unwrap().to_string();
     let mut packet = vec![0; 2048];
     let length = tokio::select! {
-        _ = parties.quic.connect(&address, &parties.connecting) => unreachable!("nobody answers"),
+        _ = parties.transport.connect(&address, &parties.connecting) => unreachable!("nobody answers"),
         received = ear.recv(&mut packet) => received.unwrap(),
     };
     packet.truncate(length);
@@ -75,7 +32,7 @@ async fn greeting(parties: &Parties) -> Vec<u8> {
 #[tokio::test]
 async fn strangers_that_greet_and_fall_silent_keep_nobody_out() {
     let parties = parties();
-    let (address, accepting) = listen(&parties).await;
+    let (address, accepting) = parties.listen().await;
     let mut crowd = Vec::new();
     for _ in 0..100 {
         let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -83,13 +40,13 @@ async fn strangers_that_greet_and_fall_silent_keep_nobody_out() {
         stranger.send_to(&packet, &address).await.unwrap();
         crowd.push(stranger);
     }
-    meets(&parties, &address, accepting).await;
+    parties.meet(&address, accepting).await;
 }
 
 #[tokio::test]
 async fn greetings_are_answered_with_no_more_than_three_times_as_much() {
     let parties = parties();
-    let (address, _accepting) = listen(&parties).await;
+    let (address, _accepting) = parties.listen().await;
     for _ in 0..20 {
         let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let packet = greeting(&parties).await;
@@ -110,16 +67,16 @@ async fn greetings_are_answered_with_no_more_than_three_times_as_much() {
 #[tokio::test]
 async fn endless_garbage_does_not_grow_memory() {
     let parties = parties();
-    let (address, accepting) = listen(&parties).await;
+    let (address, accepting) = parties.listen().await;
     let packet = greeting(&parties).await;
     // Whatever is allocated once is there before the first measurement.
     flood(&address, &packet, 2_000).await;
-    let before = resident_bytes();
+    let before = parties::resident_bytes();
     flood(&address, &packet, 40_000).await;
-    let grown = resident_bytes().saturating_sub(before);
+    let grown = parties::resident_bytes().saturating_sub(before);
     // 40,000 packets of 1,200 bytes would be 48 MB if anything were kept.
     assert!(grown < 16 << 20, "grew by {grown}");
-    meets(&parties, &address, accepting).await;
+    parties.meet(&address, accepting).await;
 }
 
 /// Random packets, and greetings with random bits flipped.
@@ -151,11 +108,4 @@ async fn flood(address: &str, greeting: &[u8], packets: u32) {
             tokio::task::yield_now().await;
         }
     }
-}
-
-#[cfg(target_os = "linux")]
-fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
 }

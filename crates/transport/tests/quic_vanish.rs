@@ -2,30 +2,24 @@
 //!
 //! These wait out the timers of the protocol, so they run only when asked for: `cargo test -- --ignored`.
 
+mod notice;
+mod relay;
+
 use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::UdpSocket,
-};
-use transpute_transport::{
-    Identity, Link, LinkReader, Listener, Quic, Security, Transport, TransportError,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transpute_transport::{Identity, Link, Listener, Quic, Security, Transport, TransportError};
 
-const PROMISE: Duration = Duration::from_secs(10);
+use self::notice::is_reported_in_time;
 
 /// Two parties, linked through a relay that can be cut.
 struct Pair {
     accepted: Link,
     connected: Link,
-    cut: Arc<AtomicBool>,
+    faults: Arc<relay::Faults>,
     _listener: Box<dyn Listener>,
 }
 
@@ -37,51 +31,18 @@ async fn pair() -> Pair {
     );
     let listening = Security::tls(Arc::clone(&a), [b.fingerprint()]);
     let mut listener = quic.listen("127.0.0.1:0", &listening).await.unwrap();
-    let service = listener.local_address().parse().unwrap();
-    let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let address = relay.local_addr().unwrap().to_string();
-    let cut = Arc::new(AtomicBool::new(false));
-    tokio::spawn(forward(relay, service, Arc::clone(&cut)));
+    let relay = relay::relay(&listener.local_address()).await;
+    // There is nothing for it.
+    relay.tcp.abort();
     let connecting = Security::tls(b, [a.fingerprint()]);
     let (accepted, connected) =
-        tokio::join!(listener.accept(), quic.connect(&address, &connecting));
+        tokio::join!(listener.accept(), quic.connect(&relay.address, &connecting));
     Pair {
         accepted: accepted.unwrap(),
         connected: connected.unwrap(),
-        cut,
+        faults: relay.faults,
         _listener: listener,
     }
-}
-
-/// Forwards between the service and whoever spoke first, until the cable is cut.
-async fn forward(relay: UdpSocket, service: SocketAddr, cut: Arc<AtomicBool>) {
-    let mut client = None;
-    let mut buffer = [0; 2048];
-    while let Ok((length, from)) = relay.recv_from(&mut buffer).await {
-        let to = if from == service {
-            client
-        } else {
-            client = Some(from);
-            Some(service)
-        };
-        if let Some(to) = to
-            && !cut.load(Ordering::Relaxed)
-        {
-            let _ = relay.send_to(&buffer[..length], to).await;
-        }
-    }
-}
-
-async fn is_reported_in_time(reader: &mut LinkReader, since: Instant, case: &str) {
-    let read = tokio::time::timeout(3 * PROMISE, reader.read(&mut [0; 1])).await;
-    let elapsed = since.elapsed();
-    let error = TransportError::from_io(read.unwrap().unwrap_err());
-    println!("{case}: {error} after {elapsed:?}");
-    assert!(
-        matches!(error, TransportError::PeerVanished),
-        "{case}: {error}"
-    );
-    assert!(elapsed <= PROMISE, "{case}: noticed after {elapsed:?}");
 }
 
 #[tokio::test]
@@ -91,7 +52,7 @@ async fn an_idle_peer_that_vanishes_is_noticed() {
     let (mut one, _writer) = pair.accepted.into_parts();
     let (mut other, _writer) = pair.connected.into_parts();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    pair.cut.store(true, Ordering::Relaxed);
+    pair.faults.cut.store(true, Ordering::Relaxed);
     let since = Instant::now();
     tokio::join!(
         is_reported_in_time(&mut one, since, "idle listener"),
@@ -104,7 +65,7 @@ async fn an_idle_peer_that_vanishes_is_noticed() {
 async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
     let pair = pair().await;
     let (mut reader, mut writer) = pair.connected.into_parts();
-    pair.cut.store(true, Ordering::Relaxed);
+    pair.faults.cut.store(true, Ordering::Relaxed);
     let since = Instant::now();
     writer.write_all(&[1; 100_000]).await.unwrap();
     let closing = tokio::spawn(async move { writer.shutdown().await });
@@ -145,9 +106,9 @@ async fn a_short_outage_is_survived() {
     });
     let mut got = vec![0; 1 << 20];
     reader.read_exact(&mut got).await.unwrap();
-    pair.cut.store(true, Ordering::Relaxed);
+    pair.faults.cut.store(true, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    pair.cut.store(false, Ordering::Relaxed);
+    pair.faults.cut.store(false, Ordering::Relaxed);
     let mut rest = Vec::new();
     assert_eq!(
         reader.read_to_end(&mut rest).await.unwrap(),

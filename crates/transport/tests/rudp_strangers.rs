@@ -2,19 +2,12 @@
 
 #![cfg(target_os = "linux")]
 
-use std::sync::Arc;
+mod parties;
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::UdpSocket,
-};
-use transpute_transport::{Identity, Rudp, Security, Transport};
+use tokio::net::UdpSocket;
+use transpute_transport::Rudp;
 
-fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
-}
+use self::parties::Parties;
 
 /// Random datagrams, which look like the first ones of connections that are not there yet.
 async fn flood(address: &str, packets: u32) {
@@ -41,26 +34,13 @@ async fn flood(address: &str, packets: u32) {
 
 #[tokio::test]
 async fn endless_garbage_neither_grows_memory_nor_keeps_the_peer_out() {
-    let identity = || Arc::new(Identity::generate().unwrap());
-    let (a, b) = (identity(), identity());
-    let listening = Security::tls(Arc::clone(&a), [b.fingerprint()]);
-    let connecting = Security::tls(b, [a.fingerprint()]);
-    let rudp = Rudp::default();
-    let mut listener = rudp.listen("127.0.0.1:0", &listening).await.unwrap();
-    let address = listener.local_address();
+    let parties = Parties::new(Rudp::default());
+    let (address, accepting) = parties.listen().await;
     flood(&address, 5_000).await;
-    let before = resident_bytes();
+    let before = parties::resident_bytes();
     flood(&address, 50_000).await;
-    let grown = resident_bytes().saturating_sub(before);
+    let grown = parties::resident_bytes().saturating_sub(before);
     // 50,000 packets of 700 bytes would be 35 MB if they were kept.
     assert!(grown < 16 << 20, "grew by {grown}");
-    let (accepted, connected) =
-        tokio::join!(listener.accept(), rudp.connect(&address, &connecting));
-    let (mut reader, _keep) = connected.unwrap().into_parts();
-    let (_keep, mut writer) = accepted.unwrap().into_parts();
-    writer.write_all(b"hello").await.unwrap();
-    writer.flush().await.unwrap();
-    let mut got = [0; 5];
-    reader.read_exact(&mut got).await.unwrap();
-    assert_eq!(&got, b"hello");
+    parties.meet(&address, accepting).await;
 }

@@ -1,76 +1,37 @@
 //! A listening TCP port survives whoever knocks, in bounded memory and time.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+mod parties;
+
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    task::JoinHandle,
 };
-use transpute_transport::{
-    Identity, Link, Listener, Security, Tcp, TcpOptions, Transport, TransportError,
-};
+use transpute_transport::{Security, Tcp, TcpOptions, TransportError};
 
-struct Parties {
-    tcp: Tcp,
-    listening: Security,
-    connecting: Security,
-}
+use self::parties::Parties;
 
 fn parties(encrypted: bool) -> Parties {
     let mut options = TcpOptions::default();
     options.max_handshakes = 8;
     options.handshake_timeout = Duration::from_secs(2);
-    let (a, b) = (
-        Arc::new(Identity::generate().unwrap()),
-        Arc::new(Identity::generate().unwrap()),
-    );
-    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
-    let (listening, connecting) = if encrypted {
-        (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
-    } else {
-        (Security::Plaintext, Security::Plaintext)
-    };
-    Parties {
-        tcp: Tcp::new(options),
-        listening,
-        connecting,
+    let parties = Parties::new(Tcp::new(options));
+    if encrypted {
+        return parties;
     }
-}
-
-/// Accepts one link in a task, so that the listener works while strangers are created.
-async fn listen(parties: &Parties) -> (String, JoinHandle<(Link, Box<dyn Listener>)>) {
-    let mut listener = parties
-        .tcp
-        .listen("127.0.0.1:0", &parties.listening)
-        .await
-        .unwrap();
-    let address = listener.local_address();
-    let accepting = tokio::spawn(async move { (listener.accept().await.unwrap(), listener) });
-    (address, accepting)
-}
-
-async fn meets(parties: &Parties, address: &str, accepting: JoinHandle<(Link, Box<dyn Listener>)>) {
-    let link = parties
-        .tcp
-        .connect(address, &parties.connecting)
-        .await
-        .unwrap();
-    let (accepted, _listener) = accepting.await.unwrap();
-    let (mut reader, _keep) = link.into_parts();
-    let (_keep, mut writer) = accepted.into_parts();
-    writer.write_all(b"hello").await.unwrap();
-    writer.flush().await.unwrap();
-    let mut got = [0; 5];
-    reader.read_exact(&mut got).await.unwrap();
-    assert_eq!(&got, b"hello");
+    Parties {
+        listening: Security::Plaintext,
+        connecting: Security::Plaintext,
+        ..parties
+    }
 }
 
 #[tokio::test]
 async fn silent_strangers_beyond_the_limit_are_dropped_and_the_peer_is_served() {
     for encrypted in [true, false] {
         let parties = parties(encrypted);
-        let (address, accepting) = listen(&parties).await;
+        let (address, accepting) = parties.listen().await;
         let mut silent = Vec::new();
         for _ in 0..100 {
             let mut stream = TcpStream::connect(&address).await.unwrap();
@@ -83,7 +44,7 @@ async fn silent_strangers_beyond_the_limit_are_dropped_and_the_peer_is_served() 
             stream.write_all(greeting).await.unwrap();
             silent.push(stream);
         }
-        meets(&parties, &address, accepting).await;
+        parties.meet(&address, accepting).await;
         // The oldest were hung up on: at most the limit, and those after the accepted link, are still open.
         let mut hung_up = 0;
         for stream in &mut silent {
@@ -103,7 +64,7 @@ async fn silent_strangers_beyond_the_limit_are_dropped_and_the_peer_is_served() 
 #[tokio::test]
 async fn a_stranger_that_trickles_bytes_is_cut_off_at_the_deadline() {
     let parties = parties(true);
-    let (address, accepting) = listen(&parties).await;
+    let (address, accepting) = parties.listen().await;
     let mut slow = TcpStream::connect(&address).await.unwrap();
     // A handshake record of 16 KiB, one byte at a time; it would take minutes.
     let mut written = slow
@@ -119,7 +80,7 @@ async fn a_stranger_that_trickles_bytes_is_cut_off_at_the_deadline() {
     tokio::time::timeout(Duration::from_secs(60), trickle)
         .await
         .unwrap();
-    meets(&parties, &address, accepting).await;
+    parties.meet(&address, accepting).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -127,15 +88,15 @@ async fn a_stranger_that_trickles_bytes_is_cut_off_at_the_deadline() {
 async fn endless_garbage_does_not_grow_memory() {
     for encrypted in [true, false] {
         let parties = parties(encrypted);
-        let (address, accepting) = listen(&parties).await;
+        let (address, accepting) = parties.listen().await;
         // Whatever is allocated once is there before the first measurement.
         flood(&address, encrypted, 20).await;
-        let before = resident_bytes();
+        let before = parties::resident_bytes();
         flood(&address, encrypted, 400).await;
-        let grown = resident_bytes().saturating_sub(before);
+        let grown = parties::resident_bytes().saturating_sub(before);
         // 400 strangers with up to 64 KiB each would be 25 MB if anything were kept.
         assert!(grown < 8 << 20, "grew by {grown}, encrypted: {encrypted}");
-        meets(&parties, &address, accepting).await;
+        parties.meet(&address, accepting).await;
     }
 }
 
@@ -161,18 +122,11 @@ async fn flood(address: &str, encrypted: bool, strangers: u32) {
     }
 }
 
-#[cfg(target_os = "linux")]
-fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
-}
-
 #[tokio::test]
 async fn dropping_the_listener_hangs_up_on_strangers() {
     let parties = parties(true);
     let mut listener = parties
-        .tcp
+        .transport
         .listen("127.0.0.1:0", &parties.listening)
         .await
         .unwrap();
@@ -189,7 +143,7 @@ async fn dropping_the_listener_hangs_up_on_strangers() {
     let _ = stranger.read_to_end(&mut rest).await;
     assert!(rest.is_empty());
     assert!(matches!(
-        parties.tcp.connect(&address.to_string(), &parties.connecting).await,
+        parties.transport.connect(&address.to_string(), &parties.connecting).await,
         Err(TransportError::Connect { address: named, .. }) if named == address.to_string()
     ));
 }

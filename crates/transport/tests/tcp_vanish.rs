@@ -3,6 +3,8 @@
 //! These wait out the kernel's timers, so they run only when asked for: `cargo test -- --ignored`.
 #![cfg(target_os = "linux")]
 
+mod notice;
+
 use std::time::{Duration, Instant};
 
 use socket2::{SockFilter, SockRef};
@@ -12,7 +14,7 @@ use tokio::{
 };
 use transpute_transport::{LinkReader, LinkWriter, Security, Tcp, Transport, TransportError};
 
-const PROMISE: Duration = Duration::from_secs(10);
+use self::notice::is_reported_in_time;
 
 /// Links to a peer in the hands of the test.
 async fn linked() -> (LinkReader, LinkWriter, TcpStream) {
@@ -37,18 +39,6 @@ fn vanish(peer: &TcpStream) {
     SockRef::from(peer)
         .attach_filter(&[SockFilter::new(0x06, 0, 0, 0)])
         .unwrap();
-}
-
-async fn is_reported_in_time(reader: &mut LinkReader, since: Instant, case: &str) {
-    let read = tokio::time::timeout(3 * PROMISE, reader.read(&mut [0; 1])).await;
-    let elapsed = since.elapsed();
-    let error = TransportError::from_io(read.unwrap().unwrap_err());
-    println!("{case}: {error} after {elapsed:?}");
-    assert!(
-        matches!(error, TransportError::PeerVanished),
-        "{case}: {error}"
-    );
-    assert!(elapsed <= PROMISE, "{case}: noticed after {elapsed:?}");
 }
 
 #[tokio::test]

@@ -81,9 +81,17 @@ pub(super) struct Path {
     pub(super) min_rtt_ms: Option<f64>,
     pub(super) bytes_sent: Option<u64>,
     pub(super) bytes_retransmitted: Option<u64>,
+    #[serde(default)]
+    pub(super) bytes_of_correction: Option<u64>,
+    #[serde(default)]
+    pub(super) overhead: Option<f64>,
     pub(super) bytes_received: Option<u64>,
     pub(super) packets_sent: Option<u64>,
     pub(super) packets_retransmitted: Option<u64>,
+    #[serde(default)]
+    pub(super) packets_lost: Option<u64>,
+    #[serde(default)]
+    pub(super) spurious_losses: Option<u64>,
     pub(super) congestion_window: Option<u64>,
     pub(super) congestion_control: Option<String>,
     pub(super) bottleneck: Option<String>,
@@ -102,9 +110,13 @@ impl Path {
             min_rtt_ms: path.min_rtt.map(millis),
             bytes_sent: path.wire_bytes_sent,
             bytes_retransmitted: path.wire_bytes_retransmitted,
+            bytes_of_correction: path.wire_bytes_parity,
+            overhead: path.overhead,
             bytes_received: path.wire_bytes_received,
             packets_sent: path.packets_sent,
             packets_retransmitted: path.retransmits,
+            packets_lost: path.packets_lost,
+            spurious_losses: path.spurious_losses,
             congestion_window: path.congestion_window,
             congestion_control: path.congestion_control,
             bottleneck: times.and_then(|times| Some(times.bottleneck()?.to_string())),

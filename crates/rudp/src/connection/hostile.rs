@@ -1,61 +1,151 @@
 //! A peer that has the keys and sends whatever it likes: the state machine must survive it in bounded memory.
 //!
-//! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties below.
+//! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties in `fuzzing`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use proptest::prelude::*;
-
 use super::Connection;
-use crate::frame::{Ack, BlockPlace, DataHeader, ParityHeader, Report};
+use crate::frame::{self, Ack, BlockPlace, DataHeader, Frame, ParityHeader, Report, read_frame};
+use crate::rate::Kind;
 use crate::seal::{HEADER_LEN, TAG_LEN};
 use crate::wire::Reader;
-use crate::{Cipher, Config, Keys, Read, Side, Time, frame};
+use crate::{Cipher, Config, FecPolicy, Keys, Read, Reliability, Side, Time};
 
-/// Reads `script` as packets of frames and steps of time, and has them all happen to a connection in mid-life.
-fn run(script: &[u8]) {
-    let from = SocketAddr::from(([192, 0, 2, 1], 1));
+/// What the incoming stream may hold, and what the store of correction symbols may.
+const STREAM: u64 = 64 << 20;
+const SYMBOLS: usize = 32 << 20;
+
+/// No honest connection sends so many batches at one moment.
+const MOST_BATCHES: usize = 2000;
+
+/// The attacker, and what it has learnt of its victim by reading along.
+struct Attacker {
+    keys: Keys,
+    number: u64,
+    token: u64,
+    largest: u64,
+    sent: u64,
+}
+
+impl Attacker {
+    fn read(&mut self, datagrams: &[u8], size: usize) {
+        for datagram in datagrams.chunks(size.max(1)) {
+            let mut datagram = datagram.to_vec();
+            let opener = &mut self.keys.opener;
+            let Ok(number) = opener.number(&datagram) else {
+                continue;
+            };
+            let Ok(frames) = opener.open(number, &mut datagram) else {
+                panic!("the victim sends what its peer cannot open");
+            };
+            self.largest = self.largest.max(number);
+            let mut reader = Reader(frames);
+            while !reader.is_empty() {
+                match read_frame(&mut reader) {
+                    Ok(Frame::Challenge(token)) => self.token = token,
+                    Ok(Frame::Data(header, data)) => {
+                        self.sent = self.sent.max(header.offset + data.len() as u64);
+                    }
+                    Ok(_) => {}
+                    Err(_) => panic!("the victim sends frames that do not parse"),
+                }
+            }
+        }
+    }
+}
+
+/// Reads `script` as a kind of connection, packets of frames and steps of time, and has them all happen to the connection.
+pub(crate) fn run(script: &[u8]) {
+    let mut reader = Reader(script);
+    let options = reader.u8().unwrap_or(0);
     let keys = |side| Keys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
-    let mut victim = Connection::listen(keys(Side::Listener), Config::default(), Time::ZERO, 1);
-    let mut attacker = keys(Side::Connector).sealer;
+    let from = SocketAddr::from(([192, 0, 2, 1], 1));
+    let config = Config {
+        fec: [FecPolicy::Adaptive, FecPolicy::Off][usize::from(options >> 1 & 1)],
+        reliability: [Reliability::Repair, Reliability::Detect]
+            [usize::from(options & 0b1100 == 0b1100)],
+        controller: Kind::ALL[usize::from(options >> 4 & 3) % 3],
+        probe: options & 0x40 == 0,
+        max_receive_window: STREAM,
+        ..Config::default()
+    };
     let mut now = Time::ZERO;
-    let mut number = 0;
+    let (mut victim, attacker) = if options & 1 == 0 {
+        let victim = Connection::listen(keys(Side::Listener), config, now, 1);
+        (victim, keys(Side::Connector))
+    } else {
+        let victim = Connection::connect(keys(Side::Connector), from, config, now, 1);
+        (victim, keys(Side::Listener))
+    };
+    let mut attacker = Attacker {
+        keys: attacker,
+        number: 0,
+        token: 0,
+        largest: 0,
+        sent: 0,
+    };
     let mut out = Vec::new();
     let mut buffer = vec![0; 4096];
-    let mut reader = Reader(script);
     victim.write(&[5; 50_000]);
     while !reader.is_empty() && !victim.is_drained() {
+        let what = reader.u8().unwrap_or(0);
+        act(&mut victim, what, now);
         let mut packet = vec![0; HEADER_LEN];
-        let frames = reader.u8().unwrap_or(0) % 4;
-        for _ in 0..=frames {
-            put_any(&mut packet, &mut reader);
+        for _ in 0..=what % 4 {
+            put_any(&mut packet, &mut reader, &attacker);
         }
         packet.resize(packet.len() + TAG_LEN, 0);
-        attacker.seal(number, &mut packet).expect("sealing works");
-        number += 1 + reader.uint(1).unwrap_or(0) / 64;
+        (attacker.keys.sealer)
+            .seal(attacker.number, &mut packet)
+            .expect("sealing works");
+        attacker.number += 1 + reader.uint(1).unwrap_or(0) / 64;
+        if what & 0xf8 == 0x80 {
+            // One that is not authentic, or not even long enough to be.
+            packet[HEADER_LEN] ^= 1;
+            packet.truncate(usize::from(what & 7) * 8);
+        }
         victim.handle_datagram(now, from, &mut packet);
         now = now + Duration::from_micros(reader.uint(2).unwrap_or(0) * 10);
         if victim.next_timeout().is_some_and(|at| at <= now) {
             victim.handle_timeout(now);
         }
         let mut batches = 0;
-        while victim.poll_transmit(now, &mut out, 10).is_some() {
+        while let Some(transmit) = victim.poll_transmit(now, &mut out, 10) {
             batches += 1;
-            assert!(batches < 2000, "sends without end");
+            assert!(batches < MOST_BATCHES, "sends without end");
+            assert_eq!(transmit.len, out.len());
+            attacker.read(&out, transmit.segment_size);
             out.clear();
         }
         while victim.poll_event().is_some() {}
-        while let Read::Data(_) = victim.read(now, &mut buffer) {}
-        assert!(victim.decoder.held_bytes() <= 32 << 20);
-        let _ = victim.stats();
+        assert!(victim.readable() <= STREAM);
+        if what & 0x40 == 0 {
+            while let Read::Data(_) = victim.read(now, &mut buffer) {}
+        }
+        assert!(victim.decoder.held_bytes() <= SYMBOLS);
+        assert!(victim.stats().overhead() >= 0.0);
+    }
+}
+
+/// Has the program behind the victim do something.
+fn act(victim: &mut Connection, what: u8, now: Time) {
+    match what {
+        0xf0..=0xf7 => {
+            victim.write(&[7; 20_000]);
+        }
+        0xf8..=0xfb => victim.finish(),
+        0xfc | 0xfd => victim.on_refused(now, usize::from(victim.mtu.current()), None),
+        0xfe => victim.on_refused(now, 1400, Some(1300)),
+        0xff => victim.close(now, 5),
+        _ => {}
     }
 }
 
 /// Puts a frame that parses, with fields from the script, or noise.
-fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>) {
+fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>, attacker: &Attacker) {
     let mut small = || reader.uint(1).unwrap_or(0);
-    let kind = small() % 12;
+    let kind = small() % 16;
     let (a, b, c) = (small(), small(), small());
     // Small numbers, and now and then the largest there are.
     let wide = |value: u64| {
@@ -120,6 +210,43 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>) {
             frame::put_data_header(packet, &header);
             packet.extend_from_slice(&bytes[..4 * c as usize]);
         }
+        11 => frame::put_response(packet, attacker.token),
+        12 | 13 => {
+            // What did arrive, with holes: an honest acknowledgement, or one that lies about the past.
+            let largest = attacker.largest.saturating_sub(a);
+            let mut ranges = Vec::new();
+            let mut end = largest + 1;
+            for _ in 0..=b % 8 {
+                let start = end.saturating_sub(1 + c);
+                if start == end {
+                    break;
+                }
+                ranges.push(start..end);
+                end = start.saturating_sub(1 + b / 8);
+                if end == 0 {
+                    break;
+                }
+            }
+            let contiguous = attacker.sent.min(wide(c));
+            let piece = contiguous + 1..attacker.sent.min(contiguous + 1 + wide(a));
+            let ack = Ack {
+                largest,
+                delay: a as u32,
+                arrival_rate: (c as u32) << 8,
+                ranges,
+                limit: wide(b),
+                contiguous,
+                pieces: std::iter::once(piece)
+                    .filter(|piece| kind == 13 && piece.start < piece.end)
+                    .collect(),
+                ..Ack::default()
+            };
+            frame::put_ack(packet, &ack, 1000);
+        }
+        14 => {
+            let count = (a as usize).min(reader.0.len());
+            packet.extend(reader.take(count).unwrap_or_default());
+        }
         _ => packet.extend_from_slice(&[a as u8, b as u8, c as u8]),
     }
 }
@@ -156,13 +283,4 @@ fn absurd_reports_are_cut_down() {
     assert_eq!(told.rate, Some(crate::stats::TrainResult::MAX_CLAIM));
     assert_eq!(told.error_permille, 1000);
     assert_eq!(victim.incoming_train(), None);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
-
-    #[test]
-    fn no_peer_makes_a_connection_panic(script in prop::collection::vec(any::<u8>(), 0..600)) {
-        run(&script);
-    }
 }

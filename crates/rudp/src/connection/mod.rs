@@ -1,8 +1,8 @@
 //! One end of a connection: what the caller sees, and the parts it is made of.
 
 mod ending;
-#[cfg(test)]
-mod hostile;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod hostile;
 mod payload;
 mod receive;
 mod timers;
@@ -41,6 +41,9 @@ pub use transmit::Transmit;
 
 /// The least that either stream may hold.
 const MIN_BUFFER: u64 = 1 << 20;
+
+/// The longest [`patience`](Connection::patience): arrivals are a small part of what a socket's buffer holds.
+const MAX_PATIENCE: Duration = Duration::from_micros(200);
 
 /// One end of a connection: a byte stream in each direction.
 ///
@@ -92,7 +95,11 @@ pub struct Connection {
     sampler: DeliverySampler,
     pacer: Pacer,
     seeded: bool,
+    /// The rate to begin with is one that the train could not tell from a greater or, pushed together, a smaller one.
+    unproven: bool,
     mtu: Mtu,
+    /// What was made last is a packet of the probe train.
+    train_made: bool,
 
     last_heard: Time,
     last_sent: Time,
@@ -180,7 +187,9 @@ impl Connection {
             sampler: DeliverySampler::new(),
             pacer,
             seeded: false,
+            unproven: false,
             mtu: Mtu::new(config.max_datagram.min(crate::fec::MAX_SEGMENT as u16)),
+            train_made: false,
             last_heard: now,
             last_sent: now,
             readable: false,
@@ -256,7 +265,8 @@ impl Connection {
         if std::mem::take(&mut self.readable) {
             return Some(Event::Readable);
         }
-        if self.write_blocked && self.writable() >= MIN_BUFFER / 16 {
+        // Not for every acknowledgement.
+        if self.write_blocked && self.writable() >= MIN_BUFFER / 4 {
             self.write_blocked = false;
             return Some(Event::Writable);
         }
@@ -321,6 +331,17 @@ impl Connection {
     #[must_use]
     pub fn incoming_train(&self) -> Option<TrainResult> {
         self.setup.measured()
+    }
+
+    /// Returns for how long packets that have arrived may be left lying while more are coming, so that they are taken
+    /// together: by an eighth of the round trip, as acknowledgements are.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        if self.established && self.rtt.is_known() {
+            (self.rtt.smoothed() / 8).min(MAX_PATIENCE)
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Returns numbers about the connection.

@@ -162,7 +162,7 @@ impl Connection {
 
     fn on_report(&mut self, now: Time, report: &Report) {
         if report.largest > 0 {
-            self.mtu.on_passed(report.largest);
+            self.mtu.on_passed(report.largest, None);
         }
         if report.train == SETUP_TRAIN {
             self.outgoing_train = Some(TrainResult::new(report, TRAIN_PACKETS));
@@ -175,12 +175,18 @@ impl Connection {
         if report.rate == 0 || (self.seeded && !early) {
             return;
         }
-        let rate = report.rate.min(TrainResult::MAX_CLAIM);
+        // A train that arrives faster than it left was pushed together on the way, by somebody who slept meanwhile. What
+        // it says of the path then is that it carries what was sent.
+        let sent = (report.train == SETUP_TRAIN).then(|| self.setup.train_rate());
+        let most = (sent.flatten()).map_or(TrainResult::MAX_CLAIM, |sent| sent.min(TrainResult::MAX_CLAIM));
+        let rate = report.rate.min(most);
+        let at_least = report.at_least || rate < report.rate;
+        self.unproven = at_least;
         self.seed(now, rate);
         self.events.push_back(Event::PathEstimated {
             rate,
             error_permille: report.error,
-            at_least: report.at_least,
+            at_least,
             rtt: self.rtt.min(),
         });
     }
@@ -307,7 +313,7 @@ impl Connection {
         // Oldest first, as the rate sampler expects.
         for packet in outcome.acked.iter().rev() {
             let contents = &packet.contents;
-            self.mtu.on_passed(packet.size);
+            self.mtu.on_passed(packet.size, Some(packet.number));
             if let Some(data) = &contents.data {
                 self.send.on_received(data.clone());
             }
@@ -364,7 +370,7 @@ impl Connection {
         }
         self.counters.lost_packets += 1;
         self.sampler.on_lost(packet.wire, &packet.state);
-        self.mtu.on_lost(now, packet.size);
+        self.mtu.on_lost(now, packet.size, packet.number);
         self.limit_due |= contents.limit;
         if self.detects() {
             if contents

@@ -20,6 +20,9 @@ use crate::stats::Limit;
 /// Less than this is not worth a packet to an end that may not be where it seems to be.
 pub(super) const LEAST_ALLOWANCE: usize = 200;
 
+/// What may be in flight at a rate that nothing confirms, before anything has been delivered.
+const UNPROVEN_FLIGHT: u64 = 4 << 20;
+
 /// Bytes of a close frame.
 const CLOSE_LEN: usize = 9;
 
@@ -57,6 +60,7 @@ impl Connection {
     ) -> Option<Transmit> {
         let destination = self.remote?;
         let start = out.len();
+        self.train_made = false;
         if self.state.is_over() {
             let code = self.due_notice()?;
             self.begin(out);
@@ -116,6 +120,25 @@ impl Connection {
             segment_size,
             no_gso,
         })
+    }
+
+    /// The system refused to send datagrams of this size, because the interface takes none that large (`EMSGSIZE`); to be
+    /// called at once for what [`poll_transmit`](Self::poll_transmit) returned last. `fits`: the largest size that it would
+    /// take, if it says.
+    ///
+    /// Smaller ones are made from now on, and a packet of the probe train is made again. Below 1,200 bytes there is no
+    /// smaller one: the connection ends with [`ClosedReason::PathTooNarrow`].
+    pub fn on_refused(&mut self, now: Time, size: usize, fits: Option<u16>) {
+        if size <= usize::from(MIN_DATAGRAM) {
+            self.fail(now, ClosedReason::PathTooNarrow);
+            return;
+        }
+        // Datagrams have less than 2^16 bytes.
+        self.mtu
+            .on_refused(u16::try_from(size).unwrap_or(u16::MAX), fits);
+        if std::mem::take(&mut self.train_made) {
+            self.setup.on_train_refused();
+        }
     }
 
     /// Makes room for a header.
@@ -191,7 +214,8 @@ impl Connection {
         let padding = start + usize::from(self.mtu.most()) - TAG_LEN - out.len();
         put_padding(out, padding);
         self.seal(now, out, start)?;
-        self.setup.on_train_sent();
+        self.setup.on_train_sent(now, self.mtu.most());
+        self.train_made = true;
         self.counters.probe_packets += 1;
         Some(out.len() - start)
     }
@@ -281,11 +305,22 @@ impl Connection {
     /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to be sent.
     fn may_send(&mut self, now: Time) -> bool {
         let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
-        let window = self.controller.window();
+        let window = self.window();
         allowed
             && !self.sent.is_full()
             && self.sent.bytes_in_flight() + u64::from(self.mtu.current()) + HEADER_BYTES <= window
             && (self.data_train_left() || self.pacer.is_open(now))
+    }
+
+    /// Returns how much may be in flight.
+    fn window(&self) -> u64 {
+        let window = self.controller.window();
+        if self.unproven {
+            // Too fast a start would fill any queue within the first round trip; after that, deliveries tell.
+            window.min(UNPROVEN_FLIGHT + self.sampler.delivered())
+        } else {
+            window
+        }
     }
 
     fn may_probe(&self) -> bool {
@@ -370,7 +405,7 @@ impl Connection {
     pub(super) fn pacing_timeout(&self) -> Option<Time> {
         let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
         let wire = u64::from(self.mtu.current()) + HEADER_BYTES;
-        let fits = self.sent.bytes_in_flight() + wire <= self.controller.window();
+        let fits = self.sent.bytes_in_flight() + wire <= self.window();
         (allowed
             && fits
             && self.has_payload()

@@ -3,7 +3,9 @@
 mod adversary;
 mod golden;
 mod grid;
+mod narrow;
 mod random;
 mod sim;
+mod sleep;
 mod speed;
 mod survive;

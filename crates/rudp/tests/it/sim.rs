@@ -1,5 +1,6 @@
 //! The harness: two ends, two directions of a path, one clock.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -41,6 +42,24 @@ pub(crate) struct Setup {
     pub(crate) patience: Duration,
     /// Segments per batch.
     pub(crate) segments: usize,
+    /// What the interfaces take, in bytes of UDP payload, and whether the system says so when it refuses more.
+    pub(crate) interface: Option<(usize, bool)>,
+    /// How the processes are put to sleep.
+    pub(crate) sleep: Option<Sleep>,
+    /// The first 2 ms of what arrives at the listener come so many times faster, as if somebody on the way had slept, and a
+    /// packet takes 3 us to send.
+    pub(crate) squeeze: Option<u32>,
+}
+
+/// A process that gets no processor now and then, for 20 to 50 ms, while its socket goes on taking packets.
+#[derive(Clone, Copy)]
+pub(crate) struct Sleep {
+    /// Time awake, in the mean.
+    pub(crate) awake: Duration,
+    /// Bytes that the socket holds; what is beyond is lost.
+    pub(crate) socket: usize,
+    /// Timers are looked at before the socket, as by a thread that does not own it.
+    pub(crate) timers_first: bool,
 }
 
 impl Setup {
@@ -58,6 +77,9 @@ impl Setup {
             encrypted: true,
             patience: Duration::from_secs(600),
             segments: 16,
+            interface: None,
+            sleep: None,
+            squeeze: None,
         }
     }
 }
@@ -87,6 +109,8 @@ pub(crate) struct Outcome {
     pub(crate) now: Time,
     /// The clock ran out.
     pub(crate) hung: bool,
+    /// The share of the connector's datagrams that the path, or the listener's socket, lost.
+    pub(crate) lost: f64,
 }
 
 impl Outcome {
@@ -227,6 +251,57 @@ struct Direction {
     corrupt: f64,
 }
 
+/// A socket that is not always read, and the process that should.
+struct Inbox {
+    held: VecDeque<(Time, Vec<u8>)>,
+    bytes: usize,
+    asleep_until: Time,
+    next_sleep: Time,
+    random: u64,
+}
+
+impl Inbox {
+    fn new(random: u64) -> Self {
+        Self {
+            held: VecDeque::new(),
+            bytes: 0,
+            asleep_until: Time::ZERO,
+            next_sleep: Time::ZERO,
+            random,
+        }
+    }
+
+    fn put(&mut self, now: Time, datagram: &[u8], sleep: Option<Sleep>) {
+        if sleep.is_some_and(|sleep| self.bytes + datagram.len() > sleep.socket) {
+            return;
+        }
+        self.bytes += datagram.len();
+        self.held.push_back((now, datagram.to_vec()));
+    }
+
+    fn dice(&mut self, sides: u64) -> u64 {
+        self.random = self.random.wrapping_add(1);
+        derive_seed(self.random, 78) % sides
+    }
+
+    /// Returns whether the process sleeps.
+    fn sleeps(&mut self, now: Time, sleep: Option<Sleep>) -> bool {
+        let Some(sleep) = sleep else {
+            return false;
+        };
+        if now >= self.next_sleep {
+            let micros = 20_000 + self.dice(30_000);
+            // Not at the very start, which is the set-up.
+            if self.next_sleep > Time::ZERO {
+                self.asleep_until = now + Duration::from_micros(micros);
+            }
+            let awake = self.dice(2 * sleep.awake.as_micros() as u64);
+            self.next_sleep = now.max(self.asleep_until) + Duration::from_micros(1 + awake);
+        }
+        now < self.asleep_until
+    }
+}
+
 impl Direction {
     fn chance(&mut self) -> u64 {
         self.random = self.random.wrapping_add(1);
@@ -273,6 +348,9 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     let mut buffer = vec![0; 65_536];
     let mut out = Vec::new();
     let mut stuck = 0;
+    let mut inboxes = [7, 8].map(|label| Inbox::new(derive_seed(setup.seed, label)));
+    let mut first_arrival = None;
+    let (mut sent, mut taken) = ([0u64; 2], [0u64; 2]);
     loop {
         // Arrivals: direction 0 goes to end 1.
         for (index, direction) in directions.iter_mut().enumerate() {
@@ -283,20 +361,42 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                     let bit = (place % (datagram.len() as u64 * 8)) as usize;
                     datagram[bit / 8] ^= 1 << (bit % 8);
                 }
-                let from = address(if index == 0 { 1 } else { 2 });
-                ends[1 - index]
-                    .connection
-                    .handle_datagram(now, from, datagram);
+                let mut at = now;
+                if let (0, Some(squeeze)) = (index, setup.squeeze) {
+                    let first = *first_arrival.get_or_insert(now);
+                    if now.since(first) < Duration::from_millis(2) {
+                        at = first + now.since(first) / squeeze;
+                    }
+                }
+                inboxes[1 - index].put(at, datagram, setup.sleep);
             }
         }
         for (index, end) in ends.iter_mut().enumerate() {
+            let inbox = &mut inboxes[index];
+            if inbox.sleeps(now, setup.sleep) {
+                continue;
+            }
+            let timers_first = setup.sleep.is_some_and(|sleep| sleep.timers_first);
+            if timers_first && end.connection.next_timeout().is_some_and(|at| at <= now) {
+                end.connection.handle_timeout(now);
+            }
+            let from = address(if index == 0 { 2 } else { 1 });
+            for (at, mut datagram) in inbox.held.drain(..) {
+                taken[1 - index] += 1;
+                end.connection.handle_datagram(at, from, &mut datagram);
+            }
+            inbox.bytes = 0;
             if end.connection.next_timeout().is_some_and(|at| at <= now) {
                 end.connection.handle_timeout(now);
             }
             end.work(now, &mut buffer);
             loop {
                 out.clear();
-                let Some(transmit) = end.connection.poll_transmit(now, &mut out, setup.segments)
+                let mut at = now;
+                if setup.squeeze.is_some() && now == start {
+                    at = now + Duration::from_micros(3 * sent[index]);
+                }
+                let Some(transmit) = end.connection.poll_transmit(at, &mut out, setup.segments)
                 else {
                     break;
                 };
@@ -304,7 +404,15 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                 let mtu = (setup.mtu.iter().rev())
                     .find(|(from, _)| now >= Time::ZERO + *from)
                     .map_or(65_535, |(_, mtu)| *mtu);
+                if let Some((most, said)) = setup.interface
+                    && transmit.segment_size > most
+                {
+                    let fits = said.then_some(most as u16);
+                    (end.connection).on_refused(now, transmit.segment_size, fits);
+                    continue;
+                }
                 for datagram in out.chunks(transmit.segment_size) {
+                    sent[index] += 1;
                     if datagram.len() > mtu {
                         continue;
                     }
@@ -323,7 +431,14 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         let arrivals = directions
             .iter()
             .filter_map(|direction| direction.path.next_deadline().map(Time::from_nanos));
-        let timeouts = ends.iter().filter_map(|end| end.connection.next_timeout());
+        let timeouts = (ends.iter().zip(&inboxes)).filter_map(|(end, inbox)| {
+            let at = end.connection.next_timeout()?;
+            Some(if now < inbox.asleep_until {
+                inbox.asleep_until
+            } else {
+                at
+            })
+        });
         let Some(next) = arrivals.chain(timeouts).min() else {
             break;
         };
@@ -350,6 +465,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         listener,
         now,
         hung,
+        lost: (sent[0] - taken[0].min(sent[0])) as f64 / sent[0].max(1) as f64,
     }
 }
 

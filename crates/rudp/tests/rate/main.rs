@@ -274,18 +274,24 @@ fn loss_that_nobody_knew_of_is_learnt_not_obeyed() {
 
 #[test]
 fn bbr_bears_jitter() {
-    for jitter in [1.0, 5.0] {
-        let mut config = path(200.0, 100.0, 0.001, 1.0);
+    for (mbit, rtt, jitter, loss) in [
+        (200.0, 100.0, 1.0, 0.001),
+        (200.0, 100.0, 5.0, 0.001),
+        (20.0, 60.0, 10.0, 0.0),
+        (20.0, 60.0, 10.0, 0.01),
+        (60.0, 20.0, 2.0, 0.0001),
+    ] {
+        let mut config = path(mbit, rtt, loss, 1.0);
         config.jitter_ms = jitter;
-        let sim = run(
-            &format!("jitter {jitter}"),
-            &config,
-            vec![flow(seeded(Kind::Bbr, 200.0, 100.0))],
-            10.0,
-        );
-        println!("USED {:.3}", sim.flows[0].mbit(1.0, 10.0) / 200.0);
-        assert!(sim.flows[0].mbit(1.0, 10.0) >= 180.0);
-        assert!(sim.flows[0].lost * 1500 * 50 < sim.flows[0].sent);
+        for seed in [1.0, 0.7] {
+            let controller = seeded(Kind::Bbr, mbit * seed, rtt);
+            let name =
+                format!("{mbit} Mbit/s, {rtt} ms, jitter {jitter} ms, loss {loss}, seed {seed} x");
+            let sim = run(&name, &config, vec![flow(controller)], 10.0);
+            println!("USED {:.3}", sim.flows[0].mbit(1.0, 10.0) / mbit);
+            assert!(sim.flows[0].mbit(1.0, 10.0) >= 0.9 * mbit);
+            assert!(sim.flows[0].lost * 1500 < sim.flows[0].sent / 50 + sim.flows[0].sent / 100);
+        }
     }
 }
 

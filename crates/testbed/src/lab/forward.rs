@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
-use super::Timeline;
 use super::flow::{PartyTraffic, is_of_parties};
+use super::{Timeline, icmp};
 use crate::model::{Path, PathCounters, derive_seed};
 use crate::scenario::Scenario;
 
@@ -65,6 +65,7 @@ impl Forwarder {
                 Path::new(&scenario.down, derive_seed(scenario.seed, 1)),
             ],
             stop: stop.try_clone()?,
+            tells: [scenario.up.icmp, scenario.down.icmp],
             origin: None,
             parties: PartyTraffic::default(),
             published: Arc::clone(&published),
@@ -104,10 +105,21 @@ fn lock(published: &Mutex<Published>) -> MutexGuard<'_, Published> {
     published.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Hands a packet to the kernel of a side.
+fn hand_over(tun: &OwnedFd, packet: &[u8]) -> Result<(), Errno> {
+    match write(tun, packet) {
+        // The kernel refuses what is no IP packet, and IPv6 where that is off. The wire carried it all the same.
+        Ok(_) | Err(Errno::INVAL | Errno::INTR | Errno::AGAIN | Errno::NOBUFS) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 struct Running {
     tuns: [OwnedFd; 2],
     /// From A to B, and back.
     paths: [Path<Vec<u8>>; 2],
+    /// Whether senders are told of packets that are too large.
+    tells: [bool; 2],
     stop: OwnedFd,
     /// When the first packet came: time zero of both paths.
     origin: Option<Instant>,
@@ -159,7 +171,12 @@ impl Running {
                         self.parties.sent_bytes[from] += length as u64;
                     }
                     let now = self.now();
-                    self.paths[from].enqueue(now, buffer[..length].to_vec());
+                    let refused = self.paths[from].enqueue(now, buffer[..length].to_vec());
+                    if let Some(largest) = refused.filter(|_| self.tells[from])
+                        && let Some(message) = icmp::too_big(&buffer[..length], largest)
+                    {
+                        hand_over(&self.tuns[from], &message)?;
+                    }
                 }
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => {}
@@ -175,12 +192,7 @@ impl Running {
         let now = self.now();
         while let Some(packet) = self.paths[path].dequeue(now) {
             bytes += packet.len() as u64;
-            match write(&self.tuns[1 - path], &packet) {
-                // The kernel refuses what is no IP packet, and IPv6 where that is off. The wire carried it all the
-                // same.
-                Ok(_) | Err(Errno::INVAL | Errno::INTR | Errno::AGAIN | Errno::NOBUFS) => {}
-                Err(errno) => return Err(errno),
-            }
+            hand_over(&self.tuns[1 - path], &packet)?;
         }
         Ok(bytes)
     }

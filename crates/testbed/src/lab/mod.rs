@@ -19,6 +19,7 @@ mod child;
 mod error;
 mod flow;
 mod forward;
+mod icmp;
 mod netlink;
 mod spaces;
 mod timeline;

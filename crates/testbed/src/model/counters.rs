@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// What went into one direction of a path, what came out, and what happened between.
 ///
 /// Bytes are those of IP packets, headers included. At any time
-/// `packets_in + duplicated_packets` is the sum of `packets_out`, `lost_packets`, `overflowed_packets` and the packets
-/// still under way, and likewise for bytes.
+/// `packets_in + duplicated_packets` is the sum of `packets_out`, `lost_packets`, `oversized_packets`,
+/// `overflowed_packets` and the packets still under way, and likewise for bytes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathCounters {
@@ -22,6 +22,12 @@ pub struct PathCounters {
     pub lost_packets: u64,
     /// Bytes taken by the loss of the path.
     pub lost_bytes: u64,
+    /// Packets too large to pass. Left out of files where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub oversized_packets: u64,
+    /// Bytes of packets too large to pass.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub oversized_bytes: u64,
     /// Packets that found the queue full.
     pub overflowed_packets: u64,
     /// Bytes that found the queue full.
@@ -34,4 +40,12 @@ pub struct PathCounters {
     pub reordered_packets: u64,
     /// The most bytes that waited for the bottleneck at once.
     pub queue_peak_bytes: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

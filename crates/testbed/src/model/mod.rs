@@ -1,7 +1,7 @@
 //! A one-way path as a pure state machine: packets and times in, packets and times out.
 //!
 //! ```text
-//! enqueue -> loss -> duplication -> queue -> bottleneck -> delay + jitter -> reordering -> dequeue
+//! enqueue -> loss -> size -> duplication -> queue -> bottleneck -> delay + jitter -> reordering -> dequeue
 //! ```
 //!
 //! A [`Path`] has no clock, no threads and no sockets. Times are nanoseconds since the path came up, passed in by the

@@ -48,6 +48,7 @@ const MIN_JITTER_STEP: u64 = 10_000_000;
 pub struct Path<P> {
     now: u64,
     loss: Loss,
+    largest: Option<u32>,
     duplicate: f64,
     duplicate_stream: Stream,
     bottleneck: Option<Bottleneck<P>>,
@@ -78,6 +79,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         Self {
             now: 0,
             loss: Loss::new(config.loss, config.burst, Stream::new(seed, 1)),
+            largest: config.path_mtu,
             duplicate: config.duplicate,
             duplicate_stream: Stream::new(seed, 2),
             bottleneck,
@@ -93,8 +95,9 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         }
     }
 
-    /// Puts a packet on the wire.
-    pub fn enqueue(&mut self, now: u64, packet: P) {
+    /// Puts a packet on the wire. Returns the largest size that passes where this one is too large and so is dropped, as
+    /// a router tells the sender; a packet that is lost before it gets there is one of which nobody is told.
+    pub fn enqueue(&mut self, now: u64, packet: P) -> Option<u32> {
         self.advance(now);
         let bytes = packet.as_ref().len() as u64;
         self.counters.packets_in += 1;
@@ -104,7 +107,12 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         if lost {
             self.counters.lost_packets += 1;
             self.counters.lost_bytes += bytes;
-            return;
+            return None;
+        }
+        if let Some(largest) = self.largest.filter(|&largest| bytes > u64::from(largest)) {
+            self.counters.oversized_packets += 1;
+            self.counters.oversized_bytes += bytes;
+            return Some(largest);
         }
         if twice {
             self.counters.duplicated_packets += 1;
@@ -112,6 +120,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
             self.admit(packet.clone());
         }
         self.admit(packet);
+        None
     }
 
     /// Returns a packet that has arrived by now.
@@ -264,6 +273,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         if let Some(burst) = change.burst {
             self.loss.burst = Some(burst);
         }
+        self.largest = change.path_mtu.or(self.largest);
         self.reorder = change.reorder.unwrap_or(self.reorder);
         self.duplicate = change.duplicate.unwrap_or(self.duplicate);
         if let Some(bottleneck) = &mut self.bottleneck {

@@ -266,6 +266,8 @@ fn since(now: PathCounters, before: PathCounters) -> PathCounters {
         bytes_out: now.bytes_out.saturating_sub(before.bytes_out),
         lost_packets: now.lost_packets.saturating_sub(before.lost_packets),
         lost_bytes: now.lost_bytes.saturating_sub(before.lost_bytes),
+        oversized_packets: (now.oversized_packets).saturating_sub(before.oversized_packets),
+        oversized_bytes: now.oversized_bytes.saturating_sub(before.oversized_bytes),
         overflowed_packets: (now.overflowed_packets).saturating_sub(before.overflowed_packets),
         overflowed_bytes: now.overflowed_bytes.saturating_sub(before.overflowed_bytes),
         duplicated_packets: (now.duplicated_packets).saturating_sub(before.duplicated_packets),

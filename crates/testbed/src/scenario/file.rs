@@ -115,6 +115,8 @@ struct ScenarioFile {
     rate_mbit: Option<f64>,
     queue_bytes: Option<u64>,
     queue_bdp: Option<f64>,
+    path_mtu: Option<u32>,
+    icmp: Option<bool>,
     changes: Option<Vec<Change>>,
 }
 
@@ -131,6 +133,8 @@ struct PathTable {
     rate_mbit: Option<f64>,
     queue_bytes: Option<u64>,
     queue_bdp: Option<f64>,
+    path_mtu: Option<u32>,
+    icmp: Option<bool>,
     changes: Option<Vec<Change>>,
 }
 
@@ -160,6 +164,8 @@ impl ScenarioFile {
             rate_mbit: self.rate_mbit,
             queue_bytes: self.queue_bytes,
             queue_bdp: self.queue_bdp,
+            path_mtu: self.path_mtu,
+            icmp: self.icmp,
             changes: self.changes,
         };
         let scenario = Scenario {
@@ -195,6 +201,8 @@ impl PathTable {
             rate_mbit: self.rate_mbit.or(both.rate_mbit),
             queue_bytes,
             queue_bdp,
+            path_mtu: self.path_mtu.or(both.path_mtu),
+            icmp: self.icmp.or(both.icmp).unwrap_or_default(),
             changes: (self.changes.or_else(|| both.changes.clone())).unwrap_or_default(),
         }
     }
@@ -261,6 +269,14 @@ mod tests {
                 "up.jitter_ms: 2 is more than the one-way delay",
             ),
             ("mtu = 100", "mtu: 100 is not between 576 and 65535"),
+            (
+                "path_mtu = 100",
+                "up.path_mtu: 100 is not between 576 and 65535",
+            ),
+            (
+                "[[down.changes]]\nat_s = 1\npath_mtu = 70000",
+                "down.changes[0].path_mtu: 70000",
+            ),
             ("socket_buffer = 1", "socket_buffer"),
             (
                 "congestion_control = \"../x\"",

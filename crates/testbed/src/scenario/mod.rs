@@ -59,7 +59,7 @@ pub struct Scenario {
 
 /// One direction of a path.
 ///
-/// A packet meets, in this order: loss, duplication, the queue before the bottleneck, the
+/// A packet meets, in this order: loss, the largest size that passes, duplication, the queue before the bottleneck, the
 /// bottleneck, and the way there with its delay, jitter and reordering. The default is a path
 /// without any of them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -93,6 +93,14 @@ pub struct PathConfig {
     /// [`queue_bytes`](Self::queue_bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bdp: Option<f64>,
+    /// The largest IP packet that passes, in bytes; larger ones are dropped, whether or not they may be fragmented.
+    /// Default: whatever the parties' interfaces send, which is [`Scenario::mtu`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_mtu: Option<u32>,
+    /// Whether a sender is told of a packet larger than [`path_mtu`](Self::path_mtu), by ICMP (RFC 1191). Default: no,
+    /// as on paths whose firewalls drop that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub icmp: bool,
     /// What becomes different while the path is in use, in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -168,6 +176,9 @@ pub struct Change {
     /// See [`PathConfig::queue_bytes`]. Only for a path that has a rate from the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
+    /// See [`PathConfig::path_mtu`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_mtu: Option<u32>,
 }
 
 /// Bulk TCP flows that compete with the parties.

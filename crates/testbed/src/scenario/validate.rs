@@ -146,6 +146,7 @@ fn check_path(table: &str, path: &PathConfig, mtu: u32) -> Result<(), Problem> {
         duplicate: Some(path.duplicate),
         rate_mbit: path.rate_mbit,
         queue_bytes: path.queue_bytes,
+        path_mtu: path.path_mtu,
     };
     check_numbers(table, &numbers)?;
     within(field("queue_bdp"), path.queue_bdp, 0.0, MAX_QUEUE_BDP)?;
@@ -202,6 +203,11 @@ fn check_numbers(table: &str, numbers: &Change) -> Result<(), Problem> {
         MIN_RATE_MBIT,
         MAX_RATE_MBIT,
     )?;
+    if let Some(bytes) = numbers.path_mtu
+        && !(MIN_MTU..=MAX_MTU).contains(&bytes)
+    {
+        return outside(field("path_mtu"), bytes, MIN_MTU, MAX_MTU);
+    }
     let Some(GilbertElliott {
         p_enter,
         p_leave,

@@ -181,6 +181,53 @@ fn tcp_connects_with_the_congestion_control_of_the_scenario() {
     }
 }
 
+/// Carries half a megabyte over TCP to B, and says how much of it came before a second of silence.
+fn bulk(lab: &Lab) -> usize {
+    const BYTES: usize = 500_000;
+    let listener = lab.listen(Side::B, 0).unwrap();
+    let mut here = lab
+        .connect(Side::A, listener.local_addr().unwrap())
+        .unwrap();
+    let (mut there, _) = listener.accept().unwrap();
+    there
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            here.set_write_timeout(Some(Duration::from_secs(2)))
+                .unwrap();
+            let _ = here.write_all(&vec![1; BYTES]);
+        });
+        let (mut buffer, mut arrived) = (vec![0; BYTES], 0);
+        while arrived < BYTES
+            && let Ok(read @ 1..) = there.read(&mut buffer)
+        {
+            arrived += read;
+        }
+        arrived
+    })
+}
+
+/// TCP lives with a narrower path if it is told of it. If not, nothing of full size arrives.
+#[test]
+fn a_path_may_be_narrower_than_the_interfaces() {
+    let text = "rtt_ms = 4.0\nup.path_mtu = 1300";
+    let Some(Bench { lab, _turn }) = bench(&scenario(text)) else {
+        return;
+    };
+    assert_eq!(bulk(&lab), 0);
+    assert!(lab.counters()[0].oversized_packets > 0);
+    drop((lab, _turn));
+
+    let Some(Bench { lab, _turn }) = bench(&scenario(&format!("{text}\nup.icmp = true"))) else {
+        return;
+    };
+    assert_eq!(bulk(&lab), 500_000);
+    let [up, down] = lab.counters();
+    assert!(up.oversized_packets > 0, "nobody was told");
+    assert_eq!(down.oversized_packets, 0);
+}
+
 #[test]
 fn a_blackout_starts_with_the_first_packet_and_ends_in_time() {
     let text = "rtt_ms = 0.0\nup.loss = 1.0\nup.changes = [{ at_s = 0.2, loss = 0.0 }]";

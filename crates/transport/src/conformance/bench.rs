@@ -104,6 +104,32 @@ impl<'a> Bench<'a> {
         })
     }
 
+    /// Sends everything that a party has to say, `total` bytes of the pattern `word` in writes up to `largest`, and closes
+    /// the sending direction.
+    pub(super) async fn send_all(
+        &self,
+        writer: &mut LinkWriter,
+        word: u64,
+        total: usize,
+        largest: usize,
+    ) -> Result<(), String> {
+        let mut sizes = Sizes::new(self.options.seed ^ word);
+        send(writer, &mut Pattern::new(word), total, largest, &mut sizes).await?;
+        finish(writer).await
+    }
+
+    /// Receives what [`send_all`](Self::send_all) sends, and expects that nothing follows.
+    pub(super) async fn receive_all(
+        &self,
+        reader: &mut LinkReader,
+        word: u64,
+        total: usize,
+    ) -> Result<(), String> {
+        let mut sizes = Sizes::new(!self.options.seed ^ word);
+        receive(reader, &mut Pattern::new(word), total, &mut sizes).await?;
+        expect_end(reader).await
+    }
+
     pub(super) fn fingerprint(&self, party: &Identity) -> Option<Fingerprint> {
         (self.mode == Mode::Tls).then(|| party.fingerprint())
     }

@@ -97,46 +97,15 @@ pub(super) async fn half_close(bench: &Bench<'_>) -> Result<(), String> {
         };
         let (mut a_reader, mut a_writer) = first.into_parts();
         let (mut b_reader, mut b_writer) = second.into_parts();
-        let mut sizes = Sizes::new(bench.options.seed);
-        let early = async {
-            send(&mut a_writer, &mut Pattern::new(1), 1000, 100, &mut sizes).await?;
-            finish(&mut a_writer).await
-        };
-        let seen = async {
-            receive(
-                &mut b_reader,
-                &mut Pattern::new(1),
-                1000,
-                &mut Sizes::new(1),
-            )
-            .await?;
-            expect_end(&mut b_reader).await
-        };
-        try_join!(early, seen)?;
+        try_join!(
+            bench.send_all(&mut a_writer, 1, 1000, 100),
+            bench.receive_all(&mut b_reader, 1, 1000)
+        )?;
         let length = bench.options.payload;
-        let mut sizes = Sizes::new(2);
-        let late = async {
-            send(
-                &mut b_writer,
-                &mut Pattern::new(2),
-                length,
-                65_536,
-                &mut sizes,
-            )
-            .await?;
-            finish(&mut b_writer).await
-        };
-        let seen = async {
-            receive(
-                &mut a_reader,
-                &mut Pattern::new(2),
-                length,
-                &mut Sizes::new(3),
-            )
-            .await?;
-            expect_end(&mut a_reader).await
-        };
-        try_join!(late, seen)?;
+        try_join!(
+            bench.send_all(&mut b_writer, 2, length, 65_536),
+            bench.receive_all(&mut a_reader, 2, length)
+        )?;
     }
     Ok(())
 }
@@ -249,9 +218,7 @@ pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
         let (mut reader, mut writer) = link.into_parts();
         let id = (reader.read_u64().await)
             .map_err(|error| format!("cannot read which link this is: {error}"))?;
-        let (mut pattern, mut sizes) = (Pattern::new(id), Sizes::new(id));
-        send(&mut writer, &mut pattern, length, length, &mut sizes).await?;
-        finish(&mut writer).await?;
+        bench.send_all(&mut writer, id, length, length).await?;
         expect_end(&mut reader).await
     };
     let fetch = async |id: u64| {
@@ -260,9 +227,7 @@ pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
         let (mut reader, mut writer) = link.into_parts();
         (writer.write_u64(id).await).map_err(|error| format!("cannot say which: {error}"))?;
         (writer.flush().await).map_err(|error| format!("cannot flush: {error}"))?;
-        let (mut pattern, mut sizes) = (Pattern::new(id), Sizes::new(id));
-        receive(&mut reader, &mut pattern, length, &mut sizes).await?;
-        expect_end(&mut reader).await?;
+        bench.receive_all(&mut reader, id, length).await?;
         finish(&mut writer).await
     };
     // Nobody starts before all are open.

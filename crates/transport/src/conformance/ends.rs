@@ -13,22 +13,22 @@ use tokio::{
 };
 
 use super::{
-    bench::{Bench, NOTICE, Pair, expect_end, finish, receive, send, works},
+    bench::{Bench, NOTICE, Pair, finish, receive, send, works},
     pattern::{Pattern, Sizes},
 };
 use crate::{Link, LinkWriter, TransportError};
 
-/// What was shut down arrives, though its sender has left before the peer has read it, and whoever of two parties that
-/// have said their last word leaves first.
-///
-/// The peer has said a word first, as in every protocol with a greeting. A system resets a TCP connection that is closed
-/// with unread bytes in it, and the preamble of a plaintext link is such bytes for a connector that has read nothing.
+/// What was shut down arrives, though its sender has left before the peer has read it, has heard nothing from it, and
+/// cannot know whether the peer has said something; and whoever of two parties that have said their last word leaves
+/// first.
 pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
     /// Long enough for what fits into the link to wait there.
     const LATE: Duration = Duration::from_millis(100);
     let length = bench.options.payload;
     let mut listener = bench.listen().await?;
-    for accepting_side_sends in [true, false] {
+    for (accepting_side_sends, other_has_finished) in
+        [(true, false), (false, false), (true, true), (false, true)]
+    {
         let (accepted, connected) = bench.link(&mut *listener).await?;
         let (from, to) = if accepting_side_sends {
             (accepted, connected)
@@ -36,57 +36,38 @@ pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
             (connected, accepted)
         };
         let leave = async {
-            let (mut reader, mut writer) = from.into_parts();
-            receive(&mut reader, &mut Pattern::new(2), 1, &mut Sizes::new(2)).await?;
-            let mut sizes = Sizes::new(bench.options.seed);
-            send(
-                &mut writer,
-                &mut Pattern::new(3),
-                length,
-                65_536,
-                &mut sizes,
-            )
-            .await?;
-            finish(&mut writer).await?;
+            let (reader, mut writer) = from.into_parts();
+            bench.send_all(&mut writer, 3, length, 65_536).await?;
             drop((reader, writer));
             Ok::<_, String>(())
         };
         let (mut reader, mut writer) = to.into_parts();
         let stay = async {
-            send(&mut writer, &mut Pattern::new(2), 1, 1, &mut Sizes::new(2)).await?;
+            if other_has_finished {
+                finish(&mut writer).await?;
+            }
             tokio::time::sleep(LATE).await;
-            receive(
-                &mut reader,
-                &mut Pattern::new(3),
-                length,
-                &mut Sizes::new(4),
-            )
-            .await?;
-            expect_end(&mut reader).await
+            bench.receive_all(&mut reader, 3, length).await
         };
-        try_join!(leave, stay)?;
+        try_join!(leave, stay).map_err(|error| {
+            let sender = if accepting_side_sends {
+                "accepting"
+            } else {
+                "connecting"
+            };
+            let other = if other_has_finished { ", too" } else { "" };
+            format!("when the {sender} side has finished{other}: {error}")
+        })?;
     }
 
     let (accepted, connected) = bench.link(&mut *listener).await?;
     let party = async |link: Link, late: Duration| {
         let (mut reader, mut writer) = link.into_parts();
-        let mut sizes = Sizes::new(bench.options.seed);
-        let last_word = async {
-            send(&mut writer, &mut Pattern::new(5), 10_000, 1000, &mut sizes).await?;
-            finish(&mut writer).await
-        };
         let hear = async {
             tokio::time::sleep(late).await;
-            receive(
-                &mut reader,
-                &mut Pattern::new(5),
-                10_000,
-                &mut Sizes::new(6),
-            )
-            .await?;
-            expect_end(&mut reader).await
+            bench.receive_all(&mut reader, 5, 10_000).await
         };
-        try_join!(last_word, hear).map(drop)
+        try_join!(bench.send_all(&mut writer, 5, 10_000, 1000), hear).map(drop)
     };
     try_join!(party(accepted, Duration::ZERO), party(connected, LATE))?;
     Ok(())
@@ -125,28 +106,10 @@ pub(super) async fn dropped_half(bench: &Bench<'_>) -> Result<(), String> {
     }
     drop(a_reader);
     let length = bench.options.payload;
-    let back = async {
-        send(
-            &mut a_writer,
-            &mut Pattern::new(2),
-            length,
-            65_536,
-            &mut sizes,
-        )
-        .await?;
-        finish(&mut a_writer).await
-    };
-    let heard = async {
-        receive(
-            &mut b_reader,
-            &mut Pattern::new(2),
-            length,
-            &mut Sizes::new(2),
-        )
-        .await?;
-        expect_end(&mut b_reader).await
-    };
-    try_join!(back, heard)?;
+    try_join!(
+        bench.send_all(&mut a_writer, 2, length, 65_536),
+        bench.receive_all(&mut b_reader, 2, length)
+    )?;
     Ok(())
 }
 
@@ -177,28 +140,8 @@ pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
             }
         }
         // The stalled side speaks, and is heard.
-        let speak = async {
-            let mut sizes = Sizes::new(2);
-            send(
-                &mut b_writer,
-                &mut Pattern::new(2),
-                length,
-                65_536,
-                &mut sizes,
-            )
-            .await?;
-            finish(&mut b_writer).await
-        };
-        let hear = async {
-            receive(
-                &mut a_reader,
-                &mut Pattern::new(2),
-                length,
-                &mut Sizes::new(3),
-            )
-            .await?;
-            expect_end(&mut a_reader).await
-        };
+        let speak = bench.send_all(&mut b_writer, 2, length, 65_536);
+        let hear = bench.receive_all(&mut a_reader, 2, length);
         try_join!(speak, hear)
             .map_err(|error| format!("from a peer that reads nothing: {error}"))?;
         // Others get links that work.

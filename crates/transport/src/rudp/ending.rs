@@ -24,12 +24,13 @@ impl Broken {
     /// Says what it means to somebody who set the connection up.
     pub(super) fn during_setup(&self, peer: SocketAddr, waited: Duration) -> TransportError {
         match self.0 {
-            Some(Ending::Refused | Ending::Core(ClosedReason::PathBlocked(_))) => {
-                TransportError::UdpBlocked {
-                    address: peer.to_string(),
-                    after: waited,
-                }
-            }
+            Some(
+                Ending::Refused
+                | Ending::Core(ClosedReason::PathBlocked(_) | ClosedReason::PathTooNarrow),
+            ) => TransportError::UdpBlocked {
+                address: peer.to_string(),
+                after: waited,
+            },
             _ => self.reading(),
         }
     }

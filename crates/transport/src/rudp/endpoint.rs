@@ -1,40 +1,29 @@
-//! One UDP socket, the links on it, and the thread that serves them.
-//!
-//! The thread receives, keeps time, and sends what time allows; whoever writes sends from his own thread what may go at
-//! once. It lives as long as the socket has a link or a listener, whatever becomes of the program's runtime, so that
-//! packets are acknowledged while the program computes and the last ones leave when it is done.
+//! One UDP socket and the links on it. A thread serves them (`server`).
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     io,
     net::IpAddr,
-    num::NonZeroU64,
     os::unix::net::UnixStream,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec},
-    io::Errno,
-};
 use transpute_rudp::{Connection, Time};
 
-use super::{
-    foreign::Foreign,
-    link::Shared,
-    socket::{Arrival, Inbox, Socket},
-};
+use super::{foreign::Foreign, link::Shared, server::Server, socket::Socket};
 
 /// A UDP socket and its links.
 pub(super) struct Endpoint {
     pub(super) socket: Socket,
     origin: Instant,
     links: Mutex<HashMap<u32, Arc<Shared>>>,
+    /// Links were added that the thread has not seen.
+    grown: AtomicBool,
     waker: UnixStream,
     /// Until when the thread sleeps if nobody wakes it, nanoseconds; zero while it is awake.
     sleeps_until: AtomicU64,
@@ -65,6 +54,7 @@ impl Endpoint {
             socket,
             origin: Instant::now(),
             links: Mutex::default(),
+            grown: AtomicBool::new(false),
             waker,
             sleeps_until: AtomicU64::new(0),
             open: AtomicBool::new(true),
@@ -95,14 +85,38 @@ impl Endpoint {
         let _ = io::Write::write(&mut &self.waker, &[0]);
     }
 
-    fn links(&self) -> Vec<Arc<Shared>> {
+    /// Notes until when the thread sleeps, nanoseconds.
+    pub(super) fn sleep_until(&self, until: u64) {
+        self.sleeps_until.store(until, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// Returns who takes what is not of this protocol.
+    pub(super) fn foreign(&self) -> Option<&Foreign> {
+        self.foreign.as_deref()
+    }
+
+    /// Returns whether links were added since this was asked for last.
+    pub(super) fn has_grown(&self) -> bool {
+        self.grown.swap(false, Ordering::SeqCst)
+    }
+
+    pub(super) fn links(&self) -> Vec<Arc<Shared>> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.values().map(Arc::clone).collect()
     }
 
-    fn link(&self, id: u32) -> Option<Arc<Shared>> {
+    pub(super) fn link(&self, id: u32) -> Option<Arc<Shared>> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.get(&id).map(Arc::clone)
+    }
+
+    pub(super) fn forget_ended(&self) {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|_, link| !link.is_over());
     }
 }
 
@@ -131,6 +145,7 @@ impl Door {
             }
         }
         drop(links);
+        self.0.grown.store(true, Ordering::SeqCst);
         // What came for it before is waiting.
         self.0.wake();
         Some(link)
@@ -142,248 +157,4 @@ impl Drop for Door {
         self.0.open.store(false, Ordering::SeqCst);
         self.0.wake();
     }
-}
-
-/// Datagrams for connections that are not there yet: UDP is faster than the handshake of the control connection. Bounded
-/// in number, bytes and time; a stranger who floods the port costs a connector a second attempt.
-#[derive(Default)]
-struct Stash {
-    held: VecDeque<Held>,
-    bytes: usize,
-}
-
-struct Held {
-    id: u32,
-    at: Time,
-    from: std::net::SocketAddr,
-    datagram: Vec<u8>,
-}
-
-const MAX_STASH: usize = 1 << 20;
-const MAX_STASH_AGE: Duration = Duration::from_secs(2);
-
-impl Stash {
-    fn put(&mut self, held: Held) {
-        self.bytes += held.datagram.len();
-        let now = held.at;
-        self.held.push_back(held);
-        while self.bytes > MAX_STASH
-            || (self.held.front()).is_some_and(|oldest| now.since(oldest.at) > MAX_STASH_AGE)
-        {
-            self.bytes -= self.held.pop_front().map_or(0, |held| held.datagram.len());
-        }
-    }
-
-    /// Takes what has come for this connection, in order.
-    fn take(&mut self, id: u32) -> Vec<Held> {
-        let (taken, kept): (Vec<_>, VecDeque<_>) =
-            (self.held.drain(..)).fold(Default::default(), |(mut taken, mut kept), held| {
-                if held.id == id {
-                    taken.push(held);
-                } else {
-                    kept.push_back(held);
-                }
-                (taken, kept)
-            });
-        self.held = kept;
-        self.bytes = self.held.iter().map(|held| held.datagram.len()).sum();
-        taken
-    }
-}
-
-/// What the thread needs.
-struct Server {
-    endpoint: Arc<Endpoint>,
-    wakened: UnixStream,
-    inbox: Inbox,
-    stash: Stash,
-}
-
-/// How many batches are received before the clock is looked at again.
-const BATCHES: usize = 4;
-
-/// How long to pause when the socket itself reports errors.
-const ERROR_PAUSE: Duration = Duration::from_millis(5);
-
-impl Server {
-    fn new(endpoint: Arc<Endpoint>, wakened: UnixStream) -> Self {
-        Self {
-            endpoint,
-            wakened,
-            inbox: Inbox::new(),
-            stash: Stash::default(),
-        }
-    }
-
-    fn run(mut self) {
-        // Linux lets timers be 50 us late by default, which is a burst of packets.
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
-        loop {
-            self.endpoint.sleeps_until.store(0, Ordering::SeqCst);
-            let mut links = self.endpoint.links();
-            let now = self.endpoint.now();
-            links.retain(|link| {
-                self.hand_over(link);
-                if link.deadline() <= now.as_nanos() {
-                    link.serve();
-                }
-                !link.is_over()
-            });
-            self.forget_ended();
-            if links.is_empty() && !self.endpoint.open.load(Ordering::SeqCst) {
-                return;
-            }
-            self.sleep(&links);
-            self.receive();
-        }
-    }
-
-    /// Gives a new connection what has come for it before. The gaps between arrivals are kept, the wait is taken out.
-    fn hand_over(&mut self, link: &Shared) {
-        if self.stash.held.is_empty() || !link.is_new() {
-            return;
-        }
-        let mut held = self.stash.take(link.id());
-        let Some(last) = held.last().map(|last| last.at) else {
-            return;
-        };
-        let now = self.endpoint.now();
-        link.take(held.iter_mut().map(|held| {
-            let at = now - last.since(held.at);
-            (at, held.from, &mut held.datagram[..])
-        }));
-    }
-
-    fn forget_ended(&self) {
-        let mut links = self
-            .endpoint
-            .links
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        links.retain(|_, link| !link.is_over());
-    }
-
-    /// Waits for packets, for the next deadline, to be woken, or for a control connection to end.
-    fn sleep(&mut self, links: &[Arc<Shared>]) {
-        let earliest = || links.iter().map(|link| link.deadline()).min();
-        let until = earliest().unwrap_or(NEVER);
-        self.endpoint.sleeps_until.store(until, Ordering::SeqCst);
-        if earliest().unwrap_or(NEVER) < until {
-            return;
-        }
-        let now = self.endpoint.now();
-        let timeout = (until != NEVER).then(|| {
-            let wait = Time::from_nanos(until).since(now);
-            Timespec {
-                tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: wait.subsec_nanos().into(),
-            }
-        });
-        let controls: Vec<_> = (links.iter())
-            .filter_map(|link| Some((link, link.control()?)))
-            .collect();
-        let mut fds = Vec::with_capacity(2 + controls.len());
-        fds.push(PollFd::new(&self.endpoint.socket, PollFlags::IN));
-        fds.push(PollFd::new(&self.wakened, PollFlags::IN));
-        for (_, control) in &controls {
-            fds.push(PollFd::new(&**control, control_flags()));
-        }
-        match rustix::event::poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => {
-                tracing::error!(%error, "cannot wait for packets");
-                thread::sleep(ERROR_PAUSE);
-            }
-        }
-        let woken = !fds[1].revents().is_empty();
-        let ended: Vec<_> = (controls.iter().zip(&fds[2..]))
-            .filter(|(_, fd)| !fd.revents().is_empty())
-            .map(|((link, _), _)| *link)
-            .collect();
-        for link in ended {
-            link.control_ended();
-        }
-        if woken {
-            let mut scratch = [0; 64];
-            while matches!(io::Read::read(&mut &self.wakened, &mut scratch), Ok(1..)) {}
-        }
-    }
-
-    fn receive(&mut self) {
-        for _ in 0..BATCHES {
-            match self.endpoint.socket.receive(&mut self.inbox) {
-                Ok(buffers) => self.distribute(buffers),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    for link in self.endpoint.links() {
-                        link.refused();
-                    }
-                    return;
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "a UDP socket reports an error");
-                    thread::sleep(ERROR_PAUSE);
-                    return;
-                }
-            }
-        }
-    }
-
-    fn distribute(&mut self, buffers: usize) {
-        let now = self.endpoint.now();
-        for arrival in self.inbox.arrivals(buffers) {
-            if let Some(foreign) = &self.endpoint.foreign
-                && !transpute_rudp::is_packet(arrival.bytes)
-            {
-                foreign.put(&arrival);
-                continue;
-            }
-            let Arrival {
-                from,
-                bytes,
-                stride,
-                age,
-                ..
-            } = arrival;
-            let at = now - age;
-            // Packets that came together are for one connection: a connector has a socket of its own.
-            let Some(id) = id(bytes) else {
-                continue;
-            };
-            let Some(link) = self.endpoint.link(id) else {
-                if self.endpoint.open.load(Ordering::Relaxed) {
-                    for datagram in bytes.chunks(stride) {
-                        self.stash.put(Held {
-                            id,
-                            at,
-                            from,
-                            datagram: datagram.to_vec(),
-                        });
-                    }
-                }
-                continue;
-            };
-            link.take(
-                bytes
-                    .chunks_mut(stride)
-                    .map(|datagram| (at, from, datagram)),
-            );
-        }
-    }
-}
-
-/// Returns the connection id that a datagram carries behind its first byte.
-fn id(datagram: &[u8]) -> Option<u32> {
-    let bytes = datagram.get(1..5)?;
-    Some(u32::from_le_bytes(bytes.try_into().ok()?))
-}
-
-/// What shows that a control connection has ended. Nothing is read from it any more.
-fn control_flags() -> PollFlags {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    return PollFlags::RDHUP;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    return PollFlags::HUP;
 }

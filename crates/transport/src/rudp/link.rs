@@ -18,6 +18,7 @@ use transpute_rudp::{Connection, Event, Time, Transmit};
 use super::{
     ending::{Broken, Ending},
     endpoint::{Endpoint, NEVER},
+    socket::largest_datagram,
 };
 use crate::PathSample;
 
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     id: u32,
     /// When the thread is to look, nanoseconds.
     deadline: AtomicU64,
+    /// For how long arrivals may be left in the socket while more are coming, nanoseconds.
+    patience: AtomicU64,
     over: AtomicBool,
     state: Mutex<State>,
     pub(super) endpoint: Arc<Endpoint>,
@@ -77,6 +80,9 @@ const LINGER: Duration = Duration::from_secs(10);
 /// How long to wait when the socket takes no more packets.
 const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 
+/// How many datagrams are taken before others get the lock and the peer its answers.
+const MOST_AT_ONCE: usize = 64;
+
 /// The code with which a link is closed that was dropped.
 const DROPPED: u64 = 1;
 
@@ -93,6 +99,7 @@ impl Shared {
         Self {
             id: connection.local_id(),
             deadline: AtomicU64::new(0),
+            patience: AtomicU64::new(0),
             over: AtomicBool::new(false),
             state: Mutex::new(State {
                 connection,
@@ -128,6 +135,11 @@ impl Shared {
         self.deadline.load(Ordering::SeqCst)
     }
 
+    /// Returns for how long arrivals may be left in the socket while more are coming.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_nanos(self.patience.load(Ordering::Relaxed))
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
@@ -153,7 +165,11 @@ impl Shared {
         datagrams: impl Iterator<Item = (Time, SocketAddr, &'a mut [u8])>,
     ) {
         let mut state = self.lock();
-        for (at, from, datagram) in datagrams {
+        for (index, (at, from, datagram)) in datagrams.enumerate() {
+            if index > 0 && index % MOST_AT_ONCE == 0 {
+                self.settle(state);
+                state = self.lock();
+            }
             state.connection.handle_datagram(at, from, datagram);
         }
         self.settle(state);
@@ -203,6 +219,8 @@ impl Shared {
                 deadline = 0;
             }
         }
+        let patience = state.connection.patience().as_nanos();
+        (self.patience).store(u64::try_from(patience).unwrap_or(0), Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::SeqCst);
         self.endpoint.look_by(deadline);
         wakes
@@ -318,6 +336,10 @@ impl State {
             wire_bytes_received: Some(stats.received_bytes),
             wire_bytes_retransmitted: Some(stats.retransmitted_bytes),
             wire_bytes_parity: Some(stats.parity_bytes),
+            overhead: Some(stats.overhead()),
+            packets_lost: Some(stats.lost_packets),
+            spurious_losses: Some(stats.spurious_losses),
+            largest_datagram: Some(stats.datagram_size),
             packets_sent: Some(stats.sent_packets),
             congestion_control: Some(self.control.into()),
             ..PathSample::default()
@@ -346,6 +368,10 @@ impl State {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.pending = Some(transmit);
                     return;
+                }
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => {
+                    let most = largest_datagram(transmit.destination, self.from);
+                    (self.connection).on_refused(endpoint.now(), transmit.segment_size, most);
                 }
                 Err(error) => tracing::trace!(%error, "a packet could not be sent"),
                 Ok(()) => {}

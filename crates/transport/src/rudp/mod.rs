@@ -8,26 +8,29 @@
 //! # Round trips
 //!
 //! One for TCP, one for TLS, one for UDP: the connector's first UDP packets leave right behind its last one of TLS, and a
-//! listener that has not seen that yet holds them back for as long (`endpoint`). In that one round trip the path is
+//! listener that has not seen that yet holds them back for as long (`stash`). In that one round trip the path is
 //! probed in both directions. A link is there when packets pass both ways, and 60 ms later at most if the probe's answer
 //! is late.
 //!
 //! # Who drives it
 //!
-//! A thread for each listener and for each connected link (`endpoint`). Writers send from their own thread what may go
+//! A thread for each listener and for each connected link (`server`). Writers send from their own thread what may go
 //! at once, so that a message waits for no other thread. Shutting a writer down waits until the peer has everything; a
 //! link that is dropped after that was begun is finished in the background, for 10 s at most.
 
 mod attempt;
 mod ending;
 mod endpoint;
+mod flow;
 mod foreign;
 mod halves;
 pub(crate) mod hello;
 mod link;
 mod listener;
 mod options;
+mod server;
 mod socket;
+mod stash;
 
 use std::{
     io,

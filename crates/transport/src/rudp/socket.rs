@@ -24,7 +24,7 @@ pub(super) struct Socket {
 const MAX_SEND: usize = 65_000;
 
 /// Buffers that one call fills, and their size: the largest batch that the kernel makes of received packets.
-const BUFFERS: usize = 8;
+pub(super) const BUFFERS: usize = 16;
 const BUFFER: usize = 65_536;
 
 impl Socket {
@@ -115,6 +115,36 @@ impl Socket {
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         (self.state).recv((&self.socket).into(), &mut slices, &mut inbox.metas)
+    }
+}
+
+/// Returns the largest UDP payload that the system sends to this address in one piece, if it says.
+///
+/// A socket that serves several peers cannot be asked, so one is made for the purpose; that is rare.
+pub(super) fn largest_datagram(to: SocketAddr, from: Option<IpAddr>) -> Option<u16> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::net::sockopt;
+        // What comes from an IPv4 peer to a socket of both families is IPv4 on the wire.
+        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        let any: IpAddr = match to {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let from = from.map_or(any, |from| from.to_canonical());
+        let socket = UdpSocket::bind((from, 0)).ok()?;
+        socket.connect(to).ok()?;
+        let (mtu, headers) = match to {
+            SocketAddr::V4(_) => (sockopt::ip_mtu(&socket), 28),
+            SocketAddr::V6(_) => (sockopt::ipv6_mtu(&socket), 48),
+        };
+        let most = mtu.ok()?.saturating_sub(headers);
+        Some(u16::try_from(most).unwrap_or(u16::MAX))
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    {
+        let _ = (to, from);
+        None
     }
 }
 

@@ -61,6 +61,10 @@ fn combine(parts: &[PathSample]) -> PathSample {
         wire_bytes_sent: sum(|part| part.wire_bytes_sent),
         wire_bytes_received: sum(|part| part.wire_bytes_received),
         wire_bytes_parity: None,
+        overhead: None,
+        packets_lost: None,
+        spurious_losses: None,
+        largest_datagram: None,
         wire_bytes_retransmitted: sum(|part| part.wire_bytes_retransmitted),
         packets_sent: sum(|part| part.packets_sent),
         congestion_control: parts

@@ -18,7 +18,7 @@ use crate::{
     Fingerprint, Link, LinkInfo, LinkTimings, Security, TransportError,
     identity::find_message,
     link::{Bare, LinkReader, LinkWriter},
-    preamble::{self, CheckedReader, PREAMBLE},
+    preamble::{self, CheckedReader, CheckedWriter, PREAMBLE},
     tls,
 };
 
@@ -64,8 +64,8 @@ pub(crate) struct Channel {
 /// The bytes of a connection, after the handshake.
 enum Stream {
     Tls(Box<TlsStream<Socket>>),
-    /// The reading half may have a check in front of it.
-    Plaintext(CheckedReader<Socket>, Socket),
+    /// The peer's preamble may still have to be checked.
+    Plaintext(CheckedReader<Socket>, CheckedWriter<Socket, Socket>),
 }
 
 impl Connector {
@@ -114,10 +114,16 @@ impl Connector {
                     .limit("the preamble to be sent", socket.write_all(&PREAMBLE))
                     .await?
                     .map_err(TransportError::from_io)?;
-                let reader =
-                    CheckedReader::new(socket.clone(), context.timeout, context.peer.to_string());
-                let stream = Stream::Plaintext(reader, socket.clone());
-                (stream, Trust::Nobody { cipher: None })
+                let (reader, writer) = preamble::checked(
+                    socket.clone(),
+                    socket.clone(),
+                    context.timeout,
+                    context.peer.to_string(),
+                );
+                (
+                    Stream::Plaintext(reader, writer),
+                    Trust::Nobody { cipher: None },
+                )
             }
         };
         Ok(Channel::new(stream, socket, trust, context, started))
@@ -189,9 +195,11 @@ impl Acceptor {
                 context
                     .limit("the peer's plaintext preamble", exchange)
                     .await??;
-                let stream =
-                    Stream::Plaintext(CheckedReader::checked(socket.clone()), socket.clone());
-                (stream, Trust::Nobody { cipher: None })
+                let (reader, writer) = preamble::unchecked(socket.clone(), socket.clone());
+                (
+                    Stream::Plaintext(reader, writer),
+                    Trust::Nobody { cipher: None },
+                )
             }
         };
         Ok(Channel::new(stream, socket, trust, context, started))

@@ -9,7 +9,9 @@ mod ceilings;
 mod congestion;
 mod handshake;
 mod info;
+mod linger;
 pub(crate) mod listener;
+mod retries;
 mod socket;
 mod watchdog;
 

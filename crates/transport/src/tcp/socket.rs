@@ -21,7 +21,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{CongestionControl, congestion, info::TcpInfo};
+use super::{CongestionControl, congestion, info::TcpInfo, linger, retries};
 use crate::{
     PathProbe, PathSample, TransportError,
     preamble::{self, Dialect, PREAMBLE},
@@ -29,12 +29,16 @@ use crate::{
 
 /// One TCP connection.
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     opened: Instant,
     congestion_control: Mutex<Option<String>>,
     first: OnceLock<First>,
     /// Set by the watchdog before it shuts the socket down.
     vanished: AtomicBool,
+    /// This side has said everything.
+    finished: AtomicBool,
+    /// The peer has said everything, and it was read.
+    ended: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
@@ -65,10 +69,12 @@ impl Socket {
         configure(&stream, unsent_limit)?;
         Ok(Self(Arc::new(Connection {
             congestion_control: Mutex::new(congestion::in_force(&stream)),
-            stream,
+            stream: Arc::new(stream),
             opened: Instant::now(),
             first: OnceLock::new(),
             vanished: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             last_sample: Arc::default(),
         })))
     }
@@ -87,7 +93,7 @@ impl Socket {
     /// Returns another descriptor of the connection, which stays open as long as one of them does.
     #[cfg(unix)]
     pub(crate) fn duplicate(&self) -> io::Result<std::os::fd::OwnedFd> {
-        std::os::fd::AsFd::as_fd(&self.0.stream).try_clone_to_owned()
+        std::os::fd::AsFd::as_fd(&*self.0.stream).try_clone_to_owned()
     }
 
     /// Changes the congestion control of the open connection.
@@ -95,7 +101,7 @@ impl Socket {
         &self,
         wanted: CongestionControl,
     ) -> Result<(), TransportError> {
-        congestion::set((&self.0.stream).into(), wanted)?;
+        congestion::set((&*self.0.stream).into(), wanted)?;
         *(self.0.congestion_control.lock()).unwrap_or_else(PoisonError::into_inner) =
             congestion::in_force(&self.0.stream);
         Ok(())
@@ -104,7 +110,7 @@ impl Socket {
     /// Lets the connection survive a silence of a minute: for one that carries nothing and only shows that the peer's
     /// process exists.
     pub(crate) fn relax(&self) -> io::Result<()> {
-        let socket = SockRef::from(&self.0.stream);
+        let socket = SockRef::from(&*self.0.stream);
         let keepalive = TcpKeepalive::new()
             .with_time(RELAXED_KEEPALIVE)
             .with_interval(RELAXED_KEEPALIVE)
@@ -117,7 +123,7 @@ impl Socket {
     /// Ends a failed handshake so that the peer can read what it was told: closing at once, with bytes unread, would
     /// make the kernel send a reset that overtakes the farewell.
     pub(crate) async fn close_politely(mut self) {
-        let _ = SockRef::from(&self.0.stream).shutdown(Shutdown::Write);
+        let _ = SockRef::from(&*self.0.stream).shutdown(Shutdown::Write);
         let drain = async {
             let mut scratch = [0; 1024];
             for _ in 0..LINGER_READS {
@@ -173,13 +179,13 @@ impl Connection {
 
     /// Sets how long the kernel lets data go unacknowledged.
     pub(super) fn set_patience(&self, patience: Duration) {
-        set_user_timeout(&SockRef::from(&self.stream), patience);
+        set_user_timeout(&SockRef::from(&*self.stream), patience);
     }
 
     /// Ends the connection because the peer is gone; both halves then report it.
     pub(super) fn give_up(&self) {
         self.vanished.store(true, Ordering::Release);
-        let _ = SockRef::from(&self.stream).shutdown(Shutdown::Both);
+        let _ = SockRef::from(&*self.stream).shutdown(Shutdown::Both);
     }
 
     fn check_alive(&self) -> io::Result<()> {
@@ -194,6 +200,9 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let _ = self.last_sample.set(self.sample());
+        if self.finished.load(Ordering::Relaxed) && !self.ended.load(Ordering::Relaxed) {
+            linger::linger(&self.stream);
+        }
     }
 }
 
@@ -208,7 +217,13 @@ impl AsyncRead for Socket {
             ready!(connection.stream.poll_read_ready(cx))?;
             let unfilled = buf.initialize_unfilled();
             match connection.stream.try_read(unfilled) {
-                Ok(0) => return Poll::Ready(connection.check_alive()),
+                Ok(0) => {
+                    // Nothing was read if there is no room for it.
+                    connection
+                        .ended
+                        .fetch_or(!unfilled.is_empty(), Ordering::Relaxed);
+                    return Poll::Ready(connection.check_alive());
+                }
                 Ok(read) => {
                     connection
                         .first
@@ -258,10 +273,13 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match SockRef::from(&self.0.stream).shutdown(Shutdown::Write) {
+        match SockRef::from(&*self.0.stream).shutdown(Shutdown::Write) {
             // The peer was faster, which serves the purpose.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
-            result => Poll::Ready(result),
+            result => {
+                self.0.finished.store(result.is_ok(), Ordering::Relaxed);
+                Poll::Ready(result)
+            }
         }
     }
 }
@@ -298,6 +316,7 @@ fn configure(stream: &TcpStream, unsent_limit: u32) -> io::Result<()> {
         .with_retries(KEEPALIVE_PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
     set_user_timeout(&socket, PEER_TIMEOUT);
+    retries::bound(stream);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Err(error) = socket.set_tcp_notsent_lowat(unsent_limit) {
         tracing::debug!(%error, "cannot bound the unsent bytes of a TCP socket");

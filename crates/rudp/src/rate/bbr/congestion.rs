@@ -66,7 +66,8 @@ impl Bbr {
         } else {
             self.min_rtt.min(feedback.min_rtt)
         };
-        let queue = least_rtt > base + Self::queue_margin(base);
+        self.update_noise(least_rtt);
+        let queue = least_rtt > base + self.queue_margin(base);
         self.probe_queue |= queue;
         if self.state == State::Cruise && self.reaction_seen() && self.rounds_here() >= 2 {
             // We send less than the path carries, and have for a while: a queue that stays is somebody else's.
@@ -103,7 +104,7 @@ impl Bbr {
         }
         // A queue that overflows is full in the end, but may have been empty when the stretch began. Then too little was lost
         // to tell the rate of the bottleneck, but what came through since tells it.
-        let filled = stretch.last_rtt > base + Self::queue_margin(base);
+        let filled = stretch.last_rtt > base + self.queue_margin(base);
         if queue || filled {
             let mut target = scale(send_rate, through);
             let time = feedback.now.since(stretch.started);

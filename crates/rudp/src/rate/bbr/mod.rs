@@ -24,10 +24,15 @@ const DRAIN_GAIN: f64 = 0.75;
 const MARGIN: f64 = 0.99;
 /// What may be in flight, as a multiple of rate and round-trip time.
 const WINDOW_GAIN: f64 = 2.25;
+/// For how long acknowledgements, timers and schedulers may hold up what has arrived. On paths of less than a
+/// millisecond this is longer than the round trip, and the window must not be what limits the rate.
+const SLACK: Duration = Duration::from_millis(1);
 /// Rounds between probes, at least.
 const CRUISE_LEAST: u64 = 6;
 /// Rounds before the first probe of a seeded path.
 const FIRST_PROBE: u64 = 2;
+/// How many times its usual change the round-trip time must have grown to show a queue.
+const NOISE_MARGIN: u32 = 3;
 /// Packets that a judgement about loss needs, unless a round is over.
 const WINDOW_PACKETS: u64 = 256;
 /// Rounds after which a reaction is taken as seen, even if the packet counts do not say so.
@@ -113,6 +118,9 @@ pub struct Bbr {
     ceiling: u64,
     min_rtt: Duration,
     min_rtt_seen: Time,
+    /// The least round-trip time of the stretch before, and how much it changes between two of them.
+    stretch_rtt: Option<Duration>,
+    rtt_noise: Duration,
     floor: LossFloor,
     stretch: Stretch,
     suspicion: Option<Suspicion>,
@@ -164,6 +172,8 @@ impl Bbr {
             ceiling: 0,
             min_rtt: Duration::ZERO,
             min_rtt_seen: Time::ZERO,
+            stretch_rtt: None,
+            rtt_noise: Duration::ZERO,
             floor: LossFloor::default(),
             stretch: Stretch::default(),
             suspicion: None,
@@ -244,8 +254,22 @@ impl Bbr {
     }
 
     /// By how much the round-trip time must have grown to show a queue.
-    fn queue_margin(base: Duration) -> Duration {
-        (base / 16).max(Duration::from_micros(1500))
+    fn queue_margin(&self, base: Duration) -> Duration {
+        let noise = (self.rtt_noise * NOISE_MARGIN).min(base / 2);
+        (base / 16).max(Duration::from_micros(1500)).max(noise)
+    }
+
+    /// Learns how much the round-trip time changes from one stretch of feedback to the next. Queues grow and shrink over
+    /// many of them; what jumps is the path's own jitter.
+    fn update_noise(&mut self, least_rtt: Duration) {
+        if let Some(before) = self.stretch_rtt.replace(least_rtt) {
+            let jump = least_rtt.abs_diff(before);
+            self.rtt_noise = if self.rtt_noise.is_zero() {
+                jump
+            } else {
+                (self.rtt_noise * 7 + jump) / 8
+            };
+        }
     }
 
     fn update_rtt(&mut self, feedback: &Feedback) {
@@ -376,7 +400,7 @@ impl RateController for Bbr {
         match self.state {
             State::ProbeRtt => (bdp / 2).max(4 * self.packet),
             State::Startup => scale(bdp, STARTUP_GAIN).max(self.initial_window),
-            _ => scale(bdp, WINDOW_GAIN) + 16 * self.packet,
+            _ => scale(bdp, WINDOW_GAIN) + bytes_in(self.rate(), SLACK) + 16 * self.packet,
         }
     }
 

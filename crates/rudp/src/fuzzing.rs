@@ -1,0 +1,84 @@
+//! What a fuzzer calls: functions of any bytes, which panic where something is wrong.
+//!
+//! No part of the interface. `fuzz` has the targets, docs/rudp.md how to run them.
+
+use crate::frame::{self, Frame, read_frame};
+use crate::wire::Reader;
+
+/// Reads the bytes as frames of a packet. What parses must be the same once written and read again.
+pub fn frames(bytes: &[u8]) {
+    let mut reader = Reader(bytes);
+    while !reader.is_empty() {
+        let Ok(frame) = read_frame(&mut reader) else {
+            return;
+        };
+        let mut again = Vec::new();
+        put(&mut again, &frame);
+        assert_eq!(read_frame(&mut Reader(&again)), Ok(frame));
+    }
+}
+
+/// Reads the bytes as the doings of a peer that has the keys and keeps no rule, and of the program at this end.
+pub fn peer(script: &[u8]) {
+    crate::connection::hostile::run(script);
+}
+
+fn put(out: &mut Vec<u8>, frame: &Frame<'_>) {
+    match frame {
+        Frame::Padding => frame::put_padding(out, 3),
+        Frame::Ping => frame::put_ping(out),
+        Frame::Ack(ack) => assert!(frame::put_ack(out, ack, usize::MAX)),
+        Frame::Challenge(token) => frame::put_challenge(out, *token),
+        Frame::Response(token) => frame::put_response(out, *token),
+        Frame::Train { id, index, count } => frame::put_train(out, *id, *index, *count),
+        Frame::Report(report) => frame::put_report(out, report),
+        Frame::Limit(limit) => frame::put_limit(out, *limit),
+        Frame::Close(code) => frame::put_close(out, *code),
+        Frame::Parity(header, symbol) => frame::put_parity(out, header, symbol),
+        Frame::Data(header, data) => {
+            frame::put_data_header(out, header);
+            out.extend_from_slice(data);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    /// Runs what the fuzzer has found worth keeping.
+    fn seeds(target: &str, run: fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("fuzz/seeds")
+            .join(target);
+        let mut count = 0;
+        for entry in fs::read_dir(folder).unwrap() {
+            run(&fs::read(entry.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count > 0, "no seeds for {target}");
+    }
+
+    #[test]
+    fn seeds_of_the_fuzzer() {
+        seeds("frames", super::frames);
+        seeds("peer", super::peer);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn no_peer_makes_a_connection_panic(script in prop::collection::vec(any::<u8>(), 0..600)) {
+            super::peer(&script);
+        }
+
+        #[test]
+        fn frames_of_noise_go_there_and_back(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            super::frames(&bytes);
+        }
+    }
+}

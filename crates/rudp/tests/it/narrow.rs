@@ -1,0 +1,70 @@
+//! Interfaces that take smaller packets than usual, and refuse larger ones at once.
+
+use std::time::Duration;
+
+use transpute_rudp::ClosedReason;
+use transpute_testbed::scenario::PathConfig;
+
+use crate::sim::{Outcome, Setup, run};
+
+fn transfer(interface: Option<(usize, bool)>, probe: bool) -> Outcome {
+    let path = PathConfig {
+        delay_ms: 55.0,
+        rate_mbit: Some(1000.0),
+        queue_bdp: Some(1.0),
+        ..PathConfig::default()
+    };
+    let mut setup = Setup::new(&path, 10_000_000, 1);
+    setup.interface = interface;
+    setup.connector.probe = probe;
+    setup.listener.probe = probe;
+    setup.patience = Duration::from_secs(60);
+    run(&setup)
+}
+
+#[test]
+fn a_train_that_is_refused_goes_out_at_the_size_that_fits() {
+    let usual = transfer(None, true);
+    for (most, said, expected) in [
+        (1372, true, 1372),
+        (1372, false, 1300),
+        (1252, true, 1252),
+        (1252, false, 1200),
+        (1200, true, 1200),
+    ] {
+        let outcome = transfer(Some((most, said)), true);
+        let context = format!("{most} {said}");
+        outcome.assert_complete(&context);
+        let stats = outcome.connector.connection.stats();
+        assert_eq!(stats.datagram_size, expected, "{context}");
+        assert_eq!((stats.lost_packets, stats.mtu_falls), (0, 0), "{context}");
+        // The train told the rate of the path, as always.
+        let rate = outcome.connector.path_estimate.expect("an estimate") as f64;
+        assert!((rate / 125e6 - 1.0).abs() < 0.1, "{context}: {rate}");
+        assert_eq!(
+            outcome.connector.established_at, usual.connector.established_at,
+            "{context}"
+        );
+        let ratio = outcome.transfer().as_secs_f64() / usual.transfer().as_secs_f64();
+        assert!(ratio < 1.05, "{context}: {ratio}");
+    }
+}
+
+#[test]
+fn a_refused_size_is_not_tried_without_a_train_either() {
+    for said in [false, true] {
+        let outcome = transfer(Some((1372, said)), false);
+        outcome.assert_complete("no train");
+        let size = outcome.connector.connection.stats().datagram_size;
+        assert_eq!(size, if said { 1372 } else { 1300 });
+    }
+}
+
+#[test]
+fn an_interface_that_is_too_narrow_is_told_at_once() {
+    let outcome = transfer(Some((548, true)), true);
+    assert_eq!(
+        outcome.connector.closed,
+        Some(Some(ClosedReason::PathTooNarrow))
+    );
+}

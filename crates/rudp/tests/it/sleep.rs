@@ -1,0 +1,121 @@
+//! Processes that get no processor for tens of milliseconds, as on a machine with more to do: nothing is sent again that
+//! was not lost, and what bursts do to queues and sockets stays within bounds.
+
+use std::time::Duration;
+
+use transpute_testbed::scenario::PathConfig;
+
+use crate::sim::{Outcome, Setup, Sleep, run};
+
+fn path(rtt_ms: f64, loss: f64) -> PathConfig {
+    PathConfig {
+        delay_ms: rtt_ms / 2.0,
+        loss,
+        rate_mbit: Some(1000.0),
+        queue_bdp: Some(1.0),
+        ..PathConfig::default()
+    }
+}
+
+const SLEEP: Sleep = Sleep {
+    awake: Duration::from_millis(40),
+    socket: 64 << 20,
+    timers_first: false,
+};
+
+/// Runs transfers, checks that their overhead in the mean is within four times the loss and 2 %, and hands each to `look`.
+///
+/// In the mean, because a train that happens to lose more than its share brings more correction than the path needs.
+fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl FnMut(&Outcome)) {
+    let (mut overhead, mut lost) = (0.0, 0.0);
+    for seed in 0..seeds {
+        let mut setup = Setup::new(path, bytes, seed);
+        setup.sleep = Some(sleep);
+        let outcome = run(&setup);
+        let context = format!("{path:?}, {bytes} bytes, seed {seed}");
+        outcome.assert_complete(&context);
+        assert_eq!(outcome.listener.read, bytes, "{context}");
+        let stats = outcome.connector.connection.stats();
+        assert_eq!(stats.mtu_falls, 0, "{context}: {}", outcome.describe());
+        overhead += stats.overhead() / seeds as f64;
+        lost += outcome.lost.max(path.loss) / seeds as f64;
+        look(&outcome);
+    }
+    let bar = 4.0 * lost + 0.02;
+    assert!(
+        overhead <= bar,
+        "{path:?}, {bytes} bytes: {overhead} beyond {bar}"
+    );
+}
+
+#[test]
+fn a_sleeping_process_repeats_only_what_was_lost() {
+    for timers_first in [false, true] {
+        let sleep = Sleep {
+            timers_first,
+            ..SLEEP
+        };
+        for (rtt, loss) in [(110.0, 0.0), (110.0, 0.0005), (110.0, 0.01), (300.0, 0.01)] {
+            for (bytes, seeds) in [(2_770_000, 8), (30_500_000, 2)] {
+                check(&path(rtt, loss), bytes, sleep, seeds, |outcome| {
+                    let stats = outcome.connector.connection.stats();
+                    // Each timeout is followed by two probes, which repeat what may have come.
+                    let most =
+                        stats.lost_packets - stats.spurious_losses + 2 * stats.probe_timeouts;
+                    assert!(
+                        stats.retransmitted_packets <= most && stats.spurious_losses <= 3,
+                        "{rtt} ms, {loss}: {}",
+                        outcome.describe()
+                    );
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_socket_that_overflows_costs_what_it_lost() {
+    let mut worst: f64 = 0.0;
+    let sleep = Sleep {
+        socket: 2 << 20,
+        ..SLEEP
+    };
+    check(&path(110.0, 0.01), 30_500_000, sleep, 4, |outcome| {
+        worst = worst.max(outcome.lost);
+    });
+    assert!(worst > 0.05, "no socket has overflowed: {worst}");
+}
+
+/// The emulator, a hypervisor or a radio link was asleep while the train passed, so that it arrived faster than it left: what
+/// follows must not drown the path.
+#[test]
+fn a_train_that_was_pushed_together_is_not_believed() {
+    for (bytes, queue) in [(2_770_000, 1.0), (30_500_000, 1.0), (30_500_000, 0.3)] {
+        let path = PathConfig {
+            queue_bdp: Some(queue),
+            ..path(110.0, 0.0)
+        };
+        let mut setup = Setup::new(&path, bytes, 1);
+        setup.squeeze = Some(9);
+        let outcome = run(&setup);
+        outcome.assert_complete("pushed together");
+        let rate = outcome.connector.path_estimate.expect("an estimate");
+        assert!(
+            rate > 250_000_000,
+            "not pushed together, or not told: {rate}"
+        );
+        // The last notice may be on its way when the clock stops.
+        let most = if queue < 1.0 { 0.1 } else { 0.002 };
+        assert!(
+            outcome.lost <= most,
+            "{bytes} {queue}: {} {}",
+            outcome.lost,
+            outcome.describe()
+        );
+        eprintln!(
+            "{bytes} {queue}: lost {} in {:?}",
+            outcome.lost,
+            outcome.transfer()
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! The thread that serves a socket and its links.
+//!
+//! It receives, keeps time, and sends what time allows; whoever writes sends from his own thread what may go at once. It
+//! lives as long as the socket has a link or a listener, whatever becomes of the program's runtime, so that packets are
+//! acknowledged while the program computes and the last ones leave when it is done.
+
+use std::{io, num::NonZeroU64, os::unix::net::UnixStream, sync::Arc, thread, time::Duration};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+};
+use transpute_rudp::Time;
+
+use super::{
+    endpoint::{Endpoint, NEVER},
+    flow::Flow,
+    link::Shared,
+    socket::{Arrival, BUFFERS, Inbox},
+    stash::{Held, Stash},
+};
+
+/// What the thread needs.
+pub(super) struct Server {
+    endpoint: Arc<Endpoint>,
+    links: Vec<Arc<Shared>>,
+    wakened: UnixStream,
+    inbox: Inbox,
+    stash: Stash,
+    flow: Flow,
+    /// Until when the thread looks around more often than it must, so that writers need not wake it.
+    alert_until: Time,
+}
+
+/// How many batches are received before the clock is looked at again.
+const BATCHES: usize = 4;
+
+/// How long to pause when the socket itself reports errors.
+const ERROR_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long the thread sleeps at most while there is traffic: no longer than a writer waits for a sign of life at least,
+/// so that the deadline which every write sets is never before the thread looks anyway.
+const ALERT_SLEEP: Duration = Duration::from_millis(2);
+
+/// How long after the last traffic this goes on.
+const ALERT_FOR: Duration = Duration::from_millis(10);
+
+impl Server {
+    pub(super) fn new(endpoint: Arc<Endpoint>, wakened: UnixStream) -> Self {
+        Self {
+            endpoint,
+            links: Vec::new(),
+            wakened,
+            inbox: Inbox::new(),
+            stash: Stash::default(),
+            flow: Flow::default(),
+            alert_until: Time::ZERO,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        // Linux lets timers be 50 us late by default, which is a burst of packets.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
+        loop {
+            if self.endpoint.has_grown() {
+                self.links = self.endpoint.links();
+            }
+            let now = self.endpoint.now();
+            for link in &self.links {
+                self.stash.hand_over(link);
+                if link.deadline() <= now.as_nanos() {
+                    link.serve();
+                }
+            }
+            if self.links.iter().any(|link| link.is_over()) {
+                self.links.retain(|link| !link.is_over());
+                self.endpoint.forget_ended();
+            }
+            // Nobody adds a link once it is not open.
+            if self.links.is_empty() && !self.endpoint.is_open() {
+                if self.endpoint.has_grown() {
+                    self.links = self.endpoint.links();
+                    continue;
+                }
+                return;
+            }
+            self.sleep();
+            self.receive();
+        }
+    }
+
+    /// Waits for packets, for the next deadline, to be woken, or for a control connection to end.
+    fn sleep(&mut self) {
+        let links = &self.links;
+        let earliest = || {
+            let deadlines = links.iter().map(|link| link.deadline());
+            deadlines.min().unwrap_or(NEVER)
+        };
+        let now = self.endpoint.now();
+        let alert = now < self.alert_until;
+        let look_around = (now + ALERT_SLEEP).as_nanos();
+        let mut until = earliest().min(if alert { look_around } else { NEVER });
+        let patience = links.iter().map(|link| link.patience()).min();
+        let pause = patience.and_then(|patience| self.flow.pause(patience));
+        if let Some(pause) = pause {
+            until = until.min((now + pause).as_nanos());
+        }
+        self.endpoint.sleep_until(until);
+        if earliest() < until {
+            self.endpoint.sleep_until(0);
+            return;
+        }
+        let timeout = (until != NEVER).then(|| {
+            let wait = Time::from_nanos(until).since(now);
+            Timespec {
+                tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: wait.subsec_nanos().into(),
+            }
+        });
+        let controls: Vec<_> = (links.iter())
+            .filter_map(|link| Some((link, link.control()?)))
+            .collect();
+        let mut fds = Vec::with_capacity(2 + controls.len());
+        let arrivals = if pause.is_some() {
+            PollFlags::empty()
+        } else {
+            PollFlags::IN
+        };
+        fds.push(PollFd::new(&self.endpoint.socket, arrivals));
+        fds.push(PollFd::new(&self.wakened, PollFlags::IN));
+        for (_, control) in &controls {
+            fds.push(PollFd::new(&**control, control_flags()));
+        }
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                tracing::error!(%error, "cannot wait for packets");
+                thread::sleep(ERROR_PAUSE);
+            }
+        }
+        self.endpoint.sleep_until(0);
+        let woken = !fds[1].revents().is_empty();
+        for ((link, _), fd) in controls.iter().zip(&fds[2..]) {
+            if !fd.revents().is_empty() {
+                link.control_ended();
+            }
+        }
+        if woken {
+            self.alert_until = self.endpoint.now() + ALERT_FOR;
+            let mut scratch = [0; 64];
+            while matches!(io::Read::read(&mut &self.wakened, &mut scratch), Ok(n) if n == scratch.len())
+            {
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        let mut datagrams = 0;
+        for _ in 0..BATCHES {
+            match self.endpoint.socket.receive(&mut self.inbox) {
+                Ok(buffers) => {
+                    datagrams += self.distribute(buffers);
+                    if buffers < BUFFERS {
+                        // That was all.
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    for link in self.endpoint.links() {
+                        link.refused();
+                    }
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a UDP socket reports an error");
+                    thread::sleep(ERROR_PAUSE);
+                    break;
+                }
+            }
+        }
+        let now = self.endpoint.now();
+        self.flow.note(now, datagrams);
+        if datagrams > 0 {
+            self.alert_until = now + ALERT_FOR;
+        }
+    }
+
+    /// Gives what has arrived to the links, and returns how many datagrams it was.
+    fn distribute(&mut self, buffers: usize) -> usize {
+        let now = self.endpoint.now();
+        let foreign = self.endpoint.foreign();
+        let is_ours = |arrival: &Arrival<'_>| {
+            let taken = foreign.filter(|_| !transpute_rudp::is_packet(arrival.bytes));
+            taken.inspect(|foreign| foreign.put(arrival)).is_none()
+        };
+        let mut arrivals: Vec<_> = (self.inbox.arrivals(buffers)).filter(is_ours).collect();
+        let mut datagrams = 0;
+        for group in arrivals.chunk_by_mut(|one, next| id(one.bytes) == id(next.bytes)) {
+            datagrams += (group.iter())
+                .map(|arrival| arrival.bytes.len().div_ceil(arrival.stride))
+                .sum::<usize>();
+            // Packets that came together are for one connection: a connector has a socket of its own.
+            let Some(id) = group.first().and_then(|arrival| id(arrival.bytes)) else {
+                continue;
+            };
+            if let Some(link) = self.endpoint.link(id) {
+                link.take(group.iter_mut().flat_map(|arrival| {
+                    let (at, from) = (now - arrival.age, arrival.from);
+                    (arrival.bytes.chunks_mut(arrival.stride))
+                        .map(move |datagram| (at, from, datagram))
+                }));
+            } else if self.endpoint.is_open() {
+                for arrival in group {
+                    for datagram in arrival.bytes.chunks(arrival.stride) {
+                        self.stash.put(Held {
+                            id,
+                            at: now - arrival.age,
+                            from: arrival.from,
+                            datagram: datagram.to_vec(),
+                        });
+                    }
+                }
+            }
+        }
+        datagrams
+    }
+}
+
+/// Returns the connection id that a datagram carries behind its first byte.
+fn id(datagram: &[u8]) -> Option<u32> {
+    let bytes = datagram.get(1..5)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// What shows that a control connection has ended. Nothing is read from it any more.
+fn control_flags() -> PollFlags {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return PollFlags::RDHUP;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    return PollFlags::HUP;
+}

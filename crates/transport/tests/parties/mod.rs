@@ -1,0 +1,67 @@
+//! Two parties of whom one listens, and what strangers must not do to them.
+
+use std::sync::Arc;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinHandle,
+};
+use transpute_transport::{Identity, Link, Listener, Security, Transport};
+
+/// Two parties that know each other.
+pub(crate) struct Parties {
+    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) listening: Security,
+    pub(crate) connecting: Security,
+}
+
+/// A listener that waits for one link.
+pub(crate) type Accepting = JoinHandle<(Link, Box<dyn Listener>)>;
+
+impl Parties {
+    pub(crate) fn new(transport: impl Transport + 'static) -> Self {
+        let identity = || Arc::new(Identity::generate().unwrap());
+        let (a, b) = (identity(), identity());
+        let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
+        Self {
+            transport: Box::new(transport),
+            listening: Security::tls(a, [of_b]),
+            connecting: Security::tls(b, [of_a]),
+        }
+    }
+
+    /// Accepts one link in a task, so that the listener works while strangers are created.
+    pub(crate) async fn listen(&self) -> (String, Accepting) {
+        let mut listener = (self.transport)
+            .listen("127.0.0.1:0", &self.listening)
+            .await
+            .unwrap();
+        let address = listener.local_address();
+        let accepting = tokio::spawn(async move { (listener.accept().await.unwrap(), listener) });
+        (address, accepting)
+    }
+
+    /// Links them in spite of everything, and lets one hear from the other.
+    pub(crate) async fn meet(&self, address: &str, accepting: Accepting) {
+        let link = (self.transport)
+            .connect(address, &self.connecting)
+            .await
+            .unwrap();
+        let (accepted, _listener) = accepting.await.unwrap();
+        let (mut reader, _keep) = link.into_parts();
+        let (_keep, mut writer) = accepted.into_parts();
+        writer.write_all(b"hello").await.unwrap();
+        writer.flush().await.unwrap();
+        let mut got = [0; 5];
+        reader.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"hello");
+    }
+}
+
+/// Returns the memory of this process that is in use.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}

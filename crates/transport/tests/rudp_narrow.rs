@@ -1,0 +1,154 @@
+//! Reliable UDP over an interface that takes smaller packets than Ethernet, in a network of its own. Needs root or user
+//! namespaces, `/dev/net/tun` and the program `ip`; says so where it cannot run.
+
+#![cfg(target_os = "linux")]
+
+use std::{env, io::Write as _, process::Command, sync::Arc, time::Duration};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transpute_testbed::{
+    lab::{Lab, LabError, Side},
+    scenario::Scenario,
+};
+use transpute_transport::{
+    Identity, Link, Listener, Rudp, RudpOptions, Security, Transport, TransportError,
+};
+
+/// The MTU, for the part that runs inside.
+const MTU: &str = "TRANSPUTE_NARROW_MTU";
+
+fn skipped(why: &dyn std::fmt::Display) {
+    // Past the capture of the test harness.
+    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tested: {why}");
+}
+
+/// Runs a test of this file, ignored otherwise, in a network whose loopback interface has this MTU.
+fn inside(mtu: u32, test: &str) {
+    let must = env::var_os("CI").is_some_and(|ci| ci == "true");
+    let scenario = Scenario::parse("name = \"narrow\"\n", "test").unwrap();
+    let lab = match Lab::start(&scenario) {
+        Ok(lab) => lab,
+        Err(error @ (LabError::Privileges { .. } | LabError::NoTun { .. })) => {
+            assert!(!(must && rustix::process::geteuid().is_root()), "{error}");
+            return skipped(&error);
+        }
+        Err(error) => panic!("{error}"),
+    };
+    if Command::new("ip").arg("-V").output().is_err() {
+        assert!(!must, "no program called ip");
+        return skipped(&"no program called ip");
+    }
+    let output = (lab.command(Side::A, "sh"))
+        .args([
+            "-c",
+            "ip link set lo up mtu \"$0\" && exec \"$@\"",
+            &mtu.to_string(),
+        ])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env(MTU, mtu.to_string())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn mtu() -> u64 {
+    env::var(MTU).unwrap().parse().unwrap()
+}
+
+#[test]
+fn smaller_packets_pass() {
+    for mtu in [1400, 1280] {
+        inside(mtu, "link_passes");
+    }
+}
+
+#[test]
+fn an_interface_that_is_too_narrow_is_told_at_once() {
+    inside(576, "link_is_refused");
+}
+
+async fn pair() -> (
+    Result<Link, TransportError>,
+    Result<Link, TransportError>,
+    Box<dyn Listener>,
+) {
+    let identity = || Arc::new(Identity::generate().unwrap());
+    let (a, b) = (identity(), identity());
+    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
+    let (listening, connecting) = (Security::tls(a, [of_b]), Security::tls(b, [of_a]));
+    let mut options = RudpOptions::default();
+    // Longer than this test may take: what is refused is not waited for.
+    options.setup_timeout = Duration::from_secs(600);
+    let rudp = Rudp::new(options);
+    let mut listener = rudp.listen("127.0.0.1:0", &listening).await.unwrap();
+    let address = listener.local_address();
+    let limit = Duration::from_secs(30);
+    let connect = async {
+        let connecting = rudp.connect(&address, &connecting);
+        let connected = tokio::time::timeout(limit, connecting).await;
+        connected.expect("connecting takes no time")
+    };
+    let accept = tokio::time::timeout(limit, listener.accept());
+    // Who connects may fail before anybody is accepted.
+    let (accepted, connected) = {
+        tokio::pin!(accept, connect);
+        tokio::select! {
+            accepted = &mut accept => (accepted.unwrap(), connect.await),
+            connected = &mut connect => match connected {
+                Ok(_) => (accept.await.unwrap(), connected),
+                Err(_) => (Err(TransportError::Closed), connected),
+            },
+        }
+    };
+    (accepted, connected, listener)
+}
+
+#[tokio::test]
+#[ignore = "run by smaller_packets_pass"]
+async fn link_passes() {
+    let (accepted, connected, _listener) = pair().await;
+    let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+    let stats = connected.stats();
+    let accepted_stats = accepted.stats();
+    let (mut reader, mut back) = accepted.into_parts();
+    let (mut back_reader, mut writer) = connected.into_parts();
+    let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
+    let (mut got, mut got_back) = (vec![0; sent.len()], vec![0; sent.len()]);
+    let send = async {
+        writer.write_all(&sent).await.unwrap();
+        writer.flush().await.unwrap();
+    };
+    let (_, read) = tokio::join!(send, reader.read_exact(&mut got));
+    read.unwrap();
+    let send = async {
+        back.write_all(&sent).await.unwrap();
+        back.flush().await.unwrap();
+    };
+    let (_, read) = tokio::join!(send, back_reader.read_exact(&mut got_back));
+    read.unwrap();
+    assert!(got == sent && got_back == sent);
+    for stats in [stats, accepted_stats] {
+        let path = stats.path();
+        // Full ones are as large as the interface allows. Acknowledgements of the other direction are among them.
+        let most = mtu() - 28;
+        let full = path.largest_datagram.map(u64::from);
+        assert_eq!(full, Some(most), "{path:?}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "run by an_interface_that_is_too_narrow_is_told_at_once"]
+async fn link_is_refused() {
+    let (_, connected, _listener) = pair().await;
+    let error = connected.unwrap_err();
+    assert!(
+        matches!(error, TransportError::UdpBlocked { .. }),
+        "{error}"
+    );
+}
