@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
 use super::Timeline;
-use super::flow::{PartyTraffic, is_of_parties};
+use super::flow::{PartyTraffic, is_of_parties, is_udp};
 use crate::model::{Path, PathCounters, derive_seed};
 use crate::scenario::Scenario;
 
@@ -64,6 +64,8 @@ impl Forwarder {
                 Path::new(&scenario.up, derive_seed(scenario.seed, 0)),
                 Path::new(&scenario.down, derive_seed(scenario.seed, 1)),
             ],
+            udp_blocked: [scenario.up.udp_blocked, scenario.down.udp_blocked],
+            blocked: [0; 2],
             stop: stop.try_clone()?,
             origin: None,
             parties: PartyTraffic::default(),
@@ -108,6 +110,10 @@ struct Running {
     tuns: [OwnedFd; 2],
     /// From A to B, and back.
     paths: [Path<Vec<u8>>; 2],
+    /// Whether UDP does not even get onto a path.
+    udp_blocked: [bool; 2],
+    /// How many packets did not.
+    blocked: [u64; 2],
     stop: OwnedFd,
     /// When the first packet came: time zero of both paths.
     origin: Option<Instant>,
@@ -158,6 +164,10 @@ impl Running {
                             .get_or_insert_with(SystemTime::now);
                         self.parties.sent_bytes[from] += length as u64;
                     }
+                    if self.udp_blocked[from] && is_udp(&buffer[..length]) {
+                        self.blocked[from] += 1;
+                        continue;
+                    }
                     let now = self.now();
                     self.paths[from].enqueue(now, buffer[..length].to_vec());
                 }
@@ -190,7 +200,10 @@ impl Running {
         let mut published = lock(&self.published);
         published.first_packet = Some(origin);
         published.parties = self.parties;
-        published.counters = self.paths.each_ref().map(|path| *path.counters());
+        published.counters = [0, 1].map(|path| PathCounters {
+            blocked_packets: self.blocked[path],
+            ..*self.paths[path].counters()
+        });
         if delivered != [0, 0] {
             published.timeline.record(origin.elapsed(), delivered);
         }
