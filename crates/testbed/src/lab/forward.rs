@@ -248,3 +248,52 @@ impl Running {
         Ok((!stop).then_some([a, b]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write as _};
+    use std::net::{SocketAddr, UdpSocket};
+
+    use super::super::{Lab, LabError, Side};
+    use super::*;
+
+    #[test]
+    fn a_firewall_takes_udp_and_nothing_else() {
+        let text = "[down]\nudp_blocked = true";
+        let lab = match Lab::start(&Scenario::parse(text, "firewall").unwrap()) {
+            Ok(lab) => lab,
+            Err(error @ (LabError::Privileges { .. } | LabError::NoTun { .. })) => {
+                // Past the capture of the test harness. The tests in tests/lab fail where this must not happen.
+                let _ = writeln!(io::stderr(), "SKIPPED, nothing was tested: {error}");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let sockets = [Side::A, Side::B].map(|side| lab.udp(side, 0).unwrap());
+        let send = |from: &UdpSocket, to: &UdpSocket| {
+            from.send_to(b"hello", to.local_addr().unwrap()).unwrap()
+        };
+        for _ in 0..3 {
+            send(&sockets[1], &sockets[0]);
+        }
+        send(&sockets[0], &sockets[1]);
+        let mut buffer = [0; 16];
+        sockets[1]
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        assert_eq!(sockets[1].recv(&mut buffer).unwrap(), 5);
+        // TCP passes both ways. When it has, so would have the packets of UDP before.
+        let listener = lab.listen(Side::A, 0).unwrap();
+        let address: SocketAddr = listener.local_addr().unwrap();
+        let mut stream = lab.connect(Side::B, address).unwrap();
+        stream.write_all(b"x").unwrap();
+        let (mut accepted, _) = listener.accept().unwrap();
+        assert_eq!(io::Read::read(&mut accepted, &mut buffer).unwrap(), 1);
+        sockets[0].set_nonblocking(true).unwrap();
+        let nothing = sockets[0].recv(&mut buffer).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        let [up, down] = lab.counters();
+        assert_eq!((up.blocked_packets, down.blocked_packets), (0, 3));
+        assert!(up.packets_in > 1 && down.packets_in > 1);
+    }
+}

@@ -222,4 +222,20 @@ mod tests {
         assert_eq!(mbit(1000.0), "1.00 Gbit/s");
         assert_eq!(mbit(20.0), "20.0 Mbit/s");
     }
+
+    #[test]
+    fn a_firewall_shows() {
+        let mut row = row("aes128", "eu-us", 100.0);
+        let shown = |row: &Row| {
+            let rows = [row.clone()];
+            let facets = Cell::group(&rows)[0].facets();
+            let udp = facets.into_iter().find(|(name, _)| *name == "udp");
+            udp.unwrap().1
+        };
+        assert_eq!(shown(&row), "UDP passes");
+        row.scenario.down.udp_blocked = true;
+        assert_eq!(shown(&row), "UDP blocked down");
+        row.scenario.up.udp_blocked = true;
+        assert_eq!(shown(&row), "UDP blocked");
+    }
 }

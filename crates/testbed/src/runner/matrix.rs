@@ -41,6 +41,9 @@ pub struct Cell {
     /// After how long a run is cut off: that is a result then, and no failure. Not one of the
     /// conditions that tell cells apart. Runs of a [`Matrix`] are not cut off.
     pub cut_off: Option<Duration>,
+    /// Whether that a run fails is a result, so that it is not tried again: of a transport over UDP
+    /// behind a firewall, for instance. Not one of the conditions either.
+    pub may_fail: bool,
 }
 
 impl Matrix {
@@ -61,6 +64,7 @@ impl Matrix {
                                 batch,
                                 encrypted: self.encrypted,
                                 cut_off: None,
+                                may_fail: false,
                             });
                         }
                     }

@@ -45,12 +45,12 @@ impl Store {
         })
     }
 
-    /// Returns whether this repetition has a result: it was measured before, or cut off where cells
-    /// may be.
+    /// Returns whether this repetition has a result: it was measured before, or it was cut off or
+    /// failed where that is one.
     pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
         (self.done.iter()).any(|row| {
             let cut_off = row.cut_off_ms.is_some() && cell.cut_off.is_some();
-            (row.measured.is_some() || cut_off) && is_run_of(row, cell, repetition)
+            (row.measured.is_some() || cut_off || cell.may_fail) && is_run_of(row, cell, repetition)
         })
     }
 
@@ -118,6 +118,7 @@ mod tests {
             batch: 1,
             encrypted: true,
             cut_off: None,
+            may_fail: false,
         }
     }
 
@@ -175,9 +176,15 @@ mod tests {
         assert!(!store.has(&plain, 0));
         let cut_off = Cell {
             cut_off: Some(std::time::Duration::from_secs(2)),
-            ..plain
+            ..plain.clone()
         };
         assert!(store.has(&cut_off, 0) && !store.has(&cut_off, 1));
+        store.append(failed(&plain, 1)).unwrap();
+        let may_fail = Cell {
+            may_fail: true,
+            ..plain
+        };
+        assert!(store.has(&may_fail, 1) && !store.has(&cut_off, 1));
     }
 
     #[test]
