@@ -39,10 +39,6 @@ pub struct PathCounters {
     pub queue_peak_bytes: u64,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
 fn is_zero(value: &u64) -> bool {
     *value == 0
 }

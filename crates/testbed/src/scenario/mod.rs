@@ -292,10 +292,6 @@ impl Scenario {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
 fn is_false(value: &bool) -> bool {
     !value
 }

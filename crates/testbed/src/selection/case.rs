@@ -258,7 +258,7 @@ mod tests {
             clean.cut_off(Duration::from_secs(7)),
             Duration::from_secs(7)
         );
-        let lossy = case(100.0, 0.01, 100.0, 1_000_000);
+        let lossy = case(100.0, 0.001, 100.0, 1_000_000);
         assert!(lossy.estimate("tcp", most) > 2 * lossy.estimate("rudp", most));
         assert!(lossy.estimate("tcp", most) < lossy.cut_off(most) + Duration::from_secs(3));
         assert!(lossy.estimate("tcp-striped", most) < lossy.estimate("tcp:cc=cubic", most));

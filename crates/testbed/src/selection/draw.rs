@@ -181,7 +181,7 @@ impl Dice {
 
     /// Returns a number from 0 to below this one, which is small.
     fn below(&mut self, limit: usize) -> usize {
-        ((self.roll() >> 32) * limit as u64 >> 32) as usize
+        (((self.roll() >> 32) * limit as u64) >> 32) as usize
     }
 
     fn chance(&mut self) -> bool {
