@@ -261,12 +261,8 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
             "no cell has results of all transports".to_owned(),
         ));
     }
-    // What was measured of `auto` comes first: it is what is judged.
-    transports.sort_by_key(|&name| name != AUTO);
-    let choosers: Vec<_> = transports.iter().map(|name| Always::new(name)).collect();
-    let choosers: Vec<_> = (choosers.iter())
-        .map(|chooser| chooser as &dyn Chooser)
-        .collect();
+    let choosers = choosers(&transports);
+    let choosers: Vec<_> = choosers.iter().map(|chooser| &**chooser).collect();
     let verdicts = judge(&contests, &choosers);
     output::note(format!(
         "{} cells; {} more are left out, where a transport has no result or none has worked",
@@ -286,6 +282,15 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
         Some(folder) => write(folder, &verdicts),
         None => Ok(()),
     }
+}
+
+/// Returns who is judged: what was measured of `auto`, and whoever always takes the same transport.
+fn choosers(transports: &[&str]) -> Vec<Box<dyn Chooser>> {
+    let mut names = transports.to_vec();
+    names.sort_by_key(|&name| name != AUTO);
+    (names.into_iter())
+        .map(|name| Box::new(Always::new(name)) as Box<dyn Chooser>)
+        .collect()
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<Row>, Failure> {

@@ -2,7 +2,6 @@
 
 use super::{AUTO, Part};
 use crate::{
-    report::Samples,
     row::{Measured, Row},
     scenario::Scenario,
 };
@@ -211,18 +210,6 @@ impl<'a> Contest<'a> {
             .min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// Returns how far repetitions of a transport lie apart: the longest time over the shortest;
-    /// nothing of fewer than two.
-    #[must_use]
-    pub fn spread(&self, transport: &str) -> Option<f64> {
-        let rows = self.rows.iter().filter(|row| row.transport == transport);
-        let samples: Samples = rows
-            .filter_map(|row| Some(row.measured.as_ref()?.total_ms))
-            .collect();
-        let (least, most) = samples.range()?;
-        (samples.len() > 1).then(|| most / least)
-    }
-
     fn measured(&self) -> Option<&'a Measured> {
         self.rows.iter().find_map(|row| row.measured.as_ref())
     }
@@ -307,13 +294,5 @@ pub(super) mod tests {
         let contests = contests(&rows);
         assert_eq!(contests[0].conditions(), None);
         assert!(complete(contests, &["tcp", "rudp"]).is_empty());
-    }
-
-    #[test]
-    fn repetitions_have_a_spread() {
-        let rows = [1.0, 3.0].map(|ms| row(10.0, "tcp", ms as u32, Time::Measured(ms)));
-        let contests = contests(&rows);
-        assert_eq!(contests[0].spread("tcp"), Some(3.0));
-        assert_eq!(contests[0].spread("rudp"), None);
     }
 }
