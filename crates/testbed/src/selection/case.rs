@@ -8,7 +8,7 @@ use crate::{runner::Cell, scenario::Scenario};
 
 /// Cases that would take longer than this at the rate of the line are not drawn, in seconds: with
 /// shorter ones more fit into an hour.
-pub const MAX_LINE_SECONDS: f64 = 6.0;
+pub const MAX_LINE_SECONDS: f64 = 5.0;
 
 /// After how long a run is cut off at the latest.
 pub const DEFAULT_CUT_OFF: Duration = Duration::from_secs(30);
