@@ -11,6 +11,7 @@ use std::{
 mod circuits;
 mod fuzz;
 mod reproduce;
+mod selection;
 mod tidy;
 
 const USAGE: &str = "\
@@ -21,6 +22,8 @@ usage: cargo xtask <chore>
   fuzz-check        fail unless the targets of the fuzzer compile
   reproduce         run the published experiments anew and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
+  selection run     run every transport in drawn cells, into docs/results/selection (an hour)
+  selection score   write what choosing a transport costs in them beside their rows
   tidy              fail unless the sources keep the rules of the house
 ";
 
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
         ["fuzz-check"] => fuzz::check(&root()),
         ["reproduce"] => reproduce::reproduce(&root(), false),
         ["reproduce", "--quick"] => reproduce::reproduce(&root(), true),
+        ["selection", "run", ref flags @ ..] => selection::run(&root(), flags),
+        ["selection", "score", ref arguments @ ..] => selection::score(&root(), arguments),
         ["tidy"] => tidy::check(&root()).and_then(none_found),
         _ => {
             eprint!("{USAGE}");

@@ -208,7 +208,7 @@ impl Experiment {
 }
 
 /// Builds the command, optimised: it is the emulator as well as both parties.
-fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
+pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.args(["build", "--release", "--package", "transpute-cli"]);
     succeed(cargo.current_dir(root))?;
@@ -216,7 +216,7 @@ fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(fs::canonicalize(target.join("release/transpute"))?)
 }
 
-fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
+pub(crate) fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
     let status = command.status()?;
     if !status.success() {
         return Err(format!("{}: {status}", command.get_program().display()).into());

@@ -10,6 +10,7 @@
 //! | [`pair`] | any two programs on a path |
 //! | [`row`] | what is recorded of a run |
 //! | [`report`] | tables and charts of rows |
+//! | [`selection`] | what choosing a transport is judged by |
 
 #![deny(unsafe_code)]
 
@@ -24,3 +25,4 @@ pub mod report;
 pub mod row;
 pub mod runner;
 pub mod scenario;
+pub mod selection;

@@ -180,13 +180,15 @@ enum Output {
 
 impl Process {
     /// Starts a command without input. All it prints is kept. It is killed when the calling thread
-    /// ends, and so at the latest with this process.
+    /// ends, and so at the latest with this process. An interruption by the user at a terminal goes to
+    /// this process alone, which decides what becomes of the command.
     ///
     /// # Errors
     /// [`MeasureError::Start`].
     pub fn start(mut command: Command) -> Result<Self, MeasureError> {
         end_with_parent(&mut command);
         command
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -45,6 +45,10 @@ pub struct Row {
     /// Why there are no measurements: one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// How long the run had been going since the parties' first packet when it was cut off, in
+    /// milliseconds, if it was: its total time is at least that. [`error`](Self::error) says so too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off_ms: Option<f64>,
     /// What was measured, unless it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
@@ -339,6 +343,7 @@ mod tests {
             started_unix_ms: 0,
             environment: Environment::default(),
             error: Some("the evaluator failed".to_owned()),
+            cut_off_ms: None,
             measured: None,
         }
     }

@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Rate in Mbit/s, both ways, instead of that of the scenario
     #[arg(long, value_name = "MBIT")]
     rate: Option<f64>,
+    /// A firewall that drops every UDP packet, both ways
+    #[arg(long)]
+    block_udp: bool,
     /// TCP congestion control
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
@@ -54,6 +57,7 @@ pub(crate) fn exec(args: Args) -> Result<(), Failure> {
         rtt_ms: args.rtt.into_iter().collect(),
         loss: args.loss.into_iter().collect(),
         rate_mbit: args.rate.into_iter().collect(),
+        block_udp: args.block_udp,
         congestion_control: args.congestion_control.into_iter().collect(),
         socket_buffer: args.socket_buffer.into_iter().collect(),
     };

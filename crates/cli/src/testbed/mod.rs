@@ -5,6 +5,8 @@ mod link;
 mod report;
 mod run;
 mod scenarios;
+mod selection;
+mod teller;
 
 use std::sync::{
     Arc,
@@ -20,6 +22,7 @@ use transpute_testbed::{
 use crate::{
     failure::{Failure, Kind},
     interrupt::unless_interrupted,
+    output,
 };
 
 #[derive(Subcommand)]
@@ -32,6 +35,8 @@ pub(crate) enum Command {
     Scenarios(scenarios::Args),
     /// Run any two commands on an emulated path
     Exec(exec::Args),
+    /// Run every transport in many drawn cells, and tell what choosing costs
+    Selection(selection::Args),
     /// Measure what an emulated path is really like on this machine
     Link(link::Args),
 }
@@ -42,6 +47,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Report(args) => report::report(&args),
         Command::Scenarios(args) => scenarios::scenarios(&args),
         Command::Exec(args) => exec::exec(args),
+        Command::Selection(args) => selection::selection(args),
         Command::Link(args) => link::link(args),
     }
 }
@@ -68,6 +74,41 @@ fn cancellable<T: Send + 'static>(
                     let _ = working.await;
                 }
                 Err(interrupted)
+            }
+        }
+    })
+}
+
+/// Like [`cancellable`], but the first interruption only asks the work to stop where that is clean; the
+/// second one ends it.
+fn stoppable<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool, &AtomicBool) -> Result<T, RunError> + Send + 'static,
+) -> Result<T, Failure> {
+    let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+    let seen = flags.clone();
+    let [stop, cancel] = &*flags;
+    crate::block_on(async {
+        let mut working = tokio::task::spawn_blocking(move || work(&seen[0], &seen[1]));
+        let mut wait = async || {
+            let ended = (&mut working).await;
+            let ended =
+                ended.map_err(|error| Failure::other("the testbed has stopped").because(error))?;
+            Ok(ended.map_err(run_failure))
+        };
+        let interrupted = match unless_interrupted(wait()).await {
+            Ok(result) => return result,
+            Err(interrupted) => interrupted,
+        };
+        stop.store(true, Ordering::Relaxed);
+        output::note("stopping after this run; interrupt again to give it up");
+        match unless_interrupted(wait()).await {
+            Ok(Ok(_)) => Err(interrupted),
+            Ok(Err(failure)) => Err(failure),
+            Err(again) => {
+                cancel.store(true, Ordering::Relaxed);
+                // The parties are ended and the path is taken down before this process ends.
+                let _ = wait().await;
+                Err(again)
             }
         }
     })

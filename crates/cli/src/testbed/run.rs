@@ -1,18 +1,12 @@
 //! `transpute testbed run`: a matrix of runs.
 
-use std::{
-    io::{self, IsTerminal},
-    path::PathBuf,
-    str::FromStr,
-    time::Duration,
-};
+use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use transpute::{Registry, Scheme};
-use transpute_testbed::runner::{self, Matrix, Options, Progress, Summary, Sweep};
+use transpute_testbed::runner::{self, Matrix, Options, Summary, Sweep};
 
-use super::{cancellable, load, scenario_failure};
+use super::{cancellable, load, scenario_failure, teller::Teller};
 use crate::{
     failure::{Failure, Kind},
     output,
@@ -80,6 +74,9 @@ pub(crate) struct Args {
     /// Rates in Mbit/s, both ways, instead of those of the scenarios
     #[arg(long, value_name = "MBIT,...", value_delimiter = ',')]
     rate: Vec<f64>,
+    /// A firewall that drops every UDP packet, both ways
+    #[arg(long)]
+    block_udp: bool,
     /// TCP congestion controls
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     congestion_control: Vec<String>,
@@ -92,6 +89,9 @@ pub(crate) struct Args {
     /// The file that results are appended to
     #[arg(long, value_name = "FILE", default_value = "results.jsonl")]
     results: PathBuf,
+    /// Leave out of the results what arrived when
+    #[arg(long)]
+    no_timelines: bool,
     /// How long a run may take, in seconds, before it counts as failed
     #[arg(long, value_name = "SECS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
@@ -119,15 +119,20 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             .map_err(|error| Failure::other("cannot find this program").because(error))?,
         results: args.results.clone(),
         timeout: Duration::from_secs(args.timeout),
+        timelines: !args.no_timelines,
     };
     let teller = Teller::new(args.quiet || args.json);
     let summary = cancellable(move |cancel| {
-        runner::run(&matrix, &options, cancel, |progress| teller.tell(progress))
+        runner::run(&matrix, &options, cancel, |progress| {
+            teller.tell(progress);
+            ControlFlow::Continue(())
+        })
     })?;
     let Summary {
         measured,
         failed,
         skipped,
+        ..
     } = summary;
     if args.json {
         output::print_json(&Outcome {
@@ -162,30 +167,32 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
         rtt_ms: args.rtt.clone(),
         loss: args.loss.clone(),
         rate_mbit: args.rate.clone(),
+        block_udp: args.block_udp,
         congestion_control: args.congestion_control.clone(),
         socket_buffer: args.socket_buffer.clone(),
     };
-    let registry = Registry::with_builtins();
     Ok(Matrix {
         scenarios: sweep.apply(&base).map_err(scenario_failure)?,
         circuits: args.circuits.clone(),
         schemes: names("--schemes", &args.schemes, Scheme::ALL, |name| {
             Scheme::from_str(name).map_err(Into::into)
         })?,
-        transports: names(
-            "--transports",
-            &args.transports,
-            registry.names().map(str::to_owned),
-            |name| {
-                if name != "auto" {
-                    registry.get(name)?;
-                }
-                Ok(name.to_owned())
-            },
-        )?,
+        transports: transports(&args.transports)?,
         batches: args.batch.clone(),
         encrypted: !args.plaintext,
         repetitions: args.repetitions,
+    })
+}
+
+/// Checks the names of transports.
+pub(super) fn transports(given: &[String]) -> Result<Vec<String>, Failure> {
+    let registry = Registry::with_builtins();
+    let all = registry.names().map(str::to_owned);
+    names("--transports", given, all, |name| {
+        if name != "auto" {
+            registry.get(name)?;
+        }
+        Ok(name.to_owned())
     })
 }
 
@@ -205,61 +212,4 @@ fn names<T: ToString>(
             Err(error) => Err(Failure::usage(format!("{flag}: {error}"))),
         })
         .collect()
-}
-
-/// Shows how far the matrix is: a bar on a terminal, else a line a run.
-struct Teller {
-    quiet: bool,
-    bar: Option<ProgressBar>,
-}
-
-impl Teller {
-    fn new(quiet: bool) -> Self {
-        let bar = (!quiet && io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(0);
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        Self { quiet, bar }
-    }
-
-    fn tell(&self, progress: Progress<'_>) {
-        if self.quiet {
-            return;
-        }
-        let mut line = match progress.next {
-            Some(cell) => format!(
-                "{} {} {} {}",
-                cell.scenario.name, cell.circuit, cell.scheme, cell.transport
-            ),
-            None => "done".to_owned(),
-        };
-        if let (Some(_), Some(remaining)) = (progress.next, progress.remaining) {
-            line.push_str(&format!(", {} left", HumanDuration(remaining)));
-        }
-        if progress.failed > 0 {
-            line.push_str(&format!(", {} failed", progress.failed));
-        }
-        match &self.bar {
-            Some(bar) => {
-                if let Some(error) = progress.error {
-                    bar.println(format!("failed: {error}"));
-                }
-                bar.set_length(progress.total);
-                bar.set_position(progress.done);
-                bar.set_message(line);
-                if progress.next.is_none() {
-                    bar.finish_and_clear();
-                }
-            }
-            None => {
-                if let Some(error) = progress.error {
-                    output::note(format!("failed: {error}"));
-                }
-                output::note(format!("{}/{} {line}", progress.done, progress.total));
-            }
-        }
-    }
 }

@@ -80,6 +80,9 @@ fn direction(path: &PathConfig) -> String {
     if path.duplicate > 0.0 {
         let _ = write!(text, ", {} % duplicated", percent(path.duplicate));
     }
+    if path.udp_blocked {
+        text.push_str(", UDP blocked");
+    }
     match path.changes.len() {
         0 => {}
         count => {
@@ -100,12 +103,12 @@ mod tests {
 
     #[test]
     fn conditions_are_described() {
-        let text = "rtt_ms = 60\nrate_mbit = 20\nloss = 0.0005\n[down]\njitter_ms = 2\nloss = 0";
+        let text = "rtt_ms = 60\nrate_mbit = 20\nloss = 0.0005\n[down]\njitter_ms = 2\nloss = 0\nudp_blocked = true";
         let scenario = Scenario::parse(text, "mine").unwrap();
         assert_eq!(
             describe(&scenario),
             "mine: 60 ms round trip; up 20 Mbit/s with a queue of 262,144 bytes, 0.05 % loss; \
-             down 20 Mbit/s with a queue of 262,144 bytes, 2 ms jitter"
+             down 20 Mbit/s with a queue of 262,144 bytes, 2 ms jitter, UDP blocked"
         );
         let loopback = Scenario::named("loopback").unwrap();
         assert!(describe(&loopback).ends_with("down without a bottleneck"));

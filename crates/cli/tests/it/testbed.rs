@@ -198,6 +198,104 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
 }
 
 #[test]
+fn a_firewall_stops_udp_and_lets_tcp_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    let args = [
+        "--rtt",
+        "2",
+        "--block-udp",
+        "--circuits",
+        "add:8",
+        "--transports",
+        "tcp,rudp",
+        "--repetitions",
+        "1",
+        "--no-timelines",
+        "--results",
+        results,
+    ];
+    let Some(finished) = run(&args) else { return };
+    finished.fails(6, "1 runs failed");
+    let rows = rows(results);
+    assert_eq!(rows[0]["scenario"]["up"]["udp_blocked"], true);
+    assert!(rows[0]["measured"]["timeline"].is_null());
+    assert!(rows[0]["measured"]["runtime_ms"].is_number(), "{}", rows[0]);
+    let error = rows[1]["error"].as_str().unwrap();
+    assert!(error.contains("UDP"), "{error}");
+}
+
+#[test]
+fn a_sweep_for_selection_stops_goes_on_and_is_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    let sweep = |command, more: &[&str]| {
+        let args = ["testbed", "selection", command, "--limit", "2"];
+        let transports = ["--transports", "tcp,tcp-striped:n=2"];
+        Process::start([&args[..], &transports, more].concat())
+    };
+    let cells = sweep("cells", &["--json"]).finish().expect(0).stdout;
+    let cells: Vec<Value> = (cells.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(cells.len(), 2);
+    for cell in &cells {
+        // What the draw says of a circuit is so.
+        let circuit = cell["circuit"].as_str().unwrap();
+        let info = transpute(["circuit", "info", "--json", circuit])
+            .expect(0)
+            .json();
+        let gates = info["gates"]["and"].as_u64().unwrap() * cell["batch"].as_u64().unwrap();
+        assert_eq!(cell["and_gates"].as_u64().unwrap(), gates, "{cell}");
+    }
+
+    let mut started = sweep("run", &["--results", results]);
+    // The keys are there by then, and a run is under way or about to be.
+    started.line("0/4 ");
+    let kill = Command::new("kill")
+        .args(["-INT", &started.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let Some(finished) = unless_impossible(started.finish()) else {
+        return;
+    };
+    finished.expect(130);
+    let done = rows(results);
+    assert!(
+        !done.is_empty() && done.len() < 4 && done[0]["measured"].is_object(),
+        "{done:?}"
+    );
+    sweep("run", &["--results", results, "--quiet"])
+        .finish()
+        .expect(0);
+    let all = rows(results);
+    assert_eq!((all.len(), &all[..done.len()]), (4, &done[..]));
+
+    let out = folder.path().join("score");
+    let score = [
+        "testbed",
+        "selection",
+        "score",
+        results,
+        "--markdown",
+        "--out",
+    ];
+    let score = transpute(score.into_iter().chain(out.to_str()))
+        .expect(0)
+        .stdout;
+    assert!(score.contains("| always tcp | 2 | 0 | 0 | "), "{score}");
+    assert_eq!(fs::read_to_string(out.join("score.md")).unwrap(), score);
+    let cells = fs::read_to_string(out.join("cells.csv")).unwrap();
+    assert!(
+        cells.starts_with("cell,part,circuit,") && cells.contains("\ncell-001,"),
+        "{cells}"
+    );
+    assert!(out.join("regrets.csv").exists());
+}
+
+#[test]
 fn any_two_commands_run_on_a_path() {
     let exec = |a: &str, b: &str| {
         let args = [
@@ -247,6 +345,9 @@ fn mistakes_are_told_before_anything_runs() {
     testbed(&["run", "--transports", "smoke"]).fails(2, "--transports");
     let missing = folder.path().join("missing.jsonl");
     testbed(&["report", missing.to_str().unwrap()]).fails(3, "missing.jsonl");
+    testbed(&["selection", "run", "--transports", "smoke"]).fails(2, "--transports");
+    testbed(&["selection", "cells", "--cells", "0"]).expect(2);
+    testbed(&["selection", "score", missing.to_str().unwrap()]).fails(3, "missing.jsonl");
     let list = testbed(&["scenarios"]).expect(0).stdout;
     assert!(
         list.contains("eu-aus") && list.contains("satellite"),

@@ -16,6 +16,11 @@ pub struct PartyTraffic {
     pub sent_bytes: [u64; 2],
 }
 
+/// Tells whether a packet is one of UDP over IPv4, or a fragment of one.
+pub(super) fn is_udp(packet: &[u8]) -> bool {
+    matches!(packet, [first, ..] if first >> 4 == 4) && packet.get(9) == Some(&17)
+}
+
 /// Tells whether an IPv4 packet of TCP or UDP is from or to [`PARTY_PORT`]. Of a packet in fragments
 /// only the first one is: the others have no ports.
 pub(super) fn is_of_parties(packet: &[u8]) -> bool {
@@ -64,6 +69,22 @@ mod tests {
             }
             assert!(!is_of_parties(&packet(header, 1, [PARTY_PORT, PARTY_PORT])));
         }
+    }
+
+    #[test]
+    fn udp_is_told_from_all_else() {
+        let udp = packet(20, 17, [1, 2]);
+        assert!(is_udp(&udp));
+        assert!(!is_udp(&packet(20, 6, [1, 2])));
+        // Its fragments too, the later ones of which have no ports.
+        let mut later = udp.clone();
+        later[7] = 1;
+        assert!(is_udp(&later[..20]));
+        // Not IPv4, and no whole header.
+        let mut other = udp.clone();
+        other[0] = 0x65;
+        assert!(!is_udp(&other));
+        assert!(!is_udp(&udp[..9]) && !is_udp(&[]));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
-use super::flow::{PartyTraffic, is_of_parties};
+use super::flow::{PartyTraffic, is_of_parties, is_udp};
 use super::{Timeline, icmp};
 use crate::model::{Path, PathCounters, derive_seed};
 use crate::scenario::Scenario;
@@ -64,6 +64,8 @@ impl Forwarder {
                 Path::new(&scenario.up, derive_seed(scenario.seed, 0)),
                 Path::new(&scenario.down, derive_seed(scenario.seed, 1)),
             ],
+            udp_blocked: [scenario.up.udp_blocked, scenario.down.udp_blocked],
+            blocked: [0; 2],
             stop: stop.try_clone()?,
             tells: [scenario.up.icmp, scenario.down.icmp],
             origin: None,
@@ -120,6 +122,10 @@ struct Running {
     paths: [Path<Vec<u8>>; 2],
     /// Whether senders are told of packets that are too large.
     tells: [bool; 2],
+    /// Whether UDP does not even get onto a path.
+    udp_blocked: [bool; 2],
+    /// How many packets did not.
+    blocked: [u64; 2],
     stop: OwnedFd,
     /// When the first packet came: time zero of both paths.
     origin: Option<Instant>,
@@ -170,6 +176,10 @@ impl Running {
                             .get_or_insert_with(SystemTime::now);
                         self.parties.sent_bytes[from] += length as u64;
                     }
+                    if self.udp_blocked[from] && is_udp(&buffer[..length]) {
+                        self.blocked[from] += 1;
+                        continue;
+                    }
                     let now = self.now();
                     let refused = self.paths[from].enqueue(now, buffer[..length].to_vec());
                     if let Some(largest) = refused.filter(|_| self.tells[from])
@@ -202,7 +212,10 @@ impl Running {
         let mut published = lock(&self.published);
         published.first_packet = Some(origin);
         published.parties = self.parties;
-        published.counters = self.paths.each_ref().map(|path| *path.counters());
+        published.counters = [0, 1].map(|path| PathCounters {
+            blocked_packets: self.blocked[path],
+            ..*self.paths[path].counters()
+        });
         if delivered != [0, 0] {
             published.timeline.record(origin.elapsed(), delivered);
         }
@@ -245,5 +258,54 @@ impl Running {
         }
         let [a, b, stop] = watched.map(|watched| !watched.revents().is_empty());
         Ok((!stop).then_some([a, b]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write as _};
+    use std::net::{SocketAddr, UdpSocket};
+
+    use super::super::{Lab, LabError, Side};
+    use super::*;
+
+    #[test]
+    fn a_firewall_takes_udp_and_nothing_else() {
+        let text = "[down]\nudp_blocked = true";
+        let lab = match Lab::start(&Scenario::parse(text, "firewall").unwrap()) {
+            Ok(lab) => lab,
+            Err(error @ (LabError::Privileges { .. } | LabError::NoTun { .. })) => {
+                // Past the capture of the test harness. The tests in tests/lab fail where this must not happen.
+                let _ = writeln!(io::stderr(), "SKIPPED, nothing was tested: {error}");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let sockets = [Side::A, Side::B].map(|side| lab.udp(side, 0).unwrap());
+        let send = |from: &UdpSocket, to: &UdpSocket| {
+            from.send_to(b"hello", to.local_addr().unwrap()).unwrap()
+        };
+        for _ in 0..3 {
+            send(&sockets[1], &sockets[0]);
+        }
+        send(&sockets[0], &sockets[1]);
+        let mut buffer = [0; 16];
+        sockets[1]
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        assert_eq!(sockets[1].recv(&mut buffer).unwrap(), 5);
+        // TCP passes both ways. When it has, so would have the packets of UDP before.
+        let listener = lab.listen(Side::A, 0).unwrap();
+        let address: SocketAddr = listener.local_addr().unwrap();
+        let mut stream = lab.connect(Side::B, address).unwrap();
+        stream.write_all(b"x").unwrap();
+        let (mut accepted, _) = listener.accept().unwrap();
+        assert_eq!(io::Read::read(&mut accepted, &mut buffer).unwrap(), 1);
+        sockets[0].set_nonblocking(true).unwrap();
+        let nothing = sockets[0].recv(&mut buffer).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        let [up, down] = lab.counters();
+        assert_eq!((up.blocked_packets, down.blocked_packets), (0, 3));
+        assert!(up.packets_in > 1 && down.packets_in > 1);
     }
 }

@@ -32,6 +32,9 @@ pub struct PathCounters {
     pub overflowed_packets: u64,
     /// Bytes that found the queue full.
     pub overflowed_bytes: u64,
+    /// Packets that a firewall took before the path: in none of the other counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub blocked_packets: u64,
     /// Packets that the path made a second time.
     pub duplicated_packets: u64,
     /// Bytes that the path made a second time.
@@ -42,10 +45,6 @@ pub struct PathCounters {
     pub queue_peak_bytes: u64,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }

@@ -62,8 +62,8 @@ impl<'a> Cell<'a> {
     }
 
     /// Returns what tells cells apart, as names and values to show: the same names in the same
-    /// order for all cells.
-    pub(super) fn facets(&self) -> [(&'static str, String); 12] {
+    /// order for all cells, the scenario last.
+    pub(super) fn facets(&self) -> [(&'static str, String); 13] {
         let row = self.conditions();
         let scenario = &row.scenario;
         let rate = scenario.up.rate_mbit.map_or("no limit".to_owned(), mbit);
@@ -85,6 +85,7 @@ impl<'a> Cell<'a> {
             ("loss", format!("loss {}", percent(scenario.up.loss))),
             ("rate", rate),
             ("queue", queue),
+            ("udp", udp_text(scenario).to_owned()),
             ("scenario", place_name(scenario)),
         ]
     }
@@ -149,6 +150,16 @@ pub(super) fn percent(probability: f64) -> String {
     format!("{percent} %")
 }
 
+/// Says which way UDP gets through.
+pub(super) fn udp_text(scenario: &Scenario) -> &'static str {
+    match (scenario.up.udp_blocked, scenario.down.udp_blocked) {
+        (false, false) => "UDP passes",
+        (true, true) => "UDP blocked",
+        (true, false) => "UDP blocked up",
+        (false, true) => "UDP blocked down",
+    }
+}
+
 fn buffer_text(bytes: u64) -> String {
     format!("buffers {} KiB", bytes >> 10)
 }
@@ -186,7 +197,7 @@ mod tests {
     #[test]
     fn what_changes_the_outcome_makes_another_cell() {
         let base = row("aes128", "eu-us", 100.0);
-        let changes: [fn(&mut Row); 8] = [
+        let changes: [fn(&mut Row); 9] = [
             |row| row.scheme = "prf".to_owned(),
             |row| row.transport = "quic".to_owned(),
             |row| row.batch = 10,
@@ -194,6 +205,7 @@ mod tests {
             |row| row.environment.congestion_control = "bbr".to_owned(),
             |row| row.scenario.congestion_control = Some("bbr".to_owned()),
             |row| row.scenario.up.loss = 0.01,
+            |row| row.scenario.down.udp_blocked = true,
             |row| row.scenario.socket_buffer = Some(1 << 20),
         ];
         for change in changes {
@@ -209,5 +221,21 @@ mod tests {
         assert_eq!(percent(0.01), "1 %");
         assert_eq!(mbit(1000.0), "1.00 Gbit/s");
         assert_eq!(mbit(20.0), "20.0 Mbit/s");
+    }
+
+    #[test]
+    fn a_firewall_shows() {
+        let mut row = row("aes128", "eu-us", 100.0);
+        let shown = |row: &Row| {
+            let rows = [row.clone()];
+            let facets = Cell::group(&rows)[0].facets();
+            let udp = facets.into_iter().find(|(name, _)| *name == "udp");
+            udp.unwrap().1
+        };
+        assert_eq!(shown(&row), "UDP passes");
+        row.scenario.down.udp_blocked = true;
+        assert_eq!(shown(&row), "UDP blocked down");
+        row.scenario.up.udp_blocked = true;
+        assert_eq!(shown(&row), "UDP blocked");
     }
 }

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// A row of half-gates over TCP, with a run time in milliseconds.
-pub(super) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
+pub(crate) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
     let scenario = Scenario::named(scenario).unwrap();
     let party = PartyRow {
         transport: "tcp".to_owned(),
@@ -54,6 +54,7 @@ pub(super) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
             ..Environment::default()
         },
         error: None,
+        cut_off_ms: None,
         measured: Some(Measured {
             runtime_ms,
             total_ms: runtime_ms + 30.0,

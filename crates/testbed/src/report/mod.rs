@@ -7,7 +7,7 @@ mod cells;
 pub mod chart;
 mod figures;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod folder;
 mod phases;
 pub mod published;

@@ -296,8 +296,8 @@ fn labels(cells: &[Cell<'_>]) -> Vec<String> {
             always.contains(&name)
                 || facets.iter().any(|one| {
                     facets.iter().any(|other| {
-                        let by_scenario = ["rtt", "loss", "rate", "queue"].contains(&name);
-                        let same_scenario = one[11] == other[11];
+                        let by_scenario = ["rtt", "loss", "rate", "queue", "udp"].contains(&name);
+                        let same_scenario = one.last() == other.last();
                         one[place] != other[place] && (!by_scenario || same_scenario)
                     })
                 })

@@ -1,5 +1,7 @@
 //! What to run: cells, and how sweeps and lists multiply to them.
 
+use std::time::Duration;
+
 use crate::scenario::{Scenario, ScenarioError};
 
 /// Everything to run, as the product of lists.
@@ -36,6 +38,12 @@ pub struct Cell {
     pub batch: u64,
     /// Whether the parties encrypt and authenticate.
     pub encrypted: bool,
+    /// After how long a run is cut off: that is a result then, and no failure. Not one of the
+    /// conditions that tell cells apart. Runs of a [`Matrix`] are not cut off.
+    pub cut_off: Option<Duration>,
+    /// Whether that a run fails is a result, so that it is not tried again: of a transport over UDP
+    /// behind a firewall, for instance. Not one of the conditions either.
+    pub may_fail: bool,
 }
 
 impl Matrix {
@@ -55,6 +63,8 @@ impl Matrix {
                                 transport: transport.clone(),
                                 batch,
                                 encrypted: self.encrypted,
+                                cut_off: None,
+                                may_fail: false,
                             });
                         }
                     }
@@ -74,6 +84,8 @@ pub struct Sweep {
     pub loss: Vec<f64>,
     /// Rates in Mbit/s, both ways.
     pub rate_mbit: Vec<f64>,
+    /// Whether UDP is blocked both ways; where not, scenarios are left alone.
+    pub block_udp: bool,
     /// TCP congestion controls.
     pub congestion_control: Vec<String>,
     /// Largest socket buffers in bytes.
@@ -96,6 +108,10 @@ impl Sweep {
         });
         swept = replace(swept, &self.rate_mbit, "rate", |scenario, &rate| {
             scenario.with_rate_mbit(rate)
+        });
+        let block_udp: &[_] = if self.block_udp { &["blocked"] } else { &[] };
+        swept = replace(swept, block_udp, "udp", |scenario, _| {
+            scenario.with_udp_blocked(true)
         });
         swept = replace(swept, &self.congestion_control, "cc", |scenario, name| {
             Scenario {
@@ -157,6 +173,15 @@ mod tests {
         assert_eq!((swept[4].rtt_ms(), swept[4].up.loss), (50.0, 0.0005));
         assert_eq!(swept[4].congestion_control.as_deref(), Some("bbr"));
         assert_eq!(Sweep::default().apply(&base).unwrap(), base);
+
+        let firewall = Sweep {
+            block_udp: true,
+            ..Sweep::default()
+        };
+        let behind = firewall.apply(&base).unwrap();
+        assert_eq!(behind.len(), 1);
+        assert_eq!(behind[0].name, "eu-us,udp=blocked");
+        assert!(behind[0].blocks_udp());
 
         let nonsense = Sweep {
             loss: vec![2.0],

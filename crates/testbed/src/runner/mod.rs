@@ -15,6 +15,7 @@ use std::{
     collections::HashMap,
     fs::{self, DirBuilder},
     io,
+    ops::ControlFlow,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
@@ -41,6 +42,9 @@ pub struct Options {
     pub results: PathBuf,
     /// How long one run may take before it counts as failed.
     pub timeout: Duration,
+    /// Whether the row of a cell's first repetition has what arrived when, which for long runs is
+    /// most of the row.
+    pub timelines: bool,
 }
 
 /// How far a matrix is.
@@ -67,6 +71,8 @@ pub struct Summary {
     pub measured: u64,
     /// Runs that failed; rows say why, and the next start tries them again.
     pub failed: u64,
+    /// Runs that were cut off, of cells that say after how long.
+    pub cut_off: u64,
     /// Runs whose results were there before.
     pub skipped: u64,
 }
@@ -135,10 +141,7 @@ impl RunError {
     }
 }
 
-/// Runs what of a matrix has no results yet, and appends them.
-///
-/// `report` is called before every run and at the end. When `cancel` becomes true, the current run
-/// is given up, both parties are killed, and the emulated path is taken down.
+/// Runs what of a matrix has no results yet, and appends them: see [`run_cells`].
 ///
 /// # Errors
 /// [`RunError`] where nothing more can be measured. A run that fails is a row with its reason, and
@@ -147,14 +150,34 @@ pub fn run(
     matrix: &Matrix,
     options: &Options,
     cancel: &AtomicBool,
-    mut report: impl FnMut(Progress<'_>),
+    report: impl FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Summary, RunError> {
     let cells = matrix.cells();
     if cells.is_empty() || matrix.repetitions == 0 {
         return Err(RunError::Empty(missing(matrix)));
     }
+    run_cells(&cells, matrix.repetitions, options, cancel, report)
+}
+
+/// Runs what of these cells has no results yet, in this order, all of them once before any a second
+/// time; and appends the results.
+///
+/// `report` is called before every run and at the end; nothing more is run once it breaks. When
+/// `cancel` becomes true, the current run is given up, both parties are killed, and the emulated path
+/// is taken down.
+///
+/// # Errors
+/// [`RunError`] where nothing more can be measured. A run that fails is a row with its reason, and
+/// no error.
+pub fn run_cells(
+    cells: &[Cell],
+    repetitions: u32,
+    options: &Options,
+    cancel: &AtomicBool,
+    mut report: impl FnMut(Progress<'_>) -> ControlFlow<()>,
+) -> Result<Summary, RunError> {
     let mut store = Store::open(&options.results)?;
-    let runs: Vec<(u32, usize)> = (0..matrix.repetitions)
+    let runs: Vec<(u32, usize)> = (0..repetitions)
         .flat_map(|repetition| (0..cells.len()).map(move |cell| (repetition, cell)))
         .collect();
     let mut summary = Summary::default();
@@ -180,7 +203,7 @@ pub fn run(
         }
         let mut estimate = Estimate::new(cells.len());
         for (index, &(repetition, cell)) in to_do.iter().enumerate() {
-            report(Progress {
+            let told = report(Progress {
                 done: index as u64,
                 total,
                 failed: summary.failed,
@@ -188,12 +211,16 @@ pub fn run(
                 next: Some(&cells[cell]),
                 error: error.as_deref(),
             });
+            if told.is_break() {
+                return Ok(summary);
+            }
             let start = Instant::now();
             let row = bench.run(&cells[cell], repetition)?;
             estimate.record(cell, start.elapsed());
-            match &row.error {
-                Some(_) => summary.failed += 1,
-                None => summary.measured += 1,
+            match (&row.error, row.cut_off_ms) {
+                (Some(_), Some(_)) if cells[cell].cut_off.is_some() => summary.cut_off += 1,
+                (Some(_), _) => summary.failed += 1,
+                (None, _) => summary.measured += 1,
             }
             error.clone_from(&row.error);
             store.append(row)?;
@@ -202,7 +229,8 @@ pub fn run(
             }
         }
     }
-    report(Progress {
+    // There is nothing left to break off.
+    let _ = report(Progress {
         done: total,
         total,
         failed: summary.failed,

@@ -76,6 +76,8 @@ pub(super) struct Bench<'a> {
 /// Why a run is to be recorded as failed, or all of them are to end.
 enum Stop {
     Run(String),
+    /// The run was cut off so many milliseconds after the first packet, if there was one.
+    CutOff(Option<f64>, String),
     All(RunError),
 }
 
@@ -99,10 +101,11 @@ impl Bench<'_> {
             ..cell.scenario.clone()
         })?;
         let environment = self.environment_inside(&cell.scenario)?;
+        let mut cut_off_ms = None;
         let (measured, error) = match self.measure(cell, &lab, &inputs) {
             Ok(measured) => {
                 let overruns = lab.overruns()?;
-                let timeline = (repetition == 0).then(|| lab.timeline());
+                let timeline = (repetition == 0 && self.options.timelines).then(|| lab.timeline());
                 let measured = Measured {
                     overruns,
                     timeline,
@@ -111,6 +114,10 @@ impl Bench<'_> {
                 (Some(measured), None)
             }
             Err(Stop::Run(error)) => (None, Some(error)),
+            Err(Stop::CutOff(after, error)) => {
+                cut_off_ms = after;
+                (None, Some(error))
+            }
             Err(Stop::All(error)) => return Err(error),
         };
         Ok(Row {
@@ -126,6 +133,7 @@ impl Bench<'_> {
             started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
             environment,
             error,
+            cut_off_ms,
             measured,
         })
     }
@@ -145,7 +153,10 @@ impl Bench<'_> {
         let cross = Flows::of_scenario(lab, &cell.scenario)
             .map_err(|error| Stop::Run(format!("cross traffic: {error}")))?;
         let before = lab.counters();
-        let patience = Patience::new(self.options.timeout, self.cancel);
+        let limit = (cell.cut_off).map_or(self.options.timeout, |limit| {
+            limit.min(self.options.timeout)
+        });
+        let patience = Patience::new(limit, self.cancel);
         let address = SocketAddr::new(lab.address(Side::A), PARTY_PORT).to_string();
         let start = |side, role, address: (&str, &str), inputs: &[String]| {
             let mut command = lab.command(side, &self.options.binary);
@@ -168,6 +179,15 @@ impl Bench<'_> {
         let connect = ("--connect", &*address);
         let evaluator = start(Side::B, "evaluator", connect, &inputs.evaluator)?;
         let evaluator = evaluator.finish(patience);
+        if let Err(error @ MeasureError::TooLong { .. }) = &evaluator {
+            // Neither will come to an end soon: both are killed.
+            let first = lab.party_traffic().first_packet;
+            let after = first.and_then(|first| first.elapsed().ok());
+            return Err(Stop::CutOff(
+                after.map(|after| after.as_secs_f64() * 1e3),
+                with_causes("evaluator: ", error),
+            ));
+        }
         let garbler = match &evaluator {
             Ok(evaluator) if evaluator.status.success() => garbler.finish(patience),
             _ => garbler.finish(Patience::new(GRACE, self.cancel)),
@@ -270,6 +290,7 @@ fn since(now: PathCounters, before: PathCounters) -> PathCounters {
         oversized_bytes: now.oversized_bytes.saturating_sub(before.oversized_bytes),
         overflowed_packets: (now.overflowed_packets).saturating_sub(before.overflowed_packets),
         overflowed_bytes: now.overflowed_bytes.saturating_sub(before.overflowed_bytes),
+        blocked_packets: now.blocked_packets.saturating_sub(before.blocked_packets),
         duplicated_packets: (now.duplicated_packets).saturating_sub(before.duplicated_packets),
         duplicated_bytes: now.duplicated_bytes.saturating_sub(before.duplicated_bytes),
         reordered_packets: (now.reordered_packets).saturating_sub(before.reordered_packets),

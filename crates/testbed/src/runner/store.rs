@@ -45,9 +45,13 @@ impl Store {
         })
     }
 
-    /// Returns whether this repetition has been measured before.
+    /// Returns whether this repetition has a result: it was measured before, or it was cut off or
+    /// failed where that is one.
     pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
-        (self.done.iter()).any(|row| row.measured.is_some() && is_run_of(row, cell, repetition))
+        (self.done.iter()).any(|row| {
+            let cut_off = row.cut_off_ms.is_some() && cell.cut_off.is_some();
+            (row.measured.is_some() || cut_off || cell.may_fail) && is_run_of(row, cell, repetition)
+        })
     }
 
     /// Appends a row.
@@ -113,6 +117,8 @@ mod tests {
             transport: "tcp".to_owned(),
             batch: 1,
             encrypted: true,
+            cut_off: None,
+            may_fail: false,
         }
     }
 
@@ -130,6 +136,7 @@ mod tests {
             started_unix_ms: 0,
             environment: Environment::default(),
             error: Some("x".to_owned()),
+            cut_off_ms: None,
             measured: None,
         }
     }
@@ -154,6 +161,30 @@ mod tests {
             .map(|row| row.circuit)
             .collect();
         assert_eq!(circuits, ["a", "b"]);
+    }
+
+    #[test]
+    fn what_was_cut_off_is_a_result_where_that_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("rows.jsonl")).unwrap();
+        let plain = cell("a");
+        let row = Row {
+            cut_off_ms: Some(2e3),
+            ..failed(&plain, 0)
+        };
+        store.append(row).unwrap();
+        assert!(!store.has(&plain, 0));
+        let cut_off = Cell {
+            cut_off: Some(std::time::Duration::from_secs(2)),
+            ..plain.clone()
+        };
+        assert!(store.has(&cut_off, 0) && !store.has(&cut_off, 1));
+        store.append(failed(&plain, 1)).unwrap();
+        let may_fail = Cell {
+            may_fail: true,
+            ..plain
+        };
+        assert!(store.has(&may_fail, 1) && !store.has(&cut_off, 1));
     }
 
     #[test]

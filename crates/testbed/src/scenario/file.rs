@@ -112,6 +112,7 @@ struct ScenarioFile {
     burst: Option<GilbertElliott>,
     reorder: Option<f64>,
     duplicate: Option<f64>,
+    udp_blocked: Option<bool>,
     rate_mbit: Option<f64>,
     queue_bytes: Option<u64>,
     queue_bdp: Option<f64>,
@@ -130,6 +131,7 @@ struct PathTable {
     burst: Option<GilbertElliott>,
     reorder: Option<f64>,
     duplicate: Option<f64>,
+    udp_blocked: Option<bool>,
     rate_mbit: Option<f64>,
     queue_bytes: Option<u64>,
     queue_bdp: Option<f64>,
@@ -161,6 +163,7 @@ impl ScenarioFile {
             burst: self.burst,
             reorder: self.reorder,
             duplicate: self.duplicate,
+            udp_blocked: self.udp_blocked,
             rate_mbit: self.rate_mbit,
             queue_bytes: self.queue_bytes,
             queue_bdp: self.queue_bdp,
@@ -198,6 +201,7 @@ impl PathTable {
             burst: self.burst.or(both.burst),
             reorder: self.reorder.or(both.reorder).unwrap_or_default(),
             duplicate: self.duplicate.or(both.duplicate).unwrap_or_default(),
+            udp_blocked: self.udp_blocked.or(both.udp_blocked).unwrap_or_default(),
             rate_mbit: self.rate_mbit.or(both.rate_mbit),
             queue_bytes,
             queue_bdp,
@@ -231,6 +235,21 @@ mod tests {
         assert_eq!((up.loss, down.loss), (0.01, 0.01));
         assert_eq!((up.queue_bytes, up.queue_bdp), (Some(9000), None));
         assert_eq!(down.queue_limit_bytes(), Some(400_000));
+    }
+
+    #[test]
+    fn udp_is_blocked_both_ways_or_one() {
+        let blocked = |text: &str| {
+            let scenario = Scenario::parse(text, "mine").unwrap();
+            (scenario.up.udp_blocked, scenario.down.udp_blocked)
+        };
+        assert_eq!(blocked(""), (false, false));
+        assert_eq!(blocked("udp_blocked = true"), (true, true));
+        assert_eq!(blocked("[down]\nudp_blocked = true"), (false, true));
+        assert_eq!(
+            blocked("udp_blocked = true\n[down]\nudp_blocked = false"),
+            (true, false)
+        );
     }
 
     #[test]

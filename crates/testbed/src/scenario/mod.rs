@@ -81,6 +81,11 @@ pub struct PathConfig {
     pub reorder: f64,
     /// The probability that a packet arrives twice.
     pub duplicate: f64,
+    /// Whether a firewall before the path drops every UDP packet, without a word to its sender. The
+    /// [`lab`](crate::lab) does that: [`Path`](crate::model::Path) does not know what is in a packet.
+    /// Default: no.
+    #[serde(skip_serializing_if = "is_false")]
+    pub udp_blocked: bool,
     /// The rate of the bottleneck in Mbit/s of IP packets (10^6 bits per second). Default: none,
     /// which is as fast as the emulator gets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -274,6 +279,21 @@ impl Scenario {
         self
     }
 
+    /// Returns whether UDP gets through in neither direction, or in one only: what asks for answers
+    /// does not work then.
+    #[must_use]
+    pub fn blocks_udp(&self) -> bool {
+        self.up.udp_blocked || self.down.udp_blocked
+    }
+
+    /// Returns the scenario with or without a firewall against UDP, both ways.
+    #[must_use]
+    pub fn with_udp_blocked(mut self, blocked: bool) -> Self {
+        self.up.udp_blocked = blocked;
+        self.down.udp_blocked = blocked;
+        self
+    }
+
     /// Returns the scenario with this rate, in Mbit/s, both ways.
     #[must_use]
     pub fn with_rate_mbit(mut self, rate_mbit: f64) -> Self {
@@ -281,6 +301,10 @@ impl Scenario {
         self.down.rate_mbit = Some(rate_mbit);
         self
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn default_mtu() -> u32 {
@@ -348,5 +372,8 @@ mod tests {
         // 10 Mbit/s for 50 ms is 62,500 bytes, less than the least queue.
         assert_eq!(scenario.down.queue_limit_bytes(), Some(256 << 10));
         assert!(scenario.validate().is_ok());
+        assert!(!scenario.blocks_udp());
+        let scenario = scenario.with_udp_blocked(true);
+        assert!(scenario.up.udp_blocked && scenario.down.udp_blocked && scenario.blocks_udp());
     }
 }

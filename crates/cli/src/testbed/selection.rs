@@ -1,0 +1,339 @@
+//! `transpute testbed selection`: what choosing a transport costs, over many drawn cells.
+
+use std::{
+    fs,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use clap::Subcommand;
+use indicatif::HumanDuration;
+use serde::Serialize;
+use transpute_testbed::{
+    row::{Row, read_rows},
+    runner::{self, Options, Summary},
+    selection::{
+        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests, judge, tables,
+    },
+};
+
+use super::{run::transports, stoppable, teller::Teller};
+use crate::{
+    failure::{Failure, Kind},
+    output,
+};
+
+/// How many cells the published sweep has.
+const CELLS: usize = 204;
+
+/// What the published sweep draws from.
+const SEED: u64 = 1;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show the cells that are drawn, and about how long they take
+    Cells(CellsArgs),
+    /// Run every transport in every cell, and go on where it was interrupted
+    Run(RunArgs),
+    /// Tell the regret of choosing: time of the choice over time of the best
+    Score(ScoreArgs),
+}
+
+/// Which runs.
+#[derive(clap::Args)]
+struct Sweep {
+    /// How many cells to draw; fewer are the first of more
+    #[arg(long, value_name = "N", default_value_t = CELLS, value_parser = cells)]
+    cells: usize,
+    /// What cells are drawn from
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    seed: u64,
+    /// The first of these cells only
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Transports; `auto`, which chooses for itself, is judged and no candidate
+    #[arg(
+        long,
+        alias = "transport",
+        value_name = "TRANSPORT,...",
+        default_value = "tcp:cc=cubic,tcp:cc=bbr,tcp-striped:cc=cubic,quic,rudp",
+        value_delimiter = ','
+    )]
+    transports: Vec<String>,
+    /// Runs of each transport in each cell
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+    /// After how long a run is cut off at the latest, in seconds; earlier where that is ten times what
+    /// the line needs
+    #[arg(long, value_name = "SECS", default_value_t = DEFAULT_CUT_OFF.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
+    cut_off: u64,
+}
+
+#[derive(clap::Args)]
+struct CellsArgs {
+    #[command(flatten)]
+    sweep: Sweep,
+    /// Print a line of JSON for each cell
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Cells are in random order, so that any part of a sweep is a sample of all. What --results has already \
+is not run again. An interruption waits for the present run; a second one gives it up.")]
+struct RunArgs {
+    #[command(flatten)]
+    sweep: Sweep,
+    /// The file that results are appended to
+    #[arg(long, value_name = "FILE", default_value = "selection.jsonl")]
+    results: PathBuf,
+    /// Print errors only
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(clap::Args)]
+struct ScoreArgs {
+    /// Files of results, as `transpute testbed selection run` writes them
+    #[arg(value_name = "FILE", default_value = "selection.jsonl")]
+    results: Vec<PathBuf>,
+    /// Write score.md, regrets.csv and cells.csv into this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Print the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// A cell as JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    part: Part,
+    line_seconds: f64,
+    cut_off_seconds: u64,
+    estimated_seconds: f64,
+    #[serde(flatten)]
+    case: &'a Case,
+}
+
+pub(crate) fn selection(args: Args) -> Result<(), Failure> {
+    match args.command {
+        Command::Cells(args) => show(&args),
+        Command::Run(args) => run(&args),
+        Command::Score(args) => score(&args),
+    }
+}
+
+fn cells(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=100_000) => Ok(count),
+        _ => Err("a number from 1 to 100000 is wanted".to_owned()),
+    }
+}
+
+impl Sweep {
+    fn cases(&self) -> Vec<Case> {
+        let mut cases = selection::draw(self.cells, self.seed);
+        cases.truncate(self.limit.unwrap_or(usize::MAX));
+        cases
+    }
+
+    fn most(&self) -> Duration {
+        Duration::from_secs(self.cut_off)
+    }
+
+    /// Returns about how long all runs of a case take.
+    fn estimate(&self, case: &Case) -> Duration {
+        let once: Duration = (self.transports.iter())
+            .map(|transport| case.estimate(transport, self.most()))
+            .sum();
+        once * self.repetitions
+    }
+}
+
+fn show(args: &CellsArgs) -> Result<(), Failure> {
+    let sweep = &args.sweep;
+    let cases = sweep.cases();
+    output::print(|out| {
+        for case in &cases {
+            let shown = Shown {
+                part: case.part(),
+                line_seconds: case.line_seconds(),
+                cut_off_seconds: case.cut_off(sweep.most()).as_secs(),
+                estimated_seconds: sweep.estimate(case).as_secs_f64(),
+                case,
+            };
+            if args.json {
+                serde_json::to_writer(&mut *out, &shown)?;
+                writeln!(out)?;
+                continue;
+            }
+            writeln!(
+                out,
+                "{}  {:6}  {:>10} AND  {:4.1} s at the rate of the line  {}, {} times",
+                super::scenarios::describe(&case.scenario),
+                case.part().name(),
+                output::grouped(case.and_gates),
+                shown.line_seconds,
+                case.circuit,
+                case.batch,
+            )?;
+        }
+        Ok(())
+    })?;
+    let total = cases.iter().map(|case| sweep.estimate(case)).sum();
+    let unseen = (cases.iter())
+        .filter(|case| case.part() == Part::Unseen)
+        .count();
+    output::note(format!(
+        "{} cells, {unseen} of them unseen; {} runs in about {}",
+        cases.len(),
+        cases.len() * sweep.transports.len() * sweep.repetitions as usize,
+        HumanDuration(total)
+    ));
+    Ok(())
+}
+
+fn run(args: &RunArgs) -> Result<(), Failure> {
+    let sweep = &args.sweep;
+    let transports = transports(&sweep.transports)?;
+    let cells: Vec<_> = (sweep.cases().iter())
+        .flat_map(|case| case.runs(&transports, sweep.most()))
+        .collect();
+    let options = Options {
+        binary: std::env::current_exe()
+            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        results: args.results.clone(),
+        // Longer than any run that is cut off.
+        timeout: sweep.most() + Duration::from_secs(30),
+        timelines: false,
+    };
+    let repetitions = sweep.repetitions;
+    let teller = Teller::new(args.quiet);
+    let summary = stoppable(move |stop, cancel| {
+        runner::run_cells(&cells, repetitions, &options, cancel, |progress| {
+            if stop.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
+            teller.tell(progress);
+            ControlFlow::Continue(())
+        })
+    })?;
+    let Summary {
+        measured,
+        failed,
+        cut_off,
+        skipped,
+    } = summary;
+    if !args.quiet {
+        output::note(format!(
+            "{measured} measured, {cut_off} cut off, {failed} failed, {skipped} known before: {}",
+            args.results.display()
+        ));
+    }
+    // Some transports are expected to fail in some cells: the rows say so, and the score counts it.
+    Ok(())
+}
+
+fn score(args: &ScoreArgs) -> Result<(), Failure> {
+    let rows = read(&args.results)?;
+    let mut transports: Vec<&str> = Vec::new();
+    for row in &rows {
+        if !transports.contains(&row.transport.as_str()) {
+            transports.push(&row.transport);
+        }
+    }
+    let all = contests(&rows);
+    let seen = all.len();
+    let contests = selection::complete(all, &transports);
+    if contests.is_empty() {
+        return Err(Failure::new(
+            Kind::File,
+            "no cell has results of all transports".to_owned(),
+        ));
+    }
+    let choosers = choosers(&transports);
+    let choosers: Vec<_> = choosers.iter().map(|chooser| &**chooser).collect();
+    let verdicts = judge(&contests, &choosers);
+    output::note(format!(
+        "{} cells; {} more are left out, where a transport has no result or none has worked",
+        contests.len(),
+        seen - contests.len()
+    ));
+    output::print(|out| {
+        if args.markdown {
+            return write!(out, "{}", markdown(&verdicts));
+        }
+        for table in sections(&verdicts) {
+            writeln!(out, "{}\n{}", table.title(), table.terminal())?;
+        }
+        Ok(())
+    })?;
+    match &args.out {
+        Some(folder) => write(folder, &verdicts),
+        None => Ok(()),
+    }
+}
+
+/// Returns who is judged: what was measured of `auto`, and whoever always takes the same transport.
+fn choosers(transports: &[&str]) -> Vec<Box<dyn Chooser>> {
+    let mut names = transports.to_vec();
+    names.sort_by_key(|&name| name != AUTO);
+    (names.into_iter())
+        .map(|name| Box::new(Always::new(name)) as Box<dyn Chooser>)
+        .collect()
+}
+
+fn read(paths: &[PathBuf]) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for path in paths {
+        let read = read_rows(path)
+            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+        rows.extend(read);
+    }
+    Ok(rows)
+}
+
+fn sections(verdicts: &Verdicts<'_>) -> Vec<transpute_testbed::report::Table> {
+    let (unseen, fit) = (Some(Part::Unseen), Some(Part::Fit));
+    let all = vec![
+        tables::overall(verdicts, unseen),
+        tables::by_regime(verdicts, unseen),
+        tables::overall(verdicts, fit),
+        tables::overall(verdicts, None),
+        tables::by_regime(verdicts, None),
+        tables::winners(verdicts, None),
+    ];
+    all.into_iter().filter(|table| !table.is_empty()).collect()
+}
+
+fn markdown(verdicts: &Verdicts<'_>) -> String {
+    sections(verdicts)
+        .iter()
+        .map(|table| format!("## {}\n\n{}\n", table.title(), table.markdown()))
+        .collect()
+}
+
+fn write(folder: &Path, verdicts: &Verdicts<'_>) -> Result<(), Failure> {
+    let files = [
+        ("score.md", markdown(verdicts)),
+        ("regrets.csv", tables::regrets(verdicts).csv()),
+        ("cells.csv", tables::cells(verdicts).csv()),
+    ];
+    let written = fs::create_dir_all(folder).and_then(|()| {
+        (files.iter()).try_for_each(|(name, text)| fs::write(folder.join(name), text))
+    });
+    written.map_err(|error| {
+        let text = format!("{}: cannot write the score", folder.display());
+        Failure::new(Kind::File, text).because(error)
+    })
+}

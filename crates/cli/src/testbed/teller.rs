@@ -1,0 +1,65 @@
+//! How far a matrix is, for people.
+
+use std::io::{self, IsTerminal};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use transpute_testbed::runner::Progress;
+
+use crate::output;
+
+/// Shows how far the matrix is: a bar on a terminal, else a line a run.
+pub(super) struct Teller {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+}
+
+impl Teller {
+    pub(super) fn new(quiet: bool) -> Self {
+        let bar = (!quiet && io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(0);
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { quiet, bar }
+    }
+
+    pub(super) fn tell(&self, progress: Progress<'_>) {
+        if self.quiet {
+            return;
+        }
+        let mut line = match progress.next {
+            Some(cell) => format!(
+                "{} {} {} {}",
+                cell.scenario.name, cell.circuit, cell.scheme, cell.transport
+            ),
+            None => "done".to_owned(),
+        };
+        if let (Some(_), Some(remaining)) = (progress.next, progress.remaining) {
+            line.push_str(&format!(", {} left", HumanDuration(remaining)));
+        }
+        if progress.failed > 0 {
+            line.push_str(&format!(", {} failed", progress.failed));
+        }
+        match &self.bar {
+            Some(bar) => {
+                if let Some(error) = progress.error {
+                    bar.println(format!("failed: {error}"));
+                }
+                bar.set_length(progress.total);
+                bar.set_position(progress.done);
+                bar.set_message(line);
+                if progress.next.is_none() {
+                    bar.finish_and_clear();
+                }
+            }
+            None => {
+                if let Some(error) = progress.error {
+                    output::note(format!("failed: {error}"));
+                }
+                output::note(format!("{}/{} {line}", progress.done, progress.total));
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A workload under path conditions, before any transport.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{runner::Cell, scenario::Scenario};
+
+/// Cases that would take longer than this at the rate of the line are not drawn, in seconds: with
+/// shorter ones more fit into an hour.
+pub const MAX_LINE_SECONDS: f64 = 5.0;
+
+/// After how long a run is cut off at the latest.
+pub const DEFAULT_CUT_OFF: Duration = Duration::from_secs(30);
+
+/// A run is cut off after so many times what its case takes at the rate of the line: what is lost by
+/// choosing such a transport need not be known more exactly.
+const CUT_OFF_FACTOR: f64 = 6.0;
+
+/// No run is cut off before, in seconds.
+const LEAST_CUT_OFF: f64 = 8.0;
+
+/// Bytes of payload up for an AND gate, in between: 32 of tables and at most 12 of labels.
+const BYTES_PER_AND: f64 = 40.0;
+
+/// Round trips from the first packet to the output, in between: connecting, TLS, agreement and
+/// oblivious transfer.
+const ROUND_TRIPS: f64 = 5.0;
+
+/// Seconds that a run takes beside the path, in between: two processes and their keys.
+const SECONDS_PER_RUN: f64 = 0.1;
+
+/// Seconds of computing for an AND gate, in between, on a machine whose processors both parties share.
+const SECONDS_PER_AND: f64 = 4e-7;
+
+/// Seconds that cross traffic has before the parties start.
+const CROSS_HEAD_START: f64 = 2.0;
+
+/// Bytes of payload in a packet of TCP.
+const SEGMENT: f64 = 1448.0;
+
+/// Seconds until a transport over UDP gives up behind a firewall, in between.
+const SECONDS_TO_GIVE_UP: f64 = 6.0;
+
+/// Which cells a model may be fitted on, and which it is judged by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// For fitting.
+    Fit,
+    /// For judging.
+    Unseen,
+}
+
+impl Part {
+    /// Returns the part of a cell, by a hash of its conditions: about half of all cells are in each,
+    /// whatever is drawn beside them and in whatever order they are run.
+    #[must_use]
+    pub fn of(scenario: &Scenario, circuit: &str, batch: u64) -> Self {
+        // Listed one by one: fields that scenarios get in the future must not move cells that were
+        // fitted on.
+        let up = &scenario.up;
+        let cross = scenario.cross_traffic.as_ref();
+        let text = format!(
+            "{circuit} {batch} {} {} {:?} {:?} {} {}",
+            scenario.rtt_ms(),
+            up.loss,
+            up.rate_mbit,
+            up.queue_limit_bytes(),
+            scenario.blocks_udp(),
+            cross.map_or(0, |cross| cross.flows),
+        );
+        // FNV-1a of 64 bits; its upper bits are the well mixed ones.
+        let hash = (text.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        if crate::model::derive_seed(hash, 0) & 1 == 0 {
+            Self::Fit
+        } else {
+            Self::Unseen
+        }
+    }
+
+    /// Returns its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fit => "fit",
+            Self::Unseen => "unseen",
+        }
+    }
+}
+
+/// A workload under path conditions: what a transport is to be chosen for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Case {
+    /// The path.
+    pub scenario: Scenario,
+    /// The circuit, as `transpute run --circuit` takes it.
+    pub circuit: String,
+    /// Evaluations in a run.
+    pub batch: u64,
+    /// AND gates of all evaluations together.
+    pub and_gates: u64,
+}
+
+impl Case {
+    /// Returns its part.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        Part::of(&self.scenario, &self.circuit, self.batch)
+    }
+
+    /// Returns about how long the case takes at the rate of the line, without any slow start, loss or
+    /// computing, in seconds.
+    #[must_use]
+    pub fn line_seconds(&self) -> f64 {
+        let flows = (self.scenario.cross_traffic.as_ref()).map_or(0, |cross| cross.flows);
+        // Sharing evenly.
+        let share = 1.0 / f64::from(flows + 1);
+        let rate = (self.scenario.up.rate_mbit).map_or(f64::INFINITY, |rate| rate * 1e6 * share);
+        self.bytes() * 8.0 / rate + ROUND_TRIPS * self.rtt_seconds()
+    }
+
+    /// Returns after how long a run is cut off, at most `most`.
+    #[must_use]
+    pub fn cut_off(&self, most: Duration) -> Duration {
+        let seconds = (CUT_OFF_FACTOR * self.line_seconds()).max(LEAST_CUT_OFF);
+        // Whole seconds, for people to read.
+        Duration::from_secs_f64(seconds.ceil().min(86_400.0)).min(most)
+    }
+
+    /// Returns about how long a run takes over a transport, set-up included: to plan a sweep with, not
+    /// to choose by. Runs are cut off as [`cut_off`](Self::cut_off) says.
+    #[must_use]
+    pub fn estimate(&self, transport: &str, most: Duration) -> Duration {
+        let rtt = self.rtt_seconds();
+        // Cubic is no slower than reno: M. Mathis et al., The macroscopic behavior of the TCP
+        // congestion avoidance algorithm, 1997.
+        let loss = self.scenario.up.loss;
+        let one_flow = 1.22 * SEGMENT * 8.0 / (rtt.max(1e-4) * loss.sqrt().max(1e-9));
+        let follows_loss = transport.starts_with("tcp") && !transport.contains("bbr");
+        let flows = if transport.starts_with("tcp-striped") {
+            8.0
+        } else {
+            1.0
+        };
+        let held_back = match follows_loss {
+            true if loss > 0.0 => self.bytes() * 8.0 / (one_flow * flows),
+            _ => 0.0,
+        };
+        let path = self.line_seconds().max(held_back) * 1.2;
+        let gates = self.and_gates as f64;
+        // Each party makes the circuit anew; a small one takes no time.
+        let circuit = gates / self.batch as f64 * 1e-6;
+        let computing = gates * SECONDS_PER_AND;
+        let cross = match &self.scenario.cross_traffic {
+            Some(_) => CROSS_HEAD_START,
+            None => 0.0,
+        };
+        let seconds = if self.dooms(transport) {
+            SECONDS_TO_GIVE_UP
+        } else {
+            (path.max(computing)).min(self.cut_off(most).as_secs_f64())
+        };
+        let seconds = seconds + circuit + cross + SECONDS_PER_RUN;
+        Duration::from_secs_f64(seconds)
+    }
+
+    /// Returns the runs of this case, one for each transport. Where one goes over UDP and a firewall
+    /// drops that, that it fails is its result, and it has the time to do so.
+    #[must_use]
+    pub fn runs(&self, transports: &[String], cut_off: Duration) -> Vec<Cell> {
+        let cell = |transport: &String| {
+            let doomed = self.dooms(transport);
+            let limit = if doomed {
+                cut_off
+            } else {
+                self.cut_off(cut_off)
+            };
+            Cell {
+                scenario: self.scenario.clone(),
+                circuit: self.circuit.clone(),
+                scheme: "half-gates".to_owned(),
+                transport: transport.clone(),
+                batch: self.batch,
+                encrypted: true,
+                cut_off: Some(limit),
+                may_fail: doomed,
+            }
+        };
+        transports.iter().map(cell).collect()
+    }
+
+    /// Tells whether a transport cannot work here.
+    fn dooms(&self, transport: &str) -> bool {
+        let name = transport.split(':').next().unwrap_or_default();
+        self.scenario.blocks_udp() && matches!(name, "quic" | "rudp" | "udp")
+    }
+
+    fn bytes(&self) -> f64 {
+        self.and_gates as f64 * BYTES_PER_AND
+    }
+
+    fn rtt_seconds(&self) -> f64 {
+        self.scenario.rtt_ms() / 1e3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(rtt_ms: f64, loss: f64, rate: f64, and_gates: u64) -> Case {
+        let scenario = Scenario::named("eu-us").unwrap();
+        Case {
+            scenario: scenario
+                .with_rtt_ms(rtt_ms)
+                .with_loss(loss)
+                .with_rate_mbit(rate),
+            circuit: "aes128".to_owned(),
+            batch: 1,
+            and_gates,
+        }
+    }
+
+    #[test]
+    fn a_part_is_that_of_the_conditions() {
+        let base = case(50.0, 0.01, 100.0, 6400);
+        let mut renamed = base.clone();
+        renamed.scenario.name = "other".to_owned();
+        renamed.scenario.seed = 99;
+        renamed.and_gates = 0;
+        assert_eq!(base.part(), renamed.part());
+        // Pinned: the shipped coefficients were fitted on one of the parts.
+        let parts: Vec<_> = (1..=8)
+            .map(|step| case(f64::from(step), 0.0, 100.0, 6400).part().name())
+            .collect();
+        assert_eq!(parts, PINNED);
+        let fitted = (0..1000)
+            .filter(|&step| case(f64::from(step), 0.0, 100.0, 1).part() == Part::Fit)
+            .count();
+        assert!((440..560).contains(&fitted), "{fitted}");
+    }
+
+    const PINNED: [&str; 8] = [
+        "unseen", "unseen", "fit", "fit", "unseen", "fit", "unseen", "unseen",
+    ];
+
+    #[test]
+    fn estimates_know_loss_rate_and_cross_traffic() {
+        // 40 MB at 100 Mbit/s take 3.2 s.
+        let clean = case(10.0, 0.0, 100.0, 1_000_000);
+        assert!((clean.line_seconds() - 3.25).abs() < 1e-9);
+        let most = DEFAULT_CUT_OFF;
+        assert_eq!(clean.cut_off(most), Duration::from_secs(20));
+        assert_eq!(
+            clean.cut_off(Duration::from_secs(7)),
+            Duration::from_secs(7)
+        );
+        let lossy = case(100.0, 0.001, 100.0, 1_000_000);
+        assert!(lossy.estimate("tcp", most) > 2 * lossy.estimate("rudp", most));
+        assert!(lossy.estimate("tcp", most) < lossy.cut_off(most) + Duration::from_secs(3));
+        assert!(lossy.estimate("tcp-striped", most) < lossy.estimate("tcp:cc=cubic", most));
+        assert_eq!(
+            lossy.estimate("tcp:cc=bbr", most),
+            lossy.estimate("quic", most)
+        );
+        let mut shared = clean.clone();
+        shared.scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        assert!(shared.line_seconds() > 1.9 * clean.line_seconds());
+        // A small one is cut off late enough for retransmissions.
+        let small = case(1.0, 0.03, 100.0, 1000);
+        assert_eq!(small.cut_off(most), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn every_transport_is_run() {
+        let mut case = case(10.0, 0.0, 100.0, 6400);
+        let transports = ["tcp".to_owned(), "rudp".to_owned()];
+        let runs = case.runs(&transports, DEFAULT_CUT_OFF);
+        assert_eq!(runs.len(), 2);
+        assert_eq!(runs[1].transport, "rudp");
+        assert_eq!(runs[1].cut_off, Some(Duration::from_secs(8)));
+        assert!(!runs[1].may_fail);
+        assert_eq!((&runs[1].scenario, runs[1].batch), (&case.scenario, 1));
+        case.scenario = case.scenario.with_udp_blocked(true);
+        let runs = case.runs(&transports, DEFAULT_CUT_OFF);
+        assert_eq!((runs[0].may_fail, runs[1].may_fail), (false, true));
+        assert_eq!(runs[1].cut_off, Some(DEFAULT_CUT_OFF));
+    }
+}

@@ -1,0 +1,298 @@
+//! What rows say each transport took in each cell.
+
+use super::{AUTO, Part};
+use crate::{
+    row::{Measured, Row},
+    scenario::Scenario,
+};
+
+/// What a run counts as that failed, in milliseconds: whoever chose it has nothing after a minute.
+pub const FAILED_MS: f64 = 60_000.0;
+
+/// What a transport took in a cell: the median of its repetitions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Time {
+    /// Milliseconds from the first packet to the evaluator's last output, so with all that choosing,
+    /// probing and connecting take.
+    Measured(f64),
+    /// It was cut off after so many milliseconds.
+    AtLeast(f64),
+    /// It failed.
+    Failed,
+}
+
+impl Time {
+    /// Returns what it counts as, in milliseconds: where it is not [`Measured`](Self::Measured), a
+    /// bound from below, or [`FAILED_MS`].
+    #[must_use]
+    pub fn counts_as_ms(self) -> f64 {
+        match self {
+            Self::Measured(ms) | Self::AtLeast(ms) => ms,
+            Self::Failed => FAILED_MS,
+        }
+    }
+
+    fn of(row: &Row) -> Self {
+        match (&row.measured, row.cut_off_ms) {
+            (Some(measured), _) => Self::Measured(measured.total_ms),
+            (None, Some(ms)) => Self::AtLeast(ms),
+            (None, None) => Self::Failed,
+        }
+    }
+
+    /// Returns the one in the middle, or nothing of none. Of an even number it is the mean of the two
+    /// in the middle if both were measured, else the worse of them.
+    fn median(mut times: Vec<Self>) -> Option<Self> {
+        // Whatever was measured was quicker than what was cut off or failed.
+        let rank = |time: &Self| match time {
+            Self::Measured(ms) => (0, *ms),
+            Self::AtLeast(ms) => (1, *ms),
+            Self::Failed => (2, 0.0),
+        };
+        times.sort_by(|one, other| {
+            let (one, other) = (rank(one), rank(other));
+            one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+        });
+        let upper = *times.get(times.len() / 2)?;
+        if times.len() % 2 == 1 {
+            return Some(upper);
+        }
+        let lower = *times.get((times.len() / 2).checked_sub(1)?)?;
+        Some(match (lower, upper) {
+            (Self::Measured(lower), Self::Measured(upper)) => {
+                Self::Measured(f64::midpoint(lower, upper))
+            }
+            _ => upper,
+        })
+    }
+}
+
+/// What a chooser may know of a cell without having run it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conditions<'a> {
+    /// The path.
+    pub scenario: &'a Scenario,
+    /// The circuit.
+    pub circuit: &'a str,
+    /// Evaluations in a run.
+    pub batch: u64,
+    /// AND gates of all evaluations together.
+    pub and_gates: u64,
+    /// Bytes of protocol messages from garbler to evaluator.
+    pub payload_up_bytes: u64,
+    /// Bytes of protocol messages from evaluator to garbler.
+    pub payload_down_bytes: u64,
+    /// Round trips that the protocol needs from connected to output.
+    pub round_trips: f64,
+}
+
+/// A cell with what each transport took in it.
+#[derive(Clone, Debug)]
+pub struct Contest<'a> {
+    rows: Vec<&'a Row>,
+    times: Vec<(&'a str, Time)>,
+}
+
+/// Groups rows by conditions, and sums up each transport; in order of first appearance. A failed or cut-off
+/// run that was tried again with more success does not count.
+#[must_use]
+pub fn contests(rows: &[Row]) -> Vec<Contest<'_>> {
+    let mut groups: Vec<Contest<'_>> = Vec::new();
+    for row in rows {
+        match (groups.iter_mut()).find(|contest| is_same_cell(contest.rows[0], row)) {
+            Some(contest) => contest.rows.push(row),
+            None => groups.push(Contest {
+                rows: vec![row],
+                times: Vec::new(),
+            }),
+        }
+    }
+    for contest in &mut groups {
+        let mut names: Vec<&str> = Vec::new();
+        for row in &contest.rows {
+            if !names.contains(&row.transport.as_str()) {
+                names.push(&row.transport);
+            }
+        }
+        let time = |name: &str| Time::median(final_tries(&contest.rows, name));
+        contest.times = (names.into_iter())
+            .filter_map(|name| Some((name, time(name)?)))
+            .collect();
+    }
+    groups
+}
+
+/// Returns the times of a transport, one for each repetition: the last that is a measurement, else the
+/// last there is.
+fn final_tries(rows: &[&Row], transport: &str) -> Vec<Time> {
+    let mut tries: Vec<(u32, Time)> = Vec::new();
+    for row in rows.iter().filter(|row| row.transport == transport) {
+        let time = Time::of(row);
+        match tries
+            .iter_mut()
+            .find(|(number, _)| *number == row.repetition)
+        {
+            Some((_, Time::Measured(_))) if !matches!(time, Time::Measured(_)) => {}
+            Some((_, known)) => *known = time,
+            None => tries.push((row.repetition, time)),
+        }
+    }
+    tries.into_iter().map(|(_, time)| time).collect()
+}
+
+fn is_same_cell(one: &Row, other: &Row) -> bool {
+    one.circuit == other.circuit
+        && one.batch == other.batch
+        && one.scheme == other.scheme
+        && one.encrypted == other.encrypted
+        && one.scenario == other.scenario
+}
+
+/// Keeps the contests in which all of these transports were run, and one of them was measured.
+#[must_use]
+pub fn complete<'a>(contests: Vec<Contest<'a>>, transports: &[&str]) -> Vec<Contest<'a>> {
+    (contests.into_iter())
+        .filter(|contest| {
+            transports.iter().all(|name| contest.time(name).is_some())
+                && contest.best(None).is_some()
+        })
+        .collect()
+}
+
+impl<'a> Contest<'a> {
+    /// Returns which part it belongs to.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        let row = self.rows[0];
+        Part::of(&row.scenario, &row.circuit, row.batch)
+    }
+
+    /// Returns the conditions, unless nothing at all was measured.
+    #[must_use]
+    pub fn conditions(&self) -> Option<Conditions<'a>> {
+        let measured = self.measured()?;
+        let row = self.rows[0];
+        Some(Conditions {
+            scenario: &row.scenario,
+            circuit: &row.circuit,
+            batch: row.batch,
+            and_gates: measured.and_gates.unwrap_or(0).saturating_mul(row.batch),
+            payload_up_bytes: measured.payload_up_bytes,
+            payload_down_bytes: measured.payload_down_bytes,
+            round_trips: measured.limit.round_trips,
+        })
+    }
+
+    /// Returns what can be chosen, in the order of the rows: all but [`AUTO`].
+    #[must_use]
+    pub fn candidates(&self) -> Vec<&'a str> {
+        let names = self.times.iter().map(|&(name, _)| name);
+        names.filter(|&name| name != AUTO).collect()
+    }
+
+    /// Returns what a transport took.
+    #[must_use]
+    pub fn time(&self, transport: &str) -> Option<Time> {
+        let found = self.times.iter().find(|(name, _)| *name == transport)?;
+        Some(found.1)
+    }
+
+    /// Returns the quickest candidate and its time in milliseconds, or `besides` if that is quicker
+    /// still; nothing where nothing was measured.
+    #[must_use]
+    pub fn best(&self, besides: Option<&str>) -> Option<(&'a str, f64)> {
+        (self.times.iter())
+            .filter(|(name, _)| *name != AUTO || besides == Some(AUTO))
+            .filter_map(|&(name, time)| match time {
+                Time::Measured(ms) => Some((name, ms)),
+                _ => None,
+            })
+            .min_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    fn measured(&self) -> Option<&'a Measured> {
+        self.rows.iter().find_map(|row| row.measured.as_ref())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    /// A row of a transport in a cell that its round-trip time tells from others.
+    pub(crate) fn row(rtt_ms: f64, transport: &str, repetition: u32, time: Time) -> Row {
+        let mut row = fixture::row("aes128", "eu-us", 1.0);
+        row.scenario = row.scenario.with_rtt_ms(rtt_ms);
+        row.transport = transport.to_owned();
+        row.repetition = repetition;
+        match time {
+            Time::Measured(ms) => {
+                if let Some(measured) = &mut row.measured {
+                    measured.total_ms = ms;
+                }
+            }
+            Time::AtLeast(ms) => {
+                row.measured = None;
+                row.cut_off_ms = Some(ms);
+            }
+            Time::Failed => row.measured = None,
+        }
+        row
+    }
+
+    #[test]
+    fn repetitions_make_a_median() {
+        use Time::{AtLeast, Failed, Measured};
+        let median = |times: &[Time]| Time::median(times.to_vec());
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[Failed]), Some(Failed));
+        assert_eq!(
+            median(&[Measured(9.0), Measured(1.0), Measured(2.0)]),
+            Some(Measured(2.0))
+        );
+        assert_eq!(median(&[Measured(1.0), Measured(2.0)]), Some(Measured(1.5)));
+        // A long run that came to its end was still shorter than one that did not.
+        assert_eq!(
+            median(&[AtLeast(5.0), Measured(7.0), Failed]),
+            Some(AtLeast(5.0))
+        );
+        assert_eq!(median(&[AtLeast(5.0), Measured(7.0)]), Some(AtLeast(5.0)));
+        assert_eq!(median(&[Failed, AtLeast(5.0)]), Some(Failed));
+    }
+
+    #[test]
+    fn cells_are_told_apart_and_tries_are_counted_once() {
+        let rows = [
+            row(10.0, "tcp", 0, Time::Failed),
+            row(20.0, "tcp", 0, Time::Measured(50.0)),
+            row(10.0, "rudp", 0, Time::Measured(30.0)),
+            row(10.0, "auto", 0, Time::Measured(20.0)),
+            // Once more, and then well.
+            row(10.0, "tcp", 0, Time::Measured(40.0)),
+            row(10.0, "tcp", 0, Time::Failed),
+        ];
+        let contests = contests(&rows);
+        assert_eq!(contests.len(), 2);
+        let first = &contests[0];
+        assert_eq!(first.candidates(), ["tcp", "rudp"]);
+        assert_eq!(first.time("tcp"), Some(Time::Measured(40.0)));
+        assert_eq!(first.time("quic"), None);
+        assert_eq!(first.best(None), Some(("rudp", 30.0)));
+        assert_eq!(first.best(Some(AUTO)), Some(("auto", 20.0)));
+        let conditions = first.conditions().unwrap();
+        assert_eq!((conditions.and_gates, conditions.batch), (6400, 1));
+        assert_eq!(complete(contests, &["tcp", "rudp"]).len(), 1);
+    }
+
+    #[test]
+    fn a_cell_in_which_nothing_works_is_not_complete() {
+        let rows = [
+            row(10.0, "tcp", 0, Time::AtLeast(60_000.0)),
+            row(10.0, "rudp", 0, Time::Failed),
+        ];
+        let contests = contests(&rows);
+        assert_eq!(contests[0].conditions(), None);
+        assert!(complete(contests, &["tcp", "rudp"]).is_empty());
+    }
+}

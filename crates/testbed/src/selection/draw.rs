@@ -1,0 +1,288 @@
+//! Drawing cases: seeded, by strata, in an order of which every beginning is a fair sample.
+
+use std::ops::Range;
+
+use super::{Case, MAX_LINE_SECONDS};
+use crate::{
+    model::derive_seed,
+    scenario::{CrossDirection, CrossTraffic, PathConfig, Scenario},
+};
+
+/// AND gates of all evaluations together.
+const SIZES: [Range<f64>; 5] = [1e3..1e4, 1e4..1e5, 1e5..1e6, 1e6..3e6, 3e6..1e7];
+
+/// Round-trip times in milliseconds.
+const ROUND_TRIP_TIMES: [Range<f64>; 4] = [0.5..5.0, 5.0..40.0, 40.0..150.0, 150.0..600.0];
+
+/// Probabilities of loss, each way. The first is none.
+const LOSSES: [Option<Range<f64>>; 4] =
+    [None, Some(1e-5..1e-3), Some(1e-3..1e-2), Some(1e-2..3e-2)];
+
+/// Rates in Mbit/s.
+const RATES: [Range<f64>; 3] = [10.0..50.0, 50.0..200.0, 200.0..1000.0];
+
+/// Queues as multiples of the product of rate and round-trip time.
+const QUEUES: Range<f64> = 0.1..2.0;
+
+/// No queue is shorter, in bytes: some twenty packets.
+const LEAST_QUEUE: f64 = 32_768.0;
+
+/// Of so many cases in turn, one is behind a firewall that drops UDP.
+const BLOCKED_EVERY: usize = 10;
+
+/// Of so many cases in turn, one shares its path.
+const SHARED_EVERY: usize = 8;
+
+/// How often a stratum is drawn from until a case is not too large for its line.
+const ATTEMPTS: u32 = 16;
+
+/// AND gates of a comparison of candidates, a block of AES-128, and of the circuit that large
+/// batches are made of: 2,501 candidates.
+const AND_PER_CANDIDATE: f64 = 40.0;
+const AND_OF_AES: u64 = 6400;
+const AND_OF_CANDIDATES: u64 = 100_000;
+
+/// Draws this many cases. The first of more cases of the same seed are the same.
+///
+/// Size, round-trip time, loss and rate are cut into ranges, of which every combination is a stratum.
+/// Each stratum is drawn from once, in random order, before any is a second time; within it, and of
+/// queues, values are spread evenly on a logarithmic scale. Cases that would take longer than
+/// [`MAX_LINE_SECONDS`] at the rate of the line are drawn again, and if need be left out: a large
+/// circuit on a slow line. One in ten is behind a firewall that drops UDP, one in eight has one or two
+/// other flows on its path.
+#[must_use]
+pub fn draw(count: usize, seed: u64) -> Vec<Case> {
+    let mut dice = Dice { seed, rolled: 0 };
+    let mut cases = Vec::with_capacity(count);
+    while cases.len() < count {
+        let mut strata: Vec<_> = strata().collect();
+        for last in (1..strata.len()).rev() {
+            strata.swap(last, dice.below(last + 1));
+        }
+        for stratum in strata {
+            if cases.len() == count {
+                break;
+            }
+            let number = cases.len();
+            let drawn = (0..ATTEMPTS)
+                .map(|_| stratum.case(number, &mut dice))
+                .find(|case| case.line_seconds() <= MAX_LINE_SECONDS);
+            cases.extend(drawn);
+        }
+    }
+    cases
+}
+
+/// One range of each.
+#[derive(Clone)]
+struct Stratum {
+    size: Range<f64>,
+    rtt: Range<f64>,
+    loss: Option<Range<f64>>,
+    rate: Range<f64>,
+}
+
+fn strata() -> impl Iterator<Item = Stratum> {
+    SIZES.iter().flat_map(|size| {
+        ROUND_TRIP_TIMES.iter().flat_map(move |rtt| {
+            LOSSES.iter().flat_map(move |loss| {
+                RATES.iter().map(move |rate| Stratum {
+                    size: size.clone(),
+                    rtt: rtt.clone(),
+                    loss: loss.clone(),
+                    rate: rate.clone(),
+                })
+            })
+        })
+    })
+}
+
+impl Stratum {
+    fn case(&self, number: usize, dice: &mut Dice) -> Case {
+        let rtt_ms = rounded(dice.within(&self.rtt));
+        let rate_mbit = rounded(dice.within(&self.rate));
+        let loss = (self.loss.as_ref()).map_or(0.0, |range| rounded(dice.within(range)));
+        let product = rate_mbit * 1e6 / 8.0 * rtt_ms / 1e3;
+        let queue = (product * dice.within(&QUEUES)).max(LEAST_QUEUE);
+        let path = PathConfig {
+            delay_ms: rtt_ms / 2.0,
+            loss,
+            udp_blocked: number % BLOCKED_EVERY == BLOCKED_EVERY - 1,
+            rate_mbit: Some(rate_mbit),
+            // Positive and far below 2^53.
+            queue_bytes: Some(rounded(queue) as u64),
+            ..PathConfig::default()
+        };
+        let flows = 1 + u32::from(dice.chance());
+        let cross_traffic = (number % SHARED_EVERY == SHARED_EVERY / 2).then(|| CrossTraffic {
+            flows,
+            congestion_control: "cubic".to_owned(),
+            direction: CrossDirection::Up,
+        });
+        let (circuit, batch, and_gates) = workload(dice.within(&self.size), dice.chance());
+        Case {
+            scenario: Scenario {
+                name: format!("cell-{number:03}"),
+                description: String::new(),
+                up: path.clone(),
+                down: path,
+                mtu: 1500,
+                congestion_control: None,
+                socket_buffer: None,
+                cross_traffic,
+                // Short enough for every reader of JSON.
+                seed: dice.roll() >> 32,
+            },
+            circuit,
+            batch,
+            and_gates,
+        }
+    }
+}
+
+/// Returns circuit, batch and AND gates in all, for about that many: one circuit or a batch of smaller
+/// ones by `alone`. More than a million gates are always a batch: every run makes its circuit anew.
+fn workload(size: f64, alone: bool) -> (String, u64, u64) {
+    let candidates = (size / AND_PER_CANDIDATE).round().max(1.0);
+    let batch_of = |circuit: &str, and: u64| {
+        let batch = (size / and as f64).round().max(1.0) as u64;
+        (circuit.to_owned(), batch, batch * and)
+    };
+    if size < 1.5 * AND_OF_AES as f64 || (alone && size < 1e6) {
+        // Casts are exact: both are small whole numbers.
+        let and = (candidates * AND_PER_CANDIDATE) as u64;
+        let name = format!("min-of-candidates:{}x20", candidates as u64 + 1);
+        (name, 1, and)
+    } else if alone {
+        batch_of("min-of-candidates:2501x20", AND_OF_CANDIDATES)
+    } else {
+        batch_of("aes128", AND_OF_AES)
+    }
+}
+
+/// Rounds to two digits that count.
+fn rounded(value: f64) -> f64 {
+    let text = format!("{value:.1e}");
+    // What was written as a number is one.
+    text.parse().unwrap_or(value)
+}
+
+/// Numbers that follow from a seed alone, whatever library version there is.
+struct Dice {
+    seed: u64,
+    rolled: u64,
+}
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.rolled += 1;
+        derive_seed(self.seed, self.rolled)
+    }
+
+    /// Returns a number from 0 to below this one, which is small.
+    fn below(&mut self, limit: usize) -> usize {
+        (((self.roll() >> 32) * limit as u64) >> 32) as usize
+    }
+
+    fn chance(&mut self) -> bool {
+        self.roll() >> 63 == 1
+    }
+
+    /// Returns a number in the range, evenly on a logarithmic scale.
+    fn within(&mut self, range: &Range<f64>) -> f64 {
+        // The upper 53 bits are exact in a double.
+        let unit = (self.roll() >> 11) as f64 / (1u64 << 53) as f64;
+        range.start * (range.end / range.start).powf(unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::{DEFAULT_CUT_OFF, Part};
+    use super::*;
+
+    #[test]
+    fn a_seed_draws_the_same_and_more_goes_on() {
+        let cases = draw(240, 1);
+        assert_eq!(cases.len(), 240);
+        assert_eq!(draw(100, 1), cases[..100]);
+        assert_ne!(draw(100, 2), cases[..100]);
+        // The large circuits are there, on lines that are fast enough.
+        let large = cases.iter().filter(|case| case.and_gates > 3_000_000);
+        assert!(large.count() >= 10);
+        let different: HashSet<_> = cases.iter().map(|case| format!("{case:?}")).collect();
+        assert_eq!(different.len(), cases.len());
+    }
+
+    #[test]
+    fn cases_are_valid_and_in_range() {
+        for case in draw(400, 7) {
+            let scenario = &case.scenario;
+            scenario.validate().unwrap();
+            assert!(case.line_seconds() <= MAX_LINE_SECONDS);
+            // Circuits come in whole candidates and blocks.
+            assert!((900..=11_000_000).contains(&case.and_gates), "{case:?}");
+            assert!((0.5..=600.0).contains(&scenario.rtt_ms()));
+            assert!((0.0..=0.03).contains(&scenario.up.loss));
+            let rate = scenario.up.rate_mbit.unwrap();
+            assert!((10.0..=1000.0).contains(&rate));
+            assert_eq!(scenario.up, scenario.down);
+        }
+    }
+
+    #[test]
+    fn every_beginning_is_a_sample_of_all() {
+        let cases = draw(240, 1);
+        for part in [&cases[..80], &cases[80..160], &cases[160..]] {
+            let count =
+                |wanted: &dyn Fn(&Case) -> bool| part.iter().filter(|case| wanted(case)).count();
+            assert_eq!(count(&|case| case.scenario.blocks_udp()), 8);
+            assert_eq!(count(&|case| case.scenario.cross_traffic.is_some()), 10);
+            for range in SIZES {
+                let sized = count(&|case| range.contains(&(case.and_gates as f64)));
+                assert!(sized >= 3, "{range:?}: {sized} of {}", part.len());
+            }
+            for range in ROUND_TRIP_TIMES {
+                let near = count(&|case| range.contains(&case.scenario.rtt_ms()));
+                assert!(near >= 12, "{range:?}: {near}");
+            }
+            let unseen = count(&|case| case.part() == Part::Unseen);
+            assert!((20..=60).contains(&unseen), "{unseen}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_takes_about_an_hour() {
+        let transports = [
+            "tcp:cc=cubic",
+            "tcp:cc=bbr",
+            "tcp-striped:cc=cubic",
+            "quic",
+            "rudp",
+        ];
+        let seconds: f64 = (draw(204, 1).iter())
+            .flat_map(|case| transports.map(|name| case.estimate(name, DEFAULT_CUT_OFF)))
+            .map(|time| time.as_secs_f64())
+            .sum();
+        assert!((2700.0..4200.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn workloads_have_about_the_size() {
+        assert_eq!(workload(1e3, false).0, "min-of-candidates:26x20");
+        assert_eq!(workload(64_000.0, false), ("aes128".to_owned(), 10, 64_000));
+        assert_eq!(workload(64_000.0, true).2, 64_000);
+        let (circuit, batch, and_gates) = workload(2.04e6, true);
+        assert_eq!((circuit.as_str(), batch), ("min-of-candidates:2501x20", 20));
+        assert_eq!(and_gates, 2_000_000);
+    }
+
+    #[test]
+    fn two_digits_count() {
+        assert_eq!(rounded(123.4), 120.0);
+        assert_eq!(rounded(0.000_127), 0.000_13);
+        assert_eq!(rounded(9.96), 10.0);
+    }
+}

@@ -1,0 +1,324 @@
+//! Regrets as tables.
+
+use super::{Contest, Part, Summary, Time, Verdict, Verdicts, regime::queue, regimes};
+use crate::report::{Table, number};
+
+/// Regret of every chooser over all cells of a part, or over all.
+#[must_use]
+pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
+    let which = part.map_or("all", Part::name);
+    let mut table = Table::new(
+        &format!("Regret over {which} cells: time of the choice over time of the best"),
+        [
+            "chooser", "cells", "cut off", "failed", "mean", "median", "95 %", "worst", "≤ 1.15",
+        ],
+    );
+    for (index, name) in verdicts.choosers.iter().enumerate() {
+        let cells = verdicts.of_part(part);
+        let Some(summary) = Summary::of(cells.map(|(.., verdicts)| &verdicts[index])) else {
+            continue;
+        };
+        let at_least = |value| marked(value, &summary);
+        table.push([
+            name.clone(),
+            summary.cells.to_string(),
+            summary.cut_off.to_string(),
+            summary.failed.to_string(),
+            at_least(summary.mean),
+            decimals(summary.median),
+            at_least(summary.percentile_95),
+            at_least(summary.worst),
+            share(summary.close),
+        ]);
+    }
+    table
+}
+
+/// Mean regret and the 95th percentile of every chooser, by kind of cell.
+#[must_use]
+pub fn by_regime(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
+    let which = part.map_or("all", Part::name);
+    let headers = ["kind of cell", "cells"]
+        .into_iter()
+        .chain(verdicts.choosers.iter().map(String::as_str));
+    let mut table = Table::new(
+        &format!("Regret by kind of cell, {which} cells: mean, and what 95 % do not exceed"),
+        headers,
+    );
+    for regime in regimes() {
+        let summaries: Vec<_> = (0..verdicts.choosers.len())
+            .map(|index| {
+                let cells = verdicts.of_part(part);
+                let held = cells.filter(|(_, conditions, _)| regime.holds(conditions));
+                Summary::of(held.map(|(.., verdicts)| &verdicts[index]))
+            })
+            .collect();
+        let Some(Some(first)) = summaries.first() else {
+            continue;
+        };
+        let lead = [regime.name.to_owned(), first.cells.to_string()];
+        let regrets = summaries.iter().map(|summary| match summary {
+            Some(summary) => format!(
+                "{}, {}",
+                marked(summary.mean, summary),
+                decimals(summary.percentile_95)
+            ),
+            None => String::new(),
+        });
+        table.push(lead.into_iter().chain(regrets));
+    }
+    table
+}
+
+/// How often each candidate was the best, by kind of cell.
+#[must_use]
+pub fn winners(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
+    let which = part.map_or("all", Part::name);
+    let candidates = candidates(verdicts);
+    let headers = ["kind of cell", "cells"]
+        .into_iter()
+        .chain(candidates.iter().copied());
+    let title = format!("Cells in which a transport was the quickest, {which} cells");
+    let mut table = Table::new(&title, headers);
+    let mut push = |name: &str, holds: &dyn Fn(&super::Conditions<'_>) -> bool| {
+        let cells: Vec<_> = (verdicts.of_part(part))
+            .filter(|(_, conditions, _)| holds(conditions))
+            .filter_map(|(contest, ..)| contest.best(None))
+            .collect();
+        if cells.is_empty() {
+            return;
+        }
+        let counts = candidates.iter().map(|&candidate| {
+            let won = cells.iter().filter(|(name, _)| *name == candidate).count();
+            won.to_string()
+        });
+        table.push(
+            [name.to_owned(), cells.len().to_string()]
+                .into_iter()
+                .chain(counts),
+        );
+    };
+    push("all", &|_| true);
+    for regime in regimes() {
+        push(regime.name, &|conditions| regime.holds(conditions));
+    }
+    table
+}
+
+/// Everything by kind of cell, part and chooser in numbers, for programs to read.
+#[must_use]
+pub fn regrets(verdicts: &Verdicts<'_>) -> Table {
+    let headers = [
+        "part",
+        "dimension",
+        "kind",
+        "chooser",
+        "cells",
+        "cut_off",
+        "failed",
+        "mean",
+        "median",
+        "p95",
+        "worst",
+        "share_close",
+    ];
+    let mut table = Table::new("Regret by part, kind of cell and chooser", headers);
+    for part in [None, Some(Part::Fit), Some(Part::Unseen)] {
+        for regime in std::iter::once(None).chain(regimes().iter().map(Some)) {
+            for (index, chooser) in verdicts.choosers.iter().enumerate() {
+                let held = (verdicts.of_part(part)).filter(|(_, conditions, _)| {
+                    regime.is_none_or(|regime| regime.holds(conditions))
+                });
+                let Some(summary) = Summary::of(held.map(|(.., verdicts)| &verdicts[index])) else {
+                    continue;
+                };
+                table.push([
+                    part.map_or("all", Part::name).to_owned(),
+                    regime.map_or("all", |regime| regime.dimension).to_owned(),
+                    regime.map_or("all", |regime| regime.name).to_owned(),
+                    chooser.clone(),
+                    summary.cells.to_string(),
+                    summary.cut_off.to_string(),
+                    summary.failed.to_string(),
+                    format!("{:.4}", summary.mean),
+                    format!("{:.4}", summary.median),
+                    format!("{:.4}", summary.percentile_95),
+                    format!("{:.4}", summary.worst),
+                    format!("{:.4}", summary.close),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+/// Every cell with its conditions, times and regrets, for programs to read.
+#[must_use]
+pub fn cells(verdicts: &Verdicts<'_>) -> Table {
+    let candidates = candidates(verdicts);
+    let mut headers: Vec<String> = [
+        "cell",
+        "part",
+        "circuit",
+        "batch",
+        "and_gates",
+        "payload_up_bytes",
+        "payload_down_bytes",
+        "rtt_ms",
+        "loss",
+        "rate_mbit",
+        "queue_products",
+        "udp_blocked",
+        "cross_flows",
+        "best",
+        "best_ms",
+    ]
+    .map(str::to_owned)
+    .into();
+    headers.extend(candidates.iter().map(|name| format!("ms {name}")));
+    headers.extend(
+        verdicts
+            .choosers
+            .iter()
+            .map(|name| format!("chosen by {name}")),
+    );
+    headers.extend(
+        verdicts
+            .choosers
+            .iter()
+            .map(|name| format!("regret of {name}")),
+    );
+    let mut table = Table::new("Cells", headers.iter().map(String::as_str));
+    for (contest, conditions, verdicts) in &verdicts.cells {
+        let scenario = conditions.scenario;
+        let (best, best_ms) = contest.best(None).unwrap_or(("", f64::NAN));
+        let cross = scenario.cross_traffic.as_ref();
+        let mut row = vec![
+            scenario.name.clone(),
+            contest.part().name().to_owned(),
+            conditions.circuit.to_owned(),
+            conditions.batch.to_string(),
+            conditions.and_gates.to_string(),
+            conditions.payload_up_bytes.to_string(),
+            conditions.payload_down_bytes.to_string(),
+            scenario.rtt_ms().to_string(),
+            scenario.up.loss.to_string(),
+            (scenario.up.rate_mbit).map_or(String::new(), |rate| rate.to_string()),
+            format!("{:.2}", queue(conditions)),
+            scenario.blocks_udp().to_string(),
+            cross.map_or(0, |cross| cross.flows).to_string(),
+            best.to_owned(),
+            format!("{best_ms:.1}"),
+        ];
+        row.extend(candidates.iter().map(|name| time(contest, name)));
+        row.extend(
+            verdicts
+                .iter()
+                .map(|verdict| verdict.chosen.clone().unwrap_or_default()),
+        );
+        row.extend(verdicts.iter().map(regret));
+        table.push(row);
+    }
+    table
+}
+
+/// Returns all candidates, in order of first appearance.
+fn candidates<'a>(verdicts: &Verdicts<'a>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for (contest, ..) in &verdicts.cells {
+        for name in contest.candidates() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+fn time(contest: &Contest<'_>, transport: &str) -> String {
+    match contest.time(transport) {
+        Some(Time::Measured(ms)) => format!("{ms:.1}"),
+        Some(Time::AtLeast(ms)) => format!(">{ms:.1}"),
+        Some(Time::Failed) => "failed".to_owned(),
+        None => String::new(),
+    }
+}
+
+fn regret(verdict: &Verdict) -> String {
+    let bound = if matches!(verdict.time, Time::Measured(_)) {
+        ""
+    } else {
+        ">"
+    };
+    format!("{bound}{:.4}", verdict.regret)
+}
+
+/// Writes a regret that others have to be compared with in the second digit after the point.
+fn decimals(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2}")
+    } else {
+        number(value)
+    }
+}
+
+/// Writes a regret with a sign where it may be greater.
+fn marked(value: f64, summary: &Summary) -> String {
+    let bound = if summary.is_bound() { "≥ " } else { "" };
+    format!("{bound}{}", decimals(value))
+}
+
+fn share(value: f64) -> String {
+    format!("{:.0} %", value * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Always, contest::tests::row, contests, judge};
+    use super::*;
+
+    #[test]
+    fn tables_have_what_was_judged() {
+        let mut rows = vec![
+            row(10.0, "tcp", 0, Time::Measured(100.0)),
+            row(10.0, "rudp", 0, Time::Measured(50.0)),
+            row(200.0, "tcp", 0, Time::AtLeast(10_000.0)),
+            row(200.0, "rudp", 0, Time::Measured(100.0)),
+        ];
+        for row in &mut rows[2..] {
+            row.scenario.up.loss = 0.02;
+        }
+        let contests = contests(&rows);
+        let verdicts = judge(&contests, &[&Always::new("tcp"), &Always::new("rudp")]);
+        assert_eq!(
+            overall(&verdicts, None).csv(),
+            "chooser,cells,cut off,failed,mean,median,95 %,worst,≤ 1.15\r\n\
+             always tcp,2,1,0,≥ 51.0,2.00,≥ 100,≥ 100,0 %\r\n\
+             always rudp,2,0,0,1.00,1.00,1.00,1.00,100 %\r\n"
+        );
+        let regimes = by_regime(&verdicts, None).csv();
+        assert!(
+            regimes.contains("loss from 1 %,1,\"≥ 100, 100\",\"1.00, 1.00\"\r\n"),
+            "{regimes}"
+        );
+        assert!(!regimes.contains("UDP blocked"), "{regimes}");
+        let winners = winners(&verdicts, None).csv();
+        assert!(
+            winners.starts_with("kind of cell,cells,tcp,rudp\r\nall,2,0,2\r\n"),
+            "{winners}"
+        );
+        let cells = cells(&verdicts).csv();
+        assert_eq!(cells.lines().count(), 3);
+        assert!(
+            cells.contains(",rudp,100.0,>10000.0,100.0,tcp,rudp,>100.0000,1.0000"),
+            "{cells}"
+        );
+        let regrets = regrets(&verdicts).csv();
+        let line =
+            "all,loss,loss from 1 %,always tcp,1,1,0,100.0000,100.0000,100.0000,100.0000,0.0000";
+        assert!(regrets.contains(line), "{regrets}");
+        // Every cell is in one part, and the parts are all.
+        let count = |part| verdicts.of_part(Some(part)).count();
+        assert_eq!(count(Part::Fit) + count(Part::Unseen), 2);
+    }
+}

@@ -1,0 +1,115 @@
+//! The evaluation of transport selection, with `transpute testbed selection`.
+//!
+//! Rows go to `docs/results/selection`, beside the score that is made of them. A sweep that was
+//! interrupted goes on where it was.
+
+use std::{
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::reproduce::build;
+
+/// Runs every transport in every cell. Flags are those of `transpute testbed selection run`.
+pub(crate) fn run(root: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
+    let folder = folder(root)?;
+    let mut command = Command::new(build(root)?);
+    command.args(["testbed", "selection", "run"]);
+    if !gives(flags, "--results") {
+        command.arg("--results").arg(folder.join("runs.jsonl"));
+    }
+    replace(command.args(flags))
+}
+
+/// Judges what was run. Arguments are those of `transpute testbed selection score`; without files, all
+/// rows there are.
+pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+    let folder = folder(root)?;
+    let mut command = Command::new(build(root)?);
+    command.args(["testbed", "selection", "score"]);
+    if !gives(arguments, "--out") {
+        command.arg("--out").arg(&folder);
+    }
+    if !arguments
+        .iter()
+        .any(|argument| argument.ends_with(".jsonl"))
+    {
+        command.args(rows(&folder)?);
+    }
+    replace(command.args(arguments))
+}
+
+fn folder(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let folder = root.join("docs/results/selection");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Returns the files of rows, by name.
+fn rows(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "jsonl")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("{}: no rows yet: run the sweep first", folder.display()).into());
+    }
+    Ok(files)
+}
+
+/// Tells whether a flag is given, with its value beside it or after an equals sign.
+fn gives(arguments: &[&str], flag: &str) -> bool {
+    (arguments
+        .iter()
+        .filter_map(|argument| argument.strip_prefix(flag)))
+    .any(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+/// Becomes the command: an interruption is then for it alone to answer.
+#[cfg(unix)]
+fn replace(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    use std::os::unix::process::CommandExt;
+
+    // Returns only where it cannot.
+    Err(command.exec().into())
+}
+
+/// Runs the command.
+#[cfg(not(unix))]
+fn replace(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    crate::reproduce::succeed(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_found() {
+        assert!(gives(&["--limit", "3", "--results", "x"], "--results"));
+        assert!(gives(&["--results=x"], "--results"));
+        assert!(!gives(&["--resultsx", "results"], "--results"));
+    }
+
+    #[test]
+    fn rows_are_found_by_name() {
+        let folder = std::env::temp_dir().join(format!("xtask-selection-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        assert!(rows(&folder).is_err());
+        for name in ["b.jsonl", "a.jsonl", "score.md"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let found = rows(&folder).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, [folder.join("a.jsonl"), folder.join("b.jsonl")]);
+    }
+}
