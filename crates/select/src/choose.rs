@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::{
     Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts, Workload,
-    model::{Plausible, obstacle},
+    model::obstacle,
     path::{Seconds, Short},
     settle,
+    terms::Plausible,
 };
 
 /// A gain that a prediction cannot promise, as a fraction: below it, the order of the candidates decides.

@@ -33,6 +33,7 @@ mod protocol;
 mod rules;
 mod settle;
 mod spec;
+mod terms;
 mod workload;
 
 pub use cache::{Cache, FRESH_FOR};

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::{
     Candidate, ModelChooser, PathEstimate, SelectError, Workload,
-    model::{Plausible, Point},
     plausible::Range,
+    terms::{Plausible, Point},
 };
 
 /// A loss of time that is not worth a probe, as a fraction of the best time.
