@@ -187,8 +187,8 @@ impl Choice {
                 excluded.push((candidate.spec.clone(), why.into_owned()));
                 continue;
             }
-            let mut theory = None;
-            let ready = model.ready(&candidate.spec, path, &mut theory);
+            let mut substitute = None;
+            let ready = model.ready(&candidate.spec, path, &mut substitute);
             let prediction = ready.predict(&plausible, workload, candidate.setup());
             ranking.push(Ranked {
                 score: score(&candidate.spec, &prediction),

@@ -246,16 +246,9 @@ impl Model {
         workload: &Workload,
     ) -> Result<Prediction, SelectError> {
         path.validate()?;
-        let law = spec.law(path.kernel.congestion_control.as_deref());
-        let theory;
-        let fitted = match self.fitted(spec, &law) {
-            Some(fitted) => fitted,
-            None => {
-                theory = Fitted::theory(&law);
-                &theory
-            }
-        };
-        Ok(Ready { law, fitted }.predict(&Plausible::of(path), workload, None))
+        let mut substitute = None;
+        let ready = self.ready(spec, path, &mut substitute);
+        Ok(ready.predict(&Plausible::of(path), workload, None))
     }
 
     /// Returns what was fitted for a transport: with these settings, or else with others of the same law.
@@ -270,17 +263,41 @@ impl Model {
         })
     }
 
-    /// Hands each transport's law with its fit to `with`.
+    /// Returns what to reckon with where nothing was fitted of a transport under this law: what was fitted of it with another
+    /// congestion control, but for how it bears losses; else the theory.
+    fn substitute(&self, spec: &Spec, law: &Law) -> Fitted {
+        let mut fitted = Fitted::theory(law);
+        let same_name = |known: &&Spec| known.name() == spec.name();
+        if let Some(other) = self
+            .transports
+            .keys()
+            .find(same_name)
+            .and_then(|known| self.transports.get(known))
+        {
+            fitted.factors = other.factors;
+            fitted.shape = Shape {
+                loss: fitted.shape.loss,
+                ..other.shape
+            };
+            fitted.spread = Spread {
+                quiet: 1.5 * other.spread.quiet,
+                lossy: fitted.spread.lossy,
+            };
+        }
+        fitted
+    }
+
+    /// Returns a transport's law with its fit. What was not fitted is put into `substitute`.
     pub(crate) fn ready<'a>(
         &'a self,
         spec: &Spec,
         path: &PathEstimate,
-        theory: &'a mut Option<Fitted>,
+        substitute: &'a mut Option<Fitted>,
     ) -> Ready<'a> {
         let law = spec.law(path.kernel.congestion_control.as_deref());
         let fitted = match self.fitted(spec, &law) {
             Some(fitted) => fitted,
-            None => theory.insert(Fitted::theory(&law)),
+            None => substitute.insert(self.substitute(spec, &law)),
         };
         Ready { law, fitted }
     }

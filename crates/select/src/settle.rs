@@ -94,8 +94,8 @@ pub(crate) fn settlement(
         if candidate.obstacle(path).is_some() {
             continue;
         }
-        let mut theory = None;
-        let ready = model.ready(&candidate.spec, path, &mut theory);
+        let mut substitute = None;
+        let ready = model.ready(&candidate.spec, path, &mut substitute);
         let factor = chooser.factor(&candidate.spec);
         let score = |point: &Point| factor * ready.seconds(point, workload, candidate.setup());
         scores.push(std::array::from_fn(|place| score(&points[place].0)));
