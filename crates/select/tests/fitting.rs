@@ -105,7 +105,10 @@ fn what_was_fitted_of_a_transport_serves_for_its_other_congestion_controls() {
     };
     // As slow to set up, but less sure.
     let (known, other) = (predict("tcp-striped:cc=bbr"), predict("tcp-striped"));
-    assert!((other.parts.setup_s - known.parts.setup_s).abs() < 1e-9, "{other:?}");
+    assert!(
+        (other.parts.setup_s - known.parts.setup_s).abs() < 1e-9,
+        "{other:?}"
+    );
     assert!(other.sigma_model > known.sigma_model);
     assert!(predict("tcp").parts.setup_s < 0.5 * known.parts.setup_s);
 }
