@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::{
     Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts, Workload,
-    model::{Plausible, obstacle},
+    model::obstacle,
     path::{Seconds, Short},
     settle,
+    terms::Plausible,
 };
 
 /// A gain that a prediction cannot promise, as a fraction: below it, the order of the candidates decides.
@@ -186,8 +187,8 @@ impl Choice {
                 excluded.push((candidate.spec.clone(), why.into_owned()));
                 continue;
             }
-            let mut theory = None;
-            let ready = model.ready(&candidate.spec, path, &mut theory);
+            let mut substitute = None;
+            let ready = model.ready(&candidate.spec, path, &mut substitute);
             let prediction = ready.predict(&plausible, workload, candidate.setup());
             ranking.push(Ranked {
                 score: score(&candidate.spec, &prediction),

@@ -15,7 +15,7 @@ use crate::{
     Workload,
     error::checked,
     linear::non_negative,
-    model::{Plausible, Point, Terms},
+    terms::{Plausible, Point, Terms},
 };
 
 /// Runs of a transport that are needed to fit it.

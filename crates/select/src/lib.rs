@@ -34,6 +34,7 @@ mod protocol;
 mod rules;
 mod settle;
 mod spec;
+mod terms;
 mod workload;
 
 pub use auto::{Auto, Probed, Selection};

@@ -12,10 +12,9 @@ use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bound, End, Goodness, Law, PathEstimate, SelectError, Shape, Spec, Udp, Workload,
+    Bound, Goodness, Law, PathEstimate, SelectError, Shape, Spec, Udp, Workload,
     error::checked,
-    law::{self, Carriage, Conditions},
-    plausible::{self, Range},
+    terms::{Plausible, Point, Terms},
 };
 
 /// The version of the JSON.
@@ -141,176 +140,6 @@ impl Prediction {
     }
 }
 
-/// The least queue that is reckoned with unless it is known, in bytes; longer paths have one product of rate and round-trip time.
-const DEFAULT_QUEUE: f64 = 262_144.0;
-
-/// A path with every figure filled in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
-    pub(crate) rtt: f64,
-    pub(crate) rate: [f64; 2],
-    pub(crate) loss: [f64; 2],
-    pub(crate) queue: [Option<f64>; 2],
-    pub(crate) kernel_window: f64,
-}
-
-/// Both directions of a path as they plausibly are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plausible {
-    pub(crate) rate: [Range; 2],
-    pub(crate) loss: [Range; 2],
-    mid: Point,
-}
-
-impl Plausible {
-    pub(crate) fn of(path: &PathEstimate) -> Self {
-        let rtt = path.rtt_s();
-        let both = [&path.up, &path.down];
-        let rate = both.map(|direction| plausible::rate(direction, rtt));
-        let loss = both.map(|direction| plausible::loss(direction, rtt));
-        Self {
-            rate,
-            loss,
-            mid: Point {
-                rtt,
-                rate: rate.map(|range| range.mid),
-                loss: loss.map(|range| range.mid),
-                queue: both.map(|direction| direction.queue_bytes),
-                kernel_window: plausible::kernel_window(path),
-            },
-        }
-    }
-
-    /// Returns the likeliest path.
-    pub(crate) fn mid(&self) -> Point {
-        self.mid
-    }
-
-    /// Returns the path with rates and losses of both directions at an end of what is plausible, or not.
-    pub(crate) fn at(&self, rate: fn(&Range) -> f64, loss: fn(&Range) -> f64) -> Point {
-        Point {
-            rate: [rate(&self.rate[0]), rate(&self.rate[1])],
-            loss: [loss(&self.loss[0]), loss(&self.loss[1])],
-            ..self.mid
-        }
-    }
-}
-
-impl Point {
-    /// `direction`: 0 is up.
-    fn conditions(&self, direction: usize) -> Conditions {
-        let rate = self.rate[direction];
-        Conditions {
-            rtt: self.rtt,
-            rate,
-            loss: self.loss[direction],
-            queue: self.queue[direction].unwrap_or((rate / 8.0 * self.rtt).max(DEFAULT_QUEUE)),
-            kernel_window: self.kernel_window,
-        }
-    }
-}
-
-/// What a time is made of, before the factors.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// Round trips of the set-up, and what losses of its packets cost, in seconds.
-    pub(crate) setup: f64,
-    /// Round trips until the first table, in seconds.
-    pub(crate) rounds: f64,
-    /// Computing that nothing overlaps.
-    pub(crate) serial: f64,
-    /// From the first table on.
-    pub(crate) carriage: f64,
-    /// What of the carriage is waiting for a round trip of the protocol.
-    waiting: f64,
-    pub(crate) compute: f64,
-    /// Of the direction that decides.
-    parts: Carriage,
-    /// How likely losses meet the run.
-    pub(crate) lossiness: f64,
-}
-
-/// Seconds after which the first packet of a connection is sent again (RFC 6298, RFC 9002).
-const FIRST_TIMEOUT_S: f64 = 1.0;
-/// The same for later ones, at least.
-const LATER_TIMEOUT_S: f64 = 0.2;
-
-/// Returns the geometric mean of a time and of the same with a delay that it has with probability `p`: that is where relative
-/// errors balance.
-fn delayed(seconds: f64, delay: f64, p: f64) -> f64 {
-    seconds.powf(1.0 - p) * (seconds + delay).powf(p)
-}
-
-impl Terms {
-    pub(crate) fn of(law: &Law, shape: &Shape, point: &Point, workload: &Workload) -> Self {
-        let parts = workload.parts();
-        let (to_evaluator, to_garbler) = match parts.garbler {
-            End::Connector => (0, 1),
-            End::Listener => (1, 0),
-        };
-        let carry = |direction: usize, bytes: u64| {
-            law::carry(law, shape, &point.conditions(direction), bytes as f64)
-        };
-        let tables = carry(to_evaluator, parts.garbler_bytes);
-        let requests = carry(to_garbler, parts.evaluator_bytes);
-        let first = workload.first_table();
-        let waiting = (workload.round_trips() - first).max(0.0) * point.rtt;
-        // Answers wait for the requests, and then go at the rate that the tables have come to.
-        let late = match parts.garbler_bytes {
-            0 => 0.0,
-            all => tables.transfer * (parts.garbler_late_bytes as f64 / all as f64),
-        };
-        let labels = waiting + requests.total() + late;
-        let (carriage, chain, waiting) = if labels > tables.total() {
-            (labels, requests, waiting + late)
-        } else {
-            (tables.total(), tables, 0.0)
-        };
-        // Each connection has a packet each way that starts it, and about three more of TLS.
-        let kept = (1.0 - point.loss[0]) * (1.0 - point.loss[1]);
-        let not_all = |packets: f64| 1.0 - kept.powf(packets / 2.0 * law.connections);
-        let setup = law.setup_round_trips * point.rtt;
-        let setup = delayed(setup, FIRST_TIMEOUT_S, not_all(2.0));
-        let setup = delayed(setup, LATER_TIMEOUT_S.max(point.rtt), not_all(3.0));
-        let packets = |bytes: u64, loss: f64| bytes as f64 / 1448.0 * loss;
-        let losses = packets(parts.garbler_bytes, point.loss[to_evaluator])
-            + packets(parts.evaluator_bytes, point.loss[to_garbler]);
-        Self {
-            setup,
-            rounds: first * point.rtt,
-            serial: parts.serial_s,
-            carriage,
-            waiting,
-            compute: parts.garble_s.max(parts.evaluate_s),
-            parts: chain,
-            lossiness: -(-losses).exp_m1(),
-        }
-    }
-
-    /// Returns the time until the link is up, and from there on.
-    pub(crate) fn seconds(&self, factors: &Factors) -> [f64; 2] {
-        let carriage = factors.carriage * self.carriage;
-        let compute = factors.compute * self.compute;
-        [
-            factors.fixed_s + factors.setup * self.setup,
-            factors.rounds * self.rounds + factors.compute * self.serial + carriage.max(compute),
-        ]
-    }
-
-    fn split(&self, factors: &Factors) -> TimeParts {
-        let carriage = factors.carriage * self.carriage;
-        let compute = factors.compute * self.compute;
-        TimeParts {
-            setup_s: factors.fixed_s + factors.setup * self.setup,
-            rounds_s: factors.rounds * self.rounds + factors.carriage * self.waiting,
-            growth_s: factors.carriage * self.parts.growth,
-            transfer_s: factors.carriage * self.parts.transfer,
-            loss_s: factors.carriage * self.parts.loss,
-            compute_s: factors.compute * self.serial + (compute - carriage).max(0.0),
-        }
-    }
-}
-
 /// One transport's law with its fit.
 pub(crate) struct Ready<'a> {
     law: Law,
@@ -358,7 +187,7 @@ impl Ready<'_> {
                 0.0
             },
             parts,
-            bound: terms.parts.bound,
+            bound: terms.bound(),
         }
     }
 }
@@ -417,16 +246,9 @@ impl Model {
         workload: &Workload,
     ) -> Result<Prediction, SelectError> {
         path.validate()?;
-        let law = spec.law(path.kernel.congestion_control.as_deref());
-        let theory;
-        let fitted = match self.fitted(spec, &law) {
-            Some(fitted) => fitted,
-            None => {
-                theory = Fitted::theory(&law);
-                &theory
-            }
-        };
-        Ok(Ready { law, fitted }.predict(&Plausible::of(path), workload, None))
+        let mut substitute = None;
+        let ready = self.ready(spec, path, &mut substitute);
+        Ok(ready.predict(&Plausible::of(path), workload, None))
     }
 
     /// Returns what was fitted for a transport: with these settings, or else with others of the same law.
@@ -441,17 +263,41 @@ impl Model {
         })
     }
 
-    /// Hands each transport's law with its fit to `with`.
+    /// Returns what to reckon with where nothing was fitted of a transport under this law: what was fitted of it with another
+    /// congestion control, but for how it bears losses; else the theory.
+    fn substitute(&self, spec: &Spec, law: &Law) -> Fitted {
+        let mut fitted = Fitted::theory(law);
+        let same_name = |known: &&Spec| known.name() == spec.name();
+        if let Some(other) = self
+            .transports
+            .keys()
+            .find(same_name)
+            .and_then(|known| self.transports.get(known))
+        {
+            fitted.factors = other.factors;
+            fitted.shape = Shape {
+                loss: fitted.shape.loss,
+                ..other.shape
+            };
+            fitted.spread = Spread {
+                quiet: 1.5 * other.spread.quiet,
+                lossy: fitted.spread.lossy,
+            };
+        }
+        fitted
+    }
+
+    /// Returns a transport's law with its fit. What was not fitted is put into `substitute`.
     pub(crate) fn ready<'a>(
         &'a self,
         spec: &Spec,
         path: &PathEstimate,
-        theory: &'a mut Option<Fitted>,
+        substitute: &'a mut Option<Fitted>,
     ) -> Ready<'a> {
         let law = spec.law(path.kernel.congestion_control.as_deref());
         let fitted = match self.fitted(spec, &law) {
             Some(fitted) => fitted,
-            None => theory.insert(Fitted::theory(&law)),
+            None => substitute.insert(self.substitute(spec, &law)),
         };
         Ready { law, fitted }
     }

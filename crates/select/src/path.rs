@@ -275,6 +275,8 @@ impl fmt::Display for Direction {
         }
         match self.loss {
             None => f.write_str(" and loss"),
+            // Known rather than counted: an emulated path.
+            Some(loss) if loss.lost() == 0 && loss.resolution() < 1e-6 => f.write_str(", no loss"),
             Some(loss) if loss.lost() == 0 => {
                 write!(f, ", loss below {:.2} %", Short(loss.resolution() * 100.0))
             }

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::{
     Candidate, ModelChooser, PathEstimate, SelectError, Workload,
-    model::{Plausible, Point},
     plausible::Range,
+    terms::{Plausible, Point},
 };
 
 /// A loss of time that is not worth a probe, as a fraction of the best time.
@@ -51,12 +51,26 @@ impl Settlement {
     };
 }
 
-/// A place within a range, and how likely it is there: the mean of a normal distribution over three points that have
-/// its variance, with the outer ones at two standard deviations.
-const PLACES: [(fn(&Range) -> f64, f64); 3] = [
-    (|range| range.low, 0.125),
-    (|range| range.mid, 0.75),
-    (|range| range.high, 0.125),
+/// A place within a range, and how likely it is there.
+struct Place {
+    of: fn(&Range) -> f64,
+    weight: f64,
+}
+
+/// Three points with the mean and the variance of a normal distribution, the outer ones at two standard deviations.
+const PLACES: [Place; 3] = [
+    Place {
+        of: |range| range.low,
+        weight: 0.125,
+    },
+    Place {
+        of: |range| range.mid,
+        weight: 0.75,
+    },
+    Place {
+        of: |range| range.high,
+        weight: 0.125,
+    },
 ];
 
 pub(crate) fn settlement(
@@ -68,9 +82,9 @@ pub(crate) fn settlement(
     path.validate()?;
     let plausible = Plausible::of(path);
     let mut points = [(plausible.mid(), 0.0); 9];
-    for (i, &(rate, rate_weight)) in PLACES.iter().enumerate() {
-        for (j, &(loss, loss_weight)) in PLACES.iter().enumerate() {
-            points[3 * i + j] = (plausible.at(rate, loss), rate_weight * loss_weight);
+    for (i, rate) in PLACES.iter().enumerate() {
+        for (j, loss) in PLACES.iter().enumerate() {
+            points[3 * i + j] = (plausible.at(rate.of, loss.of), rate.weight * loss.weight);
         }
     }
     let model = chooser.model();
@@ -80,8 +94,8 @@ pub(crate) fn settlement(
         if candidate.obstacle(path).is_some() {
             continue;
         }
-        let mut theory = None;
-        let ready = model.ready(&candidate.spec, path, &mut theory);
+        let mut substitute = None;
+        let ready = model.ready(&candidate.spec, path, &mut substitute);
         let factor = chooser.factor(&candidate.spec);
         let score = |point: &Point| factor * ready.seconds(point, workload, candidate.setup());
         scores.push(std::array::from_fn(|place| score(&points[place].0)));

@@ -96,6 +96,24 @@ fn a_fit_finds_what_was_put_in_and_holds_on_unseen_cells() {
 }
 
 #[test]
+fn what_was_fitted_of_a_transport_serves_for_its_other_congestion_controls() {
+    let model = fit("one", &samples("tcp-striped:cc=bbr", (0.5, 1.0, 1.0))).unwrap();
+    let predict = |name: &str| {
+        let work = Workload::transfer(End::Listener, 1000).unwrap();
+        let spec = name.parse().unwrap();
+        model.predict(&spec, &path(0.01, 1e8, 0.0), &work).unwrap()
+    };
+    // As slow to set up, but less sure.
+    let (known, other) = (predict("tcp-striped:cc=bbr"), predict("tcp-striped"));
+    assert!(
+        (other.parts.setup_s - known.parts.setup_s).abs() < 1e-9,
+        "{other:?}"
+    );
+    assert!(other.sigma_model > known.sigma_model);
+    assert!(predict("tcp").parts.setup_s < 0.5 * known.parts.setup_s);
+}
+
+#[test]
 fn the_order_of_runs_does_not_matter_and_outliers_matter_little() {
     let runs = samples("rudp", (0.04, 1.0, 1.1));
     let model = fit("a", &runs).unwrap();
