@@ -159,3 +159,34 @@ fn resident_bytes() -> u64 {
     let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4096
 }
+
+/// Who knocks at a listener that nobody attends to, and goes on when it is gone, does no harm to the links that it has made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_that_goes_away_with_somebody_at_the_door_leaves_its_links_alone() {
+    let parties = parties();
+    let (address, accepting) = listen(&parties).await;
+    let link = parties.quic.connect(&address, &parties.connecting).await;
+    let (accepted, listener) = accepting.await.unwrap();
+    // A first packet as a connector sends it, from one that repeats it at its leisure.
+    let port = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = port.local_addr().unwrap().to_string();
+    let knocking = parties.quic.connect(&elsewhere, &parties.connecting);
+    let mut knock = [0; 1500];
+    let length = tokio::select! {
+        received = port.recv(&mut knock) => received.unwrap(),
+        connected = knocking => panic!("{connected:?}"),
+    };
+    let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    stranger.send_to(&knock[..length], &address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(listener);
+    stranger.send_to(&knock[..length], &address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (mut reader, _keep) = link.unwrap().into_parts();
+    let (_keep, mut writer) = accepted.into_parts();
+    writer.write_all(b"hello").await.unwrap();
+    writer.flush().await.unwrap();
+    let mut got = [0; 5];
+    reader.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"hello");
+}
