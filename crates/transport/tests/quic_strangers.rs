@@ -4,7 +4,10 @@ mod parties;
 
 use std::time::Duration;
 
-use tokio::net::UdpSocket;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UdpSocket,
+};
 use transpute_transport::{Quic, QuicOptions};
 
 use self::parties::Parties;
@@ -108,4 +111,31 @@ async fn flood(address: &str, greeting: &[u8], packets: u32) {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// Who knocks at a listener that nobody attends to, and goes on when it is gone, does no harm to the links that it has made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_that_goes_away_with_somebody_at_the_door_leaves_its_links_alone() {
+    let parties = parties();
+    let (address, accepting) = parties.listen().await;
+    let link = parties
+        .transport
+        .connect(&address, &parties.connecting)
+        .await;
+    let (accepted, listener) = accepting.await.unwrap();
+    // From one that repeats it at its leisure.
+    let knock = greeting(&parties).await;
+    let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    stranger.send_to(&knock, &address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(listener);
+    stranger.send_to(&knock, &address).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (mut reader, _keep) = link.unwrap().into_parts();
+    let (_keep, mut writer) = accepted.into_parts();
+    writer.write_all(b"hello").await.unwrap();
+    writer.flush().await.unwrap();
+    let mut got = [0; 5];
+    reader.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"hello");
 }

@@ -164,8 +164,21 @@ impl Connection {
         if report.largest > 0 {
             self.mtu.on_passed(report.largest, None);
         }
+        // A train that arrives faster than it left was pushed together on the way, by somebody who slept meanwhile. What
+        // it says of the path then is that it carries what was sent.
+        let sent = (report.train == SETUP_TRAIN).then(|| self.setup.train_rate());
+        let most = (sent.flatten()).map_or(TrainResult::MAX_CLAIM, |sent| {
+            sent.min(TrainResult::MAX_CLAIM)
+        });
+        let rate = report.rate.min(most);
+        let at_least = report.at_least || rate < report.rate;
         if report.train == SETUP_TRAIN {
-            self.outgoing_train = Some(TrainResult::new(report, TRAIN_PACKETS));
+            let told = Report {
+                rate,
+                at_least,
+                ..*report
+            };
+            self.outgoing_train = Some(TrainResult::new(&told, TRAIN_PACKETS));
             self.protection.on_train(report.received, TRAIN_PACKETS);
         } else if let Some((_, count)) = self.data_train {
             self.protection.on_train(report.received, count);
@@ -175,12 +188,6 @@ impl Connection {
         if report.rate == 0 || (self.seeded && !early) {
             return;
         }
-        // A train that arrives faster than it left was pushed together on the way, by somebody who slept meanwhile. What
-        // it says of the path then is that it carries what was sent.
-        let sent = (report.train == SETUP_TRAIN).then(|| self.setup.train_rate());
-        let most = (sent.flatten()).map_or(TrainResult::MAX_CLAIM, |sent| sent.min(TrainResult::MAX_CLAIM));
-        let rate = report.rate.min(most);
-        let at_least = report.at_least || rate < report.rate;
         self.unproven = at_least;
         self.seed(now, rate);
         self.events.push_back(Event::PathEstimated {

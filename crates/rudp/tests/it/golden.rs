@@ -88,7 +88,7 @@ fn packets_are_those_of_the_document() {
     assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
     assert_eq!(
         digest(&packets),
-        "4cb8894899277417c4b8804699df83b4284e5cc8b4af432ff4c465ef2a92d810"
+        "4cb8894999277417c4b8804699df83b4284e5cc8b4af432ff4c465ef2a92d810"
     );
 }
 

@@ -133,7 +133,8 @@ impl Candidates {
     /// Begins to set up reliable UDP if that was not done at once, and waits until it is known how fast the path is in this
     /// end's direction, though not for long. Cancel-safe.
     ///
-    /// It is given up one and a half round trips, and [`AutoOptions::udp_patience`], after it was begun.
+    /// It is given up one and a half round trips, and [`AutoOptions::udp_patience`], after it was begun; one round trip if
+    /// nothing came over QUIC either.
     ///
     /// # Errors
     /// [`TransportError::NotUp`] with [`TransportError::UdpBlocked`], [`TransportError::NotOffered`], or why there is no
@@ -276,16 +277,17 @@ impl Inner {
             (attempt, channel.context().peer)
         };
         let watch = attempt.watch();
-        let patience = control.rtt() * 3 / 2 + self.options.udp_patience;
-        let passing = watch.up(Wait::Passing, peer, began);
-        let blocked = match tokio::time::timeout(patience, passing).await {
-            Ok(Ok(())) => {
-                watch.up(Wait::Estimate, peer, began).await?;
-                let took = began.elapsed();
-                return Ok((Raised { attempt, took }, peer, began));
-            }
-            Ok(Err(error)) => error,
-            Err(_) => TransportError::UdpBlocked {
+        let blocked = tokio::select! {
+            biased;
+            passing = watch.up(Wait::Passing, peer, began) => match passing {
+                Ok(()) => {
+                    watch.up(Wait::Estimate, peer, began).await?;
+                    let took = began.elapsed();
+                    return Ok((Raised { attempt, took }, peer, began));
+                }
+                Err(error) => error,
+            },
+            () = self.rudp_is_hopeless(began, control.rtt()) => TransportError::UdpBlocked {
                 address: peer.to_string(),
                 after: began.elapsed(),
             },
@@ -299,6 +301,17 @@ impl Inner {
             }
         }
         Err(blocked)
+    }
+
+    /// Waits until it is clear that reliable UDP will not come up. Half a round trip sooner if QUIC did not either.
+    async fn rudp_is_hopeless(&self, began: Instant, rtt: Duration) {
+        let patience = self.options.udp_patience;
+        tokio::time::sleep_until((began + rtt + patience).into()).await;
+        let is_blocked =
+            |error: &TransportError| matches!(error, TransportError::UdpBlocked { .. });
+        if !self.quic.has_failed(is_blocked) {
+            tokio::time::sleep_until((began + rtt * 3 / 2 + patience).into()).await;
+        }
     }
 
     fn rudp_report(&self, watch: &Watch) -> RudpReport {

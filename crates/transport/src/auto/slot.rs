@@ -82,6 +82,11 @@ impl<R: Clone, C> Slot<R, C> {
         }
     }
 
+    /// Returns whether it has failed already, and like this.
+    pub(super) fn has_failed(&self, like: impl Fn(&TransportError) -> bool) -> bool {
+        matches!(&*self.state.borrow(), State::Failed(error) if like(error))
+    }
+
     /// Takes the connection; whoever comes later is told that it is gone.
     pub(super) fn take(&self) -> Option<C> {
         let taken = self.lock().take();

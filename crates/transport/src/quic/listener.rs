@@ -8,12 +8,14 @@ use std::{
     collections::VecDeque,
     io,
     net::SocketAddr,
+    pin::pin,
     sync::Arc,
+    task::{self, Poll, Waker},
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
-use noq::{Connecting, Endpoint, Incoming, Runtime};
+use noq::{Connecting, Endpoint, Incoming, Runtime, ServerConfig};
 
 #[cfg(unix)]
 use super::shared::SharedSocket;
@@ -71,6 +73,8 @@ pub(crate) struct QuicListener<H: Host> {
     local: SocketAddr,
     options: QuicOptions,
     pinning: Pinning,
+    /// What holds when nobody listens any more.
+    closed: ServerConfig,
     handshakes: Handshakes<Outcome<H::Guest>>,
     host: H,
     /// Those whose handshake failed before they had shown that they can be reached, latest last. The library sends no
@@ -109,11 +113,12 @@ impl<H: Host> QuicListener<H> {
                 break;
             }
         }
+        let server = Some(config.clone());
         let endpoint = bound
-            .and_then(|socket| Endpoint::new(config::endpoint(), Some(config), socket, runtime))
+            .and_then(|socket| Endpoint::new(config::endpoint(), server, socket, runtime))
             .map_err(listen_error)?;
         let local = endpoint.local_addr().map_err(listen_error)?;
-        Ok(Self::new(host, endpoint, local, security, options))
+        Ok(Self::new(host, endpoint, config, local, security, options))
     }
 
     /// Listens on a port that other protocols use as well.
@@ -135,23 +140,26 @@ impl<H: Host> QuicListener<H> {
         let socket = SharedSocket::new(door, foreign, handle);
         let endpoint = Endpoint::new_with_abstract_socket(
             config::endpoint_beside_others(),
-            Some(config),
+            Some(config.clone()),
             Box::new(socket),
             runtime,
         )
         .map_err(listen_error)?;
-        Ok(Self::new(host, endpoint, local, security, options))
+        Ok(Self::new(host, endpoint, config, local, security, options))
     }
 
     fn new(
         host: H,
         endpoint: Endpoint,
+        mut config: ServerConfig,
         local: SocketAddr,
         security: &Security,
         options: QuicOptions,
     ) -> Self {
+        config.max_incoming(0);
         Self {
             endpoint,
+            closed: config,
             local,
             pinning: Pinning::of(security),
             handshakes: Handshakes::new(options.max_handshakes),
@@ -291,7 +299,16 @@ impl Listener for QuicListener<Plain> {
 
 impl<H: Host> Drop for QuicListener<H> {
     fn drop(&mut self) {
-        // The endpoint goes on for the links that were accepted, and answers nobody else.
-        self.endpoint.set_server_config(None);
+        // The endpoint goes on for the links that were accepted, and answers nobody else. It must not be left without a
+        // configuration: noq-proto 1.4.0 panics at the next packet of somebody who has knocked.
+        self.endpoint.set_server_config(Some(self.closed.clone()));
+        let mut cx = task::Context::from_waker(Waker::noop());
+        loop {
+            let next = pin!(self.endpoint.accept());
+            match next.poll(&mut cx) {
+                Poll::Ready(Some(incoming)) => incoming.refuse(),
+                _ => return,
+            }
+        }
     }
 }
