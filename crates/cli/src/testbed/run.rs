@@ -9,7 +9,7 @@ use std::{
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde::Serialize;
-use transpute::{Registry, Scheme};
+use transpute::{Registry, Scheme, select::Auto};
 use transpute_testbed::runner::{self, Matrix, Options, Progress, Summary, Sweep};
 
 use super::{cancellable, load, scenario_failure};
@@ -20,6 +20,9 @@ use crate::{
 
 /// What stands for all schemes or transports.
 const ALL: &str = "all";
+
+/// What lets the evaluator choose.
+const AUTO: &str = Auto::NAME;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -56,7 +59,7 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     schemes: Vec<String>,
-    /// Transports, or all
+    /// Transports; auto, which the evaluator chooses by the path; or all, auto included
     #[arg(
         long,
         alias = "transport",
@@ -175,9 +178,9 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
         transports: names(
             "--transports",
             &args.transports,
-            registry.names().map(str::to_owned),
+            (registry.names().map(str::to_owned)).chain([AUTO.to_owned()]),
             |name| {
-                if name != "auto" {
+                if name != AUTO {
                     registry.get(name)?;
                 }
                 Ok(name.to_owned())

@@ -120,6 +120,19 @@ impl Known {
         }
     }
 
+    /// Takes the peer's word that it does not want us, where it was heard: connections come up before it is said.
+    pub(super) fn refusal(&mut self) -> Option<TransportError> {
+        let is_one =
+            |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
+        if !self.rudp.failure().is_some_and(is_one) {
+            return None;
+        }
+        match std::mem::replace(&mut self.rudp, Stage::Pending) {
+            Stage::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns what is known of the path, given its round-trip time.
     pub(super) fn path(&self, rtt: Duration, now_unix_ms: u64) -> PathEstimate {
         let seconds = rtt.as_secs_f64().min(MAX_RTT_S);
