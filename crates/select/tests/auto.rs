@@ -62,6 +62,8 @@ fn specs(names: &[&str]) -> Vec<Spec> {
 /// What a [`Curious`] chooser wants to know before it is content.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Wants {
+    /// Nothing.
+    Nothing,
     /// That everything is tried.
     Everything,
     /// That a rate is known, whether measured or remembered.
@@ -119,7 +121,11 @@ impl Chooser for Curious {
         _workload: &Workload,
         _candidates: &[Candidate],
     ) -> Result<Settlement, SelectError> {
-        let is_settled = self.wants == Wants::Rate && path.down.rate.is_some();
+        let is_settled = match self.wants {
+            Wants::Nothing => true,
+            Wants::Rate => path.down.rate.is_some(),
+            Wants::Everything => false,
+        };
         Ok(Settlement {
             is_settled,
             worth_knowing: Unknown::Rate,
@@ -258,8 +264,8 @@ async fn what_the_listener_does_not_offer_is_not_chosen() {
 async fn the_next_best_is_taken_when_the_one_chosen_fails() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::all()).await;
-    // A congestion control that no kernel has.
-    let names = ["tcp:cc=nonesuch", "tcp-striped:cc=nonesuch,n=2", "tcp"];
+    // Settings that there are not.
+    let names = ["tcp:speed=more", "tcp-striped:n=99", "tcp"];
     let auto = auto(small())
         .among(specs(&names))
         .with_chooser(Curious::new(&names, Wants::Everything));
@@ -270,12 +276,22 @@ async fn the_next_best_is_taken_when_the_one_chosen_fails() {
         .collect();
     assert_eq!(failed, names[..2]);
     assert!(
-        selection
-            .failed
-            .iter()
-            .all(|(_, why)| why.contains("nonesuch"))
+        selection.failed[1].1.contains("99"),
+        "{:?}",
+        selection.failed
     );
     assert_eq!(selection.choice.excluded, selection.failed);
+
+    // One that is chosen before it is up, and never comes up.
+    let relay = relay::relay(&listener.local_address()).await;
+    relay.faults.cut.store(true, Ordering::Relaxed);
+    let hasty = Curious::new(&["rudp", "tcp"], Wants::Nothing);
+    let auto = Auto::new(small()).with_chooser(hasty.clone());
+    let selection = meet_at(&mut listener, &relay.address, &auto, &connecting).await;
+    assert_eq!(selection.choice.winner().as_str(), "tcp");
+    assert_eq!(selection.failed[0].0.as_str(), "rudp");
+    assert_eq!(hasty.asked(), 2);
+    relay.tcp.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -507,7 +523,6 @@ async fn hostile_listeners_neither_hang_nor_crash() {
     let flood = vec![b'x'; 1 << 20];
     let mut options = AutoOptions::default();
     options.tcp.handshake_timeout = Duration::from_millis(300);
-    options.rudp.handshake_timeout = Duration::from_millis(300);
     options.quic.handshake_timeout = Duration::from_millis(300);
     for (words, may_come_up) in [
         (Vec::new(), false),

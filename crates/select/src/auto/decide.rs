@@ -62,8 +62,12 @@ pub(super) async fn connect(
                     .known
                     .failed
                     .push((winner, error.root().to_string()));
+                if matches!(error.root(), TransportError::PeerRefusedUs { .. }) {
+                    // It will not be otherwise over another transport.
+                    return Err(error);
+                }
                 candidates = *left;
-                attempt.last_error = Some(error);
+                attempt.first_error.get_or_insert(error);
             }
         }
     }
@@ -109,7 +113,8 @@ struct Attempt<'a> {
     known: Known,
     /// How long the other machine took to answer.
     answered: Option<Duration>,
-    last_error: Option<TransportError>,
+    /// Of the transport that was wanted most.
+    first_error: Option<TransportError>,
 }
 
 impl<'a> Attempt<'a> {
@@ -128,7 +133,7 @@ impl<'a> Attempt<'a> {
             started: Instant::now(),
             known,
             answered: None,
-            last_error: None,
+            first_error: None,
         };
         Ok((attempt, Candidates::connect(address, security, options)?))
     }
@@ -160,7 +165,7 @@ impl<'a> Attempt<'a> {
             Ok(choice) => choice,
             Err(SelectError::NoCandidate { .. }) if !is_complete => return Ok(None),
             Err(error) => {
-                return Err(self.last_error.take().unwrap_or_else(|| no_choice(error)));
+                return Err(self.first_error.take().unwrap_or_else(|| no_choice(error)));
             }
         };
         let settlement = (chooser.settlement(&path, workload, &candidates)).map_err(no_choice)?;

@@ -311,7 +311,10 @@ impl Inner {
             let mut channel = channel.lock().await;
             let channel = channel.as_mut().ok_or(TransportError::Closed)?;
             let hello = Hello::new(Rudp::NAME);
-            say(channel.context().clone(), channel, hello.bytes()).await?;
+            let context = channel.context().clone();
+            if let Err(error) = say(context, channel, hello.bytes()).await {
+                return Err(last_word(channel).await.unwrap_or(error));
+            }
             let attempt = Attempt::connect(&hello, channel, Rudp::NAME, self.options.rudp)?;
             (attempt, channel.context().peer)
         };
@@ -330,15 +333,11 @@ impl Inner {
                 after: began.elapsed(),
             },
         };
-        // The word of an authenticated peer explains more: it may have refused us.
         let mut channel = channel.lock().await;
-        if let Some(channel) = channel.as_mut() {
-            let word = tokio::time::timeout(Duration::ZERO, channel.read(&mut [0])).await;
-            if let Ok(Err(error)) = word {
-                return Err(TransportError::from_io(error));
-            }
+        match channel.as_mut() {
+            Some(channel) => Err(last_word(channel).await.unwrap_or(blocked)),
+            None => Err(blocked),
         }
-        Err(blocked)
     }
 
     fn rudp_report(&self, watch: &Watch) -> RudpReport {
@@ -384,7 +383,10 @@ impl Inner {
         };
         let mut channel = held.take().ok_or(TransportError::Closed)?;
         self.control.forget();
-        say(channel.context().clone(), &mut channel, &choice.encode()).await?;
+        let context = channel.context().clone();
+        if let Err(error) = say(context, &mut channel, &choice.encode()).await {
+            return Err(last_word(&mut channel).await.unwrap_or(error));
+        }
         if !matches!(choice.pick, Pick::TcpStriped { .. }) {
             return Ok(answered(channel.into_bare()));
         }
@@ -501,6 +503,15 @@ fn is_of_this_side(error: &TransportError) -> bool {
             source.kind() != std::io::ErrorKind::ConnectionRefused
         }
         _ => false,
+    }
+}
+
+/// Returns why an authenticated peer has ended the connection, if it says so: it may have refused us.
+async fn last_word(channel: &mut Channel) -> Option<TransportError> {
+    let word = tokio::time::timeout(Duration::ZERO, channel.read(&mut [0])).await;
+    match word {
+        Ok(Err(error)) => Some(TransportError::from_io(error)),
+        _ => None,
     }
 }
 
