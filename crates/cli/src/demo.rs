@@ -276,10 +276,7 @@ impl Demo {
                 report.scheme,
             ),
         );
-        line(
-            "transport",
-            format!("{}: {}", report.transport, report.transport_reason),
-        );
+        line("transport", report.via());
         line(
             "protection",
             report.cipher.clone().unwrap_or_else(|| "none".to_owned()),

@@ -125,7 +125,7 @@ impl From<transpute::Error> for Failure {
 }
 
 fn before_session(error: &TransportError) -> Kind {
-    match error {
+    match error.root() {
         TransportError::UnknownTransport { .. }
         | TransportError::UnknownSetting { .. }
         | TransportError::InvalidSetting { .. }

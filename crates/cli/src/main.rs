@@ -13,8 +13,11 @@ mod log;
 mod model;
 mod output;
 mod plan;
+mod probe;
 mod progress;
+mod protection;
 mod run;
+mod selection;
 mod source;
 #[cfg(target_os = "linux")]
 mod testbed;
@@ -73,6 +76,8 @@ enum Command {
     /// Fit, show and use the model that predicts how long each transport takes
     #[command(subcommand)]
     Model(model::Command),
+    /// Measure the path to a peer, and say which transport would be chosen on it, and why
+    Probe(Box<probe::Args>),
     /// Predict time, traffic and cost of many runs
     Plan(Box<plan::Args>),
     /// Run both parties on an emulated internet path, measure and compare
@@ -90,6 +95,7 @@ fn main() -> ExitCode {
         Command::Id(command) => id::run(command),
         Command::Link(command) => link::run(command),
         Command::Model(command) => model::run(command),
+        Command::Probe(args) => probe::run(&args),
         Command::Plan(args) => plan::plan(&args),
         #[cfg(target_os = "linux")]
         Command::Testbed(command) => testbed::run(command),

@@ -8,7 +8,7 @@ use crate::{
     Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts, Workload,
     model::obstacle,
     path::{Seconds, Short},
-    settle,
+    settle::{self, NEXT_DOOR_S},
     terms::Plausible,
 };
 
@@ -344,7 +344,10 @@ impl ModelChooser {
             Seconds(second.prediction.seconds)
         );
         let gain = second.prediction.seconds - first.prediction.seconds;
-        if gain < 0.0 {
+        let is_wanted = self.factor(&first.transport) != self.factor(&second.transport);
+        if gain < 0.0 && !is_wanted {
+            reason.push_str("; next door, and it is up already");
+        } else if gain < 0.0 {
             reason.push_str("; preferred all the same, as was asked for");
         } else if gain <= TIE * first.prediction.seconds {
             reason.push_str("; no difference to speak of");
@@ -398,7 +401,16 @@ impl Chooser for ModelChooser {
             path,
             workload,
             candidates,
-            |spec, prediction| prediction.seconds * self.factor(spec),
+            |spec, prediction| {
+                let is_to_come = prediction.parts.setup_s > 0.0;
+                let doubt = match is_to_come && path.rtt_s() < NEXT_DOOR_S {
+                    // Processors decide there, of which predictions know least: what is there already is only given up for
+                    // more than their error.
+                    true => 1.0 + prediction.sigma_model,
+                    false => 1.0,
+                };
+                prediction.seconds * self.factor(spec) * doubt
+            },
             |ranking| self.reason(ranking),
         )
     }

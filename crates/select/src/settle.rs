@@ -13,7 +13,7 @@ const FEW_PERCENT: f64 = 0.05;
 
 /// Round-trip time below which nothing of a path is worth measuring, in seconds: in one building the processors decide, which
 /// the model knows, and losses are made good within the time of a probe.
-const NEXT_DOOR_S: f64 = 1e-3;
+pub(crate) const NEXT_DOOR_S: f64 = 1e-3;
 
 /// What knowing the path better could bring.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -119,6 +119,12 @@ pub struct Measured {
     /// AND gates of the circuit, for one evaluation; nothing in rows of before this was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub and_gates: Option<u64>,
+    /// The transport with its settings that the evaluator, which connects, chose; nothing if it was asked for by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// How it was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<SelectionRow>,
     /// Bytes of protocol messages from garbler to evaluator: without transport, encryption and
     /// retransmissions.
     pub payload_up_bytes: u64,
@@ -129,6 +135,25 @@ pub struct Measured {
     pub achieved_mbit: f64,
     /// What no implementation can beat under these conditions.
     pub limit: Limit,
+}
+
+/// How a transport was chosen.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct SelectionRow {
+    /// What chose, such as `model`.
+    pub chooser: String,
+    /// Why, for people to read.
+    pub reason: String,
+    /// How sure it was, from 0 to 1.
+    pub confidence: f64,
+    /// What was predicted for the transport chosen from the moment of the choice on: what was left of its set-up, and the run, in
+    /// seconds.
+    pub predicted_s: f64,
+    /// From the start of connecting to the choice, in milliseconds.
+    pub decided_after_ms: f64,
+    /// Transports that were chosen before and failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
 }
 
 /// What the conditions allow at best. Times are in milliseconds.

@@ -14,7 +14,7 @@ use transpute_session::{
     Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session,
 };
 use transpute_transport::{
-    Fingerprint, Identity, Link, Registry, Security, Transport, TransportError,
+    Fingerprint, Identity, Link, Registry, Security, Transport, TransportError, auto::Offer,
 };
 
 use crate::{Choice, Error, Evaluation, Listening, Report, Results, choice::Chosen, workload};
@@ -43,6 +43,7 @@ pub struct Party {
     choice: Choice,
     chooser: Option<Arc<dyn Chooser>>,
     path_cache: Option<PathBuf>,
+    offer: Option<Offer>,
     patience: Duration,
     driver: DriverOptions,
     on_progress: Option<Box<dyn FnOnce(Progress) + Send>>,
@@ -76,6 +77,7 @@ impl Party {
             choice: Choice::Auto,
             chooser: None,
             path_cache: None,
+            offer: None,
             patience: Duration::ZERO,
             driver: DriverOptions::default(),
             on_progress: None,
@@ -125,6 +127,14 @@ impl Party {
     #[must_use]
     pub fn path_cache(mut self, file: impl Into<PathBuf>) -> Self {
         self.path_cache = Some(file.into());
+        self
+    }
+
+    /// Sets among which transports the peer may choose, with [`Choice::Auto`], when this party listens. Default: all that are built in
+    /// and registered.
+    #[must_use]
+    pub fn offer(mut self, offer: Offer) -> Self {
+        self.offer = Some(offer);
         self
     }
 
@@ -240,7 +250,7 @@ impl Party {
     /// Starts to listen at `address` (`host:port`; port 0 lets the system choose).
     ///
     /// # Errors
-    /// [`Error::Unprotected`], [`Error::Split`], [`Error::Transport`].
+    /// [`Error::Unprotected`], [`Error::Split`], [`Error::Transport`], also if an [`offer`](Self::offer) names what is not registered.
     pub async fn listen(self, address: &str) -> Result<Listening, Error> {
         self.split()?;
         let security = self.security()?;
@@ -248,10 +258,18 @@ impl Party {
             Chosen::Fixed(transport, reason) => {
                 (transport.listen(address, &security).await?, reason)
             }
-            Chosen::Automatic(auto) => (
-                auto.listen(address, &security).await?,
-                "chosen by the party that connected".to_owned(),
-            ),
+            Chosen::Automatic(mut auto) => {
+                if let Some(offer) = &self.offer {
+                    for name in offer.names() {
+                        self.registry.get(name)?;
+                    }
+                    auto = Box::new(auto.offering(offer.clone()));
+                }
+                (
+                    auto.listen(address, &security).await?,
+                    "chosen by the party that connected".to_owned(),
+                )
+            }
         };
         Ok(Listening::new(self, listener, reason))
     }

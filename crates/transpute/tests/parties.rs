@@ -1,10 +1,10 @@
 //! Two parties through the public face, over loopback.
 
-use std::{net::TcpStream, time::Duration};
+use std::{net::TcpStream, sync::Arc, time::Duration};
 
 use transpute::{
-    Bits, Builder, Choice, Circuit, Error, Identity, OutputPolicy, Party, SessionError,
-    TransportError, UInt,
+    Bits, Builder, Choice, Circuit, Error, Identity, OutputPolicy, Party, Registry, SessionError,
+    TransportError, UInt, select::Named, transport::auto::Offer,
 };
 
 fn adder() -> Circuit {
@@ -111,4 +111,73 @@ async fn an_input_of_the_wrong_width_fails_both_sides() {
         matches!(evaluator, Err(Error::Session(SessionError::PeerAborted(_)))),
         "{evaluator:?}"
     );
+}
+
+/// The party that connects chooses, among what the one that listens offers, and both learn which it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_party_that_connects_chooses_among_what_is_offered() {
+    let circuit = adder();
+    let identity = || Identity::generate().unwrap();
+    for (offered, chooser) in [(vec!["quic"], "model"), (vec!["rudp", "tcp"], "named")] {
+        let (alice, bob) = (identity(), identity());
+        let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());
+        let listening = Party::garbler(&circuit)
+            .identity(alice)
+            .peer(bob_is)
+            .offer(Offer::of(offered.iter().copied()).unwrap())
+            .listen("127.0.0.1:0")
+            .await
+            .unwrap();
+        let mut evaluator = Party::evaluator(&circuit).identity(bob).peer(alice_is);
+        if chooser == "named" {
+            evaluator = evaluator.chooser(Arc::new(Named::new("rudp").unwrap()));
+        }
+        let connecting = evaluator.connect(listening.local_address());
+        let (garbler, evaluator) = tokio::join!(
+            listening.run(number(40_000)),
+            connecting.run(number(30_000))
+        );
+        let (garbler, evaluator) = (garbler.unwrap(), evaluator.unwrap());
+        assert_eq!(evaluator.bits(), number(70_000 % (1 << 16)));
+        let selection = evaluator.report.selection.unwrap();
+        assert_eq!(selection.choice.chooser, chooser);
+        assert_eq!(selection.choice.winner().name(), offered[0]);
+        for report in [&garbler.report.link, &evaluator.report.link] {
+            assert_eq!(report.transport, offered[0]);
+        }
+        assert!(garbler.report.selection.is_none());
+        assert_eq!(garbler.report.reason, "chosen by the party that connected");
+        assert_eq!(evaluator.report.reason, selection.choice.reason);
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_registered_can_be_offered_or_chosen() {
+    let circuit = adder();
+    let mut registry = Registry::new();
+    for name in ["tcp", "quic"] {
+        let transport = Registry::with_builtins().get(name).unwrap();
+        registry.register(transport).unwrap();
+    }
+    let listening = |offer| {
+        Party::garbler(&circuit)
+            .plaintext()
+            .registry(registry.clone())
+            .offer(Offer::of([offer]).unwrap())
+            .listen("127.0.0.1:0")
+    };
+    assert!(matches!(
+        listening("rudp").await.err(),
+        Some(Error::Transport(TransportError::UnknownTransport { .. }))
+    ));
+    let listening = listening("tcp").await.unwrap();
+    let connecting = Party::evaluator(&circuit)
+        .plaintext()
+        .registry(registry.clone())
+        .connect(listening.local_address());
+    let (_, evaluator) = tokio::join!(listening.run(number(1)), connecting.run(number(2)));
+    let selection = evaluator.unwrap().report.selection.unwrap();
+    let choice = &selection.choice;
+    assert_eq!(choice.winner().as_str(), "tcp");
+    assert_eq!(choice.ranking().len() + choice.excluded.len(), 2);
 }

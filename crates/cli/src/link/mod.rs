@@ -11,8 +11,11 @@ mod wire;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Subcommand;
-use transpute::transport::Security;
 use transpute::{Error, Fingerprint, Identity, Registry, SessionError, Transport, TransportError};
+use transpute::{
+    select::{Auto, Workload},
+    transport::{LinkInfo, Security},
+};
 
 use crate::{failure::Failure, id, output};
 
@@ -34,7 +37,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
 /// What both sides must ask for alike.
 #[derive(clap::Args)]
 pub(crate) struct LinkArgs {
-    /// The transport, with settings if wanted: tcp, tcp:cc=bbr, tcp-striped:n=4,cc=bbr
+    /// The transport, with settings if wanted: tcp, tcp:cc=bbr, tcp-striped:n=4,cc=bbr; or auto
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value = "tcp")]
     transport: String,
     /// The key file that proves who this side is
@@ -89,13 +92,25 @@ impl LinkArgs {
         }
     }
 
-    fn find_transport(&self) -> Result<Arc<dyn Transport>, Failure> {
-        transport(&self.transport).map_err(before_link)
+    fn find_transport(&self, work: Option<Workload>) -> Result<Arc<dyn Transport>, Failure> {
+        transport(&self.transport, work).map_err(before_link)
     }
 }
 
-fn transport(text: &str) -> Result<Arc<dyn Transport>, TransportError> {
+/// Finds a transport. Of `auto`, `work` is what it will be used for, if that is known.
+fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, TransportError> {
+    if text == Auto::NAME {
+        return Ok(Arc::new(work.map_or_else(Auto::default, Auto::new)));
+    }
     Registry::with_builtins().get(text)
+}
+
+/// Returns the transport as reports call it: as it was asked for, or the one that was chosen.
+fn name(asked: &str, info: &LinkInfo) -> String {
+    match asked {
+        Auto::NAME => info.transport.to_owned(),
+        asked => asked.to_owned(),
+    }
 }
 
 /// What went wrong before there was a link.

@@ -6,12 +6,14 @@ use tokio::{
     io::AsyncWriteExt,
     time::{Instant, sleep},
 };
+use transpute::select::{End, Workload};
 use transpute::transport::{Link, Security};
 use transpute::{Transport, TransportError};
 
 use super::{
     LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
     measure::{CpuMeter, now},
+    name,
     report::{Report, RoundTrips, Timing, median, printable},
     transfer::{self, patiently},
     wire::{self, Path, Reply, Request, Side, Task, VERSION},
@@ -70,14 +72,23 @@ fn find_transport(args: &Args) -> Result<(std::sync::Arc<dyn Transport>, Option<
     if let Some(rate) = args.rate_hint {
         let text = &args.link.transport;
         let separator = if text.contains(':') { ',' } else { ':' };
-        match super::transport(&format!("{text}{separator}rate={rate}")) {
+        match super::transport(&format!("{text}{separator}rate={rate}"), None) {
             Err(TransportError::UnknownSetting { key, .. }) if key == "rate" => output::note(
                 format!("--rate-hint: {text} does not use the rate of the path"),
             ),
             found => return Ok((found.map_err(before_link)?, Some(rate))),
         }
     }
-    Ok((args.link.find_transport()?, None))
+    Ok((args.link.find_transport(work(args))?, None))
+}
+
+/// Describes what the link is for, for transports that choose by that.
+fn work(args: &Args) -> Option<Workload> {
+    let end = match args.reverse {
+        true => End::Listener,
+        false => End::Connector,
+    };
+    Workload::transfer(end, args.bytes.unwrap_or(0)).ok()
 }
 
 struct Client<'a> {
@@ -199,7 +210,7 @@ impl Client<'_> {
             of: self.args.repeat,
             role: "client",
             task,
-            transport: self.args.link.transport.clone(),
+            transport: name(&self.args.link.transport, &info),
             protection: self.args.link.protection(),
             cipher: info.cipher,
             amount,
@@ -232,7 +243,10 @@ impl Client<'_> {
                 .await
             {
                 Ok(link) => return Ok((link, cpu, started_ns)),
-                Err(TransportError::Connect { .. }) if Instant::now() + RETRY_PAUSE < deadline => {
+                Err(error)
+                    if matches!(error.root(), TransportError::Connect { .. })
+                        && Instant::now() + RETRY_PAUSE < deadline =>
+                {
                     sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => return Err(before_link(error)),

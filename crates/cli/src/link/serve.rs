@@ -11,6 +11,7 @@ use transpute::transport::{Link, LinkInfo, LinkReader, LinkStats, LinkWriter};
 use super::{
     LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
     measure::{CpuMeter, now},
+    name,
     report::{Report, Timing, printable},
     transfer::{self, patiently},
     wire::{self, Path, Reply, Request, Side, Task, VERSION},
@@ -37,7 +38,7 @@ pub(crate) struct Args {
 const MAX_AT_ONCE: usize = 16;
 
 pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
-    let transport = args.link.find_transport()?;
+    let transport = args.link.find_transport(None)?;
     let security = args.link.security()?;
     let serving = async {
         let listener = (transport.listen(&args.listen, &security).await).map_err(before_link)?;
@@ -207,7 +208,7 @@ impl Transfer<'_> {
             of: self.server.begun.get(),
             role: "server",
             task,
-            transport: self.server.transport.to_string(),
+            transport: name(&self.server.transport, &self.info),
             protection: self.server.protection,
             cipher: self.info.cipher.clone(),
             amount,

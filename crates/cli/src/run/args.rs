@@ -2,10 +2,12 @@
 
 use std::{fmt, num::NonZeroU64, path::PathBuf, str::FromStr, time::Duration};
 
-use transpute::{Choice, Fingerprint, OtChoice, OutputPolicy, Role, Scheme};
+use transpute::{
+    Choice, OtChoice, OutputPolicy, Role, Scheme, TransportError, transport::auto::Offer,
+};
 use zeroize::Zeroizing;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, protection::Protection, selection::By};
 
 #[derive(clap::Args)]
 #[command(
@@ -36,15 +38,8 @@ pub(crate) struct Args {
     /// Connect to the peer at this address (host:port)
     #[arg(long, value_name = "ADDR")]
     pub(super) connect: Option<String>,
-    /// The key file that proves who this party is
-    #[arg(long, value_name = "FILE")]
-    pub(super) identity: Option<PathBuf>,
-    /// The fingerprint of the peer's key; repeated, any of them will do
-    #[arg(long = "peer", value_name = "FINGERPRINT")]
-    pub(super) peers: Vec<Fingerprint>,
-    /// Neither encrypt nor authenticate. Both sides must ask for it
-    #[arg(long, conflicts_with_all = ["identity", "peers"])]
-    pub(super) plaintext: bool,
+    #[command(flatten)]
+    pub(super) protection: Protection,
     /// The garbling scheme: half-gates, fixed-key, prf or three-halves
     #[arg(long, default_value_t = Scheme::HalfGates)]
     pub(super) scheme: Scheme,
@@ -52,6 +47,15 @@ pub(crate) struct Args {
     /// tcp-striped:n=4,cc=bbr or quic:rate=1g,rtt=110 (bits per second, milliseconds)
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
     pub(super) transport: Choice,
+    /// Connecting, what chooses the transport, if that is auto [default: model]
+    #[arg(long, value_name = "BY")]
+    pub(super) chooser: Option<By>,
+    /// Connecting, keep what is measured of paths in this file, and use what it has
+    #[arg(long, value_name = "FILE")]
+    pub(super) path_cache: Option<PathBuf>,
+    /// Listening, the transports that the peer may choose from, if that is auto [default: all]
+    #[arg(long, value_name = "NAME,...", value_parser = parse_offer)]
+    pub(super) offer: Option<Offer>,
     /// Who learns the outputs: evaluator, garbler or both
     #[arg(long, value_name = "WHO", default_value_t = OutputPolicy::Evaluator)]
     pub(super) output_to: OutputPolicy,
@@ -92,23 +96,30 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Says what is wrong with the flags that name the two parties.
-    pub(super) fn check_protection(&self) -> Result<(), Failure> {
-        let advice = match (self.plaintext, &self.identity, self.peers.is_empty()) {
-            (true, ..) | (false, Some(_), false) => return Ok(()),
-            (false, None, true) => {
-                "--identity FILE and --peer FINGERPRINT are needed: make a key with \
-                 `transpute id new FILE` and exchange fingerprints with the peer, or give \
-                 --plaintext on both sides to do without protection"
+    /// Says what is wrong with flags that are of no use together.
+    pub(super) fn check_choice(&self) -> Result<(), Failure> {
+        let is_auto = self.transport == Choice::Auto;
+        let listens = self.listen.is_some();
+        for (flag, is_given, belongs, where_to) in [
+            ("--offer", self.offer.is_some(), listens, "--listen"),
+            ("--chooser", self.chooser.is_some(), !listens, "--connect"),
+            (
+                "--path-cache",
+                self.path_cache.is_some(),
+                !listens,
+                "--connect",
+            ),
+        ] {
+            if is_given && !is_auto {
+                return Err(Failure::usage(format!("{flag} goes with --transport auto")));
             }
-            (false, None, false) => {
-                "--identity FILE is needed: make a key with `transpute id new FILE`"
+            if is_given && !belongs {
+                return Err(Failure::usage(format!(
+                    "{flag} goes with {where_to}: the party that connects chooses"
+                )));
             }
-            (false, Some(_), true) => {
-                "--peer FINGERPRINT is needed: the peer sees its own with `transpute id show FILE`"
-            }
-        };
-        Err(Failure::usage(advice))
+        }
+        Ok(())
     }
 }
 
@@ -157,6 +168,11 @@ fn parse_transport(text: &str) -> Result<Choice, std::convert::Infallible> {
     text.parse()
 }
 
+/// Reads names of transports with commas between.
+pub(crate) fn parse_offer(text: &str) -> Result<Offer, TransportError> {
+    Offer::of(text.split(','))
+}
+
 fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     const MOST: f64 = 86_400.0;
     (text.parse().ok())
@@ -175,6 +191,15 @@ mod tests {
         assert_eq!("none".parse(), Ok(ValueNumbers(vec![])));
         for wrong in ["", "0,", "a", "-1", "0 2"] {
             assert!(wrong.parse::<ValueNumbers>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn offers_are_names_of_what_can_be_chosen() {
+        let offer = parse_offer("tcp,rudp").unwrap();
+        assert_eq!(offer.names().collect::<Vec<_>>(), ["tcp", "rudp"]);
+        for wrong in ["", "tcp,", "udp", "auto", "tcp:cc=bbr"] {
+            assert!(parse_offer(wrong).is_err(), "{wrong:?}");
         }
     }
 

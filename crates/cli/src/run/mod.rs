@@ -12,7 +12,7 @@ use std::{
 use tokio::sync::oneshot;
 use transpute::{Config, Inputs, OtPlan, Party, Program, Repeat, garble::Params};
 
-pub(crate) use args::{Args, InputText};
+pub(crate) use args::{Args, InputText, parse_offer};
 pub(crate) use report::RunReport;
 
 use crate::{
@@ -26,9 +26,15 @@ use crate::{
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     // The cheapest checks first: nobody should wait for a peer to learn of a typing error.
-    args.check_protection()?;
+    args.protection.check()?;
+    args.check_choice()?;
     check_rekey_period(&args)?;
-    let identity = args.identity.as_deref().map(id::load).transpose()?;
+    let identity = args
+        .protection
+        .identity
+        .as_deref()
+        .map(id::load)
+        .transpose()?;
     let program = {
         // The circuit is not needed beside its compiled form, which is as large.
         let circuit = source::load("--circuit", &args.circuit)?.circuit;
@@ -36,7 +42,14 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     };
     let mut party = Party::new(args.role, program.clone())
         .transport(args.transport.clone())
-        .patience(args.patience);
+        .patience(args.patience)
+        .chooser(args.chooser.unwrap_or_default().chooser(None));
+    if let Some(file) = &args.path_cache {
+        party = party.path_cache(file);
+    }
+    if let Some(offer) = &args.offer {
+        party = party.offer(offer.clone());
+    }
     if let Some(numbers) = &args.garbler_inputs {
         party = party.garbler_inputs(numbers.0.clone());
     }
@@ -55,9 +68,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         ..Config::default()
     });
     party = match identity {
-        Some(identity) => {
-            (args.peers.iter()).fold(party.identity(identity), |party, &peer| party.peer(peer))
-        }
+        Some(identity) => (args.protection.peers.iter())
+            .fold(party.identity(identity), |party, &peer| party.peer(peer)),
         // Checked above: without an identity plaintext was asked for.
         None => party.plaintext(),
     };

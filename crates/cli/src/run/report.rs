@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use transpute::{Milestone, Program, Results, Scheme};
 
 use super::Args;
-use crate::output::{OutputValue, grouped, hex};
+use crate::{
+    output::{OutputValue, grouped, hex},
+    selection::SelectionReport,
+};
 
 /// The JSON object.
 #[derive(Debug, Deserialize, Serialize)]
@@ -18,6 +21,8 @@ pub(crate) struct RunReport {
     pub(crate) scheme: String,
     pub(crate) transport: String,
     pub(crate) transport_reason: String,
+    /// How the transport was chosen; nothing unless this party did so.
+    pub(crate) selection: Option<SelectionReport>,
     pub(crate) circuit: CircuitReport,
     /// Evaluations.
     pub(crate) batch: u64,
@@ -112,6 +117,7 @@ impl RunReport {
             scheme: args.scheme.to_string(),
             transport: report.link.transport.to_owned(),
             transport_reason: report.reason.clone(),
+            selection: report.selection.as_deref().map(SelectionReport::new),
             circuit: CircuitReport {
                 name: args.circuit.clone(),
                 digest: hex(program.digest()),
@@ -185,9 +191,8 @@ impl RunReport {
         let _ = write!(text, "\npeer:  {}, {peer}", self.peer.address);
         let _ = write!(
             text,
-            "\nvia:   {}: {}{}",
-            self.transport,
-            self.transport_reason,
+            "\nvia:   {}{}",
+            self.via(),
             (self.rtt_ms).map_or(String::new(), |rtt| format!("; round trip {rtt:.2} ms")),
         );
         let bytes = &self.bytes;
@@ -215,6 +220,14 @@ impl RunReport {
             self.round_trips(),
         );
         text
+    }
+
+    /// Returns the transport, and why it.
+    pub(crate) fn via(&self) -> String {
+        match &self.selection {
+            Some(selection) => selection.line(),
+            None => format!("{}: {}", self.transport, self.transport_reason),
+        }
     }
 
     /// Returns the round trips in words.

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
-use transpute::{Registry, Scheme};
+use transpute::{Registry, Scheme, select::Auto};
 use transpute_testbed::runner::{self, Matrix, Options, Summary, Sweep};
 
 use super::{cancellable, load, scenario_failure, teller::Teller};
@@ -14,6 +14,9 @@ use crate::{
 
 /// What stands for all schemes or transports.
 const ALL: &str = "all";
+
+/// What lets the evaluator choose.
+const AUTO: &str = Auto::NAME;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -50,7 +53,7 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     schemes: Vec<String>,
-    /// Transports, or all
+    /// Transports; auto, which the evaluator chooses by the path; or all, auto included
     #[arg(
         long,
         alias = "transport",
@@ -187,9 +190,9 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
 /// Checks the names of transports.
 pub(super) fn transports(given: &[String]) -> Result<Vec<String>, Failure> {
     let registry = Registry::with_builtins();
-    let all = registry.names().map(str::to_owned);
+    let all = (registry.names().map(str::to_owned)).chain([AUTO.to_owned()]);
     names("--transports", given, all, |name| {
-        if name != "auto" {
+        if name != AUTO {
             registry.get(name)?;
         }
         Ok(name.to_owned())

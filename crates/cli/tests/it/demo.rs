@@ -19,7 +19,7 @@ fn the_demo_checks_its_answer_and_leaves_nothing() {
         CIPHERTEXT,
         "6,400 AND",
         "32.000 per AND",
-        "tcp: ",
+        "% sure",
         "correct",
     ] {
         assert!(text.contains(fragment), "{fragment}\n{text}");
@@ -30,6 +30,12 @@ fn the_demo_checks_its_answer_and_leaves_nothing() {
         assert_eq!(json["computed"], CIPHERTEXT);
         assert_eq!(json["evaluator"]["scheme"], scheme);
         assert_eq!(json["garbler"]["encrypted"], true);
+        // The evaluator connects, and so chooses.
+        let selection = &json["evaluator"]["selection"];
+        assert!(selection["predictions"].as_array().unwrap().len() >= 2);
+        assert_eq!(json["garbler"]["selection"], serde_json::Value::Null);
     }
+    let named = demo(&["--transport", "quic"]).expect(0).stdout;
+    assert!(named.contains("quic: asked for by name"), "{named}");
     demo(&["--transport", "smoke"]).fails(2, "the garbler failed: ");
 }

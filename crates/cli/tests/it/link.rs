@@ -103,6 +103,18 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
+fn the_transport_may_be_left_to_the_sender() {
+    for kind in ["pinned", "unpinned", "plaintext"] {
+        let server = Server::start("auto", kind, &[]);
+        for more in [&["--bytes", "1000003"][..], &["--bytes", "9", "--reverse"]] {
+            let report = server.send(more).expect(0).json();
+            let chosen = report["transport"].as_str().unwrap();
+            assert!(Registry::with_builtins().get(chosen).is_ok(), "{chosen}");
+        }
+    }
+}
+
+#[test]
 fn every_transport_carries_bytes_there_and_back() {
     for name in Registry::with_builtins().names() {
         for kind in ["pinned", "unpinned", "plaintext"] {

@@ -7,6 +7,7 @@ mod harness;
 mod id;
 mod link;
 mod lost;
+mod probe;
 mod refusals;
 mod run;
 #[cfg(target_os = "linux")]

@@ -256,6 +256,7 @@ fn the_json_object_says_what_happened() {
             "round_trips",
             "rtt_ms",
             "scheme",
+            "selection",
             "times_ms",
             "transport",
             "transport_reason",

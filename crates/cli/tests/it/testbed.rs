@@ -104,6 +104,42 @@ fn a_matrix_is_measured_once() {
 }
 
 #[test]
+fn what_was_chosen_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    let scenario = write(folder.path(), "near.toml", "rtt_ms = 20\nrate_mbit = 100");
+    let args = [
+        "--scenario",
+        &scenario,
+        "--repetitions",
+        "1",
+        "--results",
+        results,
+    ];
+    let Some(finished) = run(&[&args[..], &["--transports", "auto,tcp"]].concat()) else {
+        return;
+    };
+    finished.expect(0);
+    for row in rows(results) {
+        let measured = &row["measured"];
+        if row["transport"] == "tcp" {
+            assert!(measured["chosen"].is_null() && measured["selection"].is_null());
+            continue;
+        }
+        let chosen = measured["chosen"].as_str().unwrap();
+        let used = measured["evaluator"]["transport"].as_str().unwrap();
+        assert!(chosen.starts_with(used), "{row}");
+        let selection = &measured["selection"];
+        assert_eq!(selection["chooser"], "model");
+        assert!(selection["predicted_s"].as_f64().unwrap() > 0.02);
+        // QUIC is up after one round trip, at best.
+        assert!(selection["decided_after_ms"].as_f64().unwrap() >= 20.0);
+    }
+    transpute(["testbed", "report", results]).expect(0);
+}
+
+#[test]
 fn what_fails_is_recorded_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("rows.jsonl");

@@ -12,7 +12,14 @@ use super::{
     known::{Known, Stage},
     no_choice,
 };
-use crate::{Candidate, PathEstimate, SelectError};
+use crate::{Candidate, PathEstimate, SelectError, settle::NEXT_DOOR_S};
+
+/// For how long TCP is alone: when a listener next door has answered by then, the choice is clear as soon as the control connection
+/// is there, and to set up the others beside it would take processor time from it.
+const HEAD_START: Duration = Duration::from_micros(1500);
+
+/// For how long it stays alone if it was answered at once: that may have been something on the way.
+const NEXT_DOOR_START: Duration = Duration::from_millis(15);
 
 /// Connects, chooses and picks.
 pub(super) async fn connect(
@@ -55,8 +62,12 @@ pub(super) async fn connect(
                     .known
                     .failed
                     .push((winner, error.root().to_string()));
+                if matches!(error.root(), TransportError::PeerRefusedUs { .. }) {
+                    // It will not be otherwise over another transport.
+                    return Err(error);
+                }
                 candidates = *left;
-                attempt.last_error = Some(error);
+                attempt.first_error.get_or_insert(error);
             }
         }
     }
@@ -71,6 +82,9 @@ pub(super) async fn probe(
     let (mut attempt, candidates) = Attempt::begin(auto, address, security)?;
     while !attempt.known.is_complete() {
         attempt.wait(&candidates).await;
+    }
+    if let Some(refusal) = attempt.known.refusal() {
+        return Err(refusal);
     }
     let Some(rtt) = attempt.known.rtt() else {
         return Err(attempt.nothing());
@@ -97,7 +111,10 @@ struct Attempt<'a> {
     address: &'a str,
     started: Instant,
     known: Known,
-    last_error: Option<TransportError>,
+    /// How long the other machine took to answer.
+    answered: Option<Duration>,
+    /// Of the transport that was wanted most.
+    first_error: Option<TransportError>,
 }
 
 impl<'a> Attempt<'a> {
@@ -108,14 +125,15 @@ impl<'a> Attempt<'a> {
     ) -> Result<(Self, Candidates), TransportError> {
         let known = Known::new(auto.candidates.clone());
         let mut options = auto.options;
-        options.quic_at_once &= known.wants("quic");
-        options.rudp_at_once &= known.wants("rudp");
+        // `wait` asks for them when it is time.
+        (options.quic_at_once, options.rudp_at_once) = (false, false);
         let attempt = Self {
             auto,
             address,
             started: Instant::now(),
             known,
-            last_error: None,
+            answered: None,
+            first_error: None,
         };
         Ok((attempt, Candidates::connect(address, security, options)?))
     }
@@ -147,7 +165,7 @@ impl<'a> Attempt<'a> {
             Ok(choice) => choice,
             Err(SelectError::NoCandidate { .. }) if !is_complete => return Ok(None),
             Err(error) => {
-                return Err(self.last_error.take().unwrap_or_else(|| no_choice(error)));
+                return Err(self.first_error.take().unwrap_or_else(|| no_choice(error)));
             }
         };
         let settlement = (chooser.settlement(&path, workload, &candidates)).map_err(no_choice)?;
@@ -170,8 +188,11 @@ impl<'a> Attempt<'a> {
 
     /// Waits for the next report.
     async fn wait(&mut self, candidates: &Candidates) {
+        let alone_until = self.alone_until();
+        let is_alone = alone_until.is_some();
         let known = &mut self.known;
-        let (wants_quic, wants_rudp) = (known.wants("quic"), known.wants("rudp"));
+        let is_open = |transport| known.wants(transport) && !is_alone;
+        let (wants_quic, wants_rudp) = (is_open("quic"), is_open("rudp"));
         let rudp_is_up = matches!(known.rudp, Stage::Up(_));
         tokio::select! {
             // Those that say more come first.
@@ -194,8 +215,26 @@ impl<'a> Attempt<'a> {
             report = candidates.quic(), if wants_quic && known.quic.is_pending() => {
                 known.quic = report.into();
             }
+            Ok(took) = candidates.answered(), if self.answered.is_none() && known.control.is_pending() => {
+                self.answered = Some(took);
+            }
+            () = sleep_until(alone_until), if is_alone => {}
             else => {}
         }
+    }
+
+    /// Returns until when TCP is alone, if it still is.
+    fn alone_until(&self) -> Option<Instant> {
+        if !self.known.wants("tcp") && !self.known.wants("tcp-striped") {
+            return None;
+        }
+        let long = match self.answered {
+            None => HEAD_START,
+            Some(took) if took.as_secs_f64() < NEXT_DOOR_S => NEXT_DOOR_START,
+            Some(_) => return None,
+        };
+        let until = self.started + long;
+        (self.known.control.is_pending() && Instant::now() < until).then_some(until)
     }
 
     /// Looks up what was measured before, once it is known who the peer is and how far away.
@@ -221,6 +260,14 @@ impl<'a> Attempt<'a> {
     fn nothing(&mut self) -> TransportError {
         let known = std::mem::replace(&mut self.known, Known::new(Some(Vec::new())));
         (known.into_error()).unwrap_or(TransportError::ClosedDuringHandshake)
+    }
+}
+
+/// Waits until then; forever for none.
+async fn sleep_until(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until.into()).await,
+        None => std::future::pending().await,
     }
 }
 

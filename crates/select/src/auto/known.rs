@@ -12,6 +12,9 @@ use crate::{
     Spec, Udp,
 };
 
+/// Processor time of both ends for one more handshake, in seconds: it shows where round trips take no time.
+const HANDSHAKE_S: f64 = 1e-3;
+
 /// How far one of the connections has come.
 pub(super) enum Stage<R> {
     /// Nothing is known yet.
@@ -120,6 +123,19 @@ impl Known {
         }
     }
 
+    /// Takes the peer's word that it does not want us, where it was heard: connections come up before it is said.
+    pub(super) fn refusal(&mut self) -> Option<TransportError> {
+        let is_one =
+            |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
+        if !self.rudp.failure().is_some_and(is_one) {
+            return None;
+        }
+        match std::mem::replace(&mut self.rudp, Stage::Pending) {
+            Stage::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns what is known of the path, given its round-trip time.
     pub(super) fn path(&self, rtt: Duration, now_unix_ms: u64) -> PathEstimate {
         let seconds = rtt.as_secs_f64().min(MAX_RTT_S);
@@ -179,11 +195,14 @@ impl Known {
                     return candidate.without(reason);
                 }
                 candidate.with_setup(match spec.name() {
-                    "tcp-striped" => control + 2.0 * rtt_s,
+                    "tcp-striped" => {
+                        let further = spec.law(None).connections - 1.0;
+                        control + 2.0 * rtt_s + further * HANDSHAKE_S
+                    }
                     "quic" if self.quic.up().is_some() => 0.0,
-                    "quic" => left(1.0),
+                    "quic" => left(1.0).max(HANDSHAKE_S),
                     "rudp" if self.rudp.up().is_some() => 0.0,
-                    "rudp" => left(3.0),
+                    "rudp" => left(3.0).max(HANDSHAKE_S),
                     _ => control,
                 })
             })
@@ -296,9 +315,9 @@ mod tests {
                 .map(|candidate| (candidate.setup_s.unwrap() * 1e3).round())
                 .collect()
         };
-        assert_eq!(left(0), [160.0, 320.0, 80.0, 240.0]);
-        assert_eq!(left(85), [75.0, 235.0, 10.0, 155.0]);
-        assert_eq!(left(500), [10.0, 170.0, 10.0, 10.0]);
+        assert_eq!(left(0), [160.0, 327.0, 80.0, 240.0]);
+        assert_eq!(left(85), [75.0, 242.0, 10.0, 155.0]);
+        assert_eq!(left(500), [10.0, 177.0, 10.0, 10.0]);
     }
 
     #[test]

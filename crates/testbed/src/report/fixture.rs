@@ -65,6 +65,8 @@ pub(crate) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
             wire_up_bytes: 1_100_000,
             wire_down_bytes: 1_100_000,
             overruns: [0, 0],
+            chosen: None,
+            selection: None,
             timeline: None,
             and_gates: Some(6400),
             payload_up_bytes: 1_000_000,

@@ -9,7 +9,10 @@ use std::{
 use serde::Deserialize;
 
 use super::{Cell, inputs::OutputValue};
-use crate::{measure::Usage, row::PartyRow};
+use crate::{
+    measure::Usage,
+    row::{PartyRow, SelectionRow},
+};
 
 /// How a party knows itself and the other.
 #[derive(Clone, Debug)]
@@ -65,6 +68,30 @@ pub(super) struct Report {
     peak_heap_bytes: Option<u64>,
     /// When the party was connected, by the system's clock: nanoseconds since 1970.
     connected_unix_ns: Option<u64>,
+    /// Nothing unless the party chose the transport.
+    selection: Option<Selection>,
+}
+
+#[derive(Deserialize)]
+struct Selection {
+    transport: String,
+    chooser: String,
+    reason: String,
+    confidence: f64,
+    decided_after_ms: f64,
+    predictions: Vec<Prediction>,
+    failed: Vec<Obstacle>,
+}
+
+#[derive(Deserialize)]
+struct Prediction {
+    transport: String,
+    seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Obstacle {
+    transport: String,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +157,28 @@ impl Report {
         }
     }
 
+    /// Returns the transport that was chosen, unless it was asked for.
+    pub(super) fn chosen(&self) -> Option<String> {
+        Some(self.selection.as_ref()?.transport.clone())
+    }
+
+    /// Returns how it was chosen.
+    pub(super) fn selection(&self) -> Option<SelectionRow> {
+        let selection = self.selection.as_ref()?;
+        let mut predictions = selection.predictions.iter();
+        let of_chosen = predictions.find(|other| other.transport == selection.transport)?;
+        Some(SelectionRow {
+            chooser: selection.chooser.clone(),
+            reason: selection.reason.clone(),
+            confidence: selection.confidence,
+            predicted_s: of_chosen.seconds,
+            decided_after_ms: selection.decided_after_ms,
+            failed: (selection.failed.iter())
+                .map(|failed| failed.transport.clone())
+                .collect(),
+        })
+    }
+
     fn connected_at_ms(&self, first_packet: Option<SystemTime>) -> Option<f64> {
         let first = first_packet?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         // Both fit for some centuries to come; the difference is exact before it is rounded.
@@ -141,6 +190,33 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_choice_is_recorded_and_a_wish_is_none() {
+        assert_eq!(
+            report("")
+                .chosen()
+                .or(report("").selection().map(|s| s.reason)),
+            None
+        );
+        let chosen = report(
+            r#", "selection": {
+                "transport": "tcp:cc=bbr", "chooser": "model", "reason": "because",
+                "confidence": 0.9, "decided_after_ms": 12.5,
+                "predictions": [
+                    { "transport": "tcp", "seconds": 2.0 },
+                    { "transport": "tcp:cc=bbr", "seconds": 1.0 }
+                ],
+                "failed": [ { "transport": "rudp", "why": "no" } ]
+            }"#,
+        );
+        assert_eq!(chosen.chosen().unwrap(), "tcp:cc=bbr");
+        let selection = chosen.selection().unwrap();
+        assert_eq!(
+            (selection.predicted_s, &selection.failed[..]),
+            (1.0, &["rudp".to_owned()][..])
+        );
+    }
 
     fn report(connected: &str) -> Report {
         serde_json::from_str(&format!(

@@ -217,6 +217,8 @@ impl Bench<'_> {
             payload_down_bytes,
             overruns: [0; 2],
             timeline: None,
+            chosen: report.chosen(),
+            selection: report.selection(),
             achieved_mbit: payload_up_bytes as f64 * 8.0 / (runtime_ms.max(1e-3) * 1e3),
             limit: Limit::of(
                 &cell.scenario,

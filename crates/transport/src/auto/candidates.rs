@@ -9,6 +9,7 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::watch,
     task::JoinSet,
 };
 
@@ -51,6 +52,8 @@ struct Inner {
     connector: Connector,
     options: AutoOptions,
     started: Instant,
+    /// How long the listener's machine took to answer over TCP, once it has.
+    answered: watch::Sender<Option<Duration>>,
     /// The lock is held while something is said on it.
     control: Slot<ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>>,
     quic: Slot<QuicReport, Bare<quic::Reader, quic::Writer>>,
@@ -89,6 +92,7 @@ impl Candidates {
             connector: Connector::new(security)?.over(NAME),
             options,
             started: Instant::now(),
+            answered: watch::Sender::new(None),
             control: Slot::new(Tcp::NAME),
             quic: Slot::new(Quic::NAME),
             rudp: Slot::new(Rudp::NAME),
@@ -108,6 +112,28 @@ impl Candidates {
             inner,
             _tasks: tasks,
         })
+    }
+
+    /// Waits until the listener's machine has answered over TCP, and returns how long that took: a round trip. Cancel-safe.
+    ///
+    /// # Errors
+    /// Those of [`control`](Self::control).
+    pub async fn answered(&self) -> Result<Duration, TransportError> {
+        let mut answered = self.inner.answered.subscribe();
+        let took = async {
+            let seen = answered.wait_for(Option::is_some).await;
+            let took = seen.ok().and_then(|seen| *seen);
+            match took {
+                Some(took) => took,
+                // The sender lives as long as `self`.
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            took = took => Ok(took),
+            control = self.control() => control.map(|control| control.rtt()),
+        }
     }
 
     /// Waits for the control connection, which `tcp` and `tcp-striped` need. Cancel-safe.
@@ -180,7 +206,9 @@ impl Inner {
         &self,
     ) -> Result<(ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>), TransportError> {
         let route = Route::find(&self.address, self.options.tcp).await?;
+        let began = Instant::now();
         let (socket, context) = route.open(UNSENT_LIMIT).await?;
+        self.answered.send_replace(Some(began.elapsed()));
         let mut channel = self.connector.authenticate(socket, context.clone()).await?;
         let offer = match channel.message() {
             Some(message) => Offer::decode(message).await?,
@@ -225,9 +253,21 @@ impl Inner {
 
     /// Waits until it is clear that QUIC will not come up: TCP has needed two round trips where it needs one.
     async fn quic_is_hopeless(&self, began: Instant) -> TransportError {
-        let Ok(control) = self.control.report(|_| true).await else {
-            // Nothing is known then: QUIC has its own time limits.
-            return std::future::pending().await;
+        let control = match self.control.report(|_| true).await {
+            Ok(control) => control,
+            Err(error) => {
+                if is_of_this_side(error.root()) {
+                    // Nothing is known of the path then: QUIC has its own time limits.
+                    return std::future::pending().await;
+                }
+                // Whatever TCP met, it took a round trip at least.
+                let enough = began.elapsed() / 2 + self.options.udp_patience;
+                tokio::time::sleep(enough).await;
+                return TransportError::UdpBlocked {
+                    address: self.address.clone(),
+                    after: began.elapsed(),
+                };
+            }
         };
         if let Err(error) = control.offer.check(&Pick::Quic) {
             return error;
@@ -272,7 +312,10 @@ impl Inner {
             let mut channel = channel.lock().await;
             let channel = channel.as_mut().ok_or(TransportError::Closed)?;
             let hello = Hello::new(Rudp::NAME);
-            say(channel.context().clone(), channel, hello.bytes()).await?;
+            let context = channel.context().clone();
+            if let Err(error) = say(context, channel, hello.bytes()).await {
+                return Err(last_word(channel).await.unwrap_or(error));
+            }
             let attempt = Attempt::connect(&hello, channel, Rudp::NAME, self.options.rudp)?;
             (attempt, channel.context().peer)
         };
@@ -292,15 +335,11 @@ impl Inner {
                 after: began.elapsed(),
             },
         };
-        // The word of an authenticated peer explains more: it may have refused us.
         let mut channel = channel.lock().await;
-        if let Some(channel) = channel.as_mut() {
-            let word = tokio::time::timeout(Duration::ZERO, channel.read(&mut [0])).await;
-            if let Ok(Err(error)) = word {
-                return Err(TransportError::from_io(error));
-            }
+        match channel.as_mut() {
+            Some(channel) => Err(last_word(channel).await.unwrap_or(blocked)),
+            None => Err(blocked),
         }
-        Err(blocked)
     }
 
     /// Waits until it is clear that reliable UDP will not come up. Half a round trip sooner if QUIC did not either.
@@ -357,7 +396,10 @@ impl Inner {
         };
         let mut channel = held.take().ok_or(TransportError::Closed)?;
         self.control.forget();
-        say(channel.context().clone(), &mut channel, &choice.encode()).await?;
+        let context = channel.context().clone();
+        if let Err(error) = say(context, &mut channel, &choice.encode()).await {
+            return Err(last_word(&mut channel).await.unwrap_or(error));
+        }
         if !matches!(choice.pick, Pick::TcpStriped { .. }) {
             return Ok(answered(channel.into_bare()));
         }
@@ -465,6 +507,25 @@ async fn say_on(
         writer.flush().await
     };
     said.await.map_err(TransportError::from_io)
+}
+
+/// Returns whether TCP failed without an answer of the other machine.
+fn is_of_this_side(error: &TransportError) -> bool {
+    match error {
+        TransportError::Connect { source, .. } => {
+            source.kind() != std::io::ErrorKind::ConnectionRefused
+        }
+        _ => false,
+    }
+}
+
+/// Returns why an authenticated peer has ended the connection, if it says so: it may have refused us.
+async fn last_word(channel: &mut Channel) -> Option<TransportError> {
+    let word = tokio::time::timeout(Duration::ZERO, channel.read(&mut [0])).await;
+    match word {
+        Ok(Err(error)) => Some(TransportError::from_io(error)),
+        _ => None,
+    }
 }
 
 fn no_offer() -> TransportError {

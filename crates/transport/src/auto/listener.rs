@@ -145,19 +145,32 @@ impl AutoListener {
     /// [`TransportError::Accept`] if a listening socket itself is broken.
     pub async fn next(&mut self) -> Result<Accepted, TransportError> {
         loop {
+            if let Some(accepted) = self.next_visit().await? {
+                return Ok(accepted);
+            }
+        }
+    }
+
+    /// Waits for the next link that somebody has picked, or until somebody who was let in has gone from the control connection
+    /// without picking it: `None`. He has only looked at the path, or has picked another connection, which is told apart. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
+        loop {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 guest = self.control.next() => match guest? {
-                    Guest::Link(accepted) => return Ok(*accepted),
+                    Guest::Link(accepted) => return Ok(Some(*accepted)),
                     Guest::Stripe(stripe) => {
                         let whole = self.groups.add(*stripe, Instant::now());
                         if let Some(accepted) = whole.and_then(|stripes| self.whole(stripes)) {
-                            return Ok(accepted);
+                            return Ok(Some(accepted));
                         }
                     }
-                    Guest::Nobody => {}
+                    Guest::Nobody => return Ok(None),
                 },
-                accepted = next_of(&mut self.quic) => return Ok(*accepted?),
+                accepted = next_of(&mut self.quic) => return Ok(Some(*accepted?)),
                 () = self.groups.expired() => {}
             }
         }

@@ -1,0 +1,122 @@
+//! `transpute probe`: what the path to a peer is like, and which transport would be chosen on it.
+
+mod respond;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use transpute::{
+    Error,
+    select::{Auto, Explanation, Model},
+    transport::auto::Offer,
+};
+
+use crate::{
+    failure::Failure,
+    interrupt::unless_interrupted,
+    model::{failure, load},
+    output,
+    protection::Protection,
+    run::parse_offer,
+    selection::By,
+    workload::{self, Asked},
+};
+
+#[derive(clap::Args)]
+#[command(
+    group = clap::ArgGroup::new("side").required(true).args(["address", "listen"]),
+    after_help = "\
+The peer listens with `transpute run --listen`, which goes on waiting for its own peer, or with `transpute probe --listen`. Nothing \
+is computed, and no circuit is told to the peer. Both sides use --transport auto, the default."
+)]
+pub(crate) struct Args {
+    /// The address of the peer (host:port)
+    #[arg(value_name = "ADDR")]
+    address: Option<String>,
+    /// Instead, let peers measure the path to this address (host:port) until interrupted
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Listening, end after the first peer
+    #[arg(long, requires = "listen")]
+    once: bool,
+    /// Listening, the transports to choose from [default: all]
+    #[arg(long, value_name = "NAME,...", requires = "listen", value_parser = parse_offer)]
+    offer: Option<Offer>,
+    #[command(flatten)]
+    protection: Protection,
+    /// Circuits, as for `transpute run`
+    #[arg(
+        short,
+        long,
+        alias = "circuits",
+        value_name = "NAME|FILE,...",
+        default_value = "aes128,sha256,mincut",
+        value_delimiter = ','
+    )]
+    circuit: Vec<String>,
+    #[command(flatten)]
+    asked: Asked,
+    /// What chooses
+    #[arg(long, value_name = "BY", default_value = "model")]
+    chooser: By,
+    /// The model. Default: the one that comes with this program
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// Keep what is measured in this file, for runs with the same flag
+    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    path_cache: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Answer {
+    address: String,
+    /// How long it took to measure.
+    probe_ms: f64,
+    #[serde(flatten)]
+    explanation: Explanation,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match (&args.address, &args.listen) {
+        (Some(address), _) => probe(args, address),
+        (None, Some(address)) => respond::respond(args, address),
+        // The parser asks for one of them.
+        (None, None) => Err(Failure::usage("an address or --listen is needed")),
+    }
+}
+
+fn probe(args: &Args, address: &str) -> Result<(), Failure> {
+    let security = args.protection.security()?;
+    let model: Option<Model> = (args.model.as_deref())
+        .map(|file| load(Some(file)))
+        .transpose()?;
+    let chooser = args.chooser.chooser(model);
+    let workloads = (args.circuit.iter())
+        .map(|name| Ok((name.clone(), workload::of("--circuit", name, &args.asked)?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let mut auto = Auto::default();
+    if let Some(file) = &args.path_cache {
+        auto = auto.remembering(file.clone());
+    }
+    let probing =
+        async { (auto.probe(address, &security).await).map_err(|error| Error::from(error).into()) };
+    let probed = crate::block_on(unless_interrupted(probing))?;
+    let explanation = Explanation::new(&*chooser, &probed.path, workloads, &probed.candidates)
+        .map_err(failure)?;
+    let answer = Answer {
+        address: address.to_owned(),
+        probe_ms: probed.took.as_secs_f64() * 1e3,
+        explanation,
+    };
+    if args.json {
+        return output::print_json(&answer);
+    }
+    output::print(|out| {
+        write!(out, "{}", answer.explanation)?;
+        writeln!(out, "measured within {:.1} ms", answer.probe_ms)
+    })
+}

@@ -1,0 +1,37 @@
+//! The side that is measured.
+
+use transpute::{
+    Error,
+    transport::Listener as _,
+    transport::auto::{AutoListener, AutoOptions, Offer},
+};
+
+use super::Args;
+use crate::{failure::Failure, interrupt::unless_interrupted, output};
+
+/// Lets in peers that look at the path; the listener bounds how many there are at once, and for how long each may stay.
+pub(super) fn respond(args: &Args, address: &str) -> Result<(), Failure> {
+    let security = args.protection.security()?;
+    let offer = args.offer.clone().unwrap_or_else(Offer::all);
+    let failed = |error| Failure::from(Error::from(error));
+    let responding = async {
+        let options = AutoOptions::default();
+        let mut listener = AutoListener::bind(address, &security, offer, options)
+            .await
+            .map_err(failed)?;
+        output::note(format!("listening on {}", listener.local_address()));
+        loop {
+            match listener.next_visit().await.map_err(failed)? {
+                None => output::note("measured by a peer"),
+                Some(accepted) => output::note(format!(
+                    "{} wanted to compute; there is nothing here but a path",
+                    accepted.link.info().peer_address
+                )),
+            }
+            if args.once {
+                return Ok(());
+            }
+        }
+    };
+    crate::block_on(unless_interrupted(responding))
+}

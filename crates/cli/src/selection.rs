@@ -1,0 +1,179 @@
+//! How a transport was chosen, as `transpute run` tells it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use transpute_select::{Chooser, ModelChooser, PaperRules, PathEstimate, Ranked, Selection, Spec};
+
+/// What chooses.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum By {
+    /// The time that the model predicts
+    #[default]
+    Model,
+    /// The rules of transputation-2020, section 4.1
+    Paper,
+}
+
+impl By {
+    /// Returns the chooser; `model` in the place of the one that comes with the program.
+    pub(crate) fn chooser(self, model: Option<transpute_select::Model>) -> Arc<dyn Chooser> {
+        match (self, model) {
+            (Self::Paper, _) => Arc::new(PaperRules),
+            (Self::Model, Some(model)) => Arc::new(ModelChooser::new(model)),
+            (Self::Model, None) => Arc::new(ModelChooser::default()),
+        }
+    }
+}
+
+/// How a transport was chosen, in the JSON of a run.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct SelectionReport {
+    /// The one chosen, with its settings.
+    pub(crate) transport: String,
+    /// What chose.
+    pub(crate) chooser: String,
+    pub(crate) reason: String,
+    /// How likely no other one is more than 5 % faster.
+    pub(crate) confidence: f64,
+    /// Whether knowing more of the path could not have changed it.
+    pub(crate) is_settled: bool,
+    /// From the start of connecting.
+    pub(crate) decided_after_ms: f64,
+    /// For all that could have been chosen, best first: from the moment of the choice to the output.
+    pub(crate) predictions: Vec<PredictionReport>,
+    /// What could not be chosen.
+    pub(crate) excluded: Vec<Obstacle>,
+    /// What was chosen before and failed.
+    pub(crate) failed: Vec<Obstacle>,
+    pub(crate) path: PathEstimate,
+}
+
+/// A predicted time in seconds, between which bounds it is with 80 % probability, and what it is made of.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct PredictionReport {
+    pub(crate) transport: String,
+    pub(crate) seconds: f64,
+    pub(crate) low_s: f64,
+    pub(crate) high_s: f64,
+    pub(crate) setup_s: f64,
+    pub(crate) rounds_s: f64,
+    pub(crate) growth_s: f64,
+    pub(crate) transfer_s: f64,
+    pub(crate) loss_s: f64,
+    pub(crate) compute_s: f64,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Obstacle {
+    pub(crate) transport: String,
+    pub(crate) why: String,
+}
+
+impl SelectionReport {
+    pub(crate) fn new(selection: &Selection) -> Self {
+        let choice = &selection.choice;
+        let obstacles = |list: &[(Spec, String)]| {
+            let obstacle = |(spec, why): &(Spec, String)| Obstacle {
+                transport: spec.to_string(),
+                why: why.clone(),
+            };
+            list.iter().map(obstacle).collect()
+        };
+        Self {
+            transport: choice.winner().to_string(),
+            chooser: choice.chooser.clone(),
+            reason: choice.reason.clone(),
+            confidence: choice.confidence,
+            is_settled: selection.settlement.is_settled,
+            decided_after_ms: selection.decided_after_s * 1e3,
+            predictions: choice.ranking().iter().map(PredictionReport::new).collect(),
+            // What failed is in both lists.
+            excluded: obstacles(&choice.excluded),
+            failed: obstacles(&selection.failed),
+            path: selection.path.clone(),
+        }
+    }
+
+    /// Returns in a line what was chosen, why, and how sure that was.
+    pub(crate) fn line(&self) -> String {
+        // The reason of the model begins with the transport, that of other choosers does not.
+        let reason = (self.reason.strip_prefix(&self.transport))
+            .filter(|rest| rest.starts_with(' '))
+            .map_or(&*self.reason, str::trim_start);
+        let mut line = format!(
+            "{}: {reason}; {:.0} % sure",
+            self.transport,
+            (self.confidence * 100.0).min(99.0),
+        );
+        for failed in &self.failed {
+            line.push_str(&format!("; {} failed: {}", failed.transport, failed.why));
+        }
+        line
+    }
+}
+
+impl PredictionReport {
+    fn new(ranked: &Ranked) -> Self {
+        let (low_s, high_s) = ranked.prediction.interval();
+        let parts = &ranked.prediction.parts;
+        Self {
+            transport: ranked.transport.to_string(),
+            seconds: ranked.prediction.seconds,
+            low_s,
+            high_s,
+            setup_s: parts.setup_s,
+            rounds_s: parts.rounds_s,
+            growth_s: parts.growth_s,
+            transfer_s: parts.transfer_s,
+            loss_s: parts.loss_s,
+            compute_s: parts.compute_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transpute_select::{Candidate, End, Settlement, Workload};
+
+    use super::*;
+
+    fn report(by: By, failed: Vec<(Spec, String)>) -> SelectionReport {
+        let path = PathEstimate::of_rtt(0.1).unwrap();
+        let workload = Workload::transfer(End::Listener, 30_000_000).unwrap();
+        let candidates = ["tcp", "rudp"].map(|name| Candidate::new(name).unwrap());
+        let choice = (by.chooser(None).choose(&path, &workload, &candidates)).unwrap();
+        let report = SelectionReport::new(&Selection {
+            path,
+            choice,
+            settlement: Settlement::SETTLED,
+            failed,
+            decided_after_s: 0.25,
+        });
+        // The demo reads what its children wrote.
+        let text = serde_json::to_string(&report).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_line_names_the_transport_once_and_what_failed() {
+        let report = report(By::Model, vec![("quic".parse().unwrap(), "gone".into())]);
+        let line = report.line();
+        assert!(line.starts_with("rudp: about "), "{line}");
+        assert!(line.ends_with("sure; quic failed: gone"), "{line}");
+        assert_eq!(report.predictions.len(), 2);
+        assert!(report.predictions[0].seconds < report.predictions[1].seconds);
+        assert_eq!(report.decided_after_ms, 250.0);
+    }
+
+    #[test]
+    fn rules_speak_for_themselves() {
+        let report = report(By::Paper, Vec::new());
+        assert_eq!(report.chooser, "paper");
+        let line = report.line();
+        assert!(
+            line.contains("W·t") && line.starts_with(&report.transport),
+            "{line}"
+        );
+    }
+}

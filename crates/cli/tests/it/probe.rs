@@ -1,0 +1,149 @@
+//! Choosing a transport: `transpute probe`, and the choice in `transpute run`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{CIPHERTEXT, KEYS, Party, Process, aes, meet, transpute};
+
+/// The flags by which the evaluator reaches the garbler.
+fn keys() -> Vec<&'static str> {
+    let identity = KEYS.evaluator.path.to_str().unwrap();
+    vec!["--identity", identity, "--peer", &KEYS.garbler.fingerprint]
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    (list.as_array().unwrap().iter())
+        .map(|entry| entry["transport"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_party_that_connects_says_how_it_chose() {
+    let [garbler, evaluator] = meet_aes(&[], &["--chooser", "model"]);
+    assert_eq!(garbler["selection"], Value::Null);
+    assert_eq!(garbler["transport"], evaluator["transport"]);
+    let selection = &evaluator["selection"];
+    assert_eq!(selection["chooser"], "model");
+    assert_eq!(selection["reason"], evaluator["transport_reason"]);
+    let predictions = names(&selection["predictions"]);
+    assert_eq!(predictions[0], selection["transport"].as_str().unwrap());
+    for name in ["tcp", "tcp-striped", "quic", "rudp"] {
+        assert!(predictions.contains(&name), "{predictions:?}");
+    }
+    assert!((0.0..=1.0).contains(&selection["confidence"].as_f64().unwrap()));
+    assert!(selection["decided_after_ms"].as_f64().unwrap() > 0.0);
+    assert!(selection["path"]["rtt"]["min_s"].as_f64().unwrap() > 0.0);
+    assert_eq!(selection["failed"], Value::Array(Vec::new()));
+
+    let [_, evaluator] = meet_aes(&["--offer", "quic"], &["--chooser", "paper"]);
+    assert_eq!(evaluator["selection"]["chooser"], "paper");
+    assert_eq!(names(&evaluator["selection"]["predictions"]), ["quic"]);
+    assert_eq!(evaluator["transport"], "quic");
+}
+
+fn meet_aes(listening: &[&str], connecting: &[&str]) -> [Value; 2] {
+    let [garbler, evaluator] = aes();
+    let garbler = garbler.and(listening.iter().copied());
+    let evaluator = evaluator.and(connecting.iter().copied());
+    let [garbler, evaluator] = meet(garbler, evaluator).map(|party| party.expect(0));
+    assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
+    [garbler.json(), evaluator.json()]
+}
+
+#[test]
+fn a_listening_run_goes_on_after_it_was_probed() {
+    let [garbler, evaluator] = aes();
+    let (garbler, address) = garbler.listen();
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("paths.json");
+    let cache = cache.to_str().unwrap();
+    let probe = |more: &[&str]| {
+        let start = ["probe", &address, "--circuit", "add:8,mincut"];
+        transpute([&start[..], &keys(), more].concat()).expect(0)
+    };
+    let json = probe(&["--json", "--path-cache", cache]).json();
+    assert_eq!(json["address"], address.as_str());
+    assert_eq!(json["path"]["udp"], "passes");
+    let rows = json["rows"].as_array().unwrap();
+    let circuits: Vec<_> = rows.iter().map(|row| row["name"].clone()).collect();
+    assert_eq!(circuits, ["add:8", "mincut"]);
+    assert!(names(&rows[1]["choice"]["ranking"]).len() >= 4);
+    let text = probe(&["--garbler-connects", "--scheme", "prf"]).stdout;
+    for fragment in [
+        "path: rtt ",
+        "mincut",
+        " sure",
+        "tcp-striped",
+        "measured within",
+    ] {
+        assert!(text.contains(fragment), "{fragment}\n{text}");
+    }
+    assert!(fs::read_to_string(cache).unwrap().contains(&address));
+
+    let evaluator = evaluator.and(["--path-cache", cache]).connect(&address);
+    assert_eq!(evaluator.finish().expect(0).outputs(), [CIPHERTEXT]);
+    garbler.finish().expect(0);
+}
+
+#[test]
+fn a_responder_is_probed_and_ends_when_told() {
+    let identity = KEYS.garbler.path.to_str().unwrap();
+    let start = |more: &[&str]| {
+        let args = ["probe", "--listen", "127.0.0.1:0", "--identity", identity];
+        let peer = ["--peer", &KEYS.evaluator.fingerprint];
+        let mut process = Process::start([&args[..], &peer, more].concat());
+        let address = process.listening_on();
+        (process, address)
+    };
+    let (responder, address) = start(&["--once", "--offer", "tcp,rudp"]);
+    let probe = ["probe", &address, "--circuit", "aes128", "--json"];
+    let json = transpute([&probe[..], &keys()].concat()).expect(0).json();
+    let choice = &json["rows"][0]["choice"];
+    assert!(!names(&choice["ranking"]).contains(&"quic"));
+    assert!(choice["excluded"].to_string().contains("does not offer it"));
+    responder.finish().expect(0);
+
+    // There is nobody to compute with.
+    let (mut responder, address) = start(&[]);
+    let [_, evaluator] = aes();
+    let failed = evaluator.connect(&address).finish();
+    assert!(matches!(failed.code, Some(4 | 6)), "{}", failed.stderr);
+    responder.line("127.0.0.1:");
+    // Someone whom it does not know.
+    let stranger = KEYS.stranger.path.to_str().unwrap();
+    let garbler = &KEYS.garbler.fingerprint;
+    let unknown = ["probe", &address, "--identity", stranger, "--peer", garbler];
+    transpute(unknown).fails(4, "refused our identity");
+    drop(responder);
+}
+
+#[test]
+fn flags_that_are_of_no_use_are_refused() {
+    let [garbler, evaluator] = aes();
+    for (party, flags, complaint) in [
+        (
+            &evaluator,
+            &["--offer", "tcp"][..],
+            "--offer goes with --listen",
+        ),
+        (
+            &evaluator,
+            &["--transport", "tcp", "--chooser", "paper"],
+            "--chooser goes with --transport auto",
+        ),
+    ] {
+        let party = party.clone().and(flags.iter().copied());
+        party.connect("127.0.0.1:1").finish().fails(2, complaint);
+    }
+    let listening = |flags: &[&'static str]| {
+        let Party(args) = garbler.clone().and(["--listen", "127.0.0.1:0"]);
+        Process::start(Party(args).and(flags.iter().copied()).0).finish()
+    };
+    listening(&["--path-cache", "x"]).fails(2, "--path-cache goes with --connect");
+    listening(&["--offer", "udp"]).expect(2);
+    transpute(["probe"]).expect(2);
+    transpute(["probe", "127.0.0.1:1"]).fails(2, "--identity FILE and --peer");
+    transpute(["probe", "127.0.0.1:1", "--plaintext", "--circuit", "smoke"]).fails(2, "--circuit");
+    transpute(["probe", "127.0.0.1:1", "--plaintext"]).fails(4, "127.0.0.1:1");
+}
