@@ -324,8 +324,11 @@ impl Party {
             let _ = sender.send(output.bits);
         })
         .await?;
-        let path = stats.snapshot();
+        // The path is looked at while the connection is there, the bytes when the last of them have left.
+        let mut path = stats.snapshot();
         outcome.closing.wait().await;
+        path.bytes_sent = stats.bytes_sent();
+        path.bytes_received = stats.bytes_received();
         let evaluations = outputs
             .try_iter()
             .map(|bits| Evaluation {

@@ -85,13 +85,18 @@ impl Server {
                 }
                 return;
             }
-            self.sleep();
+            let ended = self.sleep();
             self.receive();
+            // What a peer said before its process ended may have come in the same moment.
+            for link in ended {
+                link.control_ended();
+            }
         }
     }
 
-    /// Waits for packets, for the next deadline, to be woken, or for a control connection to end.
-    fn sleep(&mut self) {
+    /// Waits for packets, for the next deadline, to be woken, or for a control connection to end. Returns the links of which
+    /// that has ended.
+    fn sleep(&mut self) -> Vec<Arc<Shared>> {
         let links = &self.links;
         let earliest = || {
             let deadlines = links.iter().map(|link| link.deadline());
@@ -109,7 +114,7 @@ impl Server {
         self.endpoint.sleep_until(until);
         if earliest() < until {
             self.endpoint.sleep_until(0);
-            return;
+            return Vec::new();
         }
         let timeout = (until != NEVER).then(|| {
             let wait = Time::from_nanos(until).since(now);
@@ -141,11 +146,10 @@ impl Server {
         }
         self.endpoint.sleep_until(0);
         let woken = !fds[1].revents().is_empty();
-        for ((link, _), fd) in controls.iter().zip(&fds[2..]) {
-            if !fd.revents().is_empty() {
-                link.control_ended();
-            }
-        }
+        let ended = (controls.iter().zip(&fds[2..]))
+            .filter(|(_, fd)| !fd.revents().is_empty())
+            .map(|((link, _), _)| Arc::clone(link))
+            .collect();
         if woken {
             self.alert_until = self.endpoint.now() + ALERT_FOR;
             let mut scratch = [0; 64];
@@ -153,6 +157,7 @@ impl Server {
             {
             }
         }
+        ended
     }
 
     fn receive(&mut self) {
