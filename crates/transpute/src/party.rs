@@ -263,7 +263,7 @@ impl Party {
                     for name in offer.names() {
                         self.registry.get(name)?;
                     }
-                    auto = Box::new(auto.offering(offer.clone()));
+                    *auto = auto.offering(offer.clone());
                 }
                 (
                     auto.listen(address, &security).await?,
