@@ -180,7 +180,7 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
         schemes: names("--schemes", &args.schemes, Scheme::ALL, |name| {
             Scheme::from_str(name).map_err(Into::into)
         })?,
-        transports: transports(&args.transports)?,
+        transports: with_auto(&args.transports)?,
         batches: args.batch.clone(),
         encrypted: !args.plaintext,
         repetitions: args.repetitions,
@@ -190,13 +190,22 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
 /// Checks the names of transports.
 pub(super) fn transports(given: &[String]) -> Result<Vec<String>, Failure> {
     let registry = Registry::with_builtins();
-    let all = (registry.names().map(str::to_owned)).chain([AUTO.to_owned()]);
+    let all = registry.names().map(str::to_owned);
     names("--transports", given, all, |name| {
         if name != AUTO {
             registry.get(name)?;
         }
         Ok(name.to_owned())
     })
+}
+
+/// Checks transports as `transports` does; "all" is auto too.
+fn with_auto(given: &[String]) -> Result<Vec<String>, Failure> {
+    let mut names = transports(given)?;
+    if given.iter().any(|name| name == ALL) {
+        names.push(AUTO.to_owned());
+    }
+    Ok(names)
 }
 
 /// Checks names, and puts all there are in the place of "all".

@@ -21,6 +21,9 @@ const HEAD_START: Duration = Duration::from_micros(1500);
 /// For how long it stays alone if it was answered at once: that may have been something on the way.
 const NEXT_DOOR_START: Duration = Duration::from_millis(15);
 
+/// For how long at least a probe waits for UDP: nobody waits for a computation, and a busy machine should not pass for a firewall.
+const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Connects, chooses and picks.
 pub(super) async fn connect(
     auto: &Auto,
@@ -79,7 +82,9 @@ pub(super) async fn probe(
     address: &str,
     security: &Security,
 ) -> Result<Probed, TransportError> {
-    let (mut attempt, candidates) = Attempt::begin(auto, address, security)?;
+    let mut auto = auto.clone();
+    auto.options.udp_patience = auto.options.udp_patience.max(PROBE_PATIENCE);
+    let (mut attempt, candidates) = Attempt::begin(&auto, address, security)?;
     while !attempt.known.is_complete() {
         attempt.wait(&candidates).await;
     }
