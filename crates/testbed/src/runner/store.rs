@@ -4,6 +4,8 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::{Cell, RunError};
@@ -17,6 +19,23 @@ pub(super) struct Store {
     done: Vec<Row>,
 }
 
+/// How long a lock may outlive a run that was killed while it started a process: until that process runs its own program,
+/// it has the file too.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Locks the file, or finds it locked by a run that goes on.
+fn lock(file: &File) -> Result<(), TryLockError> {
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_PATIENCE => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            locked => return locked,
+        }
+    }
+}
+
 impl Store {
     /// Opens the file, or makes it, and cuts off a line that was not written to its end.
     pub(super) fn open(path: &Path) -> Result<Self, RunError> {
@@ -28,7 +47,7 @@ impl Store {
             .truncate(false)
             .open(path)
             .map_err(cannot)?;
-        file.try_lock().map_err(|error| match error {
+        lock(&file).map_err(|error| match error {
             TryLockError::WouldBlock => RunError::Locked {
                 path: path.to_owned(),
             },
