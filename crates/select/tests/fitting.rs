@@ -46,6 +46,8 @@ fn samples(transport: &str, (fixed, setup, run): (f64, f64, f64)) -> Vec<Sample>
                     transport,
                     is_cut: false,
                     cell: format!("{rtt} {rate} {bytes}"),
+                    // One in four, of every round-trip time, rate and size.
+                    is_held_out: samples.len() % 4 == (samples.len() / 4) % 4,
                 });
             }
         }
@@ -156,17 +158,35 @@ fn a_run_that_was_cut_is_a_lower_bound() {
 
 #[test]
 fn runs_of_one_cell_stay_together() {
-    let held_out = |cell: &str| {
-        let mut run = samples("tcp", (0.0, 1.0, 1.0)).swap_remove(0);
-        run.cell = cell.to_owned();
-        let first = run.is_held_out();
-        run.seconds = 9.0;
-        run.transport = "quic".parse().unwrap();
-        assert_eq!(run.is_held_out(), first);
-        first
-    };
-    let out = (0..1000).filter(|i| held_out(&format!("cell {i}"))).count();
-    assert!((200..300).contains(&out), "{out}");
+    let mut runs = samples("tcp", (0.0, 1.0, 1.0));
+    runs.extend(samples("quic", (0.0, 1.0, 1.0)));
+    fit("together", &runs).unwrap();
+    let last = runs.last_mut().unwrap();
+    last.is_held_out ^= true;
+    let cell = last.cell.clone();
+    let error = fit("apart", &runs).unwrap_err();
+    assert!(
+        matches!(&error, SelectError::Split { cell: found } if *found == cell),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_held_out_does_not_change_the_fit() {
+    let runs = samples("rudp", (0.04, 1.0, 1.1));
+    let model = fit("true", &runs).unwrap();
+    let mut spoilt = runs;
+    for run in spoilt.iter_mut().filter(|run| run.is_held_out) {
+        run.seconds *= 3.0;
+    }
+    let other = fit("true", &spoilt).unwrap();
+    let of = |model: &Model| model.transports().next().unwrap().1.clone();
+    let (model, other) = (of(&model), of(&other));
+    assert_eq!(
+        (model.factors, model.shape, model.fit),
+        (other.factors, other.shape, other.fit)
+    );
+    assert!(other.held_out.unwrap().median_error > model.held_out.unwrap().median_error);
 }
 
 #[test]

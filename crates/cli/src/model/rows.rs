@@ -1,27 +1,59 @@
 //! Rows of the testbed as samples for the model.
 
+use std::collections::HashMap;
+
 use transpute_select::{
-    Direction, End, Loss, Machine, Parts, PathEstimate, Rate, Sample, SelectError, Source, Udp,
-    Workload,
+    Direction, End, Loss, Machine, Parts, PathEstimate, Rate, Sample, SelectError, Source, Spec,
+    Udp, Workload,
 };
 use transpute_testbed::{
     row::{Environment, Measured, Row},
-    scenario::{PathConfig, Scenario},
+    scenario::{CrossDirection, PathConfig, Scenario},
+    selection::{AUTO, Part},
 };
 
 /// Public-key transfers of an extension.
 const BASE_TRANSFERS: f64 = 128.0;
 
+/// How full a queue is on average that a window keeps full and drains to `BETA` of cubic at each loss.
+const QUEUE_IN_USE: f64 = 0.85;
+
 /// Returns what a probe that made no errors would say of an emulated path. The garbler, which listens, is party A: what the testbed
 /// calls up is *down* here.
-pub(super) fn path_of(
+///
+/// Beside other flows that is a fair share of the rate, and the queue that they keep.
+pub(crate) fn path_of(
     scenario: &Scenario,
     environment: Option<&Environment>,
 ) -> Result<PathEstimate, SelectError> {
-    let mut path = PathEstimate::of_rtt(scenario.rtt_ms() / 1e3)?;
-    path.up = direction(&scenario.down)?;
-    path.down = direction(&scenario.up)?;
-    path.udp = Udp::Passes;
+    let (flows, up, down) = match &scenario.cross_traffic {
+        None => (0, false, false),
+        Some(cross) => (
+            cross.flows,
+            cross.direction != CrossDirection::Down,
+            cross.direction != CrossDirection::Up,
+        ),
+    };
+    let standing =
+        |config: &PathConfig, is_shared: bool| match (config.queue_limit_bytes(), config.rate_mbit)
+        {
+            (Some(queue), Some(rate)) if is_shared => {
+                QUEUE_IN_USE * queue as f64 * 8.0 / (rate * 1e6)
+            }
+            _ => 0.0,
+        };
+    let waiting = standing(&scenario.up, up) + standing(&scenario.down, down);
+    let mut path = PathEstimate::of_rtt(scenario.rtt_ms() / 1e3 + waiting)?;
+    let share = |is_shared| match is_shared {
+        true => 1.0 / f64::from(flows + 1),
+        false => 1.0,
+    };
+    path.up = direction(&scenario.down, share(down))?;
+    path.down = direction(&scenario.up, share(up))?;
+    path.udp = match scenario.blocks_udp() {
+        true => Udp::Blocked,
+        false => Udp::Passes,
+    };
     path.mtu = Some(scenario.mtu);
     path.source = Source::Emulated;
     let jitter = scenario.up.jitter_ms.max(scenario.down.jitter_ms);
@@ -40,7 +72,7 @@ pub(super) fn path_of(
     Ok(path)
 }
 
-fn direction(config: &PathConfig) -> Result<Direction, SelectError> {
+fn direction(config: &PathConfig, share: f64) -> Result<Direction, SelectError> {
     // Bursts: the share of the time in the bad state (Gilbert, 1960).
     let bursts = config.burst.map_or(0.0, |burst| {
         let bad = burst.p_enter / (burst.p_enter + burst.p_leave).max(f64::MIN_POSITIVE);
@@ -48,47 +80,103 @@ fn direction(config: &PathConfig) -> Result<Direction, SelectError> {
     });
     let loss = 1.0 - (1.0 - config.loss) * (1.0 - bursts);
     Ok(Direction {
-        rate: config.rate_mbit.map(|mbit| Rate::known(mbit * 1e6)),
+        rate: config.rate_mbit.map(|mbit| Rate::known(mbit * share * 1e6)),
         loss: Some(Loss::known(loss.clamp(0.0, 1.0))?),
         queue_bytes: config.queue_limit_bytes().map(|bytes| bytes as f64),
     })
 }
 
-/// Returns the sample of a row; nothing for one that tells the model nothing: a run that failed, was not under the conditions of its
-/// scenario, or whose path changed or was shared, which an estimate does not express.
-pub(super) fn sample(row: &Row) -> Result<Option<Sample>, SelectError> {
-    let changes = !row.scenario.up.changes.is_empty() || !row.scenario.down.changes.is_empty();
-    let (Some(measured), true) = (&row.measured, row.encrypted) else {
-        return Ok(None);
-    };
-    if measured.overruns != [0, 0] || changes || row.scenario.cross_traffic.is_some() {
+/// Workloads as measured runs had them: of a circuit with its scheme and batch, whatever the path and the transport.
+#[derive(Debug, Default)]
+pub(crate) struct Workloads(HashMap<(String, String, u64), Workload>);
+
+impl Workloads {
+    /// Takes the first measured run of each.
+    pub(crate) fn of(rows: &[Row]) -> Result<Self, SelectError> {
+        let mut known = HashMap::new();
+        for row in rows.iter().filter(|row| row.encrypted) {
+            let Some(measured) = &row.measured else {
+                continue;
+            };
+            let key = (row.circuit.clone(), row.scheme.clone(), row.batch);
+            if let std::collections::hash_map::Entry::Vacant(entry) = known.entry(key) {
+                entry.insert(workload(row, measured)?);
+            }
+        }
+        Ok(Self(known))
+    }
+
+    /// Returns one of them; nothing if no run of it was measured.
+    pub(crate) fn get(&self, circuit: &str, scheme: &str, batch: u64) -> Option<Workload> {
+        let key = (circuit.to_owned(), scheme.to_owned(), batch);
+        self.0.get(&key).copied()
+    }
+}
+
+/// Returns the samples of rows, and how many rows tell the model nothing: of runs that failed, were not under the conditions
+/// of their scenario, or whose path changed or was shared, which an estimate does not express.
+///
+/// What is held out is what `transpute testbed selection score` calls unseen.
+pub(super) fn samples(rows: &[Row]) -> Result<(Vec<Sample>, usize), SelectError> {
+    let workloads = Workloads::of(rows)?;
+    let mut samples = Vec::new();
+    for row in rows {
+        samples.extend(sample(row, &workloads)?);
+    }
+    let left_out = rows.len() - samples.len();
+    Ok((samples, left_out))
+}
+
+fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectError> {
+    let scenario = &row.scenario;
+    let changes = !scenario.up.changes.is_empty() || !scenario.down.changes.is_empty();
+    if !row.encrypted || changes || scenario.cross_traffic.is_some() || row.transport == AUTO {
         return Ok(None);
     }
-    let Ok(transport) = row.transport.parse() else {
+    let Ok(transport) = row.transport.parse::<Spec>() else {
         return Ok(None);
     };
+    // A firewall tells nothing of how quick a transport is.
+    if scenario.blocks_udp() && transport.law(None).needs_udp {
+        return Ok(None);
+    }
+    let (workload, total_ms, setup_ms) = match (&row.measured, row.cut_off_ms) {
+        (Some(measured), _) if measured.overruns == [0, 0] => (
+            workload(row, measured)?,
+            measured.total_ms,
+            Some(measured.total_ms - measured.runtime_ms),
+        ),
+        (None, Some(cut_off_ms)) => match workloads.get(&row.circuit, &row.scheme, row.batch) {
+            Some(workload) => (workload, cut_off_ms, None),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
     Ok(Some(Sample {
-        path: path_of(&row.scenario, Some(&row.environment))?,
-        workload: workload(row, measured)?,
+        path: path_of(scenario, Some(&row.environment))?,
+        workload,
         transport,
-        seconds: measured.total_ms / 1e3,
-        setup_s: Some((measured.total_ms - measured.runtime_ms) / 1e3)
-            .filter(|setup| *setup >= 0.0),
-        is_cut: false,
+        seconds: total_ms / 1e3,
+        setup_s: setup_ms
+            .filter(|setup| *setup >= 0.0)
+            .map(|setup| setup / 1e3),
+        is_cut: row.measured.is_none(),
         cell: cell(row),
+        is_held_out: Part::of(scenario, &row.circuit, row.batch) == Part::Unseen,
     }))
 }
 
-/// Returns what names path and workload, whatever the transport, so that a cell is on one side of a split as a whole.
+/// Returns what names path and workload, whatever the transport. All that [`Part`] looks at is in it.
 fn cell(row: &Row) -> String {
     let path = |config: &PathConfig| {
         format!(
-            "{} {} {} {:?} {:?}",
+            "{} {} {} {:?} {:?} {}",
             config.delay_ms,
             config.jitter_ms,
             config.loss,
             config.rate_mbit,
-            config.queue_limit_bytes()
+            config.queue_limit_bytes(),
+            config.udp_blocked
         )
     };
     format!(
