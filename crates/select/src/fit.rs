@@ -15,7 +15,7 @@ use crate::{
     Workload,
     error::checked,
     linear::non_negative,
-    terms::{Plausible, Point, Terms},
+    terms::{Chain, Plausible, Point, Terms},
 };
 
 /// Runs of a transport that are needed to fit it.
@@ -148,6 +148,8 @@ impl Factors {
             setup: rounded(self.setup),
             rounds: rounded(self.rounds),
             carriage: rounded(self.carriage),
+            growth: rounded(self.growth),
+            loss: rounded(self.loss),
             compute: rounded(self.compute),
         }
     }
@@ -322,36 +324,48 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
                 // It took longer than that, which is what is predicted.
                 weight = 0.0;
             }
-            let is_carriage = factors.carriage * terms.carriage >= factors.compute * terms.compute;
-            let (carriage, compute) = match is_carriage {
-                true => (terms.carriage, terms.serial),
-                false => (0.0, terms.serial + terms.compute),
+            // Of what happens at the same time, what takes longest by the factors so far.
+            let run_row = if terms.hides_carriage(&factors) {
+                let compute = terms.serial + terms.compute;
+                [0.0, 0.0, terms.rounds, 0.0, 0.0, 0.0, compute]
+            } else {
+                let chain = terms.chain(&factors);
+                let rounds = terms.rounds + chain.waiting;
+                let Chain {
+                    transfer,
+                    growth,
+                    loss,
+                    ..
+                } = *chain;
+                [0.0, 0.0, rounds, transfer, growth, loss, terms.serial]
             };
-            let run_row = [0.0, 0.0, terms.rounds, carriage, compute];
-            let setup_row = [1.0, terms.setup, 0.0, 0.0, 0.0];
+            let setup_row = [1.0, terms.setup, 0.0, 0.0, 0.0, 0.0, 0.0];
             match sample.setup_s {
                 Some(setup) => [
                     Some((setup_row, setup, weight)),
                     Some((run_row, sample.seconds - setup, weight)),
                 ],
                 None => {
-                    let [_, _, rounds, carriage, compute] = run_row;
-                    let row = [1.0, terms.setup, rounds, carriage, compute];
+                    let mut row = run_row;
+                    (row[0], row[1]) = (1.0, terms.setup);
                     [Some((row, sample.seconds, weight)), None]
                 }
             }
             .into_iter()
             .flatten()
         });
-        let start = [0.0, 1.0, 1.0, 1.0, 1.0];
+        let start = [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
         // A fixed tenth of a second is as far from the theory as a factor of 2 is.
-        let pull = [PULL * 1e2, PULL, PULL, PULL, PULL];
-        let [fixed_s, setup, rounds, carriage, compute] = non_negative(rows, start, pull);
+        let pull = [PULL * 1e2, PULL, PULL, PULL, PULL, PULL, PULL];
+        let [fixed_s, setup, rounds, carriage, growth, loss, compute] =
+            non_negative(rows, start, pull);
         factors = Factors {
             fixed_s,
             setup,
             rounds,
             carriage,
+            growth,
+            loss,
             compute,
         };
     }
