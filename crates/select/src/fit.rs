@@ -324,21 +324,24 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
                 // It took longer than that, which is what is predicted.
                 weight = 0.0;
             }
-            // Of what happens at the same time, what takes longest by the factors so far.
-            let run_row = if terms.hides_carriage(&factors) {
-                let compute = terms.serial + terms.compute;
-                [0.0, 0.0, terms.rounds, 0.0, 0.0, 0.0, compute]
-            } else {
-                let chain = terms.chain(&factors);
-                let rounds = terms.rounds + chain.waiting;
-                let Chain {
-                    transfer,
-                    growth,
-                    loss,
-                    ..
-                } = *chain;
-                [0.0, 0.0, rounds, transfer, growth, loss, terms.serial]
-            };
+            // What happens at the same time counts with its share, by the factors so far.
+            let [carrying, computing] = terms.slopes(&factors);
+            let Chain {
+                waiting,
+                transfer,
+                growth,
+                loss,
+                ..
+            } = *terms.chain(&factors);
+            let run_row = [
+                0.0,
+                0.0,
+                terms.rounds + carrying * waiting,
+                carrying * transfer,
+                carrying * growth,
+                carrying * loss,
+                terms.serial + computing * terms.compute,
+            ];
             let setup_row = [1.0, terms.setup, 0.0, 0.0, 0.0, 0.0, 0.0];
             match sample.setup_s {
                 Some(setup) => [

@@ -125,6 +125,20 @@ fn delayed(seconds: f64, delay: f64, p: f64) -> f64 {
     seconds.powf(1.0 - p) * (seconds + delay).powf(p)
 }
 
+/// How well carrying and computing hide each other: the exponent of a norm, of which 1 is one after the other and infinity
+/// all at the same time.
+const OVERLAP: f64 = 2.0;
+
+/// Returns how long carrying and computing take together: the longer, and more where they are about as long, since either
+/// waits for the other at times, and they share processors.
+fn together(carriage: f64, compute: f64) -> f64 {
+    let (long, short) = (carriage.max(compute), carriage.min(compute));
+    if long <= 0.0 {
+        return 0.0;
+    }
+    long * (1.0 + (short / long).powf(OVERLAP)).powf(1.0 / OVERLAP)
+}
+
 impl Terms {
     pub(crate) fn of(law: &Law, shape: &Shape, point: &Point, workload: &Workload) -> Self {
         let parts = workload.parts();
@@ -177,7 +191,9 @@ impl Terms {
         let compute = factors.compute * self.compute;
         [
             factors.fixed_s + factors.setup * self.setup,
-            factors.rounds * self.rounds + factors.compute * self.serial + carriage.max(compute),
+            factors.rounds * self.rounds
+                + factors.compute * self.serial
+                + together(carriage, compute),
         ]
     }
 
@@ -190,9 +206,16 @@ impl Terms {
         }
     }
 
-    /// Tells whether computing takes longer than carrying, and so hides it.
-    pub(crate) fn hides_carriage(&self, factors: &Factors) -> bool {
-        factors.compute * self.compute > self.chain(factors).seconds(factors)
+    /// Returns what a second more of carrying and of computing adds to the time of both together.
+    pub(crate) fn slopes(&self, factors: &Factors) -> [f64; 2] {
+        let carriage = self.chain(factors).seconds(factors);
+        let compute = factors.compute * self.compute;
+        let both = together(carriage, compute);
+        // Of a homogeneous function: times and slopes multiplied sum up to the whole.
+        [carriage, compute].map(|one| match both > 0.0 {
+            true => (one / both).powf(OVERLAP - 1.0),
+            false => 0.0,
+        })
     }
 
     /// Returns what bounds the rate in the direction that decides.
@@ -210,7 +233,8 @@ impl Terms {
             growth_s: factors.growth * chain.growth,
             transfer_s: factors.carriage * chain.transfer,
             loss_s: factors.loss * chain.loss,
-            compute_s: factors.compute * self.serial + (compute - chain.seconds(factors)).max(0.0),
+            compute_s: factors.compute * self.serial
+                + (together(chain.seconds(factors), compute) - chain.seconds(factors)).max(0.0),
         }
     }
 }

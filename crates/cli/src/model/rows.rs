@@ -15,6 +15,9 @@ use transpute_testbed::{
 /// Public-key transfers of an extension.
 const BASE_TRANSFERS: f64 = 128.0;
 
+/// Bits per second of a path that the emulator does not limit: more than any of the processors' shares.
+const UNLIMITED: f64 = 1e10;
+
 /// How full a queue is on average that a window keeps full and drains to `BETA` of cubic at each loss.
 const QUEUE_IN_USE: f64 = 0.85;
 
@@ -80,7 +83,11 @@ fn direction(config: &PathConfig, share: f64) -> Result<Direction, SelectError> 
     });
     let loss = 1.0 - (1.0 - config.loss) * (1.0 - bursts);
     Ok(Direction {
-        rate: config.rate_mbit.map(|mbit| Rate::known(mbit * share * 1e6)),
+        rate: Some(Rate::known(
+            config
+                .rate_mbit
+                .map_or(UNLIMITED, |mbit| mbit * share * 1e6),
+        )),
         loss: Some(Loss::known(loss.clamp(0.0, 1.0))?),
         queue_bytes: config.queue_limit_bytes().map(|bytes| bytes as f64),
     })
