@@ -240,7 +240,8 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn of(spec: &Spec, sample: &'a Sample) -> Self {
         Self {
-            law: spec.law(sample.path.kernel.congestion_control.as_deref()),
+            // The kernel's default is in the name already.
+            law: spec.law(None),
             point: Plausible::of(&sample.path).mid(),
             sample,
         }

@@ -116,6 +116,35 @@ fn what_was_fitted_of_a_transport_serves_for_its_other_congestion_controls() {
 }
 
 #[test]
+fn the_congestion_control_decides_whose_runs_they_are() {
+    // A kernel whose default is bbr: `tcp` is what its settings say, and bbr without any.
+    let with = |transport: &str, factors| {
+        let mut runs = samples(transport, factors);
+        for run in &mut runs {
+            run.path.kernel.congestion_control = Some("bbr".to_owned());
+        }
+        runs
+    };
+    let mut runs = with("tcp:cc=cubic", (0.0, 1.0, 1.0));
+    runs.extend(with("tcp:cc=bbr", (0.02, 1.0, 1.0)));
+    let model = fit("two", &runs).unwrap();
+    let names: Vec<&str> = model.transports().map(|(spec, _)| spec.as_str()).collect();
+    assert_eq!(names, ["tcp", "tcp:cc=bbr"]);
+    let work = Workload::transfer(End::Listener, 2_000_000).unwrap();
+    let mut lossy = path(0.1, 1e8, 0.01);
+    lossy.kernel.congestion_control = Some("bbr".to_owned());
+    let seconds = |name: &str| {
+        let spec = name.parse().unwrap();
+        model.predict(&spec, &lossy, &work).unwrap().seconds
+    };
+    assert!(seconds("tcp:cc=cubic") > 2.0 * seconds("tcp:cc=bbr"));
+    assert_eq!(seconds("tcp"), seconds("tcp:cc=bbr"));
+    // Each has the shape of its own law, as far as it is found by fitting.
+    let loss = |place: usize| model.transports().nth(place).unwrap().1.shape.loss;
+    assert!(loss(0) > 0.5 && loss(1) < 0.2, "{} {}", loss(0), loss(1));
+}
+
+#[test]
 fn the_order_of_runs_does_not_matter_and_outliers_matter_little() {
     let runs = samples("rudp", (0.04, 1.0, 1.1));
     let model = fit("a", &runs).unwrap();

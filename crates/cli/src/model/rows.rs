@@ -242,3 +242,134 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         evaluate_s: gates(machine.evaluate_and_s),
     })
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A row in a cell of which only these conditions matter.
+    pub(crate) fn row(scenario: &Scenario, transport: &str, total_ms: f64) -> Row {
+        let party = |sent: u64, received: u64| {
+            serde_json::json!({
+                "transport": transport, "cipher": null, "ot": "iknp", "connect_ms": 1.0, "handshake_ms": 1.0,
+                "session_ms": total_ms, "sent_bytes": sent, "received_bytes": received, "table_bytes": 30_000_000,
+                "ot_bytes": 60_000, "rtt_ms": null, "process_ms": total_ms, "user_s": 0.1, "system_s": 0.1,
+                "peak_rss_bytes": 1,
+            })
+        };
+        let counters = serde_json::json!({
+            "packets_in": 0, "bytes_in": 0, "packets_out": 0, "bytes_out": 0, "lost_packets": 0, "lost_bytes": 0,
+            "overflowed_packets": 0, "overflowed_bytes": 0, "duplicated_packets": 0, "duplicated_bytes": 0,
+            "reordered_packets": 0, "queue_peak_bytes": 0,
+        });
+        let measured = serde_json::json!({
+            "runtime_ms": total_ms - 1.0, "total_ms": total_ms, "garbler": party(30_060_000, 20_000),
+            "evaluator": party(20_000, 30_060_000), "up": counters, "down": counters, "wire_up_bytes": 0,
+            "wire_down_bytes": 0, "overruns": [0, 0], "and_gates": 900_000, "payload_up_bytes": 30_060_000,
+            "payload_down_bytes": 20_000, "achieved_mbit": 1.0, "limit": {
+                "round_trips": 1.5, "rtt_ms": 1.0, "transfer_ms": 1.0, "limit_ms": 1.0, "floor_ms": 1.0,
+            },
+        });
+        Row {
+            format: transpute_testbed::row::ROW_FORMAT,
+            scenario: scenario.clone(),
+            circuit: "c".to_owned(),
+            scheme: "half-gates".to_owned(),
+            transport: transport.to_owned(),
+            batch: 1,
+            encrypted: true,
+            repetition: 0,
+            path_seed: 0,
+            started_unix_ms: 0,
+            environment: Environment::default(),
+            error: None,
+            cut_off_ms: None,
+            measured: Some(serde_json::from_value(measured).unwrap()),
+        }
+    }
+
+    fn near() -> Scenario {
+        Scenario::named("eu-us").unwrap().with_rtt_ms(20.0)
+    }
+
+    fn sampled(rows: &[Row]) -> Vec<(String, f64, bool)> {
+        let (samples, left_out) = samples(rows).unwrap();
+        assert_eq!(samples.len() + left_out, rows.len());
+        (samples.iter())
+            .map(|sample| (sample.transport.to_string(), sample.seconds, sample.is_cut))
+            .collect()
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_counts_with_the_workload_of_another() {
+        let mut rows = [row(&near(), "rudp", 500.0), row(&near(), "tcp", 0.0)];
+        (rows[1].measured, rows[1].cut_off_ms) = (None, Some(8000.0));
+        let (samples, _) = samples(&rows).unwrap();
+        assert_eq!(samples[1].workload, samples[0].workload);
+        assert_eq!((samples[1].seconds, samples[1].setup_s), (8.0, None));
+        assert!(samples[1].is_cut && !samples[0].is_cut);
+        assert_eq!(samples[0].cell, samples[1].cell);
+        // Nothing is known of what others compute.
+        rows[1].batch = 2;
+        assert_eq!(sampled(&rows), [("rudp".to_owned(), 0.5, false)]);
+    }
+
+    #[test]
+    fn behind_a_firewall_only_tcp_tells_something() {
+        let blocked = near().with_udp_blocked(true);
+        let mut rows = [
+            row(&blocked, "tcp", 500.0),
+            row(&blocked, "quic", 0.0),
+            row(&blocked, "rudp", 0.0),
+        ];
+        (rows[1].measured, rows[1].cut_off_ms) = (None, Some(8000.0));
+        rows[2].measured = None;
+        assert_eq!(sampled(&rows), [("tcp".to_owned(), 0.5, false)]);
+        let path = path_of(&blocked, None).unwrap();
+        assert_eq!(path.udp, Udp::Blocked);
+    }
+
+    #[test]
+    fn what_chooses_for_itself_or_shares_its_path_is_no_sample() {
+        let mut rows = [
+            row(&near(), AUTO, 500.0),
+            row(&near(), "tcp", 500.0),
+            row(&near(), "tcp", 500.0),
+            row(&near(), "tcp", 500.0),
+        ];
+        rows[1].scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        rows[2].encrypted = false;
+        if let Some(measured) = &mut rows[3].measured {
+            measured.overruns = [0, 1];
+        }
+        assert!(sampled(&rows).is_empty());
+    }
+
+    #[test]
+    fn what_the_score_calls_unseen_is_not_fitted_to() {
+        let mut parts = [0, 0];
+        for rtt in 1..100 {
+            let row = row(&near().with_rtt_ms(f64::from(rtt)), "tcp", 500.0);
+            let contests = transpute_testbed::selection::contests(std::slice::from_ref(&row));
+            let is_unseen = contests[0].part() == Part::Unseen;
+            let (samples, _) = samples(std::slice::from_ref(&row)).unwrap();
+            assert_eq!(samples[0].is_held_out, is_unseen);
+            parts[usize::from(is_unseen)] += 1;
+        }
+        assert!(parts.iter().all(|&count| count > 20), "{parts:?}");
+    }
+
+    #[test]
+    fn beside_other_flows_a_path_has_its_share() {
+        let mut scenario = near().with_rate_mbit(90.0);
+        let alone = path_of(&scenario, None).unwrap();
+        scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        let flows = scenario.cross_traffic.as_ref().unwrap().flows;
+        let shared = path_of(&scenario, None).unwrap();
+        let rate = |direction: Direction| direction.rate.unwrap().bits_per_second;
+        // Party A, which garbles, listens.
+        assert!((rate(shared.down) * f64::from(flows + 1) - rate(alone.down)).abs() < 1.0);
+        assert_eq!(rate(shared.up), rate(alone.up));
+        assert!(shared.rtt_s() > alone.rtt_s());
+    }
+}

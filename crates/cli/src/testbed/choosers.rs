@@ -62,53 +62,12 @@ impl<C: transpute_select::Chooser> Chooser for Knowing<'_, C> {
 mod tests {
     use transpute_select::Model;
     use transpute_testbed::{
-        row::{Environment, Row},
         scenario::Scenario,
         selection::{contests, judge},
     };
 
     use super::*;
-
-    /// A row in a cell of which only these conditions matter.
-    fn row(scenario: &Scenario, transport: &str, total_ms: f64) -> Row {
-        let party = |sent: u64, received: u64| {
-            serde_json::json!({
-                "transport": transport, "cipher": null, "ot": "iknp", "connect_ms": 1.0, "handshake_ms": 1.0,
-                "session_ms": total_ms, "sent_bytes": sent, "received_bytes": received, "table_bytes": 30_000_000,
-                "ot_bytes": 60_000, "rtt_ms": null, "process_ms": total_ms, "user_s": 0.1, "system_s": 0.1,
-                "peak_rss_bytes": 1,
-            })
-        };
-        let counters = serde_json::json!({
-            "packets_in": 0, "bytes_in": 0, "packets_out": 0, "bytes_out": 0, "lost_packets": 0, "lost_bytes": 0,
-            "overflowed_packets": 0, "overflowed_bytes": 0, "duplicated_packets": 0, "duplicated_bytes": 0,
-            "reordered_packets": 0, "queue_peak_bytes": 0,
-        });
-        let measured = serde_json::json!({
-            "runtime_ms": total_ms - 1.0, "total_ms": total_ms, "garbler": party(30_060_000, 20_000),
-            "evaluator": party(20_000, 30_060_000), "up": counters, "down": counters, "wire_up_bytes": 0,
-            "wire_down_bytes": 0, "overruns": [0, 0], "and_gates": 900_000, "payload_up_bytes": 30_060_000,
-            "payload_down_bytes": 20_000, "achieved_mbit": 1.0, "limit": {
-                "round_trips": 1.5, "rtt_ms": 1.0, "transfer_ms": 1.0, "limit_ms": 1.0, "floor_ms": 1.0,
-            },
-        });
-        Row {
-            format: transpute_testbed::row::ROW_FORMAT,
-            scenario: scenario.clone(),
-            circuit: "c".to_owned(),
-            scheme: "half-gates".to_owned(),
-            transport: transport.to_owned(),
-            batch: 1,
-            encrypted: true,
-            repetition: 0,
-            path_seed: 0,
-            started_unix_ms: 0,
-            environment: Environment::default(),
-            error: None,
-            cut_off_ms: None,
-            measured: Some(serde_json::from_value(measured).unwrap()),
-        }
-    }
+    use crate::model::rows::tests::row;
 
     #[test]
     fn both_choose_by_path_and_workload_among_what_was_run() {
