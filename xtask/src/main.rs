@@ -23,6 +23,7 @@ usage: cargo xtask <chore>
   reproduce         run the published experiments anew and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
   selection run     run every transport in drawn cells, into docs/results/selection (an hour)
+  selection fit     fit the model of the selector to their rows, and write the score
   selection score   write what choosing a transport costs in them beside their rows
   tidy              fail unless the sources keep the rules of the house
 ";
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ["fuzz-check"] => fuzz::check(&root()),
         ["reproduce"] => reproduce::reproduce(&root(), false),
         ["reproduce", "--quick"] => reproduce::reproduce(&root(), true),
+        ["selection", "fit", ref files @ ..] => selection::fit(&root(), files),
         ["selection", "run", ref flags @ ..] => selection::run(&root(), flags),
         ["selection", "score", ref arguments @ ..] => selection::score(&root(), arguments),
         ["tidy"] => tidy::check(&root()).and_then(none_found),

@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use crate::reproduce::build;
+use crate::reproduce::{build, succeed};
 
 /// Runs every transport in every cell. Flags are those of `transpute testbed selection run`.
 pub(crate) fn run(root: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
@@ -39,6 +39,23 @@ pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error
         command.args(rows(&folder)?);
     }
     replace(command.args(arguments))
+}
+
+/// Fits the model that comes with the program, by the part of the cells that is for fitting, and judges its choices. Rows are
+/// those there are, and those of files that are given, which are only fitted to.
+pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
+    let folder = folder(root)?;
+    let rows = rows(&folder)?;
+    let program = build(root)?;
+    let model = root.join("crates/select/model/default.json");
+    let mut command = Command::new(&program);
+    command.args(["model", "fit"]).args(&rows).args(files);
+    succeed(command.arg("--out").arg(&model))?;
+    // The program that was built has the model of before in it.
+    let mut command = Command::new(&program);
+    command.args(["testbed", "selection", "score"]).args(&rows);
+    command.arg("--model").arg(&model).arg("--out").arg(&folder);
+    succeed(&mut command)
 }
 
 fn folder(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
@@ -86,7 +103,7 @@ fn replace(command: &mut Command) -> Result<(), Box<dyn Error>> {
 /// Runs the command.
 #[cfg(not(unix))]
 fn replace(command: &mut Command) -> Result<(), Box<dyn Error>> {
-    crate::reproduce::succeed(command)
+    succeed(command)
 }
 
 #[cfg(test)]

@@ -50,6 +50,12 @@ pub enum SelectError {
         /// How many there are.
         found: usize,
     },
+    /// Some runs of a cell are held out and others are not: the fit would have seen what it is checked by.
+    #[error("{cell}: some runs are held out, and others are not")]
+    Split {
+        /// What names the cell.
+        cell: String,
+    },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {

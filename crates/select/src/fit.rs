@@ -15,14 +15,11 @@ use crate::{
     Workload,
     error::checked,
     linear::non_negative,
-    terms::{Plausible, Point, Terms},
+    terms::{Chain, Plausible, Point, Terms},
 };
 
 /// Runs of a transport that are needed to fit it.
 pub const MIN_SAMPLES: usize = 8;
-
-/// One part of the cells in so many is held out.
-const HELD_OUT: u64 = 4;
 
 /// Relative error from which on a run counts less.
 const HUBER: f64 = 0.25;
@@ -61,8 +58,11 @@ pub struct Sample {
     pub setup_s: Option<f64>,
     /// The run was ended at `seconds`: it would have taken longer.
     pub is_cut: bool,
-    /// What names path and workload: runs of one cell are never on both sides of a split.
+    /// What names path and workload.
     pub cell: String,
+    /// The run is left out of the fit, to check it. The same for all runs of a cell, whatever the transport: otherwise the fit has
+    /// seen what it is checked by.
+    pub is_held_out: bool,
 }
 
 /// How well predictions meet what was measured.
@@ -85,19 +85,6 @@ pub struct Goodness {
 }
 
 impl Sample {
-    /// Says whether this run is left out of a fit to check it: by a hash of its cell.
-    #[must_use]
-    pub fn is_held_out(&self) -> bool {
-        // FNV-1a, 64 bits, and a finalizer that mixes its high bits into the low ones.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for &byte in self.cell.as_bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        hash ^= hash >> 33;
-        hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        (hash ^ (hash >> 33)).is_multiple_of(HELD_OUT)
-    }
-
     fn validate(&self) -> Result<(), SelectError> {
         self.path.validate()?;
         checked("seconds", self.seconds, (1e-6, 1e9), "1e-6 to 1e9 seconds")?;
@@ -161,6 +148,8 @@ impl Factors {
             setup: rounded(self.setup),
             rounds: rounded(self.rounds),
             carriage: rounded(self.carriage),
+            growth: rounded(self.growth),
+            loss: rounded(self.loss),
             compute: rounded(self.compute),
         }
     }
@@ -178,16 +167,26 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
-/// Fits a model to runs, transport by transport. About a quarter of the cells is held out and tells how well the model does
-/// on what it has not seen. `name` says which runs these are.
+/// Fits a model to runs, transport by transport. Those that are [held out](Sample::is_held_out) tell how well the model does on
+/// what it has not seen. `name` says which runs these are.
 ///
 /// # Errors
 /// [`SelectError::TooFewSamples`] if no transport has [`MIN_SAMPLES`]; transports with fewer are left out if another has
-/// enough. [`SelectError::Number`] if a run has a number that is none.
+/// enough. [`SelectError::Number`] if a run has a number that is none. [`SelectError::Split`] if a cell has runs that are held
+/// out and others that are not.
 pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
     let mut by_transport: BTreeMap<Spec, Vec<&Sample>> = BTreeMap::new();
+    let mut sides: BTreeMap<&str, bool> = BTreeMap::new();
     for sample in samples {
         sample.validate()?;
+        let side = *sides
+            .entry(sample.cell.as_str())
+            .or_insert(sample.is_held_out);
+        if side != sample.is_held_out {
+            return Err(SelectError::Split {
+                cell: sample.cell.clone(),
+            });
+        }
         let control = sample.path.kernel.congestion_control.as_deref();
         let spec = sample.transport.in_effect(control);
         by_transport.entry(spec).or_default().push(sample);
@@ -199,7 +198,7 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
         // Sums of floating-point numbers depend on their order.
         runs.sort_by(|a, b| (a.cell.cmp(&b.cell)).then(a.seconds.total_cmp(&b.seconds)));
         let (held_out, seen): (Vec<&Sample>, Vec<&Sample>) =
-            runs.iter().partition(|sample| sample.is_held_out());
+            runs.iter().partition(|sample| sample.is_held_out);
         if seen.len() < MIN_SAMPLES {
             if seen.len() >= most.1 {
                 most = (spec.to_string(), seen.len());
@@ -219,7 +218,7 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
     }
     let cells: BTreeSet<&str> = used.iter().map(|sample| sample.cell.as_str()).collect();
     let held_out_cells: BTreeSet<&str> = (used.iter())
-        .filter(|sample| sample.is_held_out())
+        .filter(|sample| sample.is_held_out)
         .map(|sample| sample.cell.as_str())
         .collect();
     let runs = RunSet {
@@ -241,7 +240,8 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn of(spec: &Spec, sample: &'a Sample) -> Self {
         Self {
-            law: spec.law(sample.path.kernel.congestion_control.as_deref()),
+            // The kernel's default is in the name already.
+            law: spec.law(None),
             point: Plausible::of(&sample.path).mid(),
             sample,
         }
@@ -325,36 +325,51 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
                 // It took longer than that, which is what is predicted.
                 weight = 0.0;
             }
-            let is_carriage = factors.carriage * terms.carriage >= factors.compute * terms.compute;
-            let (carriage, compute) = match is_carriage {
-                true => (terms.carriage, terms.serial),
-                false => (0.0, terms.serial + terms.compute),
-            };
-            let run_row = [0.0, 0.0, terms.rounds, carriage, compute];
-            let setup_row = [1.0, terms.setup, 0.0, 0.0, 0.0];
+            // What happens at the same time counts with its share, by the factors so far.
+            let [carrying, computing] = terms.slopes(&factors);
+            let Chain {
+                waiting,
+                transfer,
+                growth,
+                loss,
+                ..
+            } = *terms.chain(&factors);
+            let run_row = [
+                0.0,
+                0.0,
+                terms.rounds + carrying * waiting,
+                carrying * transfer,
+                carrying * growth,
+                carrying * loss,
+                terms.serial + computing * terms.compute,
+            ];
+            let setup_row = [1.0, terms.setup, 0.0, 0.0, 0.0, 0.0, 0.0];
             match sample.setup_s {
                 Some(setup) => [
                     Some((setup_row, setup, weight)),
                     Some((run_row, sample.seconds - setup, weight)),
                 ],
                 None => {
-                    let [_, _, rounds, carriage, compute] = run_row;
-                    let row = [1.0, terms.setup, rounds, carriage, compute];
+                    let mut row = run_row;
+                    (row[0], row[1]) = (1.0, terms.setup);
                     [Some((row, sample.seconds, weight)), None]
                 }
             }
             .into_iter()
             .flatten()
         });
-        let start = [0.0, 1.0, 1.0, 1.0, 1.0];
+        let start = [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
         // A fixed tenth of a second is as far from the theory as a factor of 2 is.
-        let pull = [PULL * 1e2, PULL, PULL, PULL, PULL];
-        let [fixed_s, setup, rounds, carriage, compute] = non_negative(rows, start, pull);
+        let pull = [PULL * 1e2, PULL, PULL, PULL, PULL, PULL, PULL];
+        let [fixed_s, setup, rounds, carriage, growth, loss, compute] =
+            non_negative(rows, start, pull);
         factors = Factors {
             fixed_s,
             setup,
             rounds,
             carriage,
+            growth,
+            loss,
             compute,
         };
     }

@@ -109,12 +109,6 @@ pub(crate) struct Carriage {
     pub(crate) bound: Bound,
 }
 
-impl Carriage {
-    pub(crate) fn total(&self) -> f64 {
-        self.transfer + self.growth + self.loss
-    }
-}
-
 impl Shape {
     /// What the literature and the sources of the transports say, before any fit.
     #[must_use]

@@ -1,6 +1,6 @@
 //! The cost model: how long a workload takes over a transport on a path.
 //!
-//! `T = fixed + a · set-up + b · round trips + serial + max(c · carriage, d · computing)`
+//! `T = fixed + a · set-up + b · round trips + serial + max(c · transfer + g · growth + l · losses, d · computing)`
 //!
 //! in the spirit of Rebane, *A feasibility analysis of secure multiparty computation deployments*, 2012, section 5, whose
 //! `T = f(ping) + bytes / g(bandwidth)` is here with a `g` for each transport that knows of round trips, losses and buffers
@@ -77,8 +77,12 @@ pub struct Factors {
     pub setup: f64,
     /// On the round trips of the protocol.
     pub rounds: f64,
-    /// On carrying bytes.
+    /// On carrying bytes at the rate that is reached.
     pub carriage: f64,
+    /// On coming to that rate.
+    pub growth: f64,
+    /// On what losses add.
+    pub loss: f64,
     /// On computing.
     pub compute: f64,
 }
@@ -187,7 +191,7 @@ impl Ready<'_> {
                 0.0
             },
             parts,
-            bound: terms.bound(),
+            bound: terms.bound(factors),
         }
     }
 }
@@ -389,6 +393,8 @@ impl Fitted {
             setup,
             rounds,
             carriage,
+            growth,
+            loss,
             compute,
         } = self.factors;
         for (field, value) in [
@@ -396,6 +402,8 @@ impl Fitted {
             ("setup", setup),
             ("rounds", rounds),
             ("carriage", carriage),
+            ("growth", growth),
+            ("loss", loss),
             ("compute", compute),
             ("spread.quiet", self.spread.quiet),
             ("spread.lossy", self.spread.lossy),
@@ -413,6 +421,8 @@ impl Factors {
         setup: 1.0,
         rounds: 1.0,
         carriage: 1.0,
+        growth: 1.0,
+        loss: 1.0,
         compute: 1.0,
     };
 }

@@ -69,22 +69,25 @@ impl Spec {
             .find_map(|(known, value)| (known == key).then_some(value))
     }
 
-    /// Returns the transport with the congestion control written out that it has where the kernel's default is another than
-    /// cubic: `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does.
+    /// Returns the transport with the congestion control that it has: written out if it is another than cubic, and left out if it
+    /// is. `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
     #[must_use]
     pub fn in_effect(&self, default_control: Option<&str>) -> Self {
-        let control = default_control.unwrap_or("cubic");
-        let is_told = self.setting("cc").is_some();
-        if control == "cubic" || is_told || !matches!(self.name(), "tcp" | "tcp-striped") {
+        let told = self.setting("cc");
+        let control = told.or(default_control).unwrap_or("cubic");
+        if !matches!(self.name(), "tcp" | "tcp-striped") {
             return self.clone();
         }
-        let separator = if self.text.len() == self.name_len {
-            ':'
-        } else {
-            ','
-        };
+        let mut settings: Vec<String> = (self.settings())
+            .filter(|&(key, _)| key != "cc")
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        if control != "cubic" {
+            settings.push(format!("cc={control}"));
+        }
+        let separator = if settings.is_empty() { "" } else { ":" };
         // What does not make a name leaves the transport as it is.
-        format!("{}{separator}cc={control}", self.text)
+        format!("{}{separator}{}", self.name(), settings.join(","))
             .parse()
             .unwrap_or_else(|_| self.clone())
     }
@@ -254,6 +257,11 @@ mod tests {
         assert_eq!(effect("tcp", "bbr"), "tcp:cc=bbr");
         assert_eq!(effect("tcp-striped:n=4", "bbr"), "tcp-striped:cc=bbr,n=4");
         assert_eq!(effect("tcp:cc=reno", "bbr"), "tcp:cc=reno");
+        assert_eq!(effect("tcp:cc=cubic", "bbr"), "tcp");
+        assert_eq!(
+            effect("tcp-striped:cc=cubic+n=4", "cubic"),
+            "tcp-striped:n=4"
+        );
         assert_eq!(effect("quic", "bbr"), "quic");
         assert_eq!(effect("tcp", "a b"), "tcp");
     }

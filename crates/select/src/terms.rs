@@ -75,6 +75,29 @@ impl Point {
     }
 }
 
+/// What happens one after the other from the first table on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    /// Round trips of the protocol, in seconds.
+    pub(crate) waiting: f64,
+    /// Bytes at the rate that is reached, in seconds.
+    pub(crate) transfer: f64,
+    /// What coming to that rate adds.
+    pub(crate) growth: f64,
+    /// What losses add.
+    pub(crate) loss: f64,
+    bound: Bound,
+}
+
+impl Chain {
+    fn seconds(&self, factors: &Factors) -> f64 {
+        factors.rounds * self.waiting
+            + factors.carriage * self.transfer
+            + factors.growth * self.growth
+            + factors.loss * self.loss
+    }
+}
+
 /// What a time is made of, before the factors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
@@ -84,13 +107,9 @@ pub(crate) struct Terms {
     pub(crate) rounds: f64,
     /// Computing that nothing overlaps.
     pub(crate) serial: f64,
-    /// From the first table on.
-    pub(crate) carriage: f64,
-    /// What of the carriage is waiting for a round trip of the protocol.
-    waiting: f64,
+    /// From the first table on: tables towards the evaluator, or waiting for the labels, whichever takes longer.
+    chains: [Chain; 2],
     pub(crate) compute: f64,
-    /// Of the direction that decides.
-    parts: Carriage,
     /// How likely losses meet the run.
     pub(crate) lossiness: f64,
 }
@@ -104,6 +123,20 @@ const LATER_TIMEOUT_S: f64 = 0.2;
 /// errors balance.
 fn delayed(seconds: f64, delay: f64, p: f64) -> f64 {
     seconds.powf(1.0 - p) * (seconds + delay).powf(p)
+}
+
+/// How well carrying and computing hide each other: the exponent of a norm, of which 1 is one after the other and infinity
+/// all at the same time.
+const OVERLAP: f64 = 2.0;
+
+/// Returns how long carrying and computing take together: the longer, and more where they are about as long, since either
+/// waits for the other at times, and they share processors.
+fn together(carriage: f64, compute: f64) -> f64 {
+    let (long, short) = (carriage.max(compute), carriage.min(compute));
+    if long <= 0.0 {
+        return 0.0;
+    }
+    long * (1.0 + (short / long).powf(OVERLAP)).powf(1.0 / OVERLAP)
 }
 
 impl Terms {
@@ -125,12 +158,14 @@ impl Terms {
             0 => 0.0,
             all => tables.transfer * (parts.garbler_late_bytes as f64 / all as f64),
         };
-        let labels = waiting + requests.total() + late;
-        let (carriage, chain, waiting) = if labels > tables.total() {
-            (labels, requests, waiting + late)
-        } else {
-            (tables.total(), tables, 0.0)
+        let chain = |waiting: f64, late: f64, carriage: Carriage| Chain {
+            waiting,
+            transfer: carriage.transfer + late,
+            growth: carriage.growth,
+            loss: carriage.loss,
+            bound: carriage.bound,
         };
+        let chains = [chain(0.0, 0.0, tables), chain(waiting, late, requests)];
         // Each connection has a packet each way that starts it, and about three more of TLS.
         let kept = (1.0 - point.loss[0]) * (1.0 - point.loss[1]);
         let not_all = |packets: f64| 1.0 - kept.powf(packets / 2.0 * law.connections);
@@ -144,40 +179,62 @@ impl Terms {
             setup,
             rounds: first * point.rtt,
             serial: parts.serial_s,
-            carriage,
-            waiting,
+            chains,
             compute: parts.garble_s.max(parts.evaluate_s),
-            parts: chain,
             lossiness: -(-losses).exp_m1(),
         }
     }
 
     /// Returns the time until the link is up, and from there on.
     pub(crate) fn seconds(&self, factors: &Factors) -> [f64; 2] {
-        let carriage = factors.carriage * self.carriage;
+        let carriage = self.chain(factors).seconds(factors);
         let compute = factors.compute * self.compute;
         [
             factors.fixed_s + factors.setup * self.setup,
-            factors.rounds * self.rounds + factors.compute * self.serial + carriage.max(compute),
+            factors.rounds * self.rounds
+                + factors.compute * self.serial
+                + together(carriage, compute),
         ]
     }
 
+    /// Returns the chain that takes longer.
+    pub(crate) fn chain(&self, factors: &Factors) -> &Chain {
+        let [tables, labels] = &self.chains;
+        match labels.seconds(factors) > tables.seconds(factors) {
+            true => labels,
+            false => tables,
+        }
+    }
+
+    /// Returns what a second more of carrying and of computing adds to the time of both together.
+    pub(crate) fn slopes(&self, factors: &Factors) -> [f64; 2] {
+        let carriage = self.chain(factors).seconds(factors);
+        let compute = factors.compute * self.compute;
+        let both = together(carriage, compute);
+        // Of a homogeneous function: times and slopes multiplied sum up to the whole.
+        [carriage, compute].map(|one| match both > 0.0 {
+            true => (one / both).powf(OVERLAP - 1.0),
+            false => 0.0,
+        })
+    }
+
     /// Returns what bounds the rate in the direction that decides.
-    pub(crate) fn bound(&self) -> Bound {
-        self.parts.bound
+    pub(crate) fn bound(&self, factors: &Factors) -> Bound {
+        self.chain(factors).bound
     }
 
     /// Returns the parts of the time.
     pub(crate) fn split(&self, factors: &Factors) -> TimeParts {
-        let carriage = factors.carriage * self.carriage;
+        let chain = self.chain(factors);
         let compute = factors.compute * self.compute;
         TimeParts {
             setup_s: factors.fixed_s + factors.setup * self.setup,
-            rounds_s: factors.rounds * self.rounds + factors.carriage * self.waiting,
-            growth_s: factors.carriage * self.parts.growth,
-            transfer_s: factors.carriage * self.parts.transfer,
-            loss_s: factors.carriage * self.parts.loss,
-            compute_s: factors.compute * self.serial + (compute - carriage).max(0.0),
+            rounds_s: factors.rounds * (self.rounds + chain.waiting),
+            growth_s: factors.growth * chain.growth,
+            transfer_s: factors.carriage * chain.transfer,
+            loss_s: factors.loss * chain.loss,
+            compute_s: factors.compute * self.serial
+                + (together(chain.seconds(factors), compute) - chain.seconds(factors)).max(0.0),
         }
     }
 }

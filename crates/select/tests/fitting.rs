@@ -46,6 +46,8 @@ fn samples(transport: &str, (fixed, setup, run): (f64, f64, f64)) -> Vec<Sample>
                     transport,
                     is_cut: false,
                     cell: format!("{rtt} {rate} {bytes}"),
+                    // One in four, of every round-trip time, rate and size.
+                    is_held_out: samples.len() % 4 == (samples.len() / 4) % 4,
                 });
             }
         }
@@ -114,6 +116,35 @@ fn what_was_fitted_of_a_transport_serves_for_its_other_congestion_controls() {
 }
 
 #[test]
+fn the_congestion_control_decides_whose_runs_they_are() {
+    // A kernel whose default is bbr: `tcp` is what its settings say, and bbr without any.
+    let with = |transport: &str, factors| {
+        let mut runs = samples(transport, factors);
+        for run in &mut runs {
+            run.path.kernel.congestion_control = Some("bbr".to_owned());
+        }
+        runs
+    };
+    let mut runs = with("tcp:cc=cubic", (0.0, 1.0, 1.0));
+    runs.extend(with("tcp:cc=bbr", (0.02, 1.0, 1.0)));
+    let model = fit("two", &runs).unwrap();
+    let names: Vec<&str> = model.transports().map(|(spec, _)| spec.as_str()).collect();
+    assert_eq!(names, ["tcp", "tcp:cc=bbr"]);
+    let work = Workload::transfer(End::Listener, 2_000_000).unwrap();
+    let mut lossy = path(0.1, 1e8, 0.01);
+    lossy.kernel.congestion_control = Some("bbr".to_owned());
+    let seconds = |name: &str| {
+        let spec = name.parse().unwrap();
+        model.predict(&spec, &lossy, &work).unwrap().seconds
+    };
+    assert!(seconds("tcp:cc=cubic") > 2.0 * seconds("tcp:cc=bbr"));
+    assert_eq!(seconds("tcp"), seconds("tcp:cc=bbr"));
+    // Each has the shape of its own law, as far as it is found by fitting.
+    let loss = |place: usize| model.transports().nth(place).unwrap().1.shape.loss;
+    assert!(loss(0) > 0.5 && loss(1) < 0.2, "{} {}", loss(0), loss(1));
+}
+
+#[test]
 fn the_order_of_runs_does_not_matter_and_outliers_matter_little() {
     let runs = samples("rudp", (0.04, 1.0, 1.1));
     let model = fit("a", &runs).unwrap();
@@ -156,17 +187,35 @@ fn a_run_that_was_cut_is_a_lower_bound() {
 
 #[test]
 fn runs_of_one_cell_stay_together() {
-    let held_out = |cell: &str| {
-        let mut run = samples("tcp", (0.0, 1.0, 1.0)).swap_remove(0);
-        run.cell = cell.to_owned();
-        let first = run.is_held_out();
-        run.seconds = 9.0;
-        run.transport = "quic".parse().unwrap();
-        assert_eq!(run.is_held_out(), first);
-        first
-    };
-    let out = (0..1000).filter(|i| held_out(&format!("cell {i}"))).count();
-    assert!((200..300).contains(&out), "{out}");
+    let mut runs = samples("tcp", (0.0, 1.0, 1.0));
+    runs.extend(samples("quic", (0.0, 1.0, 1.0)));
+    fit("together", &runs).unwrap();
+    let last = runs.last_mut().unwrap();
+    last.is_held_out ^= true;
+    let cell = last.cell.clone();
+    let error = fit("apart", &runs).unwrap_err();
+    assert!(
+        matches!(&error, SelectError::Split { cell: found } if *found == cell),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_held_out_does_not_change_the_fit() {
+    let runs = samples("rudp", (0.04, 1.0, 1.1));
+    let model = fit("true", &runs).unwrap();
+    let mut spoilt = runs;
+    for run in spoilt.iter_mut().filter(|run| run.is_held_out) {
+        run.seconds *= 3.0;
+    }
+    let other = fit("true", &spoilt).unwrap();
+    let of = |model: &Model| model.transports().next().unwrap().1.clone();
+    let (model, other) = (of(&model), of(&other));
+    assert_eq!(
+        (model.factors, model.shape, model.fit),
+        (other.factors, other.shape, other.fit)
+    );
+    assert!(other.held_out.unwrap().median_error > model.held_out.unwrap().median_error);
 }
 
 #[test]

@@ -13,8 +13,9 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Runs are rows of `transpute testbed run`. About a quarter of the cells (a path and a workload, whatever the transport) is held \
-out, by a hash of the cell, and tells how well the model does on what it has not seen. The same rows give the same model.")]
+Runs are rows of `transpute testbed run` and `transpute testbed selection run`. About half of the cells (a path and a workload, \
+whatever the transport) is held out, by a hash: those that `transpute testbed selection score` calls unseen. They tell how well the \
+model does on what it has not seen. The same rows give the same model.")]
 pub(crate) struct Args {
     /// Files of rows
     #[arg(value_name = "ROWS", required = true)]
@@ -39,24 +40,20 @@ struct Residual<'a> {
     cell: &'a str,
     transport: &'a str,
     is_held_out: bool,
+    /// It was ended after `measured_s`.
+    is_cut: bool,
     measured_s: f64,
     predicted_s: f64,
 }
 
 fn samples(files: &[PathBuf]) -> Result<(Vec<Sample>, usize), Failure> {
-    let mut samples = Vec::new();
-    let mut left_out = 0;
+    let mut rows = Vec::new();
     for file in files {
-        let rows = transpute_testbed::row::read_rows(file)
+        let read = transpute_testbed::row::read_rows(file)
             .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
-        for row in &rows {
-            match super::rows::sample(row).map_err(failure)? {
-                Some(sample) => samples.push(sample),
-                None => left_out += 1,
-            }
-        }
+        rows.extend(read);
     }
-    Ok((samples, left_out))
+    super::rows::samples(&rows).map_err(failure)
 }
 
 pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
@@ -68,7 +65,7 @@ pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
     let model = transpute_select::fit(&name, &samples).map_err(failure)?;
     if left_out > 0 {
         output::note(format!(
-            "{left_out} rows left out: failed, plaintext, overrun, shared or changing path"
+            "{left_out} rows left out: failed, plaintext, overrun, auto, UDP behind a firewall, shared or changing path"
         ));
     }
     if args.json {
@@ -94,7 +91,8 @@ fn residuals(model: &Model, samples: &[Sample], json: bool) -> Result<(), Failur
         let residual = Residual {
             cell: &sample.cell,
             transport: sample.transport.as_str(),
-            is_held_out: sample.is_held_out(),
+            is_held_out: sample.is_held_out,
+            is_cut: sample.is_cut,
             measured_s: sample.seconds,
             predicted_s: predicted.seconds,
         };
@@ -106,12 +104,14 @@ fn residuals(model: &Model, samples: &[Sample], json: bool) -> Result<(), Failur
                     cell,
                     transport,
                     is_held_out,
+                    is_cut,
                     measured_s,
                     predicted_s,
                 } = residual;
                 writeln!(
                     out,
-                    "{measured_s:.4}\t{predicted_s:.4}\t{transport}\t{}\t{cell}",
+                    "{}{measured_s:.4}\t{predicted_s:.4}\t{transport}\t{}\t{cell}",
+                    if is_cut { ">" } else { "" },
                     if is_held_out { "unseen" } else { "fit" }
                 )
             })?;

@@ -4,7 +4,7 @@
 mod fit;
 mod predict;
 #[cfg(target_os = "linux")]
-mod rows;
+pub(crate) mod rows;
 mod show;
 
 use std::path::{Path, PathBuf};

@@ -1,27 +1,62 @@
 //! Rows of the testbed as samples for the model.
 
+use std::collections::HashMap;
+
 use transpute_select::{
-    Direction, End, Loss, Machine, Parts, PathEstimate, Rate, Sample, SelectError, Source, Udp,
-    Workload,
+    Direction, End, Loss, Machine, Parts, PathEstimate, Rate, Sample, SelectError, Source, Spec,
+    Udp, Workload,
 };
 use transpute_testbed::{
     row::{Environment, Measured, Row},
-    scenario::{PathConfig, Scenario},
+    scenario::{CrossDirection, PathConfig, Scenario},
+    selection::{AUTO, Part},
 };
 
 /// Public-key transfers of an extension.
 const BASE_TRANSFERS: f64 = 128.0;
 
+/// Bits per second of a path that the emulator does not limit: more than any of the processors' shares.
+const UNLIMITED: f64 = 1e10;
+
+/// How full a queue is on average that a window keeps full and drains to `BETA` of cubic at each loss.
+const QUEUE_IN_USE: f64 = 0.85;
+
 /// Returns what a probe that made no errors would say of an emulated path. The garbler, which listens, is party A: what the testbed
 /// calls up is *down* here.
-pub(super) fn path_of(
+///
+/// Beside other flows that is a fair share of the rate, and the queue that they keep.
+pub(crate) fn path_of(
     scenario: &Scenario,
     environment: Option<&Environment>,
 ) -> Result<PathEstimate, SelectError> {
-    let mut path = PathEstimate::of_rtt(scenario.rtt_ms() / 1e3)?;
-    path.up = direction(&scenario.down)?;
-    path.down = direction(&scenario.up)?;
-    path.udp = Udp::Passes;
+    let (flows, up, down) = match &scenario.cross_traffic {
+        None => (0, false, false),
+        Some(cross) => (
+            cross.flows,
+            cross.direction != CrossDirection::Down,
+            cross.direction != CrossDirection::Up,
+        ),
+    };
+    let standing =
+        |config: &PathConfig, is_shared: bool| match (config.queue_limit_bytes(), config.rate_mbit)
+        {
+            (Some(queue), Some(rate)) if is_shared => {
+                QUEUE_IN_USE * queue as f64 * 8.0 / (rate * 1e6)
+            }
+            _ => 0.0,
+        };
+    let waiting = standing(&scenario.up, up) + standing(&scenario.down, down);
+    let mut path = PathEstimate::of_rtt(scenario.rtt_ms() / 1e3 + waiting)?;
+    let share = |is_shared| match is_shared {
+        true => 1.0 / f64::from(flows + 1),
+        false => 1.0,
+    };
+    path.up = direction(&scenario.down, share(down))?;
+    path.down = direction(&scenario.up, share(up))?;
+    path.udp = match scenario.blocks_udp() {
+        true => Udp::Blocked,
+        false => Udp::Passes,
+    };
     path.mtu = Some(scenario.mtu);
     path.source = Source::Emulated;
     let jitter = scenario.up.jitter_ms.max(scenario.down.jitter_ms);
@@ -40,7 +75,7 @@ pub(super) fn path_of(
     Ok(path)
 }
 
-fn direction(config: &PathConfig) -> Result<Direction, SelectError> {
+fn direction(config: &PathConfig, share: f64) -> Result<Direction, SelectError> {
     // Bursts: the share of the time in the bad state (Gilbert, 1960).
     let bursts = config.burst.map_or(0.0, |burst| {
         let bad = burst.p_enter / (burst.p_enter + burst.p_leave).max(f64::MIN_POSITIVE);
@@ -48,47 +83,107 @@ fn direction(config: &PathConfig) -> Result<Direction, SelectError> {
     });
     let loss = 1.0 - (1.0 - config.loss) * (1.0 - bursts);
     Ok(Direction {
-        rate: config.rate_mbit.map(|mbit| Rate::known(mbit * 1e6)),
+        rate: Some(Rate::known(
+            config
+                .rate_mbit
+                .map_or(UNLIMITED, |mbit| mbit * share * 1e6),
+        )),
         loss: Some(Loss::known(loss.clamp(0.0, 1.0))?),
         queue_bytes: config.queue_limit_bytes().map(|bytes| bytes as f64),
     })
 }
 
-/// Returns the sample of a row; nothing for one that tells the model nothing: a run that failed, was not under the conditions of its
-/// scenario, or whose path changed or was shared, which an estimate does not express.
-pub(super) fn sample(row: &Row) -> Result<Option<Sample>, SelectError> {
-    let changes = !row.scenario.up.changes.is_empty() || !row.scenario.down.changes.is_empty();
-    let (Some(measured), true) = (&row.measured, row.encrypted) else {
-        return Ok(None);
-    };
-    if measured.overruns != [0, 0] || changes || row.scenario.cross_traffic.is_some() {
+/// Workloads as measured runs had them: of a circuit with its scheme and batch, whatever the path and the transport.
+#[derive(Debug, Default)]
+pub(crate) struct Workloads(HashMap<(String, String, u64), Workload>);
+
+impl Workloads {
+    /// Takes the first measured run of each.
+    pub(crate) fn of(rows: &[Row]) -> Result<Self, SelectError> {
+        let mut known = HashMap::new();
+        for row in rows.iter().filter(|row| row.encrypted) {
+            let Some(measured) = &row.measured else {
+                continue;
+            };
+            let key = (row.circuit.clone(), row.scheme.clone(), row.batch);
+            if let std::collections::hash_map::Entry::Vacant(entry) = known.entry(key) {
+                entry.insert(workload(row, measured)?);
+            }
+        }
+        Ok(Self(known))
+    }
+
+    /// Returns one of them; nothing if no run of it was measured.
+    pub(crate) fn get(&self, circuit: &str, scheme: &str, batch: u64) -> Option<Workload> {
+        let key = (circuit.to_owned(), scheme.to_owned(), batch);
+        self.0.get(&key).copied()
+    }
+}
+
+/// Returns the samples of rows, and how many rows tell the model nothing: of runs that failed, were not under the conditions
+/// of their scenario, or whose path changed or was shared, which an estimate does not express.
+///
+/// What is held out is what `transpute testbed selection score` calls unseen.
+pub(super) fn samples(rows: &[Row]) -> Result<(Vec<Sample>, usize), SelectError> {
+    let workloads = Workloads::of(rows)?;
+    let mut samples = Vec::new();
+    for row in rows {
+        samples.extend(sample(row, &workloads)?);
+    }
+    let left_out = rows.len() - samples.len();
+    Ok((samples, left_out))
+}
+
+fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectError> {
+    let scenario = &row.scenario;
+    let changes = !scenario.up.changes.is_empty() || !scenario.down.changes.is_empty();
+    if !row.encrypted || changes || scenario.cross_traffic.is_some() || row.transport == AUTO {
         return Ok(None);
     }
-    let Ok(transport) = row.transport.parse() else {
+    let Ok(transport) = row.transport.parse::<Spec>() else {
         return Ok(None);
     };
+    // A firewall tells nothing of how quick a transport is.
+    if scenario.blocks_udp() && transport.law(None).needs_udp {
+        return Ok(None);
+    }
+    let (workload, total_ms, setup_ms) = match (&row.measured, row.cut_off_ms) {
+        (Some(measured), _) if measured.overruns == [0, 0] => (
+            workload(row, measured)?,
+            measured.total_ms,
+            Some(measured.total_ms - measured.runtime_ms),
+        ),
+        (None, Some(cut_off_ms)) => match workloads.get(&row.circuit, &row.scheme, row.batch) {
+            Some(workload) => (workload, cut_off_ms, None),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
     Ok(Some(Sample {
-        path: path_of(&row.scenario, Some(&row.environment))?,
-        workload: workload(row, measured)?,
+        path: path_of(scenario, Some(&row.environment))?,
+        workload,
         transport,
-        seconds: measured.total_ms / 1e3,
-        setup_s: Some((measured.total_ms - measured.runtime_ms) / 1e3)
-            .filter(|setup| *setup >= 0.0),
-        is_cut: false,
+        seconds: total_ms / 1e3,
+        setup_s: setup_ms
+            .filter(|setup| *setup >= 0.0)
+            .map(|setup| setup / 1e3),
+        is_cut: row.measured.is_none(),
         cell: cell(row),
+        is_held_out: Part::of(scenario, &row.circuit, row.batch) == Part::Unseen,
     }))
 }
 
-/// Returns what names path and workload, whatever the transport, so that a cell is on one side of a split as a whole.
+/// Returns what names path and workload, whatever the transport. All that [`Part`] looks at is in it.
 fn cell(row: &Row) -> String {
     let path = |config: &PathConfig| {
         format!(
-            "{} {} {} {:?} {:?}",
+            "{} {} {} {:?} {:?} {}",
             config.delay_ms,
             config.jitter_ms,
             config.loss,
             config.rate_mbit,
-            config.queue_limit_bytes()
+            config.queue_limit_bytes(),
+            config.udp_blocked
         )
     };
     format!(
@@ -146,4 +241,135 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         garble_s: gates(machine.garble_and_s),
         evaluate_s: gates(machine.evaluate_and_s),
     })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A row in a cell of which only these conditions matter.
+    pub(crate) fn row(scenario: &Scenario, transport: &str, total_ms: f64) -> Row {
+        let party = |sent: u64, received: u64| {
+            serde_json::json!({
+                "transport": transport, "cipher": null, "ot": "iknp", "connect_ms": 1.0, "handshake_ms": 1.0,
+                "session_ms": total_ms, "sent_bytes": sent, "received_bytes": received, "table_bytes": 30_000_000,
+                "ot_bytes": 60_000, "rtt_ms": null, "process_ms": total_ms, "user_s": 0.1, "system_s": 0.1,
+                "peak_rss_bytes": 1,
+            })
+        };
+        let counters = serde_json::json!({
+            "packets_in": 0, "bytes_in": 0, "packets_out": 0, "bytes_out": 0, "lost_packets": 0, "lost_bytes": 0,
+            "overflowed_packets": 0, "overflowed_bytes": 0, "duplicated_packets": 0, "duplicated_bytes": 0,
+            "reordered_packets": 0, "queue_peak_bytes": 0,
+        });
+        let measured = serde_json::json!({
+            "runtime_ms": total_ms - 1.0, "total_ms": total_ms, "garbler": party(30_060_000, 20_000),
+            "evaluator": party(20_000, 30_060_000), "up": counters, "down": counters, "wire_up_bytes": 0,
+            "wire_down_bytes": 0, "overruns": [0, 0], "and_gates": 900_000, "payload_up_bytes": 30_060_000,
+            "payload_down_bytes": 20_000, "achieved_mbit": 1.0, "limit": {
+                "round_trips": 1.5, "rtt_ms": 1.0, "transfer_ms": 1.0, "limit_ms": 1.0, "floor_ms": 1.0,
+            },
+        });
+        Row {
+            format: transpute_testbed::row::ROW_FORMAT,
+            scenario: scenario.clone(),
+            circuit: "c".to_owned(),
+            scheme: "half-gates".to_owned(),
+            transport: transport.to_owned(),
+            batch: 1,
+            encrypted: true,
+            repetition: 0,
+            path_seed: 0,
+            started_unix_ms: 0,
+            environment: Environment::default(),
+            error: None,
+            cut_off_ms: None,
+            measured: Some(serde_json::from_value(measured).unwrap()),
+        }
+    }
+
+    fn near() -> Scenario {
+        Scenario::named("eu-us").unwrap().with_rtt_ms(20.0)
+    }
+
+    fn sampled(rows: &[Row]) -> Vec<(String, f64, bool)> {
+        let (samples, left_out) = samples(rows).unwrap();
+        assert_eq!(samples.len() + left_out, rows.len());
+        (samples.iter())
+            .map(|sample| (sample.transport.to_string(), sample.seconds, sample.is_cut))
+            .collect()
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_counts_with_the_workload_of_another() {
+        let mut rows = [row(&near(), "rudp", 500.0), row(&near(), "tcp", 0.0)];
+        (rows[1].measured, rows[1].cut_off_ms) = (None, Some(8000.0));
+        let (samples, _) = samples(&rows).unwrap();
+        assert_eq!(samples[1].workload, samples[0].workload);
+        assert_eq!((samples[1].seconds, samples[1].setup_s), (8.0, None));
+        assert!(samples[1].is_cut && !samples[0].is_cut);
+        assert_eq!(samples[0].cell, samples[1].cell);
+        // Nothing is known of what others compute.
+        rows[1].batch = 2;
+        assert_eq!(sampled(&rows), [("rudp".to_owned(), 0.5, false)]);
+    }
+
+    #[test]
+    fn behind_a_firewall_only_tcp_tells_something() {
+        let blocked = near().with_udp_blocked(true);
+        let mut rows = [
+            row(&blocked, "tcp", 500.0),
+            row(&blocked, "quic", 0.0),
+            row(&blocked, "rudp", 0.0),
+        ];
+        (rows[1].measured, rows[1].cut_off_ms) = (None, Some(8000.0));
+        rows[2].measured = None;
+        assert_eq!(sampled(&rows), [("tcp".to_owned(), 0.5, false)]);
+        let path = path_of(&blocked, None).unwrap();
+        assert_eq!(path.udp, Udp::Blocked);
+    }
+
+    #[test]
+    fn what_chooses_for_itself_or_shares_its_path_is_no_sample() {
+        let mut rows = [
+            row(&near(), AUTO, 500.0),
+            row(&near(), "tcp", 500.0),
+            row(&near(), "tcp", 500.0),
+            row(&near(), "tcp", 500.0),
+        ];
+        rows[1].scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        rows[2].encrypted = false;
+        if let Some(measured) = &mut rows[3].measured {
+            measured.overruns = [0, 1];
+        }
+        assert!(sampled(&rows).is_empty());
+    }
+
+    #[test]
+    fn what_the_score_calls_unseen_is_not_fitted_to() {
+        let mut parts = [0, 0];
+        for rtt in 1..100 {
+            let row = row(&near().with_rtt_ms(f64::from(rtt)), "tcp", 500.0);
+            let contests = transpute_testbed::selection::contests(std::slice::from_ref(&row));
+            let is_unseen = contests[0].part() == Part::Unseen;
+            let (samples, _) = samples(std::slice::from_ref(&row)).unwrap();
+            assert_eq!(samples[0].is_held_out, is_unseen);
+            parts[usize::from(is_unseen)] += 1;
+        }
+        assert!(parts.iter().all(|&count| count > 20), "{parts:?}");
+    }
+
+    #[test]
+    fn beside_other_flows_a_path_has_its_share() {
+        let mut scenario = near().with_rate_mbit(90.0);
+        let alone = path_of(&scenario, None).unwrap();
+        scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        let flows = scenario.cross_traffic.as_ref().unwrap().flows;
+        let shared = path_of(&scenario, None).unwrap();
+        let rate = |direction: Direction| direction.rate.unwrap().bits_per_second;
+        // Party A, which garbles, listens.
+        assert!((rate(shared.down) * f64::from(flows + 1) - rate(alone.down)).abs() < 1.0);
+        assert_eq!(rate(shared.up), rate(alone.up));
+        assert!(shared.rtt_s() > alone.rtt_s());
+    }
 }

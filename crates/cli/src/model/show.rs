@@ -63,16 +63,18 @@ pub(super) fn print(model: &Model) -> Result<(), Failure> {
         }
         writeln!(
             out,
-            "\n{:16} {:>8} {:>6} {:>7} {:>9} {:>8} {:>8} {:>6} {:>7} {:>9} {:>12}",
+            "\n{:16} {:>8} {:>6} {:>7} {:>9} {:>7} {:>7} {:>8} {:>8} {:>6} {:>7} {:>9} {:>12}",
             "transport",
             "fixed ms",
             "set-up",
             "rounds",
             "carriage",
+            "growth",
+            "losses",
             "compute",
             "window B",
             "fill",
-            "loss",
+            "knee",
             "Gbit/s",
             "sd quiet/lossy"
         )?;
@@ -80,12 +82,14 @@ pub(super) fn print(model: &Model) -> Result<(), Failure> {
             let (factors, shape) = (fitted.factors, fitted.shape);
             writeln!(
                 out,
-                "{:16} {:>8.2} {:>6.2} {:>7.2} {:>9.2} {:>8.2} {:>8.0} {:>6.2} {:>7.3} {:>9.2} {:>7.2} {:>6.2}",
+                "{:16} {:>8.2} {:>6.2} {:>7.2} {:>9.2} {:>7.2} {:>7.2} {:>8.2} {:>8.0} {:>6.2} {:>7.3} {:>9.2} {:>7.2} {:>6.2}",
                 spec.to_string(),
                 factors.fixed_s * 1e3,
                 factors.setup,
                 factors.rounds,
                 factors.carriage,
+                factors.growth,
+                factors.loss,
                 factors.compute,
                 shape.initial_window,
                 shape.window_fill,

@@ -1,5 +1,6 @@
 //! `transpute testbed`: two parties on this machine, joined by an emulated internet path.
 
+mod choosers;
 mod exec;
 mod link;
 mod report;

@@ -11,6 +11,7 @@ use std::{
 use clap::Subcommand;
 use indicatif::HumanDuration;
 use serde::Serialize;
+use transpute_select::ModelChooser;
 use transpute_testbed::{
     row::{Row, read_rows},
     runner::{self, Options, Summary},
@@ -19,9 +20,10 @@ use transpute_testbed::{
     },
 };
 
-use super::{run::transports, stoppable, teller::Teller};
+use super::{choosers, run::transports, stoppable, teller::Teller};
 use crate::{
     failure::{Failure, Kind},
+    model::{self, rows::Workloads},
     output,
 };
 
@@ -109,6 +111,9 @@ struct ScoreArgs {
     /// Write score.md, regrets.csv and cells.csv into this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// The model whose choices are judged. Default: the one that comes with this program
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
     /// Print the tables as Markdown
     #[arg(long)]
     markdown: bool,
@@ -261,7 +266,13 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
             "no cell has results of all transports".to_owned(),
         ));
     }
-    let choosers = choosers(&transports);
+    let workloads = Workloads::of(&rows).map_err(model::failure)?;
+    let by_model = ModelChooser::new(model::load(args.model.as_deref())?);
+    let mut choosers = measured_choosers(&transports);
+    // Beside `auto`, if that was run, before those that do not choose.
+    let place = usize::from(transports.contains(&AUTO));
+    choosers.insert(place, choosers::model(by_model, &workloads));
+    choosers.insert(place + 1, choosers::paper(&workloads));
     let choosers: Vec<_> = choosers.iter().map(|chooser| &**chooser).collect();
     let verdicts = judge(&contests, &choosers);
     output::note(format!(
@@ -276,7 +287,7 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
         for table in sections(&verdicts) {
             writeln!(out, "{}\n{}", table.title(), table.terminal())?;
         }
-        Ok(())
+        writeln!(out, "{}", choosers::NOTE)
     })?;
     match &args.out {
         Some(folder) => write(folder, &verdicts),
@@ -285,11 +296,11 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
 }
 
 /// Returns who is judged: what was measured of `auto`, and whoever always takes the same transport.
-fn choosers(transports: &[&str]) -> Vec<Box<dyn Chooser>> {
+fn measured_choosers<'a>(transports: &[&str]) -> Vec<Box<dyn Chooser + 'a>> {
     let mut names = transports.to_vec();
     names.sort_by_key(|&name| name != AUTO);
     (names.into_iter())
-        .map(|name| Box::new(Always::new(name)) as Box<dyn Chooser>)
+        .map(|name| Box::new(Always::new(name)) as Box<dyn Chooser + 'a>)
         .collect()
 }
 
@@ -317,10 +328,10 @@ fn sections(verdicts: &Verdicts<'_>) -> Vec<transpute_testbed::report::Table> {
 }
 
 fn markdown(verdicts: &Verdicts<'_>) -> String {
-    sections(verdicts)
-        .iter()
-        .map(|table| format!("## {}\n\n{}\n", table.title(), table.markdown()))
-        .collect()
+    let tables: String = (sections(verdicts).iter())
+        .map(|table| format!("\n## {}\n\n{}", table.title(), table.markdown()))
+        .collect();
+    format!("{}\n{tables}", choosers::NOTE)
 }
 
 fn write(folder: &Path, verdicts: &Verdicts<'_>) -> Result<(), Failure> {

@@ -8,6 +8,8 @@ mod id;
 mod link;
 mod lost;
 mod probe;
+#[cfg(target_os = "linux")]
+mod model;
 mod refusals;
 mod run;
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 use super::{AUTO, Part};
 use crate::{
-    row::{Measured, Row},
+    row::{Environment, Measured, Row},
     scenario::Scenario,
 };
 
@@ -72,8 +72,12 @@ impl Time {
 pub struct Conditions<'a> {
     /// The path.
     pub scenario: &'a Scenario,
+    /// What the runs ran on.
+    pub environment: &'a Environment,
     /// The circuit.
     pub circuit: &'a str,
+    /// The garbling scheme.
+    pub scheme: &'a str,
     /// Evaluations in a run.
     pub batch: u64,
     /// AND gates of all evaluations together.
@@ -174,7 +178,9 @@ impl<'a> Contest<'a> {
         let row = self.rows[0];
         Some(Conditions {
             scenario: &row.scenario,
+            environment: &row.environment,
             circuit: &row.circuit,
+            scheme: &row.scheme,
             batch: row.batch,
             and_gates: measured.and_gates.unwrap_or(0).saturating_mul(row.batch),
             payload_up_bytes: measured.payload_up_bytes,

@@ -96,10 +96,13 @@ mod tests {
 
     #[test]
     fn every_cell_is_of_one_kind_in_each_dimension() {
+        let environment = crate::row::Environment::default();
         for case in draw(200, 3) {
             let conditions = Conditions {
                 scenario: &case.scenario,
+                environment: &environment,
                 circuit: &case.circuit,
+                scheme: "half-gates",
                 batch: case.batch,
                 and_gates: case.and_gates,
                 payload_up_bytes: 0,
