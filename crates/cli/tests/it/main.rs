@@ -7,9 +7,9 @@ mod harness;
 mod id;
 mod link;
 mod lost;
-mod probe;
 #[cfg(target_os = "linux")]
 mod model;
+mod probe;
 mod refusals;
 mod run;
 #[cfg(target_os = "linux")]
