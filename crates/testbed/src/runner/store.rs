@@ -194,7 +194,7 @@ mod tests {
         store.append(row).unwrap();
         assert!(!store.has(&plain, 0));
         let cut_off = Cell {
-            cut_off: Some(std::time::Duration::from_secs(2)),
+            cut_off: Some(Duration::from_secs(2)),
             ..plain.clone()
         };
         assert!(store.has(&cut_off, 0) && !store.has(&cut_off, 1));
