@@ -363,6 +363,10 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
         let pull = [PULL * 1e2, PULL, PULL, PULL, PULL, PULL, PULL];
         let [fixed_s, setup, rounds, carriage, growth, loss, compute] =
             non_negative(rows, start, pull);
+        // Coming to a rate, and losses, are what a transfer takes more than at that rate throughout. If they counted for more
+        // than the transfer itself, a faster path could seem slower.
+        let growth = growth.min(carriage);
+        let loss = loss.min(growth);
         factors = Factors {
             fixed_s,
             setup,
