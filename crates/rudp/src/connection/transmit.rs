@@ -127,10 +127,13 @@ impl Connection {
     /// take, if it says.
     ///
     /// Smaller ones are made from now on, and a packet of the probe train is made again. Below 1,200 bytes there is no
-    /// smaller one: the connection ends with [`ClosedReason::PathTooNarrow`].
+    /// smaller one: during the set-up, the connection ends with [`ClosedReason::PathTooNarrow`].
     pub fn on_refused(&mut self, now: Time, size: usize, fits: Option<u16>) {
         if size <= usize::from(MIN_DATAGRAM) {
-            self.fail(now, ClosedReason::PathTooNarrow);
+            // Later, it may be about another datagram, or pass: then this one is as good as lost.
+            if !self.established {
+                self.fail(now, ClosedReason::PathTooNarrow);
+            }
             return;
         }
         // Datagrams have less than 2^16 bytes.

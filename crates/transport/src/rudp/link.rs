@@ -18,7 +18,7 @@ use transpute_rudp::{Connection, Event, Time, Transmit};
 use super::{
     ending::{Broken, Ending},
     endpoint::{Endpoint, NEVER},
-    socket::largest_datagram,
+    socket::{is_too_large, largest_datagram},
 };
 use crate::PathSample;
 
@@ -369,7 +369,7 @@ impl State {
                     self.pending = Some(transmit);
                     return;
                 }
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) => {
+                Err(error) if is_too_large(&error) => {
                     let most = largest_datagram(transmit.destination, self.from);
                     (self.connection).on_refused(endpoint.now(), transmit.segment_size, most);
                 }

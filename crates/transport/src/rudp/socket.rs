@@ -8,6 +8,7 @@ use std::{
 };
 
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use rustix::io::Errno;
 use transpute_rudp::Transmit;
 
 use crate::datagram;
@@ -87,7 +88,11 @@ impl Socket {
             self.state.try_send((&self.socket).into(), &datagrams)
         };
         let several = transmit.segment_size < contents.len();
-        let sent = send(contents, several.then_some(transmit.segment_size));
+        let mut sent = send(contents, several.then_some(transmit.segment_size));
+        if sent.as_ref().is_err_and(is_too_large) {
+            // ICMP about an earlier datagram is told to whoever sends next, whatever the size. Once told, it is forgotten.
+            sent = send(contents, several.then_some(transmit.segment_size));
+        }
         match sent {
             Err(error) if several && error.kind() != io::ErrorKind::WouldBlock => {
                 // The network card or its driver cannot cut them, and the library will not ask it to again.
@@ -116,6 +121,11 @@ impl Socket {
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         (self.state).recv((&self.socket).into(), &mut slices, &mut inbox.metas)
     }
+}
+
+/// Says whether the system refuses a datagram for its size.
+pub(super) fn is_too_large(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::MSGSIZE)
 }
 
 /// Returns the largest UDP payload that the system sends to this address in one piece, if it says.
