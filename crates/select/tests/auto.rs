@@ -2,6 +2,10 @@
 
 #![cfg(unix)]
 
+// Those of the crate whose transports are chosen from.
+#[path = "../../transport/tests/meeting/mod.rs"]
+mod meeting;
+#[path = "../../transport/tests/relay/mod.rs"]
 mod relay;
 
 use std::{
@@ -26,22 +30,10 @@ use transpute_transport::{
     auto::{AutoListener, AutoOptions, Offer},
 };
 
+use self::meeting::{patient, pinned};
+
 /// Far beyond what any of this takes: a hang, not a slow machine.
 const FOREVER: Duration = Duration::from_secs(60);
-
-/// Options for machines that are busy with other tests.
-fn patient() -> AutoOptions {
-    let mut options = AutoOptions::default();
-    options.udp_patience = Duration::from_secs(4);
-    options
-}
-
-fn pinned() -> (Security, Security) {
-    let identity = || Arc::new(Identity::generate().unwrap());
-    let (a, b) = (identity(), identity());
-    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
-    (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
-}
 
 fn small() -> Workload {
     Workload::transfer(End::Listener, 2000).unwrap()

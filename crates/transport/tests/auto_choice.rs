@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+mod meeting;
 mod relay;
 
 use std::{
@@ -18,19 +19,7 @@ use transpute_transport::{
     auto::{Accepted, AutoListener, AutoOptions, Candidates, Offer, Pick},
 };
 
-/// Options for machines that are busy with other tests.
-fn patient() -> AutoOptions {
-    let mut options = AutoOptions::default();
-    options.udp_patience = Duration::from_secs(4);
-    options
-}
-
-fn pinned() -> (Security, Security) {
-    let identity = || Arc::new(Identity::generate().unwrap());
-    let (a, b) = (identity(), identity());
-    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
-    (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
-}
+use self::meeting::{patient, pinned};
 
 fn unpinned() -> (Security, Security) {
     let security = || Security::Unpinned {

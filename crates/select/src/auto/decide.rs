@@ -263,8 +263,8 @@ impl<'a> Attempt<'a> {
 
     /// Returns why there is nothing to choose from.
     fn nothing(&mut self) -> TransportError {
-        let known = std::mem::replace(&mut self.known, Known::new(Some(Vec::new())));
-        (known.into_error()).unwrap_or(TransportError::ClosedDuringHandshake)
+        let failure = self.known.take_failure();
+        failure.unwrap_or(TransportError::ClosedDuringHandshake)
     }
 }
 

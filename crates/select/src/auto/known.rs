@@ -58,6 +58,15 @@ impl<R> Stage<R> {
             _ => None,
         }
     }
+
+    /// Takes the failure out: of one that has failed, nothing is known then.
+    fn take_failure(&mut self) -> Option<TransportError> {
+        self.failure()?;
+        match std::mem::replace(self, Self::Pending) {
+            Self::Failed(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl<R> From<Result<R, TransportError>> for Stage<R> {
@@ -113,14 +122,12 @@ impl Known {
             && (!self.wants("rudp") || self.is_measured)
     }
 
-    /// Returns why there is nothing to pick, if everything has failed: what TCP met says most.
-    pub(super) fn into_error(self) -> Option<TransportError> {
-        match (self.control, self.quic, self.rudp) {
-            (Stage::Failed(error), quic, rudp) if quic.up().is_none() && rudp.up().is_none() => {
-                Some(error)
-            }
-            _ => None,
+    /// Takes the reason why there is nothing to pick, if everything has failed: what TCP met says most.
+    pub(super) fn take_failure(&mut self) -> Option<TransportError> {
+        if self.quic.up().is_some() || self.rudp.up().is_some() {
+            return None;
         }
+        self.control.take_failure()
     }
 
     /// Takes the peer's word that it does not want us, where it was heard: connections come up before it is said.
@@ -130,10 +137,7 @@ impl Known {
         if !self.rudp.failure().is_some_and(is_one) {
             return None;
         }
-        match std::mem::replace(&mut self.rudp, Stage::Pending) {
-            Stage::Failed(error) => Some(error),
-            _ => None,
-        }
+        self.rudp.take_failure()
     }
 
     /// Returns what is known of the path, given its round-trip time.
@@ -336,7 +340,7 @@ mod tests {
                 .all(|candidate| candidate.unavailable.is_some())
         );
         assert!(matches!(
-            known.into_error(),
+            known.take_failure(),
             Some(TransportError::ClosedDuringHandshake)
         ));
     }

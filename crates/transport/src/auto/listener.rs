@@ -1,6 +1,6 @@
 //! The listening end: a TCP port and a UDP port of the same number.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 
@@ -12,9 +12,9 @@ use super::{
 use crate::{
     Link, Listener, Quic, Rudp, Security, StripedOptions, TcpStriped, TransportError,
     quic::QuicListener,
-    rudp::{Door, Foreign, TRIES, is_taken},
+    rudp::{Door, Foreign, bind_on_both},
     striped::{Groups, Stripe},
-    tcp::{Acceptor, Port, address},
+    tcp::{Acceptor, Port},
 };
 
 /// Listens for connectors that pick one of several transports.
@@ -67,28 +67,10 @@ impl AutoListener {
         let offer = offer.fit_for(security)?;
         let security = saying(security, &offer.encode())?;
         let acceptor = Acceptor::new(&security)?.over(NAME);
-        let listen_error = |source| TransportError::Listen {
-            address: address.into(),
-            source,
-        };
-        let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
-        for candidate in address::resolve(address).await? {
-            for _ in 0..TRIES {
-                let bound = Self::bind_both(candidate, &security, &acceptor, &offer, options).await;
-                error = match bound {
-                    Ok(listener) => return Ok(listener),
-                    Err(error) => error,
-                };
-                // With port 0 the system has chosen a number for UDP that may be taken for TCP.
-                if candidate.port() != 0 || !is_taken(&error) {
-                    break;
-                }
-            }
-        }
-        Err(match error {
-            TransportError::Listen { source, .. } => listen_error(source),
-            other => other,
+        bind_on_both(address, |candidate| {
+            Self::bind_both(candidate, &security, &acceptor, &offer, options)
         })
+        .await
     }
 
     async fn bind_both(

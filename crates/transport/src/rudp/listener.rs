@@ -28,7 +28,7 @@ struct RudpGreeter {
 }
 
 /// How often to try for a number that is free on both ports.
-pub(crate) const TRIES: usize = 32;
+const TRIES: usize = 32;
 
 impl RudpListener {
     pub(crate) async fn bind(
@@ -38,28 +38,10 @@ impl RudpListener {
         options: RudpOptions,
     ) -> Result<Self, TransportError> {
         let acceptor = Acceptor::new(security)?.over(transport);
-        let listen_error = |source| TransportError::Listen {
-            address: address.into(),
-            source,
-        };
-        let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
-        for candidate in address::resolve(address).await? {
-            for _ in 0..TRIES {
-                let bound = Self::bind_both(candidate, &acceptor, transport, options).await;
-                error = match bound {
-                    Ok(listener) => return Ok(listener),
-                    Err(error) => error,
-                };
-                // With port 0 the system has chosen a number for UDP that may be taken for TCP.
-                if candidate.port() != 0 || !is_taken(&error) {
-                    break;
-                }
-            }
-        }
-        Err(match error {
-            TransportError::Listen { source, .. } => listen_error(source),
-            other => other,
+        bind_on_both(address, |candidate| {
+            Self::bind_both(candidate, &acceptor, transport, options)
         })
+        .await
     }
 
     async fn bind_both(
@@ -86,7 +68,42 @@ impl RudpListener {
     }
 }
 
-pub(crate) fn is_taken(error: &TransportError) -> bool {
+/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the addresses of `address` that
+/// takes it.
+///
+/// # Errors
+/// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], and the last of `bind`.
+pub(crate) async fn bind_on_both<T, B>(
+    address: &str,
+    bind: impl Fn(SocketAddr) -> B,
+) -> Result<T, TransportError>
+where
+    B: Future<Output = Result<T, TransportError>>,
+{
+    let listen_error = |source| TransportError::Listen {
+        address: address.into(),
+        source,
+    };
+    let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
+    for candidate in address::resolve(address).await? {
+        for _ in 0..TRIES {
+            error = match bind(candidate).await {
+                Ok(listener) => return Ok(listener),
+                Err(error) => error,
+            };
+            // With port 0 the system has chosen a number for UDP that may be taken for TCP.
+            if candidate.port() != 0 || !is_taken(&error) {
+                break;
+            }
+        }
+    }
+    Err(match error {
+        TransportError::Listen { source, .. } => listen_error(source),
+        other => other,
+    })
+}
+
+fn is_taken(error: &TransportError) -> bool {
     matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
 }
 

@@ -50,7 +50,7 @@ pub(crate) use self::{
     halves::Open,
     hello::Hello,
     link::Wait,
-    listener::{RudpListener, TRIES, is_taken},
+    listener::{RudpListener, bind_on_both},
     options::bits_per_second,
 };
 use crate::{
