@@ -31,6 +31,9 @@ const MAX_KEY: usize = 256;
 /// By how much a rate is more uncertain after [`FRESH_FOR`].
 const AGED_ERROR: f64 = 0.25;
 
+/// What is left of the weight of counted losses after [`FRESH_FOR`].
+const AGED_WEIGHT: f64 = 0.5;
+
 /// By how much a round-trip time may differ from the cached one for the path to be the same.
 const SAME_RTT: f64 = 0.25;
 const SAME_RTT_S: f64 = 0.5e-3;
@@ -123,7 +126,8 @@ impl Cache {
     /// Returns what is known of the path to a peer at an address, if it is no older than [`FRESH_FOR`] and the round-trip time
     /// measured now, in seconds, is about that of then: otherwise it is another path, or a queue is in it.
     ///
-    /// The round-trip time is that of now. The relative error of rates grows with age. Whether UDP passes is kept only if it did: a
+    /// The round-trip time is that of now. The relative error of rates grows with age, and counts of losses fade, so that what is counted
+    /// now soon says more. Whether UDP passes is kept only if it did: a
     /// firewall that was opened should be noticed.
     #[must_use]
     pub fn get(
@@ -149,11 +153,14 @@ impl Cache {
         if estimate.udp == Udp::Blocked {
             estimate.udp = Udp::Unknown;
         }
-        let aged = AGED_ERROR * age.as_secs_f64() / FRESH_FOR.as_secs_f64();
+        let aged = age.as_secs_f64() / FRESH_FOR.as_secs_f64();
         for direction in [&mut estimate.up, &mut estimate.down] {
             if let Some(rate) = &mut direction.rate {
-                rate.relative_error = rate.relative_error.hypot(aged).min(10.0);
+                rate.relative_error = rate.relative_error.hypot(AGED_ERROR * aged).min(10.0);
             }
+            direction.loss = direction
+                .loss
+                .map(|loss| loss.fading(AGED_WEIGHT.powf(aged)));
         }
         estimate.validate().is_ok().then_some(estimate)
     }

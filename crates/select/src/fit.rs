@@ -339,8 +339,8 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
                 0.0,
                 terms.rounds + carrying * waiting,
                 carrying * transfer,
-                carrying * growth,
-                carrying * loss,
+                carrying * (transfer + growth),
+                carrying * (transfer + growth + loss),
                 terms.serial + computing * terms.compute,
             ];
             let setup_row = [1.0, terms.setup, 0.0, 0.0, 0.0, 0.0, 0.0];
@@ -358,15 +358,23 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
             .into_iter()
             .flatten()
         });
-        let start = [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+        // Coming to a rate, and losses, are what a transfer takes more than at that rate throughout. If they counted for more
+        // than the transfer itself, a faster path could seem slower. So what is found is by how much carriage counts for more than
+        // growth, and growth for more than losses.
+        let start = [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0];
         // A fixed tenth of a second is as far from the theory as a factor of 2 is.
         let pull = [PULL * 1e2, PULL, PULL, PULL, PULL, PULL, PULL];
-        let [fixed_s, setup, rounds, carriage, growth, loss, compute] =
-            non_negative(rows, start, pull);
-        // Coming to a rate, and losses, are what a transfer takes more than at that rate throughout. If they counted for more
-        // than the transfer itself, a faster path could seem slower.
-        let growth = growth.min(carriage);
-        let loss = loss.min(growth);
+        let [
+            fixed_s,
+            setup,
+            rounds,
+            over_growth,
+            over_loss,
+            loss,
+            compute,
+        ] = non_negative(rows, start, pull);
+        let growth = loss + over_loss;
+        let carriage = growth + over_growth;
         factors = Factors {
             fixed_s,
             setup,

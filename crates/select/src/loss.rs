@@ -77,6 +77,16 @@ impl Loss {
         }
     }
 
+    /// Returns the counts with less weight: both multiplied by a factor between 0 and 1.
+    pub(crate) fn fading(self, factor: f64) -> Self {
+        let faded = |count: u64| (count as f64 * factor.clamp(0.0, 1.0)).round() as u64;
+        let sent = faded(self.sent);
+        Self {
+            lost: faded(self.lost).min(sent),
+            sent,
+        }
+    }
+
     /// Returns lost over sent; 0 if nothing was sent.
     #[must_use]
     pub fn fraction(self) -> f64 {

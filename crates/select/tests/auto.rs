@@ -62,7 +62,7 @@ enum Wants {
     Rate,
 }
 
-/// Chooses by a fixed order, and counts how often it was asked.
+/// Chooses by a fixed order, and counts how often it was asked whether it wants to know more.
 struct Curious {
     order: Vec<&'static str>,
     wants: Wants,
@@ -94,7 +94,6 @@ impl Chooser for Curious {
         workload: &Workload,
         candidates: &[Candidate],
     ) -> Result<Choice, SelectError> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
         let place = |spec: &Spec| self.order.iter().position(|name| *name == spec.as_str());
         Choice::of(
             self.name(),
@@ -113,6 +112,7 @@ impl Chooser for Curious {
         _workload: &Workload,
         _candidates: &[Candidate],
     ) -> Result<Settlement, SelectError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         let is_settled = match self.wants {
             Wants::Nothing => true,
             Wants::Rate => path.down.rate.is_some(),

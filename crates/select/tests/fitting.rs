@@ -315,6 +315,8 @@ fn a_cached_path_is_used_while_it_is_fresh_and_the_same() {
     let old = get(0.095, NOW + fresh_ms).unwrap();
     assert!(old.up.rate.unwrap().relative_error > 0.2);
     assert_eq!(old.rtt.min_s, 0.095);
+    let counted = |path: &PathEstimate| path.up.loss.unwrap().sent();
+    assert_eq!(counted(&old), counted(&fresh) / 2);
     assert!(get(0.1, NOW + fresh_ms + 1).is_none());
     assert!(get(0.1, NOW - 1).is_none(), "a clock that was set");
     assert!(

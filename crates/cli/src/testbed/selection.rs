@@ -61,6 +61,10 @@ struct Sweep {
     /// The first of these cells only
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Only those of these cells that take less than this at the rate of the line, in seconds: for more repetitions of the short
+    /// ones, in which chance decides more
+    #[arg(long, value_name = "SECS")]
+    shorter_than: Option<f64>,
     /// Transports; `auto`, which chooses for itself, is judged and no candidate
     #[arg(
         long,
@@ -149,6 +153,9 @@ impl Sweep {
     fn cases(&self) -> Vec<Case> {
         let mut cases = selection::draw(self.cells, self.seed);
         cases.truncate(self.limit.unwrap_or(usize::MAX));
+        if let Some(seconds) = self.shorter_than {
+            cases.retain(|case| case.line_seconds() < seconds);
+        }
         cases
     }
 
@@ -319,9 +326,11 @@ fn sections(verdicts: &Verdicts<'_>) -> Vec<transpute_testbed::report::Table> {
     let all = vec![
         tables::overall(verdicts, unseen),
         tables::by_regime(verdicts, unseen),
+        selection::probing(verdicts, unseen),
         tables::overall(verdicts, fit),
         tables::overall(verdicts, None),
         tables::by_regime(verdicts, None),
+        selection::probing(verdicts, None),
         tables::winners(verdicts, None),
     ];
     all.into_iter().filter(|table| !table.is_empty()).collect()

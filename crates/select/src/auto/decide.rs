@@ -166,13 +166,6 @@ impl<'a> Attempt<'a> {
         let path = self.known.path(rtt, unix_ms());
         let candidates = self.known.candidates(rtt, self.started.elapsed());
         let (chooser, workload) = (&self.auto.chooser, &self.auto.workload);
-        let choice = match chooser.choose(&path, workload, &candidates) {
-            Ok(choice) => choice,
-            Err(SelectError::NoCandidate { .. }) if !is_complete => return Ok(None),
-            Err(error) => {
-                return Err(self.first_error.take().unwrap_or_else(|| no_choice(error)));
-            }
-        };
         let settlement = (chooser.settlement(&path, workload, &candidates)).map_err(no_choice)?;
         if !settlement.is_settled && !is_complete {
             tracing::debug!(
@@ -182,6 +175,13 @@ impl<'a> Attempt<'a> {
             );
             return Ok(None);
         }
+        let choice = match chooser.choose(&path, workload, &candidates) {
+            Ok(choice) => choice,
+            Err(SelectError::NoCandidate { .. }) if !is_complete => return Ok(None),
+            Err(error) => {
+                return Err(self.first_error.take().unwrap_or_else(|| no_choice(error)));
+            }
+        };
         Ok(Some(Selection {
             path,
             choice,

@@ -122,6 +122,16 @@ impl Known {
             && (!self.wants("rudp") || self.is_measured)
     }
 
+    /// Says whether UDP was found not to pass. That nothing came over QUIC alone may be the loss of its one packet: reliable UDP has
+    /// sent many by the time that it gives up.
+    fn is_udp_blocked(&self) -> bool {
+        let failure = match self.wants("rudp") {
+            true => self.rudp.failure(),
+            false => self.quic.failure(),
+        };
+        failure.is_some_and(|error| matches!(error.root(), TransportError::UdpBlocked { .. }))
+    }
+
     /// Takes the reason why there is nothing to pick, if everything has failed: what TCP met says most.
     pub(super) fn take_failure(&mut self) -> Option<TransportError> {
         if self.quic.up().is_some() || self.rudp.up().is_some() {
@@ -170,11 +180,7 @@ impl Known {
         }
         path.udp = if self.quic.up().is_some() || self.rudp.up().is_some() {
             Udp::Passes
-        } else if [self.quic.failure(), self.rudp.failure()]
-            .into_iter()
-            .flatten()
-            .any(|error| matches!(error.root(), TransportError::UdpBlocked { .. }))
-        {
+        } else if self.is_udp_blocked() {
             Udp::Blocked
         } else {
             path.udp
@@ -185,9 +191,11 @@ impl Known {
     /// Returns the candidates with what is left of their set-up, `elapsed` after the start.
     pub(super) fn candidates(&self, rtt: Duration, elapsed: Duration) -> Vec<Candidate> {
         let rtt_s = rtt.as_secs_f64();
-        // What should be up by now comes soon, or never.
-        let left =
-            |round_trips: f64| (round_trips * rtt_s - elapsed.as_secs_f64()).max(rtt_s / 8.0);
+        let left = |round_trips: f64| {
+            let due = round_trips * rtt_s - elapsed.as_secs_f64();
+            // What should be up by now comes soon, or never: the more it is late, the later.
+            due.max(rtt_s / 8.0).max(-due / 2.0)
+        };
         let control = match &self.control {
             Stage::Up(_) => 0.0,
             _ => left(2.0),
@@ -321,7 +329,8 @@ mod tests {
         };
         assert_eq!(left(0), [160.0, 327.0, 80.0, 240.0]);
         assert_eq!(left(85), [75.0, 242.0, 10.0, 155.0]);
-        assert_eq!(left(500), [10.0, 177.0, 10.0, 10.0]);
+        assert_eq!(left(170), [10.0, 177.0, 45.0, 70.0]);
+        assert_eq!(left(500), [170.0, 337.0, 210.0, 130.0]);
     }
 
     #[test]

@@ -216,6 +216,13 @@ impl<'a> Contest<'a> {
             .min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
+    /// Returns the measured runs of a transport.
+    pub(super) fn measured_runs(&self, transport: &str) -> impl Iterator<Item = &'a Measured> {
+        (self.rows.iter())
+            .filter(move |row| row.transport == transport)
+            .filter_map(|row| row.measured.as_ref())
+    }
+
     fn measured(&self) -> Option<&'a Measured> {
         self.rows.iter().find_map(|row| row.measured.as_ref())
     }

@@ -22,6 +22,7 @@ mod case;
 mod contest;
 mod draw;
 mod judge;
+mod probing;
 mod regime;
 pub mod tables;
 
@@ -29,6 +30,7 @@ pub use case::{Case, DEFAULT_CUT_OFF, MAX_LINE_SECONDS, Part};
 pub use contest::{Conditions, Contest, FAILED_MS, Time, complete, contests};
 pub use draw::draw;
 pub use judge::{Always, Choice, Chooser, Summary, Verdict, Verdicts, judge};
+pub use probing::probing;
 pub use regime::{Regime, regimes};
 
 /// The transport that chooses for itself: its rows are those of a chooser, not of a candidate.

@@ -26,6 +26,9 @@ use crate::{
     tcp::{Channel, Connector, Route, UNSENT_LIMIT},
 };
 
+/// How long a busy machine may take to answer over UDP.
+const SLOW_ANSWER: Duration = Duration::from_millis(30);
+
 /// Connections to a listener, of which one becomes the link.
 ///
 /// They come up concurrently, in tasks of the runtime that they were begun on, whether somebody waits for them or not.
@@ -146,7 +149,8 @@ impl Candidates {
 
     /// Begins with QUIC if that was not done at once, and waits for it. Cancel-safe.
     ///
-    /// It is given up half a round trip, and [`AutoOptions::udp_patience`], after the control connection is there.
+    /// It is given up half a round trip after the control connection is there, and not before
+    /// [`AutoOptions::udp_patience`] after it.
     ///
     /// # Errors
     /// [`TransportError::NotUp`] with [`TransportError::UdpBlocked`], [`TransportError::NotOffered`], or what
@@ -159,8 +163,8 @@ impl Candidates {
     /// Begins to set up reliable UDP if that was not done at once, and waits until it is known how fast the path is in this
     /// end's direction, though not for long. Cancel-safe.
     ///
-    /// It is given up one and a half round trips, and [`AutoOptions::udp_patience`], after it was begun; one round trip if
-    /// nothing came over QUIC either.
+    /// If nothing came over QUIC either, it is given up a round trip after it was begun, and not before
+    /// [`AutoOptions::udp_patience`] after that; otherwise both, and half a round trip, later.
     ///
     /// # Errors
     /// [`TransportError::NotUp`] with [`TransportError::UdpBlocked`], [`TransportError::NotOffered`], or why there is no
@@ -261,7 +265,7 @@ impl Inner {
                     return std::future::pending().await;
                 }
                 // Whatever TCP met, it took a round trip at least.
-                let enough = began.elapsed() / 2 + self.options.udp_patience;
+                let enough = (began.elapsed() / 2).max(self.options.udp_patience);
                 tokio::time::sleep(enough).await;
                 return TransportError::UdpBlocked {
                     address: self.address.clone(),
@@ -274,8 +278,8 @@ impl Inner {
         }
         // It may have been begun later than the control connection.
         let least = began + control.rtt() * 5 / 2;
-        let since = (Instant::now() + control.rtt() / 2).max(least);
-        tokio::time::sleep_until((since + self.options.udp_patience).into()).await;
+        let enough = (control.rtt() / 2).max(self.options.udp_patience);
+        tokio::time::sleep_until((Instant::now() + enough).max(least).into()).await;
         TransportError::UdpBlocked {
             address: control.info.peer_address,
             after: began.elapsed(),
@@ -342,14 +346,16 @@ impl Inner {
         }
     }
 
-    /// Waits until it is clear that reliable UDP will not come up. Half a round trip sooner if QUIC did not either.
+    /// Waits until it is clear that reliable UDP will not come up. Sooner if QUIC did not either.
     async fn rudp_is_hopeless(&self, began: Instant, rtt: Duration) {
         let patience = self.options.udp_patience;
-        tokio::time::sleep_until((began + rtt + patience).into()).await;
+        tokio::time::sleep_until((began + rtt.max(patience)).into()).await;
         let is_blocked =
             |error: &TransportError| matches!(error, TransportError::UdpBlocked { .. });
         if !self.quic.has_failed(is_blocked) {
-            tokio::time::sleep_until((began + rtt * 3 / 2 + patience).into()).await;
+            // UDP may well pass: nothing is lost by being sure.
+            let enough = (rtt * 5 / 2).max(rtt * 3 / 2 + SLOW_ANSWER);
+            tokio::time::sleep_until((began + enough + patience).into()).await;
         }
     }
 

@@ -23,8 +23,9 @@ pub struct AutoOptions {
     /// Whether the connector begins to set up reliable UDP as soon as the control connection is there, and not when
     /// somebody asks for it. Default: yes.
     pub rudp_at_once: bool,
-    /// How long to wait for an answer over UDP beyond one and a half round-trip times. After that UDP is taken to be blocked.
-    /// Default: 30 ms.
+    /// How long to wait at least for an answer over UDP once there is one over TCP, however short the path: half a round trip
+    /// is waited for in any case, so that a firewall costs no more than one. After that UDP is taken to be blocked.
+    /// Default: 5 ms.
     pub udp_patience: Duration,
 }
 
@@ -40,7 +41,7 @@ impl Default for AutoOptions {
             max_out_of_order: 16 << 20,
             quic_at_once: true,
             rudp_at_once: true,
-            udp_patience: Duration::from_millis(30),
+            udp_patience: Duration::from_millis(5),
         }
     }
 }

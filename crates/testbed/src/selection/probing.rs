@@ -1,0 +1,164 @@
+//! What runs of `auto` say of its own predictions, and of what finding out about the path took.
+
+use super::{AUTO, Contest, Part, Time, Verdicts};
+use crate::{report::Table, row::Measured};
+
+/// A run of `auto`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Probing {
+    /// Off by which fraction of the time that the run took the prediction was, set-up until the choice included.
+    error: f64,
+    /// Waiting for the choice beyond what the set-up of the transport chosen took anyway, as a fraction of the run.
+    waited: f64,
+    /// The same in round trips.
+    waited_round_trips: f64,
+    /// The time of the run over that of the transport chosen, asked for by name; if that was measured.
+    beside_named: Option<f64>,
+}
+
+/// How well `auto` predicted its own runs, and what choosing cost them, by size of the work. Empty without runs of `auto`.
+#[must_use]
+pub fn probing(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
+    let which = part.map_or("all", Part::name);
+    let mut table = Table::new(
+        &format!("Runs of auto in {which} cells: its predictions, and what choosing took"),
+        [
+            "work",
+            "runs",
+            "error, median",
+            "90 %",
+            "waited beyond the set-up, mean",
+            "worst",
+            "in round trips, worst",
+            "over the same by name, median",
+            "90 %",
+        ],
+    );
+    for (name, sizes) in [
+        ("all", 0..u64::MAX),
+        ("AND below 10^4", 0..10_000),
+        ("AND 10^4 to 10^5", 10_000..100_000),
+        ("AND 10^5 to 10^6", 100_000..1_000_000),
+        ("AND from 10^6", 1_000_000..u64::MAX),
+    ] {
+        let runs: Vec<Probing> = (verdicts.of_part(part))
+            .filter(|(_, conditions, _)| sizes.contains(&conditions.and_gates))
+            .flat_map(|(contest, conditions, _)| {
+                let rtt_ms = conditions.scenario.rtt_ms();
+                (contest.measured_runs(AUTO))
+                    .filter_map(move |measured| Probing::of(contest, measured, rtt_ms))
+            })
+            .collect();
+        if runs.is_empty() {
+            continue;
+        }
+        let sorted = |value: &dyn Fn(&Probing) -> Option<f64>| {
+            let mut values: Vec<f64> = runs.iter().filter_map(value).collect();
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        // Nearest rank.
+        let rank = |values: &[f64], share: f64| {
+            let place = (share * values.len() as f64).ceil() as usize;
+            values.get(place.saturating_sub(1)).copied()
+        };
+        let percent =
+            |value: Option<f64>| value.map_or(String::new(), |v| format!("{:.1} %", v * 100.0));
+        let plain = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.2}"));
+        let errors = sorted(&|run| Some(run.error));
+        let waited = sorted(&|run| Some(run.waited));
+        let round_trips = sorted(&|run| Some(run.waited_round_trips));
+        let beside = sorted(&|run| run.beside_named);
+        table.push([
+            name.to_owned(),
+            runs.len().to_string(),
+            percent(rank(&errors, 0.5)),
+            percent(rank(&errors, 0.9)),
+            percent(Some(waited.iter().sum::<f64>() / waited.len() as f64)),
+            percent(waited.last().copied()),
+            plain(round_trips.last().copied()),
+            plain(rank(&beside, 0.5)),
+            plain(rank(&beside, 0.9)),
+        ]);
+    }
+    table
+}
+
+impl Probing {
+    fn of(contest: &Contest<'_>, measured: &Measured, rtt_ms: f64) -> Option<Self> {
+        let (chosen, selection) = (measured.chosen.as_deref()?, measured.selection.as_ref()?);
+        let total_ms = measured.total_ms;
+        let predicted_ms = selection.decided_after_ms + selection.predicted_s * 1e3;
+        let waited_ms = (selection.decided_after_ms - set_up(chosen) * rtt_ms).max(0.0);
+        // `tcp` is what the kernel's default makes of it, and rows may have it by that name.
+        let named = match contest.time(chosen) {
+            None => contest.time(&with_default(chosen, contest)),
+            found => found,
+        };
+        Some(Self {
+            error: (predicted_ms - total_ms).abs() / total_ms,
+            waited: waited_ms / total_ms,
+            waited_round_trips: waited_ms / rtt_ms,
+            beside_named: match named {
+                Some(Time::Measured(ms)) => Some(total_ms / ms),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// Returns after how many round trips a transport can be chosen without having waited for another: docs/protocol.md.
+fn set_up(transport: &str) -> f64 {
+    match transport.split(':').next() {
+        Some("quic") => 1.0,
+        Some("rudp") => 3.0,
+        _ => 2.0,
+    }
+}
+
+fn with_default(transport: &str, contest: &Contest<'_>) -> String {
+    let default = (contest.conditions())
+        .map(|conditions| conditions.environment.congestion_control.clone())
+        .unwrap_or_default();
+    format!("{transport}:cc={default}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{contest::tests::row, contests, judge};
+    use super::*;
+    use crate::row::SelectionRow;
+
+    #[test]
+    fn predictions_and_waiting_are_told_apart_by_size() {
+        let mut rows = vec![
+            row(100.0, "quic", 0, Time::Measured(400.0)),
+            row(100.0, "rudp", 0, Time::Measured(500.0)),
+            row(100.0, "auto", 0, Time::Measured(500.0)),
+        ];
+        assert!(probing(&judge(&contests(&rows), &[]), None).is_empty());
+        let measured = rows[2].measured.as_mut().unwrap();
+        measured.chosen = Some("quic".to_owned());
+        measured.selection = Some(SelectionRow {
+            chooser: "model".to_owned(),
+            reason: String::new(),
+            confidence: 1.0,
+            predicted_s: 0.2,
+            decided_after_ms: 200.0,
+            failed: Vec::new(),
+        });
+        let contests = contests(&rows);
+        // 400 ms were predicted in all; 100 of the 200 ms were not the set-up of QUIC.
+        assert_eq!(
+            probing(&judge(&contests, &[]), None)
+                .csv()
+                .lines()
+                .skip(1)
+                .collect::<Vec<_>>(),
+            [
+                "all,1,20.0 %,20.0 %,20.0 %,20.0 %,1.00,1.25,1.25",
+                "AND below 10^4,1,20.0 %,20.0 %,20.0 %,20.0 %,1.00,1.25,1.25"
+            ]
+        );
+    }
+}
