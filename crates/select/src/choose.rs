@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::{
-    Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts, Workload,
-    model::obstacle,
+    Candidate, Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts, Workload,
     path::{Seconds, Short},
     settle::{self, NEXT_DOOR_S},
     terms::Plausible,
@@ -14,17 +13,6 @@ use crate::{
 
 /// A gain that a prediction cannot promise, as a fraction: below it, the order of the candidates decides.
 const TIE: f64 = 0.02;
-
-/// A transport that may be chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
-    /// Which one.
-    pub spec: Spec,
-    /// What is left of its set-up, in seconds: 0 if its link is up already. `None`: all of it, as the model predicts.
-    pub setup_s: Option<f64>,
-    /// Why it cannot be used, if it cannot: it failed to come up, or the peer does not offer it.
-    pub unavailable: Option<String>,
-}
 
 /// Picks a transport.
 ///
@@ -108,61 +96,6 @@ pub struct ModelChooser {
 #[derive(Clone, Debug)]
 pub struct Named(Spec);
 
-impl Candidate {
-    /// A transport from its name and settings, which can be used and has to be set up.
-    ///
-    /// # Errors
-    /// [`SelectError::Transport`].
-    pub fn new(text: &str) -> Result<Self, SelectError> {
-        Ok(Self::of(text.parse()?))
-    }
-
-    /// A transport that can be used and has to be set up.
-    #[must_use]
-    pub fn of(spec: Spec) -> Self {
-        Self {
-            spec,
-            setup_s: None,
-            unavailable: None,
-        }
-    }
-
-    /// Says what is left of the set-up, in seconds; what is no time counts as none.
-    #[must_use]
-    pub fn with_setup(self, seconds: f64) -> Self {
-        Self {
-            setup_s: Some(if seconds.is_finite() {
-                seconds.max(0.0)
-            } else {
-                0.0
-            }),
-            ..self
-        }
-    }
-
-    /// Says that it cannot be used, and why.
-    #[must_use]
-    pub fn without(self, reason: impl Into<String>) -> Self {
-        Self {
-            unavailable: Some(reason.into()),
-            ..self
-        }
-    }
-
-    /// Returns why it cannot be used on the path.
-    pub(crate) fn obstacle(&self, path: &PathEstimate) -> Option<Cow<'_, str>> {
-        match &self.unavailable {
-            Some(reason) => Some(reason.as_str().into()),
-            None => obstacle(&self.spec, path).map(Into::into),
-        }
-    }
-
-    /// Returns the time left of the set-up, if it is one.
-    pub(crate) fn setup(&self) -> Option<f64> {
-        self.setup_s.filter(|seconds| (0.0..1e9).contains(seconds))
-    }
-}
-
 impl Choice {
     /// Makes a choice from candidates in the order of `score`, which is smallest for the best; equal ones stay in the order
     /// of the candidates. `reason` is asked when the order is known.
@@ -189,7 +122,7 @@ impl Choice {
             }
             let mut substitute = None;
             let ready = model.ready(&candidate.spec, path, &mut substitute);
-            let prediction = ready.predict(&plausible, workload, candidate.setup());
+            let prediction = ready.predict(&plausible, workload, candidate.setup);
             ranking.push(Ranked {
                 score: score(&candidate.spec, &prediction),
                 transport: candidate.spec.clone(),

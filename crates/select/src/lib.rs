@@ -18,6 +18,7 @@
 
 mod auto;
 mod cache;
+mod candidate;
 mod choose;
 mod cost;
 mod error;
@@ -39,7 +40,8 @@ mod workload;
 
 pub use auto::{Auto, Probed, Selection};
 pub use cache::{Cache, FRESH_FOR};
-pub use choose::{Bias, Candidate, Choice, Chooser, ModelChooser, Named, Ranked};
+pub use candidate::{Candidate, Setup};
+pub use choose::{Bias, Choice, Chooser, ModelChooser, Named, Ranked};
 pub use cost::{Plan, Prices};
 pub use error::SelectError;
 pub use explain::{Explanation, Row};

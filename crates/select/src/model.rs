@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bound, Goodness, Law, PathEstimate, SelectError, Shape, Spec, Udp, Workload,
+    Bound, Goodness, Law, PathEstimate, SelectError, Setup, Shape, Spec, Udp, Workload,
     error::checked,
     terms::{Plausible, Point, Terms},
 };
@@ -156,24 +156,34 @@ impl Ready<'_> {
     }
 
     /// Returns the time in seconds, of which the set-up is replaced if something is known of it.
-    pub(crate) fn seconds(&self, point: &Point, workload: &Workload, setup: Option<f64>) -> f64 {
+    pub(crate) fn seconds(&self, point: &Point, workload: &Workload, setup: Setup) -> f64 {
         let [up, run] = self.terms(point, workload).seconds(&self.fitted.factors);
-        setup.unwrap_or(up) + run
+        setup.left(up, point.rtt) + run
+    }
+
+    /// Returns what is left of the set-up, in seconds.
+    pub(crate) fn left(&self, point: &Point, workload: &Workload, setup: Setup) -> f64 {
+        let [up, _] = self.terms(point, workload).seconds(&self.fitted.factors);
+        setup.left(up, point.rtt)
+    }
+
+    /// Says whether its set-up tells rates and losses of the path.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.law.train_bytes > 0.0
     }
 
     pub(crate) fn predict(
         &self,
         plausible: &Plausible,
         workload: &Workload,
-        setup: Option<f64>,
+        setup: Setup,
     ) -> Prediction {
         let factors = &self.fitted.factors;
         let terms = self.terms(&plausible.mid(), workload);
         let mut parts = terms.split(factors);
-        if let Some(setup) = setup {
-            parts.setup_s = setup;
-        }
         let [up, run] = terms.seconds(factors);
+        let left = setup.left(up, plausible.mid().rtt);
+        parts.setup_s = left;
         let at = |rate, loss| self.seconds(&plausible.at(rate, loss), workload, setup);
         // Two standard deviations each way.
         let quarter = |low: f64, high: f64| (high / low).ln().abs() / 4.0;
@@ -182,7 +192,7 @@ impl Ready<'_> {
         let Spread { quiet, lossy } = self.fitted.spread;
         let sigma_path = by_rate.hypot(by_loss);
         Prediction {
-            seconds: setup.unwrap_or(up) + run,
+            seconds: left + run,
             sigma_model: quiet + (lossy - quiet) * terms.lossiness,
             // Where everything takes no time, nothing is uncertain.
             sigma_path: if sigma_path.is_finite() {
@@ -252,7 +262,7 @@ impl Model {
         path.validate()?;
         let mut substitute = None;
         let ready = self.ready(spec, path, &mut substitute);
-        Ok(ready.predict(&Plausible::of(path), workload, None))
+        Ok(ready.predict(&Plausible::of(path), workload, Setup::Whole))
     }
 
     /// Returns what was fitted for a transport: with these settings, or else with others of the same law.

@@ -19,7 +19,7 @@ pub(crate) const NEXT_DOOR_S: f64 = 1e-3;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settlement {
     /// Probing on is of no use: one candidate is within 5 % of the best wherever the path plausibly is; or what is gained on
-    /// average is less than the round trip that another probe takes; or the other end is next door, within a millisecond.
+    /// average is less than what waiting for a probe takes; or the other end is next door, within a millisecond.
     pub is_settled: bool,
     /// By which fraction of the best time the choice may be too slow at worst, over what is plausible.
     pub worst_regret: f64,
@@ -87,7 +87,10 @@ pub(crate) fn settlement(
             points[3 * i + j] = (plausible.at(rate.of, loss.of), rate.weight * loss.weight);
         }
     }
+    const MIDDLE: usize = 4;
     let model = chooser.model();
+    // Until more is known.
+    let mut probe_s = path.rtt_s();
     // One row for each candidate that can be used: its scores at the nine points.
     let mut scores: Vec<[f64; 9]> = Vec::with_capacity(candidates.len());
     for candidate in candidates {
@@ -97,14 +100,16 @@ pub(crate) fn settlement(
         let mut substitute = None;
         let ready = model.ready(&candidate.spec, path, &mut substitute);
         let factor = chooser.factor(&candidate.spec);
-        let score = |point: &Point| factor * ready.seconds(point, workload, candidate.setup());
+        let score = |point: &Point| factor * ready.seconds(point, workload, candidate.setup);
         scores.push(std::array::from_fn(|place| score(&points[place].0)));
+        if ready.is_probe() {
+            probe_s = ready.left(&points[MIDDLE].0, workload, candidate.setup);
+        }
     }
     if scores.len() < 2 {
         return Ok(Settlement::SETTLED);
     }
     // What would be chosen now: the best in the middle.
-    const MIDDLE: usize = 4;
     let chosen = (scores.iter())
         .reduce(|best, other| {
             if other[MIDDLE] < best[MIDDLE] {
@@ -127,7 +132,7 @@ pub(crate) fn settlement(
     Ok(Settlement {
         is_settled: path.rtt_s() < NEXT_DOOR_S
             || worst_regret <= FEW_PERCENT
-            || expected_gain_s <= path.rtt_s(),
+            || expected_gain_s <= probe_s.max(path.rtt_s()),
         worst_regret,
         expected_gain_s,
         worth_knowing: match (by_rate, by_loss) {

@@ -9,6 +9,9 @@ use crate::SelectError;
 /// The longest name with settings.
 const MAX_LEN: usize = 100;
 
+/// A hundred and twenty-eight full packets: docs/rudp.md.
+const TRAIN_BYTES: f64 = 128.0 * 1500.0;
+
 /// A transport's name with its settings, such as `tcp:cc=bbr`. Settings are kept in order of their names, so that equal
 /// ones compare equal; `+` separates them as well as a comma.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -37,6 +40,8 @@ pub struct Law {
     pub family: Family,
     /// Round trips from the first packet to the connector's link.
     pub setup_round_trips: f64,
+    /// Bytes of a train of packets that is sent each way before the link is up, to learn the rate.
+    pub train_bytes: f64,
     /// Connections side by side.
     pub connections: f64,
     /// Whether the kernel's buffers bound its window.
@@ -111,6 +116,7 @@ impl Spec {
         let tcp = Law {
             family: Family::Window,
             setup_round_trips: 2.0,
+            train_bytes: 0.0,
             connections: 1.0,
             has_kernel_window: true,
             needs_udp: false,
@@ -146,6 +152,10 @@ impl Spec {
             "rudp" | "udp" => Law {
                 family: Family::Rate,
                 setup_round_trips: 3.0,
+                train_bytes: match self.setting("probe") {
+                    Some("off") => 0.0,
+                    _ => TRAIN_BYTES,
+                },
                 dies_of_loss: self.name() == "udp",
                 ..over_udp
             },

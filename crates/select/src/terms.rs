@@ -169,7 +169,12 @@ impl Terms {
         // Each connection has a packet each way that starts it, and about three more of TLS.
         let kept = (1.0 - point.loss[0]) * (1.0 - point.loss[1]);
         let not_all = |packets: f64| 1.0 - kept.powf(packets / 2.0 * law.connections);
-        let setup = law.setup_round_trips * point.rtt;
+        // What does not fit into the queue is lost, and delays nothing.
+        let train = [0, 1].map(|direction| {
+            let path = point.conditions(direction);
+            law.train_bytes.min(path.queue) * 8.0 / path.rate
+        });
+        let setup = law.setup_round_trips * point.rtt + train[0].max(train[1]);
         let setup = delayed(setup, FIRST_TIMEOUT_S, not_all(2.0));
         let setup = delayed(setup, LATER_TIMEOUT_S.max(point.rtt), not_all(3.0));
         let packets = |bytes: u64, loss: f64| bytes as f64 / 1448.0 * loss;

@@ -2,7 +2,8 @@
 
 use transpute_select::{
     Bias, Candidate, Chooser, Direction, End, Explanation, Loss, Model, ModelChooser, Named,
-    PaperRules, Parts, PathEstimate, Plan, Prices, Rate, SelectError, Udp, Unknown, Workload,
+    PaperRules, Parts, PathEstimate, Plan, Prices, Rate, SelectError, Setup, Udp, Unknown,
+    Workload,
 };
 
 fn path(rtt: f64, rate: f64, loss: f64) -> PathEstimate {
@@ -74,7 +75,7 @@ fn next_door_everything_is_as_good_and_the_first_is_taken() {
     // Links that are up already leave the first one.
     let up: Vec<_> = usual()
         .into_iter()
-        .map(|candidate| candidate.with_setup(0.0))
+        .map(|candidate| candidate.with_setup(Setup::Done))
         .collect();
     let choice = theory()
         .choose(&path(0.0, 1e10, 0.0), &tables(1000), &up)
@@ -161,7 +162,7 @@ fn a_link_that_is_up_counts_without_its_set_up() {
     let waiting = theory().choose(&path, &tables(100), &usual()).unwrap();
     assert_eq!(waiting.winner().as_str(), "quic");
     let mut all = usual();
-    all[3] = all[3].clone().with_setup(0.0);
+    all[3] = all[3].clone().with_setup(Setup::Done);
     let choice = theory().choose(&path, &tables(100), &all).unwrap();
     assert_eq!(choice.winner().as_str(), "rudp");
     assert_eq!(choice.prediction().parts.setup_s, 0.0);

@@ -13,6 +13,8 @@
 //! certain finite fields*, 1960; the transform is that of S.-J. Lin, T. Y. Al-Naffouri, Y. S. Han, *FFT algorithm for
 //! binary extension finite fields and its application to Reed-Solomon codes*, 2016).
 
+use reed_solomon_simd::engine::DefaultEngine;
+
 mod decoder;
 mod encoder;
 mod policy;
@@ -21,6 +23,12 @@ mod solve;
 pub use decoder::{DecoderStore, Limits, Outcome, ParityId};
 pub use encoder::{BlockEncoder, ParitySymbols};
 pub use policy::{BLOCK_SEGMENTS, LossEstimate, Plan, SMALL_BLOCK};
+
+/// Makes the tables that encoding and solving need, of which a process needs one set: some 10 ms of processor time and 8 MiB. Whoever
+/// needs them first makes them if nobody has called this.
+pub fn warm_up() {
+    let _ = DefaultEngine::new();
+}
 
 /// Segments and parity symbols of a block together are no more than this.
 pub const MAX_SYMBOLS: usize = 255;

@@ -17,7 +17,8 @@ const ELEMENTS: usize = 32;
 
 /// Solves for missing symbols, with buffers and coefficients kept from block to block.
 pub(super) struct Solver {
-    engine: DefaultEngine,
+    /// Made when there is something to solve: it needs the tables of [`warm_up`](super::warm_up).
+    engine: Option<DefaultEngine>,
     code: Option<ReedSolomonEncoder>,
     /// Coefficients of parity symbols, one row each, for blocks of this size.
     coefficients: Vec<u16>,
@@ -39,7 +40,7 @@ pub(super) struct Unsolved<'a> {
 impl Solver {
     pub(super) fn new() -> Self {
         Self {
-            engine: DefaultEngine::new(),
+            engine: None,
             code: None,
             coefficients: Vec::new(),
             size: (0, 0),
@@ -71,11 +72,12 @@ impl Solver {
         }
         let inverse = invert(matrix)?;
         let tables = get_exp_log();
+        let engine = self.engine.get_or_insert_with(DefaultEngine::new);
         let solve = |row: &Vec<u16>| {
             let mut sum = vec![[0; 64]; length.div_ceil(64)];
             for (&factor, side) in row.iter().zip(&sides).filter(|(factor, _)| **factor != 0) {
                 let mut term = side.clone();
-                self.engine.mul(&mut term, tables.log[usize::from(factor)]);
+                engine.mul(&mut term, tables.log[usize::from(factor)]);
                 (sum.as_flattened_mut().iter_mut().zip(term.as_flattened()))
                     .for_each(|(byte, term)| *byte ^= term);
             }

@@ -12,11 +12,11 @@ use super::{
     known::{Known, Stage},
     no_choice,
 };
-use crate::{Candidate, PathEstimate, SelectError, settle::NEXT_DOOR_S};
+use crate::{Candidate, PathEstimate, SelectError, Setup, Spec, settle::NEXT_DOOR_S};
 
 /// For how long TCP is alone: when a listener next door has answered by then, the choice is clear as soon as the control connection
 /// is there, and to set up the others beside it would take processor time from it.
-const HEAD_START: Duration = Duration::from_micros(1500);
+const HEAD_START: Duration = Duration::from_millis(3);
 
 /// For how long it stays alone if it was answered at once: that may have been something on the way.
 const NEXT_DOOR_START: Duration = Duration::from_millis(15);
@@ -99,7 +99,7 @@ pub(super) async fn probe(
     // As for a run to come: all of the set-up is before it.
     let candidates = (attempt.known.candidates(rtt, Duration::ZERO).into_iter())
         .map(|candidate| Candidate {
-            setup_s: None,
+            setup: Setup::Whole,
             ..candidate
         })
         .collect();
@@ -118,6 +118,8 @@ struct Attempt<'a> {
     known: Known,
     /// How long the other machine took to answer.
     answered: Option<Duration>,
+    /// The transport that would have been chosen, had it been up.
+    wanted: Option<Spec>,
     /// Of the transport that was wanted most.
     first_error: Option<TransportError>,
 }
@@ -138,6 +140,7 @@ impl<'a> Attempt<'a> {
             started: Instant::now(),
             known,
             answered: None,
+            wanted: None,
             first_error: None,
         };
         Ok((attempt, Candidates::connect(address, security, options)?))
@@ -155,6 +158,10 @@ impl<'a> Attempt<'a> {
 
     /// Chooses, unless waiting is better.
     fn try_settle(&mut self) -> Result<Option<Selection>, TransportError> {
+        if let Some(refusal) = self.known.refusal() {
+            // It will not be otherwise over another transport.
+            return Err(refusal);
+        }
         let is_complete = self.known.is_complete();
         let Some(rtt) = self.known.rtt() else {
             return match is_complete {
@@ -182,6 +189,18 @@ impl<'a> Attempt<'a> {
                 return Err(self.first_error.take().unwrap_or_else(|| no_choice(error)));
             }
         };
+        let winner = choice.winner();
+        if self.known.is_coming(winner) {
+            // It cannot be picked before anyway: by then more is known.
+            self.wanted = Some(winner.clone());
+            return Ok(None);
+        }
+        if let Some(wanted) = self.wanted.take()
+            && let Some(obstacle) = (choice.excluded.iter()).find(|(spec, _)| *spec == wanted)
+        {
+            tracing::warn!(transport = %wanted, reason = obstacle.1, "the transport chosen did not come up");
+            self.known.failed.push(obstacle.clone());
+        }
         Ok(Some(Selection {
             path,
             choice,
@@ -197,7 +216,9 @@ impl<'a> Attempt<'a> {
         let is_alone = alone_until.is_some();
         let known = &mut self.known;
         let is_open = |transport| known.wants(transport) && !is_alone;
-        let (wants_quic, wants_rudp) = (is_open("quic"), is_open("rudp"));
+        // Where the control connection settles the choice, nothing is begun that takes processor time from it.
+        let wants_rudp = is_open("rudp") && !known.control.is_pending();
+        let wants_quic = is_open("quic");
         let rudp_is_up = matches!(known.rudp, Stage::Up(_));
         tokio::select! {
             // Those that say more come first.

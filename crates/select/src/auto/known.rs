@@ -8,12 +8,9 @@ use transpute_transport::{
 };
 
 use crate::{
-    Candidate, Direction, Kernel, Loss, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Source,
-    Spec, Udp,
+    Candidate, Direction, Kernel, Loss, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Setup,
+    Source, Spec, Udp,
 };
-
-/// Processor time of both ends for one more handshake, in seconds: it shows where round trips take no time.
-const HANDSHAKE_S: f64 = 1e-3;
 
 /// How far one of the connections has come.
 pub(super) enum Stage<R> {
@@ -188,18 +185,29 @@ impl Known {
         path
     }
 
+    /// Says whether a transport can be picked without any waiting.
+    pub(super) fn is_up(&self, spec: &Spec) -> bool {
+        match spec.name() {
+            "quic" => self.quic.up().is_some(),
+            "rudp" => self.rudp.up().is_some(),
+            // Its further connections are only begun when it is picked.
+            "tcp-striped" => false,
+            _ => self.control.up().is_some(),
+        }
+    }
+
+    /// Says whether something is to come that picking a transport would wait for.
+    pub(super) fn is_coming(&self, spec: &Spec) -> bool {
+        match spec.name() {
+            "quic" => self.quic.is_pending(),
+            "rudp" => self.rudp.is_pending(),
+            _ => self.control.is_pending(),
+        }
+    }
+
     /// Returns the candidates with what is left of their set-up, `elapsed` after the start.
     pub(super) fn candidates(&self, rtt: Duration, elapsed: Duration) -> Vec<Candidate> {
-        let rtt_s = rtt.as_secs_f64();
-        let left = |round_trips: f64| {
-            let due = round_trips * rtt_s - elapsed.as_secs_f64();
-            // What should be up by now comes soon, or never: the more it is late, the later.
-            due.max(rtt_s / 8.0).max(-due / 2.0)
-        };
-        let control = match &self.control {
-            Stage::Up(_) => 0.0,
-            _ => left(2.0),
-        };
+        let (rtt_s, elapsed_s) = (rtt.as_secs_f64(), elapsed.as_secs_f64());
         (self.specs.iter())
             .map(|spec| {
                 let candidate = Candidate::of(spec.clone());
@@ -207,15 +215,12 @@ impl Known {
                     return candidate.without(reason);
                 }
                 candidate.with_setup(match spec.name() {
-                    "tcp-striped" => {
-                        let further = spec.law(None).connections - 1.0;
-                        control + 2.0 * rtt_s + further * HANDSHAKE_S
+                    _ if self.is_up(spec) => Setup::Done,
+                    "tcp-striped" if self.control.is_pending() => {
+                        Setup::In((2.0 * rtt_s - elapsed_s).max(rtt_s / 8.0))
                     }
-                    "quic" if self.quic.up().is_some() => 0.0,
-                    "quic" => left(1.0).max(HANDSHAKE_S),
-                    "rudp" if self.rudp.up().is_some() => 0.0,
-                    "rudp" => left(3.0).max(HANDSHAKE_S),
-                    _ => control,
+                    "tcp-striped" => Setup::Whole,
+                    _ => Setup::Begun(elapsed_s),
                 })
             })
             .collect()
@@ -315,22 +320,16 @@ mod tests {
     }
 
     #[test]
-    fn what_should_be_up_is_expected_soon() {
-        let known = Known::new(Some(
-            ["tcp", "tcp-striped", "quic", "rudp"]
-                .map(|name| name.parse().unwrap())
-                .to_vec(),
-        ));
-        let rtt = Duration::from_millis(80);
-        let left = |elapsed: u64| -> Vec<f64> {
-            (known.candidates(rtt, Duration::from_millis(elapsed)).iter())
-                .map(|candidate| (candidate.setup_s.unwrap() * 1e3).round())
-                .collect()
-        };
-        assert_eq!(left(0), [160.0, 327.0, 80.0, 240.0]);
-        assert_eq!(left(85), [75.0, 242.0, 10.0, 155.0]);
-        assert_eq!(left(170), [10.0, 177.0, 45.0, 70.0]);
-        assert_eq!(left(500), [170.0, 337.0, 210.0, 130.0]);
+    fn nothing_is_left_of_what_is_up() {
+        let specs = ["tcp", "tcp-striped", "quic", "rudp"];
+        let known = Known::new(Some(specs.map(|name| name.parse().unwrap()).to_vec()));
+        let candidates = known.candidates(Duration::from_millis(80), Duration::from_millis(100));
+        let setups: Vec<Setup> = candidates.iter().map(|one| one.setup).collect();
+        let begun = Setup::Begun(0.1);
+        assert_eq!(setups[0], begun);
+        assert!(matches!(setups[1], Setup::In(left) if (left - 0.06).abs() < 1e-9));
+        assert_eq!(setups[2..], [begun, begun]);
+        assert!(candidates.iter().all(|one| known.is_coming(&one.spec)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{
     future::poll_fn,
     io,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Once},
     time::Instant,
 };
 
@@ -101,6 +101,7 @@ impl Attempt {
     /// Takes it to read and write.
     pub(crate) fn take(mut self) -> Open {
         self.is_taken = true;
+        warm_up();
         Open::new(Arc::clone(&self.shared))
     }
 }
@@ -111,6 +112,16 @@ impl Drop for Attempt {
             self.shared.abandon();
         }
     }
+}
+
+/// Makes the tables of error correction beside everything else, once: a connection that is only measured needs none.
+pub(super) fn warm_up() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a thread of its own, the first block makes them.
+        let _ = (std::thread::Builder::new().name("transpute-fec".into()))
+            .spawn(transpute_rudp::fec::warm_up);
+    });
 }
 
 /// Sees how the set-up of a connection goes.

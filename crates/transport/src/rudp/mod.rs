@@ -132,6 +132,7 @@ pub(crate) async fn connect(
         .await?
         .map_err(TransportError::from_io)?;
     let attempt = Attempt::connect(&hello, &channel, transport, options)?;
+    attempt::warm_up();
     finish(channel, attempt, transport).await
 }
 
