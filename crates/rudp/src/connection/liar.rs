@@ -189,6 +189,15 @@ fn absurd_reports_are_cut_down() {
     assert_eq!(told.error_permille, 1000);
     assert_eq!(scene.victim.incoming_train(), None);
     assert_eq!(scene.victim.datagram_size(), 1472);
+    let Some(Event::PathEstimated {
+        rate,
+        error_permille,
+        ..
+    }) = scene.victim.poll_event()
+    else {
+        panic!("the estimate is told");
+    };
+    assert_eq!((rate, error_permille), (TrainResult::MAX_CLAIM, 1000));
 }
 
 /// Nothing is learnt from reports on trains that were not sent, or not yet: a rate that the program has given stays.

@@ -207,7 +207,7 @@ impl Connection {
         (self.events).retain(|event| !matches!(event, Event::PathEstimated { .. }));
         self.events.push_back(Event::PathEstimated {
             rate,
-            error_permille: report.error,
+            error_permille: report.error.min(1000),
             at_least,
             rtt: self.rtt.min(),
         });

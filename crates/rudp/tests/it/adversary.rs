@@ -313,9 +313,9 @@ fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
             }
         }
         // What either end sent comes again to the other, and back to itself.
-        for at in recorded.len().saturating_sub(300)..recorded.len() {
+        let recent = &recorded[recorded.len().saturating_sub(300)..];
+        for (upward, datagram) in recent {
             for repeat in 0..repeats {
-                let (upward, datagram) = &recorded[at];
                 let to = if *upward != (repeat % 3 == 2) {
                     &mut pair.listener
                 } else {
