@@ -342,6 +342,11 @@ impl Setup {
         self.train_sent = None;
     }
 
+    /// Says whether a packet of the own train has left.
+    pub(crate) fn has_sent_train(&self) -> bool {
+        self.train_sent.is_some()
+    }
+
     /// Returns the rate at which the own train left, in bytes on the wire per second, without the longest pause: the sender
     /// may have been put to sleep in between. `None`: not known, or all at once.
     pub(crate) fn train_rate(&self) -> Option<u64> {

@@ -12,6 +12,9 @@ const FORMAT: u32 = 1;
 /// The longest round-trip time that is believed, in seconds.
 pub const MAX_RTT_S: f64 = 120.0;
 
+/// Less than this is no time, in seconds.
+const NO_TIME_S: f64 = 1e-9;
+
 /// The highest rate that is believed, in bits per second.
 pub const MAX_RATE: f64 = 1e13;
 
@@ -197,7 +200,12 @@ impl PathEstimate {
     /// Returns the round-trip time to reckon with, in seconds: what an idle path has.
     #[must_use]
     pub fn rtt_s(&self) -> f64 {
-        self.rtt.min_s
+        // No signal comes back sooner; and of what is far less, windows in flight would be divided by.
+        if self.rtt.min_s < NO_TIME_S {
+            0.0
+        } else {
+            self.rtt.min_s
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 mod ending;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod hostile;
+#[cfg(test)]
+mod liar;
 mod payload;
 mod receive;
 mod timers;

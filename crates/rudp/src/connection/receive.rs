@@ -13,7 +13,7 @@ use crate::rate::{HEADER_BYTES, RttView};
 use crate::recv_stream::{Insertion, StreamViolation};
 use crate::seal::Reject;
 use crate::sent::{AckOutcome, SentPacket};
-use crate::setup::{SETUP_TRAIN, TRAIN_PACKETS};
+use crate::setup::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::stats::TrainResult;
 use crate::wire::Reader;
 
@@ -160,7 +160,20 @@ impl Connection {
         self.now_pacing(now);
     }
 
+    /// Says whether a packet of this train has left.
+    fn has_sent_train(&self, train: u8) -> bool {
+        match train {
+            SETUP_TRAIN => self.setup.has_sent_train(),
+            DATA_TRAIN => self.data_train.is_some_and(|(next, _)| next > 0),
+            _ => false,
+        }
+    }
+
     fn on_report(&mut self, now: Time, report: &Report) {
+        // What the other end says of a train that it cannot have seen would replace what the program knows.
+        if !self.has_sent_train(report.train) {
+            return;
+        }
         if report.largest > 0 {
             self.mtu.on_passed(report.largest, None);
         }
@@ -190,9 +203,11 @@ impl Connection {
         }
         self.unproven = at_least;
         self.seed(now, rate);
+        // Only the latest is worth telling, and a peer may say it any number of times.
+        (self.events).retain(|event| !matches!(event, Event::PathEstimated { .. }));
         self.events.push_back(Event::PathEstimated {
             rate,
-            error_permille: report.error,
+            error_permille: report.error.min(1000),
             at_least,
             rtt: self.rtt.min(),
         });

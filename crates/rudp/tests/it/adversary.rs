@@ -284,3 +284,123 @@ fn a_close_reaches_the_other_end_with_its_code() {
     assert_eq!(pair.listener.read(pair.now, &mut buffer), Read::Closed);
     assert_eq!(pair.listener.write(b"x"), 0);
 }
+
+/// All that two ends know of each other after a set-up in which somebody on the path sends everything again, at once and
+/// later, from where it came from and from elsewhere.
+fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
+    let mut pair = Pair::new();
+    pair.connector.write(&[7; 300_000]);
+    let mut recorded: Vec<(bool, Vec<u8>)> = Vec::new();
+    for _ in 0..400 {
+        pair.now = pair.now + MS / 4;
+        for upward in [true, false] {
+            let (from, to) = if upward {
+                (&mut pair.connector, &mut pair.listener)
+            } else {
+                (&mut pair.listener, &mut pair.connector)
+            };
+            if from.next_timeout().is_some_and(|at| at <= pair.now) {
+                from.handle_timeout(pair.now);
+            }
+            let mut out = Vec::new();
+            while let Some(transmit) = from.poll_transmit(pair.now, &mut out, 8) {
+                for datagram in out.chunks(transmit.segment_size) {
+                    recorded.push((upward, datagram.to_vec()));
+                    let source = address(if upward { 1 } else { 2 });
+                    to.handle_datagram(pair.now, source, &mut datagram.to_vec());
+                }
+                out.clear();
+            }
+        }
+        // What either end sent comes again to the other, and back to itself.
+        let recent = &recorded[recorded.len().saturating_sub(300)..];
+        for (upward, datagram) in recent {
+            for repeat in 0..repeats {
+                let to = if *upward != (repeat % 3 == 2) {
+                    &mut pair.listener
+                } else {
+                    &mut pair.connector
+                };
+                to.handle_datagram(pair.now, address(666), &mut datagram.clone());
+            }
+        }
+    }
+    let told = |end: &Connection| {
+        let stats = end.stats();
+        assert_eq!(stats.ignored_replayed > 0, repeats > 0);
+        assert!(end.outgoing_train().is_some() && end.incoming_train().is_some());
+        (
+            (end.outgoing_train(), end.incoming_train()),
+            (stats.sent_packets, stats.sent_bytes, stats.lost_packets),
+            (
+                stats.received_packets,
+                stats.received_bytes,
+                stats.rtt,
+                stats.min_rtt,
+            ),
+            (
+                stats.arrival_rate,
+                stats.peer_arrival_rate,
+                stats.controller,
+            ),
+            (end.remote(), end.readable()),
+        )
+    };
+    let (connector, listener) = (told(&pair.connector), told(&pair.listener));
+    assert_eq!(listener.4, (Some(address(1)), 300_000));
+    (connector, listener)
+}
+
+#[test]
+fn what_is_sent_again_counts_once_and_is_not_answered() {
+    let undisturbed = set_up(0);
+    for repeats in [1, 3] {
+        assert_eq!(set_up(repeats), undisturbed, "{repeats}");
+    }
+}
+
+/// What was recorded of one connection means nothing to the next one of the same parties.
+#[test]
+fn what_was_recorded_of_one_connection_is_foreign_to_another() {
+    let mut first = Pair::new();
+    first.connector.write(&[7; 100_000]);
+    first.exchange();
+    let keys = |side| {
+        let cipher = transpute_rudp::Cipher::Aes128Gcm;
+        // The secret of a session that is resumed would be the same, the context never is.
+        Keys::new(side, &[3; 32], b"another", cipher).unwrap()
+    };
+    let mut listener = Connection::listen(keys(Side::Listener), Config::default(), Time::ZERO, 2);
+    let mut connector = Connection::connect(
+        keys(Side::Connector),
+        address(2),
+        Config::default(),
+        Time::ZERO,
+        1,
+    );
+    let mut out = Vec::new();
+    while connector.poll_transmit(Time::ZERO, &mut out, 8).is_some() {}
+    for datagram in &first.recorded {
+        for end in [&mut listener, &mut connector] {
+            end.handle_datagram(first.now, address(1), &mut datagram.clone());
+            // Not even under the id of this connection.
+            let mut renamed = datagram.clone();
+            renamed[1..5].copy_from_slice(&end.local_id().to_le_bytes());
+            end.handle_datagram(first.now, address(1), &mut renamed);
+        }
+    }
+    for end in [&mut listener, &mut connector] {
+        let stats = end.stats();
+        let count = first.recorded.len() as u64;
+        assert_eq!(
+            (stats.ignored_foreign, stats.ignored_forged),
+            (count, count)
+        );
+        assert_eq!(stats.received_packets, 0);
+        assert!(!end.is_established());
+        assert!(end.outgoing_train().is_none() && end.incoming_train().is_none());
+    }
+    assert_eq!(listener.remote(), None);
+    out.clear();
+    assert!(listener.poll_transmit(first.now, &mut out, 8).is_none());
+}

@@ -57,6 +57,8 @@ struct Inner {
     started: Instant,
     /// How long the listener's machine took to answer over TCP, once it has.
     answered: watch::Sender<Option<Duration>>,
+    /// When the first connection came up, once one has.
+    first_up: watch::Sender<Option<Instant>>,
     /// The lock is held while something is said on it.
     control: Slot<ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>>,
     quic: Slot<QuicReport, Bare<quic::Reader, quic::Writer>>,
@@ -96,6 +98,7 @@ impl Candidates {
             options,
             started: Instant::now(),
             answered: watch::Sender::new(None),
+            first_up: watch::Sender::new(None),
             control: Slot::new(Tcp::NAME),
             quic: Slot::new(Quic::NAME),
             rudp: Slot::new(Rudp::NAME),
@@ -108,9 +111,22 @@ impl Candidates {
         }
         let mut tasks = JoinSet::new();
         let (control, quic, rudp) = (inner.clone(), inner.clone(), inner.clone());
-        tasks.spawn(async move { control.control.settle(control.open_control().await) });
-        tasks.spawn(async move { quic.quic.settle(quic.open_quic().await) });
-        tasks.spawn(async move { rudp.raise_rudp().await });
+        tasks.spawn(async move {
+            let opening = control.open_control();
+            let opened = control
+                .in_time("the control connection", control.started, opening)
+                .await;
+            control.settle(&control.control, opened);
+        });
+        tasks.spawn(async move {
+            quic.quic.wanted().await;
+            let opened = quic.in_time("QUIC", Instant::now(), quic.open_quic()).await;
+            quic.settle(&quic.quic, opened);
+        });
+        tasks.spawn(async move {
+            rudp.rudp.wanted().await;
+            rudp.raise_rudp().await;
+        });
         Ok(Self {
             inner,
             _tasks: tasks,
@@ -206,6 +222,51 @@ impl Candidates {
 }
 
 impl Inner {
+    /// Says how it went with one of the connections.
+    fn settle<R: Clone, C>(&self, slot: &Slot<R, C>, result: Result<(R, C), TransportError>) {
+        if result.is_ok() {
+            (self.first_up).send_if_modified(|first| {
+                let is_first = first.is_none();
+                first.get_or_insert_with(Instant::now);
+                is_first
+            });
+        }
+        slot.settle(result);
+    }
+
+    /// Waits for something, though not for long once a connection is up: a peer must not be able to hold up the choice by
+    /// keeping silent on the others.
+    async fn in_time<T>(
+        &self,
+        waiting_for: &'static str,
+        began: Instant,
+        future: impl Future<Output = Result<T, TransportError>>,
+    ) -> Result<T, TransportError> {
+        tokio::select! {
+            biased;
+            output = future => output,
+            () = self.overdue(began) => Err(TransportError::Timeout {
+                waiting_for,
+                address: self.address.clone(),
+                after: began.elapsed(),
+            }),
+        }
+    }
+
+    /// Waits until the time for further connections is over; for those that were begun later, it begins then.
+    async fn overdue(&self, began: Instant) {
+        let mut first_up = self.first_up.subscribe();
+        let first = first_up.wait_for(Option::is_some).await;
+        let Some(first) = first.ok().and_then(|first| *first) else {
+            // The sender lives as long as `self`.
+            return std::future::pending().await;
+        };
+        match first.max(began).checked_add(self.options.choice_timeout) {
+            Some(until) => tokio::time::sleep_until(until.into()).await,
+            None => std::future::pending().await,
+        }
+    }
+
     async fn open_control(
         &self,
     ) -> Result<(ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>), TransportError> {
@@ -234,7 +295,6 @@ impl Inner {
     async fn open_quic(
         &self,
     ) -> Result<(QuicReport, Bare<quic::Reader, quic::Writer>), TransportError> {
-        self.quic.wanted().await;
         let quic = Quic::new(self.options.quic);
         let began = Instant::now();
         let connected = tokio::select! {
@@ -287,16 +347,18 @@ impl Inner {
     }
 
     async fn raise_rudp(&self) {
-        let (raised, peer, began) = match self.try_raise_rudp().await {
+        let raising = self.try_raise_rudp();
+        let raised = self.in_time("reliable UDP", Instant::now(), raising).await;
+        let (raised, peer, began) = match raised {
             Ok(up) => up,
-            Err(error) => return self.rudp.settle(Err(error)),
+            Err(error) => return self.settle(&self.rudp, Err(error)),
         };
         let watch = raised.attempt.watch();
         let known = Measured {
             report: self.rudp_report(&watch),
             is_complete: false,
         };
-        self.rudp.settle(Ok((known, raised)));
+        self.settle(&self.rudp, Ok((known, raised)));
         // If it breaks, then so will the link that is made of it.
         let _ = watch.up(Wait::Both, peer, began).await;
         let complete = Measured {
@@ -307,7 +369,6 @@ impl Inner {
     }
 
     async fn try_raise_rudp(&self) -> Result<(Raised, SocketAddr, Instant), TransportError> {
-        self.rudp.wanted().await;
         let control = self.control.report(|_| true).await?;
         control.offer.check(&Pick::Rudp)?;
         let channel = self.control.share().ok_or(TransportError::Closed)?;
@@ -396,7 +457,9 @@ impl Inner {
         // Before anything is said on the control connection, so that it can still be picked if these fail.
         let further = match choice.pick {
             Pick::TcpStriped { connections, .. } => {
-                self.open_further(channel, connections, choice).await?
+                let opening = self.open_further(channel, connections, choice);
+                self.in_time("further connections", self.started, opening)
+                    .await?
             }
             _ => Vec::new(),
         };
@@ -450,7 +513,8 @@ impl Inner {
         let mut bare = self.quic.take().ok_or(TransportError::Closed)?;
         let words = choice.encode();
         let said = say_on(&mut bare.writer, &words);
-        tokio::time::timeout(self.options.quic.handshake_timeout, said)
+        let patience = (self.options.quic.handshake_timeout).min(self.options.choice_timeout);
+        tokio::time::timeout(patience, said)
             .await
             .map_err(|_| TransportError::PeerVanished)??;
         Ok(answered(bare))

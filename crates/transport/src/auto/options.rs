@@ -27,6 +27,10 @@ pub struct AutoOptions {
     /// is waited for in any case, so that a firewall costs no more than one. After that UDP is taken to be blocked.
     /// Default: 5 ms.
     pub udp_patience: Duration,
+    /// How long the connector waits for further connections, once one of them is up: after that the others count as failed,
+    /// whatever else may be waited for. Must be well below [`TcpOptions::handshake_timeout`] of the listener, which drops what
+    /// is not picked by then. Default: 3 s.
+    pub choice_timeout: Duration,
 }
 
 impl Default for AutoOptions {
@@ -42,6 +46,7 @@ impl Default for AutoOptions {
             quic_at_once: true,
             rudp_at_once: true,
             udp_patience: Duration::from_millis(5),
+            choice_timeout: Duration::from_secs(3),
         }
     }
 }

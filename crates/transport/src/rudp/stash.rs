@@ -21,8 +21,16 @@ pub(super) struct Held {
     pub(super) datagram: Vec<u8>,
 }
 
+/// What may wait, in bytes. A datagram counts for no less than the memory it takes beside its bytes.
 const MAX_STASH: usize = 1 << 20;
+const LEAST_BYTES: usize = 256;
 const MAX_STASH_AGE: Duration = Duration::from_secs(2);
+
+impl Held {
+    fn cost(&self) -> usize {
+        self.datagram.capacity().max(LEAST_BYTES)
+    }
+}
 
 impl Stash {
     /// Gives a new connection what has come for it before. The gaps between arrivals are kept, the wait is taken out.
@@ -42,13 +50,13 @@ impl Stash {
     }
 
     pub(super) fn put(&mut self, held: Held) {
-        self.bytes += held.datagram.len();
+        self.bytes += held.cost();
         let now = held.at;
         self.held.push_back(held);
         while self.bytes > MAX_STASH
             || (self.held.front()).is_some_and(|oldest| now.since(oldest.at) > MAX_STASH_AGE)
         {
-            self.bytes -= self.held.pop_front().map_or(0, |held| held.datagram.len());
+            self.bytes -= self.held.pop_front().map_or(0, |held| held.cost());
         }
     }
 
@@ -64,7 +72,48 @@ impl Stash {
                 (taken, kept)
             });
         self.held = kept;
-        self.bytes = self.held.iter().map(|held| held.datagram.len()).sum();
+        self.bytes = self.held.iter().map(Held::cost).sum();
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(id: u32, length: usize, millis: u64) -> Held {
+        Held {
+            id,
+            at: Time::from_nanos(millis * 1_000_000),
+            from: ([192, 0, 2, 1], 1).into(),
+            datagram: vec![0; length],
+        }
+    }
+
+    #[test]
+    fn neither_few_large_nor_many_small_datagrams_fill_memory() {
+        for length in [5, 64, 1472] {
+            let mut stash = Stash::default();
+            for index in 0..100_000 {
+                stash.put(held(index, length, 0));
+                assert!(stash.bytes <= MAX_STASH);
+                assert!(stash.held.len() <= MAX_STASH / LEAST_BYTES);
+            }
+            // The oldest have gone.
+            assert!(stash.take(0).is_empty());
+            assert_eq!(stash.take(99_999).len(), 1);
+            let cost: usize = stash.held.iter().map(Held::cost).sum();
+            assert_eq!(stash.bytes, cost);
+        }
+    }
+
+    #[test]
+    fn what_nobody_asks_for_goes_after_a_while() {
+        let mut stash = Stash::default();
+        for index in 0..100 {
+            stash.put(held(7, 1200, index));
+        }
+        stash.put(held(8, 1200, 5000));
+        assert_eq!((stash.held.len(), stash.bytes), (1, 1200));
     }
 }

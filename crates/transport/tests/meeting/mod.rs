@@ -8,6 +8,7 @@ use transpute_transport::{Identity, Security, auto::AutoOptions};
 pub(crate) fn patient() -> AutoOptions {
     let mut options = AutoOptions::default();
     options.udp_patience = Duration::from_secs(4);
+    options.choice_timeout = Duration::from_millis(4500);
     options
 }
 

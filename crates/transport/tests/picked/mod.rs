@@ -15,6 +15,7 @@ pub(crate) struct Picked(pub(crate) Pick);
 pub(crate) fn patient() -> AutoOptions {
     let mut options = AutoOptions::default();
     options.udp_patience = Duration::from_secs(4);
+    options.choice_timeout = Duration::from_millis(4500);
     options
 }
 

@@ -1,0 +1,383 @@
+//! A peer that has the keys and lies in the set-up: about trains, in reports, with challenges.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::Connection;
+use crate::estimate::PathPrior;
+use crate::frame::{self, Frame, Report, read_frame};
+use crate::rate::Kind;
+use crate::seal::{HEADER_LEN, Opener, Sealer, TAG_LEN};
+use crate::setup::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
+use crate::stats::TrainResult;
+use crate::wire::Reader;
+use crate::{Cipher, Config, Event, Keys, Side, Time};
+
+/// What an end that has nothing to say may send by itself: its train, challenges until it gives up, some pings and closes.
+const SET_UP_BYTES: u64 = TRAIN_PACKETS as u64 * 1472 + 40 * 1200;
+
+/// What one more datagram may bring about: two answers to a challenge, two reports with acknowledgements.
+const ANSWER_BYTES: u64 = 600;
+
+/// Events that wait although nobody asks for them: one for each train that can be numbered, and some that come once.
+const MOST_EVENTS: usize = 255 + 8;
+
+/// The connection that is lied to, and who lies.
+struct Scene {
+    victim: Connection,
+    sealer: Sealer,
+    opener: Opener,
+    number: u64,
+    /// The last challenge of the victim.
+    token: u64,
+    now: Time,
+    given: u64,
+    got: u64,
+}
+
+/// Something to say.
+#[derive(Clone, Debug)]
+enum Lie {
+    Report(Report),
+    Train {
+        id: u8,
+        index: u8,
+        count: u8,
+    },
+    Challenge(u64),
+    Response(u64),
+    /// The right answer to the victim's challenge.
+    Answer,
+    Ping,
+    Limit(u64),
+    /// Room for answers: the last thing in a datagram of 1,200 bytes.
+    Padding,
+}
+
+impl Scene {
+    fn new(side: Side, config: Config) -> Self {
+        let keys = |side| Keys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
+        let (victim, attacker) = match side {
+            Side::Listener => (
+                Connection::listen(keys(side), config, Time::ZERO, 1),
+                keys(Side::Connector),
+            ),
+            Side::Connector => (
+                Connection::connect(keys(side), address(), config, Time::ZERO, 1),
+                keys(Side::Listener),
+            ),
+        };
+        let mut scene = Self {
+            victim,
+            sealer: attacker.sealer,
+            opener: attacker.opener,
+            number: 0,
+            token: 0,
+            now: Time::ZERO,
+            given: 0,
+            got: 0,
+        };
+        scene.listen();
+        scene
+    }
+
+    /// Says all that fits into one datagram.
+    fn say(&mut self, lies: &[Lie]) {
+        let mut packet = vec![0; HEADER_LEN];
+        for lie in lies {
+            let before = packet.len();
+            self.put(lie, &mut packet);
+            if packet.len() + TAG_LEN > 1472 {
+                packet.truncate(before);
+                break;
+            }
+        }
+        packet.resize(packet.len() + TAG_LEN, 0);
+        self.sealer
+            .seal(self.number, &mut packet)
+            .expect("sealing works");
+        self.number += 1;
+        self.given += packet.len() as u64;
+        self.victim
+            .handle_datagram(self.now, address(), &mut packet);
+        self.listen();
+    }
+
+    fn put(&self, lie: &Lie, packet: &mut Vec<u8>) {
+        match lie {
+            Lie::Report(report) => frame::put_report(packet, report),
+            Lie::Train { id, index, count } => frame::put_train(packet, *id, *index, *count),
+            Lie::Challenge(token) => frame::put_challenge(packet, *token),
+            Lie::Response(token) => frame::put_response(packet, *token),
+            Lie::Answer => frame::put_response(packet, self.token),
+            Lie::Ping => frame::put_ping(packet),
+            Lie::Limit(limit) => frame::put_limit(packet, *limit),
+            Lie::Padding => {
+                frame::put_padding(packet, 1200_usize.saturating_sub(packet.len() + TAG_LEN));
+            }
+        }
+    }
+
+    /// Says what shows that packets pass.
+    fn answer(&mut self) {
+        self.say(&[Lie::Challenge(7), Lie::Padding]);
+        self.say(&[Lie::Answer, Lie::Padding]);
+        assert!(self.victim.is_established());
+    }
+
+    /// Lets time pass, with all that becomes due.
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(at) = self.victim.next_timeout().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.victim.handle_timeout(self.now);
+            self.listen();
+        }
+        self.now = until;
+    }
+
+    /// Hears what the victim sends, and counts it.
+    fn listen(&mut self) {
+        let mut out = Vec::new();
+        while let Some(transmit) = self.victim.poll_transmit(self.now, &mut out, 10) {
+            assert_eq!(transmit.destination, address());
+            self.got += transmit.len as u64;
+            for datagram in out.chunks_mut(transmit.segment_size) {
+                let number = self.opener.number(datagram).expect("for us");
+                let frames = self.opener.open(number, datagram).expect("sealed");
+                let mut reader = Reader(frames);
+                while !reader.is_empty() {
+                    if let Frame::Challenge(token) = read_frame(&mut reader).expect("well-formed") {
+                        self.token = token;
+                    }
+                }
+            }
+            out.clear();
+        }
+    }
+}
+
+fn address() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 1))
+}
+
+fn report(train: u8, rate: u64) -> Report {
+    Report {
+        train,
+        received: 255,
+        largest: u16::MAX,
+        rate,
+        error: 0x7fff,
+        at_least: false,
+    }
+}
+
+/// The largest rate that a report can say.
+const MOST_RATE: u64 = (1 << 48) - 1;
+
+/// A report may claim anything; what is passed on stays within what there is and what was sent.
+#[test]
+fn absurd_reports_are_cut_down() {
+    let mut scene = Scene::new(Side::Connector, Config::default());
+    assert_eq!(scene.victim.outgoing_train(), None);
+    scene.say(&[Lie::Report(report(SETUP_TRAIN, MOST_RATE))]);
+    let told = scene.victim.outgoing_train().expect("a report came");
+    assert_eq!((told.sent, told.received), (128, 128));
+    assert_eq!(told.rate, Some(TrainResult::MAX_CLAIM));
+    assert_eq!(told.error_permille, 1000);
+    assert_eq!(scene.victim.incoming_train(), None);
+    assert_eq!(scene.victim.datagram_size(), 1472);
+    let Some(Event::PathEstimated {
+        rate,
+        error_permille,
+        ..
+    }) = scene.victim.poll_event()
+    else {
+        panic!("the estimate is told");
+    };
+    assert_eq!((rate, error_permille), (TrainResult::MAX_CLAIM, 1000));
+}
+
+/// Nothing is learnt from reports on trains that were not sent, or not yet: a rate that the program has given stays.
+#[test]
+fn reports_of_trains_that_were_not_sent_are_nothing() {
+    let fixed = Config {
+        controller: Kind::Fixed,
+        prior: PathPrior {
+            rate: Some(1_000_000),
+            ..PathPrior::default()
+        },
+        probe: false,
+        ..Config::default()
+    };
+    for (side, config) in [
+        (Side::Connector, fixed.clone()),
+        (Side::Listener, fixed),
+        // The train of a listener goes out when that of the connector is over.
+        (Side::Listener, Config::default()),
+    ] {
+        let mut scene = Scene::new(side, config);
+        let train = Lie::Train {
+            id: SETUP_TRAIN,
+            index: 0,
+            count: 128,
+        };
+        scene.say(&[train]);
+        scene.answer();
+        let rate = |scene: &Scene| scene.victim.controller.pacing_rate();
+        let before = (rate(&scene), scene.victim.datagram_size());
+        while scene.victim.poll_event().is_some() {}
+        for number in 0..=255 {
+            scene.say(&[Lie::Report(report(number, MOST_RATE))]);
+        }
+        assert_eq!(scene.victim.outgoing_train(), None);
+        assert_eq!((rate(&scene), scene.victim.datagram_size()), before);
+        assert_eq!(scene.victim.poll_event(), None);
+    }
+}
+
+/// One datagram holds a hundred reports, and there may be any number of datagrams.
+#[test]
+fn a_million_reports_are_one() {
+    let mut scene = Scene::new(Side::Connector, Config::default());
+    let lies: Vec<_> = (0..100)
+        .map(|n| {
+            Lie::Report(report(
+                [SETUP_TRAIN, DATA_TRAIN, n][n as usize % 3],
+                1 << (n % 48),
+            ))
+        })
+        .collect();
+    let before = scene.got;
+    for _ in 0..10_000 {
+        scene.say(&lies);
+    }
+    // Nothing is answered, and only the latest is told.
+    assert_eq!(scene.got, before);
+    let estimated = std::iter::from_fn(|| scene.victim.poll_event());
+    let estimated: Vec<_> = estimated.collect();
+    assert!(
+        matches!(estimated[..], [Event::PathEstimated { .. }]),
+        "{estimated:?}"
+    );
+}
+
+/// Who has the keys and can be reached, and asks for answers with the smallest packets, gets little more than he gives;
+/// before he has shown that he can be reached, no more than three times that.
+#[test]
+fn small_questions_have_small_answers() {
+    for side in [Side::Listener, Side::Connector] {
+        for is_reached in [false, true] {
+            let mut scene = Scene::new(side, Config::default());
+            scene.say(&[Lie::Challenge(0), Lie::Padding]);
+            if is_reached {
+                scene.answer();
+            }
+            // What an end sends by itself once it is reached, or to an address that it was given, is no answer.
+            let before = if is_reached || side == Side::Connector {
+                (scene.given, scene.got)
+            } else {
+                (0, 0)
+            };
+            for token in 1..2000 {
+                scene.say(&[Lie::Challenge(token)]);
+            }
+            let (given, got) = (scene.given - before.0, scene.got - before.1);
+            assert!(got <= 3 * given, "{side:?} {is_reached}: {got} for {given}");
+        }
+    }
+}
+
+/// A peer that answers but sends no train and reports none is waited for by nobody: the connection is up, and says nothing of
+/// the path.
+#[test]
+fn a_peer_that_measures_nothing_is_reached_all_the_same() {
+    for side in [Side::Listener, Side::Connector] {
+        let mut scene = Scene::new(side, Config::default());
+        scene.answer();
+        scene.wait(Duration::from_secs(8));
+        let victim = &scene.victim;
+        assert_eq!(
+            (victim.outgoing_train(), victim.incoming_train()),
+            (None, None)
+        );
+        assert!(!victim.is_closed());
+        assert!(scene.got <= SET_UP_BYTES, "{}", scene.got);
+    }
+}
+
+fn lie() -> impl Strategy<Value = Lie> {
+    let rate = prop_oneof![Just(0), Just(1), Just(MOST_RATE), 0..=MOST_RATE];
+    let train = prop_oneof![Just(SETUP_TRAIN), Just(DATA_TRAIN), any::<u8>()];
+    let report = (
+        train.clone(),
+        any::<u8>(),
+        any::<u16>(),
+        rate,
+        0..0x8000_u16,
+        any::<bool>(),
+    );
+    let report = report.prop_map(|(train, received, largest, rate, error, at_least)| Report {
+        train,
+        received,
+        largest,
+        rate,
+        error,
+        at_least,
+    });
+    prop_oneof![
+        4 => report.prop_map(Lie::Report),
+        4 => (train, 0..255_u8, 1..=255_u8).prop_map(|(id, index, count)| Lie::Train {
+            id,
+            index: index % count,
+            count,
+        }),
+        1 => any::<u64>().prop_map(Lie::Challenge),
+        1 => any::<u64>().prop_map(Lie::Response),
+        1 => Just(Lie::Answer),
+        1 => Just(Lie::Ping),
+        1 => Just(Lie::Padding),
+        1 => (0..1_u64 << 48).prop_map(Lie::Limit),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn whatever_is_claimed_stays_within_bounds(
+        is_listener in any::<bool>(),
+        probe in any::<bool>(),
+        controller in 0..Kind::ALL.len(),
+        packets in prop::collection::vec((prop::collection::vec(lie(), 1..60), 0..60_000_u64), 1..80),
+    ) {
+        let side = if is_listener { Side::Listener } else { Side::Connector };
+        let controller = Kind::ALL[controller];
+        let mut scene = Scene::new(side, Config { probe, controller, ..Config::default() });
+        let mut count = 0;
+        for (lies, micros) in &packets {
+            scene.say(lies);
+            count += 1;
+            scene.wait(Duration::from_micros(*micros));
+            let victim = &scene.victim;
+            prop_assert!(
+                scene.got <= SET_UP_BYTES + ANSWER_BYTES * count,
+                "{} for {count} datagrams", scene.got
+            );
+            if is_listener && !victim.is_established() {
+                prop_assert!(scene.got <= 3 * scene.given);
+            }
+            prop_assert!(victim.events.len() <= MOST_EVENTS, "{} events", victim.events.len());
+            for train in [victim.outgoing_train(), victim.incoming_train()].into_iter().flatten() {
+                prop_assert!(train.received <= train.sent);
+                prop_assert!(train.rate.is_none_or(|rate| (1..=TrainResult::MAX_CLAIM).contains(&rate)));
+                prop_assert!(train.error_permille <= 1000);
+            }
+            prop_assert!(probe || victim.outgoing_train().is_none());
+            prop_assert!((1200..=1472).contains(&victim.datagram_size()));
+            prop_assert!(victim.controller.pacing_rate() <= 3 * TrainResult::MAX_CLAIM);
+        }
+    }
+}

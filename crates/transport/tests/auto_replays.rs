@@ -1,0 +1,112 @@
+//! What was recorded of a connection and is sent again, from elsewhere: it is not answered beyond what a greeting is, and changes
+//! nothing.
+
+#![cfg(unix)]
+
+mod meeting;
+mod relay;
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UdpSocket,
+    time::timeout,
+};
+use transpute_transport::{
+    Link, LinkReader as Reader, LinkStats, LinkWriter as Writer, Listener,
+    auto::{AutoListener, Candidates, Offer, Pick},
+};
+
+use self::meeting::{patient, pinned};
+
+/// Far beyond what any of this takes: a hang, not a slow machine.
+const FOREVER: Duration = Duration::from_secs(60);
+
+/// Sends datagrams from an address of its own, several times. Returns bytes sent and bytes that came back.
+async fn replay(target: &str, datagrams: &[Vec<u8>]) -> (usize, usize) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let (mut sent, mut came) = (0, 0);
+    let mut buffer = [0; 2048];
+    for _ in 0..3 {
+        for (index, datagram) in datagrams.iter().enumerate() {
+            sent += socket.send_to(datagram, target).await.unwrap();
+            while let Ok(length) = socket.try_recv(&mut buffer) {
+                came += length;
+            }
+            if index % 16 == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+    // What is sent at once, and what a timer sends again.
+    while let Ok(Ok(length)) = timeout(Duration::from_secs(1), socket.recv(&mut buffer)).await {
+        came += length;
+    }
+    (sent, came)
+}
+
+/// Sends something each way.
+async fn talk(near: (&mut Reader, &mut Writer), far: (&mut Reader, &mut Writer)) {
+    for (writer, reader) in [(near.1, far.0), (far.1, near.0)] {
+        writer.write_all(b"hello").await.unwrap();
+        writer.flush().await.unwrap();
+        let mut got = [0; 5];
+        reader.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"hello");
+    }
+}
+
+fn parts(link: Link) -> ((Reader, Writer), LinkStats) {
+    let stats = link.stats();
+    (link.into_parts(), stats)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recorded_datagrams_are_not_answered_again() {
+    let (listening, connecting) = pinned();
+    for (pick, most) in [(Pick::Rudp, 0), (Pick::Quic, 3)] {
+        let bound = AutoListener::bind("127.0.0.1:0", &listening, Offer::all(), patient()).await;
+        let mut listener = bound.unwrap();
+        let address = listener.local_address();
+        let relay = relay::relay(&address).await;
+        let mut options = patient();
+        (options.quic_at_once, options.rudp_at_once) = (false, false);
+        let candidates = Candidates::connect(&relay.address, &connecting, options).unwrap();
+        let meeting = async { tokio::join!(listener.next(), candidates.pick(&pick, Vec::new())) };
+        let (accepted, link) = timeout(FOREVER, meeting).await.unwrap();
+        let ((mut near, _), (mut far, far_stats)) =
+            (parts(link.unwrap()), parts(accepted.unwrap().link));
+        let talked = talk((&mut near.0, &mut near.1), (&mut far.0, &mut far.1));
+        timeout(FOREVER, talked).await.unwrap();
+        let recorded = std::mem::take(&mut *relay.faults.recorded.lock().unwrap());
+        let is_rudp = |packet: &Vec<u8>| (0x10..0x30).contains(&packet[0]);
+        assert!(recorded.len() > 5 && recorded.iter().all(|p| is_rudp(p) == (most == 0)));
+
+        // While the connection is there, and somebody listens to strangers.
+        let before = far_stats.path().wire_bytes_received;
+        let (sent, came) = tokio::select! {
+            counts = replay(&address, &recorded) => counts,
+            accepted = listener.next() => panic!("{accepted:?}"),
+        };
+        assert!(came <= most * sent, "{pick}: {came} for {sent}");
+        if most == 0 {
+            // Nothing was counted again, but signs of life since.
+            let grown = far_stats.path().wire_bytes_received.unwrap() - before.unwrap();
+            assert!(grown < sent as u64 / 10, "{grown} of {sent}");
+        }
+        let talked = talk((&mut near.0, &mut near.1), (&mut far.0, &mut far.1));
+        timeout(FOREVER, talked)
+            .await
+            .expect("the link works still");
+
+        // And when it is gone.
+        drop((near, far));
+        let (sent, came) = tokio::select! {
+            counts = replay(&address, &recorded) => counts,
+            accepted = listener.next() => panic!("{accepted:?}"),
+        };
+        assert!(came <= most * sent, "{pick}: {came} for {sent}");
+        relay.tcp.abort();
+    }
+}
