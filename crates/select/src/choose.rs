@@ -56,7 +56,7 @@ pub struct Ranked {
     /// What the model predicts.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// What it was ranked by, smallest first: the predicted time with the user's bias, for the chooser by model.
+    /// What it was ranked by, smallest first: the time to expect on average with the user's bias, for the chooser by model.
     pub score: f64,
 }
 
@@ -278,7 +278,10 @@ impl ModelChooser {
         );
         let gain = second.prediction.seconds - first.prediction.seconds;
         let is_wanted = self.factor(&first.transport) != self.factor(&second.transport);
-        if gain < 0.0 && !is_wanted {
+        let expected = |ranked: &Ranked| ranked.prediction.seconds * ranked.prediction.excess;
+        if gain < 0.0 && expected(first) <= expected(second) && !is_wanted {
+            reason.push_str("; but that takes longer now and then");
+        } else if gain < 0.0 && !is_wanted {
             reason.push_str("; next door, and it is up already");
         } else if gain < 0.0 {
             reason.push_str("; preferred all the same, as was asked for");
@@ -342,7 +345,7 @@ impl Chooser for ModelChooser {
                     true => 1.0 + prediction.sigma_model,
                     false => 1.0,
                 };
-                prediction.seconds * self.factor(spec) * doubt
+                prediction.seconds * prediction.excess * self.factor(spec) * doubt
             },
             |ranking| self.reason(ranking),
         )

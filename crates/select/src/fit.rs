@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Factors, Family, Fitted, Law, Model, PathEstimate, RunSet, SelectError, Shape, Spec, Spread,
-    Workload,
+    Excess, Factors, Family, Fitted, Law, Model, PathEstimate, RunSet, SelectError, Shape, Spec,
+    Spread, Workload,
     error::checked,
     linear::non_negative,
     terms::{Chain, Plausible, Point, Terms},
@@ -30,6 +30,9 @@ const REWEIGHTS: usize = 6;
 /// How strongly factors are pulled to the theory: as much as so many runs that consist of nothing else.
 const PULL: f64 = 0.3;
 
+/// Round trips count for no less than that: paths are as long as measured, and handshakes have as many as their protocols say.
+const LEAST_ROUND_TRIPS: f64 = 0.95;
+
 /// How strongly the figures of the shape are pulled to the theory: what being off by a factor of e costs, in the measure of the
 /// fit, in which a run that is off by 10 % costs 0.005.
 const SHAPE_PULL: f64 = 0.3;
@@ -39,6 +42,9 @@ const ROUNDS: usize = 6;
 
 /// Steps of the search, as factors, coarse to fine.
 const STEPS: [f64; ROUNDS] = [2.0, 1.6, 1.3, 1.15, 1.07, 1.03];
+
+/// What a single run counts for at most, as a multiple of what is predicted.
+const MAX_EXCESS: f64 = 5.0;
 
 /// The least spread that is claimed.
 const MIN_SIGMA: f64 = 0.03;
@@ -361,18 +367,28 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
         // Coming to a rate, and losses, are what a transfer takes more than at that rate throughout. If they counted for more
         // than the transfer itself, a faster path could seem slower. So what is found is by how much carriage counts for more than
         // growth, and growth for more than losses.
-        let start = [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0];
+        let above = 1.0 - LEAST_ROUND_TRIPS;
+        let start = [0.0, above, above, 0.0, 0.0, 1.0, 1.0];
         // A fixed tenth of a second is as far from the theory as a factor of 2 is.
         let pull = [PULL * 1e2, PULL, PULL, PULL, PULL, PULL, PULL];
+        // Of round trips, by how much they count for more than the least.
+        let rows = rows.map(|(row, target, weight)| {
+            let least = LEAST_ROUND_TRIPS * (row[1] + row[2]);
+            (row, target - least, weight)
+        });
         let [
             fixed_s,
-            setup,
-            rounds,
+            over_setup,
+            over_rounds,
             over_growth,
             over_loss,
             loss,
             compute,
         ] = non_negative(rows, start, pull);
+        let (setup, rounds) = (
+            over_setup + LEAST_ROUND_TRIPS,
+            over_rounds + LEAST_ROUND_TRIPS,
+        );
         let growth = loss + over_loss;
         let carriage = growth + over_growth;
         factors = Factors {
@@ -417,6 +433,30 @@ fn goodness(shape: &Shape, factors: &Factors, runs: &[Run<'_>]) -> Goodness {
     Goodness::of(&pairs(shape, factors, runs))
 }
 
+/// Returns how much longer runs take on average than is predicted; those that were cut off by as much as is known.
+fn excess(shape: &Shape, factors: &Factors, runs: &[Run<'_>]) -> Excess {
+    let mean = |weight: fn(f64) -> f64| {
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for run in runs {
+            let [up, rest] = run.terms(shape).seconds(factors);
+            let ratio = run.sample.seconds / (up + rest).max(1e-9);
+            let least = if run.sample.is_cut { 1.0 } else { 0.0 };
+            let weight = weight(Excess::farness(run.point.rtt));
+            sum += weight * ratio.clamp(least, MAX_EXCESS);
+            weights += weight;
+        }
+        // Of few runs nothing is known.
+        if weights < MIN_SAMPLES as f64 {
+            return 1.0;
+        }
+        rounded((sum / weights).max(1.0))
+    };
+    Excess {
+        near: mean(|farness| 1.0 - farness),
+        far: mean(|farness| farness),
+    }
+}
+
 /// Returns how far off predictions are, where losses are unlikely and where they are not.
 fn spread(shape: &Shape, factors: &Factors, runs: &[Run<'_>], family: Family) -> Spread {
     let scale = |is_in: &dyn Fn(f64) -> bool| {
@@ -441,5 +481,6 @@ fn spread(shape: &Shape, factors: &Factors, runs: &[Run<'_>], family: Family) ->
     Spread {
         quiet: rounded(quiet),
         lossy: rounded(lossy.max(quiet)),
+        excess: excess(shape, factors, runs),
     }
 }

@@ -14,7 +14,7 @@
 //! - A *window* (cubic, reno) is cut by each loss. Until the first one, which comes after `1 / p` packets on average, all
 //!   goes as without. Then the window approaches what the response function of RFC 9438 (section 5) yields, the
 //!   larger of cubic's `1.054 (RTT / p)^0.75` and, in the region friendly to Reno, `1.225 / sqrt(p)` (Mathis et al., 1997, with
-//!   cubic's factor of decrease), in packets.
+//!   cubic's factor of decrease), in packets. Where that is a few packets, losses wait for a timer.
 //! - A *model* (BBR) ignores losses up to a knee, behind which its rate falls.
 //! - A *rate* with correction spends bytes on symbols, and a round trip where more is lost than they make up for.
 //! - For all, with the probability that something of the last window is lost, the end takes a round trip more.
@@ -38,6 +38,12 @@ const SAW: f64 = (1.0 + BETA) / 2.0;
 /// What a sender puts out at a time: a segment that the network card cuts, or what is due in a tick of a pacer.
 const MAX_BURST: f64 = 65_536.0;
 const BURST_S: f64 = 2e-3;
+
+/// Least timeout of retransmission in Linux, in seconds.
+const TIMEOUT_S: f64 = 0.2;
+
+/// Packets in flight that are too few to do without that.
+const FEW_PACKETS: f64 = 3.0;
 
 /// Data packets in a block of error correction, and symbols that a block has when some loss is seen
 /// (docs/rudp.md).
@@ -89,11 +95,13 @@ pub enum Bound {
 
 impl Conditions {
     /// Returns the rate in payload bytes per second that bursts leave of the line: senders put out up to 64 KiB, or 2 ms, at a
-    /// time, and a queue that does not hold that loses the rest.
-    fn line(&self) -> f64 {
+    /// time, and a queue that does not hold that loses the rest. Those that pace for themselves send half of it in smaller ones.
+    fn line(&self, law: &Law) -> f64 {
         let rate = self.rate / 8.0;
         let burst = MAX_BURST.min(rate * BURST_S).max(PACKET);
-        rate * PAYLOAD * (self.queue / burst).clamp(1e-3, 1.0)
+        let fits = (self.queue / burst).clamp(1e-3, 1.0);
+        let left = if law.needs_udp { fits.sqrt() } else { fits };
+        rate * PAYLOAD * left
     }
 }
 
@@ -156,7 +164,7 @@ impl Shape {
 /// Returns how long `bytes` take.
 pub(crate) fn carry(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriage {
     match law.family {
-        Family::Rate => at_rate(shape, path, bytes),
+        Family::Rate => at_rate(law, shape, path, bytes),
         Family::Model => by_model(law, shape, path, bytes),
         Family::Window => by_window(law, shape, path, bytes),
     }
@@ -226,12 +234,12 @@ impl Growing {
 }
 
 fn by_model(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriage {
-    let clean = Growing::new(law, shape, path, path.line());
+    let clean = Growing::new(law, shape, path, path.line(law));
     let lossy = Growing::new(
         law,
         shape,
         path,
-        path.line() * goodput(path.loss, shape.loss),
+        path.line(law) * goodput(path.loss, shape.loss),
     );
     let without = clean.time(bytes);
     let with = lossy.time(bytes).max(without) + last_loss(path, bytes, lossy.window);
@@ -239,7 +247,7 @@ fn by_model(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriage
 }
 
 fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriage {
-    let line = path.line();
+    let line = path.line(law);
     // A queue that takes less than the window gives up at a loss leaves the bottleneck idle afterwards.
     let used = if path.rtt > 0.0 {
         line.min(SAW * (line + path.queue / path.rtt))
@@ -269,7 +277,10 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
     } else {
         growing.bound
     };
-    let with = slow.max(without) + last_loss(path, bytes, growing.window.min(settled * PACKET * n));
+    let in_flight = settled.min((line * path.rtt + path.queue) / PACKET / n);
+    let with = slow.max(without)
+        + last_loss(path, bytes, growing.window.min(settled * PACKET * n))
+        + timeouts(n, p * bytes / PACKET, in_flight);
     carriage(&growing, bytes, without, with, bound)
 }
 
@@ -282,9 +293,9 @@ fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
     (x + grown).max(0.0) / (settled * per_packet)
 }
 
-fn at_rate(shape: &Shape, path: &Conditions, bytes: f64) -> Carriage {
+fn at_rate(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriage {
     let processor = shape.processor_rate / 8.0;
-    let line = path.line();
+    let line = path.line(law);
     // Correction takes one part in a hundred, and by the loss seen up to one in twenty.
     let symbols = 0.01 + (4.0 * path.loss).min(0.04);
     let clean = bytes * 1.01 / line.min(processor);
@@ -317,6 +328,14 @@ fn goodput(loss: f64, knee: f64) -> f64 {
 fn last_loss(path: &Conditions, bytes: f64, window: f64) -> f64 {
     let packets = bytes.min(window.max(PACKET)) / PACKET;
     path.rtt * -(-path.loss * packets).exp_m1()
+}
+
+/// Returns what losses cost that are only noticed by a timer: where few packets are in flight, no later ones tell of them. Connections
+/// wait at the same time, and meanwhile the others carry on.
+fn timeouts(connections: f64, losses: f64, in_flight: f64) -> f64 {
+    let unnoticed = losses * (FEW_PACKETS / in_flight.max(FEW_PACKETS)).powi(3);
+    // What is less likely than not should not be predicted.
+    TIMEOUT_S * unnoticed * -(-unnoticed).exp_m1() / (connections * connections)
 }
 
 fn carriage(growing: &Growing, bytes: f64, without: f64, with: f64, bound: Bound) -> Carriage {

@@ -48,7 +48,7 @@ pub use explain::{Explanation, Row};
 pub use fit::{Goodness, MIN_SAMPLES, Sample, fit};
 pub use law::{Bound, Shape};
 pub use loss::Loss;
-pub use model::{Factors, Fitted, Model, Prediction, RunSet, Spread, TimeParts};
+pub use model::{Excess, Factors, Fitted, Model, Prediction, RunSet, Spread, TimeParts};
 pub use path::{
     Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Source, Udp,
 };

@@ -95,6 +95,43 @@ pub struct Spread {
     pub quiet: f64,
     /// Where they are sure to.
     pub lossy: f64,
+    /// How much longer a run takes on average than is predicted: predictions are of what is likeliest, and now and then a run takes
+    /// much longer.
+    #[serde(default)]
+    pub excess: Excess,
+}
+
+/// How much longer a run takes on average than is predicted, as factors: a timer of 0.2 s is nothing to a long path, and everything to
+/// a short one.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Excess {
+    /// On paths of 20 ms and less.
+    pub near: f64,
+    /// On paths of 80 ms and more.
+    pub far: f64,
+}
+
+impl Default for Excess {
+    fn default() -> Self {
+        Self {
+            near: 1.0,
+            far: 1.0,
+        }
+    }
+}
+
+impl Excess {
+    /// Returns how far a path is, from 0 to 1, given its round-trip time in seconds.
+    pub(crate) fn farness(rtt: f64) -> f64 {
+        const NEAR_S: f64 = 0.02;
+        const FAR_S: f64 = 0.08;
+        ((rtt.max(1e-9) / NEAR_S).ln() / (FAR_S / NEAR_S).ln()).clamp(0.0, 1.0)
+    }
+
+    fn at(&self, rtt: f64) -> f64 {
+        self.near + (self.far - self.near) * Self::farness(rtt)
+    }
 }
 
 /// A predicted time and what it is made of.
@@ -106,6 +143,8 @@ pub struct Prediction {
     pub sigma_model: f64,
     /// Standard deviation of the logarithm of the time: of what is not known of the path.
     pub sigma_path: f64,
+    /// What to expect on average is so many times `seconds`: by it choices are made.
+    pub excess: f64,
     /// What the time is made of.
     pub parts: TimeParts,
     /// What bounds the rate towards the evaluator.
@@ -167,6 +206,11 @@ impl Ready<'_> {
         setup.left(up, point.rtt)
     }
 
+    /// Returns the time to expect on average, in seconds.
+    pub(crate) fn expected(&self, point: &Point, workload: &Workload, setup: Setup) -> f64 {
+        self.fitted.spread.excess.at(point.rtt) * self.seconds(point, workload, setup)
+    }
+
     /// Says whether its set-up tells rates and losses of the path.
     pub(crate) fn is_probe(&self) -> bool {
         self.law.train_bytes > 0.0
@@ -189,7 +233,11 @@ impl Ready<'_> {
         let quarter = |low: f64, high: f64| (high / low).ln().abs() / 4.0;
         let by_rate = quarter(at(|r| r.low, |l| l.mid), at(|r| r.high, |l| l.mid));
         let by_loss = quarter(at(|r| r.mid, |l| l.low), at(|r| r.mid, |l| l.high));
-        let Spread { quiet, lossy } = self.fitted.spread;
+        let Spread {
+            quiet,
+            lossy,
+            excess,
+        } = self.fitted.spread;
         let sigma_path = by_rate.hypot(by_loss);
         Prediction {
             seconds: left + run,
@@ -200,6 +248,7 @@ impl Ready<'_> {
             } else {
                 0.0
             },
+            excess: excess.at(plausible.mid().rtt),
             parts,
             bound: terms.bound(factors),
         }
@@ -295,7 +344,7 @@ impl Model {
             };
             fitted.spread = Spread {
                 quiet: 1.5 * other.spread.quiet,
-                lossy: fitted.spread.lossy,
+                ..fitted.spread
             };
         }
         fitted
@@ -390,6 +439,7 @@ impl Fitted {
             spread: Spread {
                 quiet: sigma,
                 lossy: 2.0 * sigma,
+                excess: Excess::default(),
             },
             fit: Goodness::default(),
             held_out: None,
@@ -417,6 +467,8 @@ impl Fitted {
             ("compute", compute),
             ("spread.quiet", self.spread.quiet),
             ("spread.lossy", self.spread.lossy),
+            ("spread.excess.near", self.spread.excess.near),
+            ("spread.excess.far", self.spread.excess.far),
         ] {
             checked(field, value, (0.0, 1e3), "0 to 1000")?;
         }

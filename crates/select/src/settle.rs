@@ -100,7 +100,7 @@ pub(crate) fn settlement(
         let mut substitute = None;
         let ready = model.ready(&candidate.spec, path, &mut substitute);
         let factor = chooser.factor(&candidate.spec);
-        let score = |point: &Point| factor * ready.seconds(point, workload, candidate.setup);
+        let score = |point: &Point| factor * ready.expected(point, workload, candidate.setup);
         scores.push(std::array::from_fn(|place| score(&points[place].0)));
         if ready.is_probe() {
             probe_s = ready.left(&points[MIDDLE].0, workload, candidate.setup);

@@ -76,13 +76,13 @@ pub(super) fn print(model: &Model) -> Result<(), Failure> {
             "fill",
             "knee",
             "Gbit/s",
-            "sd quiet/lossy"
+            "sd quiet/lossy, excess near/far"
         )?;
         for (spec, fitted) in model.transports() {
             let (factors, shape) = (fitted.factors, fitted.shape);
             writeln!(
                 out,
-                "{:16} {:>8.2} {:>6.2} {:>7.2} {:>9.2} {:>7.2} {:>7.2} {:>8.2} {:>8.0} {:>6.2} {:>7.3} {:>9.2} {:>7.2} {:>6.2}",
+                "{:16} {:>8.2} {:>6.2} {:>7.2} {:>9.2} {:>7.2} {:>7.2} {:>8.2} {:>8.0} {:>6.2} {:>7.3} {:>9.2} {:>7.2} {:>6.2} {:>6.2} {:>6.2}",
                 spec.to_string(),
                 factors.fixed_s * 1e3,
                 factors.setup,
@@ -96,7 +96,9 @@ pub(super) fn print(model: &Model) -> Result<(), Failure> {
                 shape.loss,
                 shape.processor_rate / 1e9,
                 fitted.spread.quiet,
-                fitted.spread.lossy
+                fitted.spread.lossy,
+                fitted.spread.excess.near,
+                fitted.spread.excess.far
             )?;
         }
         Ok(())

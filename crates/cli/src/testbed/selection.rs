@@ -70,7 +70,7 @@ struct Sweep {
         long,
         alias = "transport",
         value_name = "TRANSPORT,...",
-        default_value = "tcp:cc=cubic,tcp:cc=bbr,tcp-striped:cc=cubic,quic,rudp",
+        default_value = "tcp:cc=cubic,tcp:cc=bbr,tcp-striped:cc=cubic,tcp-striped:cc=bbr,quic,rudp",
         value_delimiter = ','
     )]
     transports: Vec<String>,

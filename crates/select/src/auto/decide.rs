@@ -12,13 +12,13 @@ use super::{
     known::{Known, Stage},
     no_choice,
 };
-use crate::{Candidate, PathEstimate, SelectError, Setup, Spec, settle::NEXT_DOOR_S};
+use crate::{Candidate, PathEstimate, SelectError, Setup, Spec};
 
-/// For how long TCP is alone: when a listener next door has answered by then, the choice is clear as soon as the control connection
-/// is there, and to set up the others beside it would take processor time from it.
+/// For how long TCP is alone. When a listener as near as that has answered, what the others could save is less than the processor
+/// time of their handshakes, which they would take from it.
 const HEAD_START: Duration = Duration::from_millis(3);
 
-/// For how long it stays alone if it was answered at once: that may have been something on the way.
+/// For how long it stays alone if it was answered by then: that may have been something on the way.
 const NEXT_DOOR_START: Duration = Duration::from_millis(15);
 
 /// For how long at least a probe waits for UDP: nobody waits for a computation, and a busy machine should not pass for a firewall.
@@ -256,7 +256,7 @@ impl<'a> Attempt<'a> {
         }
         let long = match self.answered {
             None => HEAD_START,
-            Some(took) if took.as_secs_f64() < NEXT_DOOR_S => NEXT_DOOR_START,
+            Some(took) if took < HEAD_START => NEXT_DOOR_START,
             Some(_) => return None,
         };
         let until = self.started + long;
