@@ -10,6 +10,7 @@ mod inputs;
 mod interrupt;
 mod link;
 mod log;
+mod machine;
 mod model;
 mod output;
 mod plan;

@@ -3,21 +3,28 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use transpute::{Computation, Machine};
 use transpute_select::{
-    Chooser, End, Loss, Model, ModelChooser, PathEstimate, Plan, Prices, Spec, Workload,
+    Candidate, Chooser, End, Loss, Model, ModelChooser, PathEstimate, Plan, Prices, Probed, Spec,
+    Workload,
 };
 
 use crate::{
     failure::Failure,
+    machine::{self, MachineCache},
     model::{DEFAULT_TRANSPORTS, candidates, failure, load, path},
-    output,
+    output, probe,
+    protection::Protection,
     workload::{self, Asked},
 };
 
+/// The name of the path that is measured first.
+const MEASURED: &str = "measured";
+
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each party rents a machine by the hour and pays for the gigabytes (10^9 bytes) that it sends; arriving ones are free. docs/selection.md \
-works an example.")]
+Each party rents a machine by the hour and pays for the gigabytes (10^9 bytes) that it sends; arriving ones are free. Both machines \
+are taken to be as fast as this one, unless a peer that is measured says otherwise. docs/selection.md works an example.")]
 pub(crate) struct Args {
     /// The circuit, as for `transpute run`
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "workload")]
@@ -25,9 +32,15 @@ pub(crate) struct Args {
     /// A workload in JSON instead of a circuit, as `transpute model predict --json` prints it
     #[arg(long, value_name = "FILE", conflicts_with = "circuit")]
     workload: Option<PathBuf>,
-    /// The path: a preset (`transpute testbed scenarios`), a scenario (.toml), or an estimate (.json)
-    #[arg(long, value_name = "NAME|FILE")]
+    /// The path: a preset (`transpute testbed scenarios`), a scenario (.toml), an estimate or what `transpute probe --json` printed
+    /// (.json), or measured: the one to the peer that --connect names
+    #[arg(long, value_name = "NAME|FILE|measured")]
     path: String,
+    /// The peer to measure the path to (host:port), which listens as for `transpute probe`
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<String>,
+    #[command(flatten)]
+    protection: Protection,
     /// How many runs, one after the other
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     runs: u64,
@@ -37,14 +50,17 @@ pub(crate) struct Args {
     /// What a machine costs for an hour
     #[arg(long, value_name = "PRICE", default_value_t = 0.0)]
     price_per_hour: f64,
-    /// Transports to choose from; a `+` stands between settings
-    #[arg(long, value_name = "TRANSPORT,...", default_value = DEFAULT_TRANSPORTS, value_delimiter = ',')]
-    transports: Vec<String>,
+    /// Transports to choose from; a `+` stands between settings [default: tcp,tcp-striped,quic,rudp, or what a peer that is measured
+    /// can be reached by]
+    #[arg(long, value_name = "TRANSPORT,...", value_delimiter = ',')]
+    transports: Option<Vec<String>>,
     /// The model. Default: the one that comes with this program
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
     #[command(flatten)]
     asked: Asked,
+    #[command(flatten)]
+    machine: MachineCache,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -64,12 +80,44 @@ struct Answer {
 }
 
 pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
-    let path = path(&args.path)?;
-    let workload = workload(args)?;
+    let peer = peer(args)?;
+    // What can be wrong with the rest is said before anybody is measured.
     let prices = Prices::new(args.price_per_gb, args.price_per_hour).map_err(failure)?;
     let model: Model = load(args.model.as_deref())?;
+    let named = args.transports.as_deref().map(candidates).transpose()?;
+    let known = match peer {
+        Some(_) => None,
+        None => Some(path(&args.path)?),
+    };
+    let work = Work::of(args)?;
+    let own = work.own_machine(args)?;
+    let (path, candidates, workload) = match (known, peer) {
+        (Some(path), _) => {
+            let usual = || {
+                DEFAULT_TRANSPORTS
+                    .split(',')
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            };
+            let candidates = match named {
+                Some(named) => named,
+                None => candidates(&usual())?,
+            };
+            let machine = own.as_ref();
+            (path, candidates, work.between(machine, machine)?)
+        }
+        (None, Some(address)) => {
+            let probed = probe::measure(address, &args.protection.security()?, None)?;
+            let theirs = work.said(&probed.said);
+            let workload = work.between(own.as_ref(), theirs.as_ref())?;
+            let candidates = reachable(named, &probed);
+            (probed.path, candidates, workload)
+        }
+        // One of them is there by the lines above.
+        (None, None) => return Err(no_peer()),
+    };
     let choice = ModelChooser::new(model)
-        .choose(&path, &workload, &candidates(&args.transports)?)
+        .choose(&path, &workload, &candidates)
         .map_err(failure)?;
     let lost = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
     let (up, down) = (lost(path.up.loss), lost(path.down.loss));
@@ -94,17 +142,105 @@ pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn workload(args: &Args) -> Result<Workload, Failure> {
-    match (&args.circuit, &args.workload) {
-        (Some(circuit), _) => workload::of("--circuit", circuit, &args.asked),
-        (None, Some(file)) => {
-            let text = std::fs::read_to_string(file)
-                .map_err(|error| Failure::file(file, "cannot be read").because(error))?;
-            serde_json::from_str(&text)
-                .map_err(|error| Failure::file(file, error.to_string()).because(error))
+/// Returns the peer to measure the path to, if the path is to be measured.
+fn peer(args: &Args) -> Result<Option<&str>, Failure> {
+    match (&*args.path, &args.connect) {
+        (MEASURED, Some(address)) => {
+            args.protection.check()?;
+            Ok(Some(address))
         }
-        // The parser asks for one of them.
-        (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
+        (MEASURED, None) => Err(no_peer()),
+        (_, Some(_)) => Err(superfluous("--connect")),
+        (_, None) => match args.protection.given() {
+            Some(flag) => Err(superfluous(flag)),
+            None => Ok(None),
+        },
+    }
+}
+
+fn no_peer() -> Failure {
+    Failure::usage("--path measured needs --connect ADDR: the peer to measure the path to")
+}
+
+fn superfluous(flag: &str) -> Failure {
+    Failure::usage(format!(
+        "{flag} goes with --path measured: no peer is needed for a path that is known"
+    ))
+}
+
+/// Returns the transports that were asked for, or all, with what kept a peer from being reached by them.
+fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
+    let Some(named) = named else {
+        return probed.candidates.clone();
+    };
+    let obstacle = |candidate: &Candidate| {
+        let of_name = |other: &&Candidate| other.spec.name() == candidate.spec.name();
+        let tried = probed.candidates.iter().find(of_name)?;
+        tried.unavailable.clone()
+    };
+    (named.into_iter())
+        .map(|candidate| match obstacle(&candidate) {
+            Some(reason) => candidate.without(reason),
+            None => candidate,
+        })
+        .collect()
+}
+
+/// What is to be computed.
+enum Work<'a> {
+    /// A circuit, by its name.
+    Circuit(&'a str, Computation),
+    /// Something of which all is known.
+    Known(Workload),
+}
+
+impl<'a> Work<'a> {
+    fn of(args: &'a Args) -> Result<Self, Failure> {
+        match (&args.circuit, &args.workload) {
+            (Some(circuit), _) => {
+                let run = workload::of("--circuit", circuit, &args.asked)?;
+                Ok(Self::Circuit(circuit, run))
+            }
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| Failure::file(file, "cannot be read").because(error))?;
+                serde_json::from_str(&text)
+                    .map(Self::Known)
+                    .map_err(|error| Failure::file(file, error.to_string()).because(error))
+            }
+            // The parser asks for one of them.
+            (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
+        }
+    }
+
+    fn own_machine(&self, args: &Args) -> Result<Option<Machine>, Failure> {
+        match self {
+            Self::Circuit(name, run) => {
+                machine::learn(&args.machine.speed(), "--circuit", [(*name, run)])
+            }
+            Self::Known(_) => Ok(None),
+        }
+    }
+
+    /// Reads what a peer said of its machine.
+    fn said(&self, words: &[u8]) -> Option<Machine> {
+        match self {
+            Self::Circuit(_, run) => run.said(words),
+            Self::Known(_) => None,
+        }
+    }
+
+    fn between(
+        &self,
+        connector: Option<&Machine>,
+        listener: Option<&Machine>,
+    ) -> Result<Workload, Failure> {
+        match self {
+            Self::Circuit(name, run) => {
+                workload::between("--circuit", name, run, connector, listener)
+            }
+            Self::Known(workload) => Ok(*workload),
+        }
     }
 }
 

@@ -39,6 +39,20 @@ impl Protection {
         Err(Failure::usage(advice))
     }
 
+    /// Returns one of these flags that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        match self {
+            Self {
+                plaintext: true, ..
+            } => Some("--plaintext"),
+            Self {
+                identity: Some(_), ..
+            } => Some("--identity"),
+            Self { peers, .. } if !peers.is_empty() => Some("--peer"),
+            _ => None,
+        }
+    }
+
     /// Returns the protection asked for.
     pub(crate) fn security(&self) -> Result<Security, Failure> {
         self.check()?;

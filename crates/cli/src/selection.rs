@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use transpute_select::{Chooser, ModelChooser, PaperRules, PathEstimate, Ranked, Selection, Spec};
+use transpute_select::{
+    Chooser, ModelChooser, PaperRules, PathEstimate, Ranked, Selection, Spec, Workload,
+};
 
 /// What chooses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
@@ -47,6 +49,8 @@ pub(crate) struct SelectionReport {
     /// What was chosen before and failed.
     pub(crate) failed: Vec<Obstacle>,
     pub(crate) path: PathEstimate,
+    /// What was to be done, as fast as both machines were taken to be.
+    pub(crate) workload: Workload,
 }
 
 /// A predicted time in seconds, between which bounds it is with 80 % probability, and what it is made of.
@@ -92,6 +96,7 @@ impl SelectionReport {
             excluded: obstacles(&choice.excluded),
             failed: obstacles(&selection.failed),
             path: selection.path.clone(),
+            workload: selection.workload,
         }
     }
 
@@ -134,7 +139,7 @@ impl PredictionReport {
 
 #[cfg(test)]
 mod tests {
-    use transpute_select::{Candidate, End, Settlement, Workload};
+    use transpute_select::{Candidate, End, Settlement};
 
     use super::*;
 
@@ -145,6 +150,7 @@ mod tests {
         let choice = (by.chooser(None).choose(&path, &workload, &candidates)).unwrap();
         let report = SelectionReport::new(&Selection {
             path,
+            workload,
             choice,
             settlement: Settlement::SETTLED,
             failed,

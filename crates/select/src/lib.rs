@@ -28,6 +28,8 @@ mod fit;
 mod law;
 mod linear;
 mod loss;
+mod machine;
+mod machines;
 mod model;
 mod path;
 mod plausible;
@@ -48,11 +50,13 @@ pub use explain::{Explanation, Row};
 pub use fit::{Goodness, MIN_SAMPLES, Sample, fit};
 pub use law::{Bound, Shape};
 pub use loss::Loss;
+pub use machine::Machine;
+pub use machines::{MachineCache, MachineKey};
 pub use model::{Excess, Factors, Fitted, Model, Prediction, RunSet, Spread, TimeParts};
 pub use path::{
     Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Source, Udp,
 };
-pub use protocol::{Machine, ProtocolRun, Transfers};
+pub use protocol::{ProtocolRun, Transfers};
 pub use rules::PaperRules;
 pub use settle::{Settlement, Unknown};
 pub use spec::{Family, Law, Spec};

@@ -3,7 +3,7 @@
 //! Byte for byte, so that a [`Workload`] can be made before anything runs. This crate does not know circuits or garbling schemes:
 //! the caller counts.
 
-use crate::{End, Parts, SelectError, Workload, error::checked};
+use crate::{End, Machine, Parts, SelectError, Workload, error::checked};
 
 /// How the oblivious transfers of a run are done: `OtPlan` of transpute-session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -58,40 +58,6 @@ pub struct ProtocolRun {
     pub transfers: Transfers,
     /// Whether the garbler learns the outputs.
     pub to_garbler: bool,
-}
-
-/// How fast a machine computes, in seconds; measured once for each machine and scheme.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
-    /// To garble an AND gate.
-    pub garble_and_s: f64,
-    /// To evaluate an AND gate.
-    pub evaluate_and_s: f64,
-    /// To garble or evaluate an XOR gate.
-    pub xor_s: f64,
-    /// For an extended oblivious transfer, on either side.
-    pub transfer_s: f64,
-    /// For a base oblivious transfer, on both sides together: they wait for each other.
-    pub base_transfer_s: f64,
-}
-
-impl Machine {
-    /// A processor of 2023 with AES instructions, over half-gates: what is reckoned with until something was measured.
-    pub const TYPICAL: Self = Self {
-        garble_and_s: 60e-9,
-        evaluate_and_s: 60e-9,
-        xor_s: 2e-9,
-        transfer_s: 150e-9,
-        base_transfer_s: 120e-6,
-    };
-
-    /// The same for schemes that have tables for XOR gates.
-    pub const TYPICAL_WITHOUT_FREE_XOR: Self = Self {
-        garble_and_s: 120e-9,
-        evaluate_and_s: 80e-9,
-        xor_s: 40e-9,
-        ..Self::TYPICAL
-    };
 }
 
 const FRAME: u64 = 5;

@@ -252,6 +252,62 @@ async fn what_the_listener_does_not_offer_is_not_chosen() {
     assert!(refused.unwrap_err().to_string().contains("does not offer"));
 }
 
+/// The listener's words are heard before anything is chosen, whichever connection brings them first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_listener_says_changes_the_workload() {
+    let slow = |seconds: u8| {
+        let mut parts = *small().parts();
+        parts.garble_s = f64::from(seconds);
+        Workload::new(parts).unwrap()
+    };
+    let adapt = move |words: &[u8]| match words {
+        [seconds] => Some(slow(*seconds)),
+        _ => None,
+    };
+    let (listening, connecting) = pinned();
+    let plaintext = (Security::Plaintext, Security::Plaintext);
+    for (listening, connecting) in [(listening, connecting), plaintext] {
+        for (words, expected) in [
+            (vec![7], slow(7)),
+            (vec![7, 7], small()),
+            (vec![0xff; 1024], small()),
+            (Vec::new(), small()),
+        ] {
+            let offer = Offer::all().saying(words.clone()).unwrap();
+            let mut listener = bind(&listening, offer).await;
+            let auto = auto(small()).adapting(adapt);
+            let selection = meet(&mut listener, &auto, &connecting).await;
+            assert_eq!(selection.workload, expected, "{words:?}");
+            let address = listener.local_address();
+            let probed = beside(&mut listener, auto.probe(&address, &connecting)).await;
+            assert_eq!(probed.unwrap().said, words);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_an_offer_says_already_stays() {
+    let said = |auto: Auto| async move {
+        let mut listener = auto
+            .listen("127.0.0.1:0", &Security::Plaintext)
+            .await
+            .unwrap();
+        let address = listener.local_address();
+        let connecting = Auto::default();
+        let probing = connecting.probe(&address, &Security::Plaintext);
+        tokio::select! {
+            probed = probing => probed.unwrap().said,
+            accepted = listener.accept() => panic!("{accepted:?}"),
+        }
+    };
+    let offer = Offer::all().saying(*b"first").unwrap();
+    let auto = Auto::default().offering(offer).saying(*b"second").unwrap();
+    assert_eq!(said(auto).await, b"first");
+    let auto = Auto::default().saying(*b"second").unwrap();
+    assert_eq!(said(auto).await, b"second");
+    assert!(Auto::default().saying(vec![0; 1025]).is_err());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_best_is_taken_when_the_one_chosen_fails() {
     let (listening, connecting) = pinned();

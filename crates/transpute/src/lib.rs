@@ -50,6 +50,7 @@
 mod choice;
 mod error;
 mod listening;
+mod machine;
 mod party;
 mod result;
 mod workload;
@@ -57,14 +58,16 @@ mod workload;
 pub use choice::Choice;
 pub use error::Error;
 pub use listening::Listening;
+pub use machine::{MeasureError, Speed, measure, words};
 pub use party::{Connecting, Party};
 pub use result::{Evaluation, Report, Results};
-pub use workload::workload;
+pub use workload::{Computation, workload};
 
 pub use transpute_circuit::{
     Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,
 };
 pub use transpute_garble::{Backend, Scheme};
+pub use transpute_select::Machine;
 pub use transpute_session::{
     Config, DriverOptions, InputError, Inputs, Milestone, OtChoice, OtPlan, OutputPolicy, Progress,
     Repeat, Role, SessionError, Traffic,

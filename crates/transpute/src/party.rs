@@ -9,7 +9,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 use transpute_circuit::{Bits, Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
-use transpute_select::{Auto, Chooser, End, Selection, Workload};
+use transpute_select::{Auto, Chooser, End, Machine, Selection, Workload};
 use transpute_session::{
     Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session,
 };
@@ -17,7 +17,9 @@ use transpute_transport::{
     Fingerprint, Identity, Link, Registry, Security, Transport, TransportError, auto::Offer,
 };
 
-use crate::{Choice, Error, Evaluation, Listening, Report, Results, choice::Chosen, workload};
+use crate::{
+    Choice, Computation, Error, Evaluation, Listening, Report, Results, Speed, choice::Chosen,
+};
 
 /// Pause before a refused connection is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -43,6 +45,7 @@ pub struct Party {
     choice: Choice,
     chooser: Option<Arc<dyn Chooser>>,
     path_cache: Option<PathBuf>,
+    speed: Speed,
     offer: Option<Offer>,
     patience: Duration,
     driver: DriverOptions,
@@ -77,6 +80,7 @@ impl Party {
             choice: Choice::Auto,
             chooser: None,
             path_cache: None,
+            speed: Speed::default(),
             offer: None,
             patience: Duration::ZERO,
             driver: DriverOptions::default(),
@@ -127,6 +131,14 @@ impl Party {
     #[must_use]
     pub fn path_cache(mut self, file: impl Into<PathBuf>) -> Self {
         self.path_cache = Some(file.into());
+        self
+    }
+
+    /// Says how fast this machine computes, or where that is kept: what computing is predicted to take matters for the choice of
+    /// the transport. A party that listens says it to whoever connects. Default: [`Speed::Measured`], which writes no file.
+    #[must_use]
+    pub fn machine(mut self, speed: impl Into<Speed>) -> Self {
+        self.speed = speed.into();
         self
     }
 
@@ -220,22 +232,52 @@ impl Party {
         })
     }
 
-    /// Describes the run for choosing a transport, `end` being this party's.
+    /// Describes the run for choosing a transport, `end` being this party's. This machine is as fast as was said, or measured before;
+    /// the peer's is a typical one.
     ///
     /// # Errors
     /// [`Error::Split`]; [`Error::Workload`] for figures that no run has.
     pub fn workload(&self, end: End) -> Result<Workload, Error> {
+        let computation = self.computation(end)?;
+        let own = self.speed.recall(computation.scheme());
+        Ok(match end {
+            End::Connector => computation.between(own.as_ref(), None),
+            End::Listener => computation.between(None, own.as_ref()),
+        }?)
+    }
+
+    /// Describes the run whatever the machines, `end` being this party's.
+    ///
+    /// # Errors
+    /// [`Error::Split`].
+    pub fn computation(&self, end: End) -> Result<Computation, Error> {
         let garbler = match (self.role, end) {
             (Role::Garbler, end) => end,
             (Role::Evaluator, End::Connector) => End::Listener,
             (Role::Evaluator, End::Listener) => End::Connector,
         };
-        Ok(workload(
+        let split = self.split()?;
+        Ok(Computation::new(
             &self.program,
-            &self.split()?,
+            &split,
             &self.config,
             garbler,
-        )?)
+        ))
+    }
+
+    /// Finds out how fast this machine is, if it is worth it; before there is a connection, so that nobody waits for it.
+    async fn own_machine(&self, computation: &Computation) -> Result<Option<Machine>, Error> {
+        let (speed, scheme) = (self.speed.clone(), computation.scheme());
+        if let Some(machine) = speed.recall(scheme) {
+            return Ok(Some(machine));
+        }
+        let workload = computation.between(None, None)?;
+        if !speed.would_measure(&workload) {
+            return Ok(None);
+        }
+        let learning = tokio::task::spawn_blocking(move || speed.learn(scheme, &workload));
+        // It was neither cancelled nor does it panic; if so, the machine is a typical one.
+        Ok(learning.await.unwrap_or_default())
     }
 
     /// Will connect to a listening peer at `address` (`host:port`) when run.
@@ -265,6 +307,10 @@ impl Party {
                     }
                     *auto = auto.offering(offer.clone());
                 }
+                let computation = self.computation(End::Listener)?;
+                if let Some(machine) = self.own_machine(&computation).await? {
+                    *auto = auto.saying(computation.words(&machine))?;
+                }
                 (
                     auto.listen(address, &security).await?,
                     "chosen by the party that connected".to_owned(),
@@ -286,8 +332,15 @@ impl Party {
     }
 
     /// Tells the chooser what the link is for.
-    fn prepare(&self, auto: Auto) -> Result<Auto, Error> {
-        let mut auto = auto.with_workload(self.workload(End::Connector)?);
+    async fn prepare(&self, auto: Auto) -> Result<Auto, Error> {
+        let computation = self.computation(End::Connector)?;
+        let own = self.own_machine(&computation).await?;
+        let mut auto = auto
+            .with_workload(computation.between(own.as_ref(), None)?)
+            .adapting(move |words| {
+                let peer = computation.said(words)?;
+                computation.between(own.as_ref(), Some(&peer)).ok()
+            });
         if let Some(chooser) = &self.chooser {
             auto = auto.with_chooser(chooser.clone());
         }
@@ -414,7 +467,7 @@ impl Connecting {
         party.split()?;
         let security = party.security()?;
         let chosen = match party.choice.among(&party.registry)? {
-            Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto)?)),
+            Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto).await?)),
             fixed => fixed,
         };
         let deadline = Instant::now() + party.patience;

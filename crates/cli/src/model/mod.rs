@@ -10,6 +10,7 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use serde::Deserialize;
 use transpute_select::{Candidate, Model, PathEstimate, SelectError};
 
 use crate::failure::{Failure, Kind};
@@ -45,15 +46,36 @@ pub(crate) fn load(path: Option<&Path>) -> Result<Model, Failure> {
     }
 }
 
-/// Finds a path: a preset of the testbed, one of its scenario files (`.toml`), or an estimate (`.json`).
+/// Finds a path: a preset of the testbed, one of its scenario files (`.toml`), or an estimate (`.json`), which may be within what
+/// `transpute probe --json` printed.
 pub(crate) fn path(name: &str) -> Result<PathEstimate, Failure> {
     if name.ends_with(".json") {
         let file = PathBuf::from(name);
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Failure::file(&file, "cannot be read").because(error))?;
-        return PathEstimate::from_json(&text, name).map_err(failure);
+        return read_path(&text, name).map_err(failure);
     }
     scenario(name)
+}
+
+/// An answer of `transpute probe`; what else is in it does not matter here.
+#[derive(Deserialize)]
+struct ProbeAnswer {
+    path: PathEstimate,
+}
+
+fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
+    let is_answer = serde_json::from_str::<serde_json::Value>(text)
+        .is_ok_and(|value| value.get("path").is_some());
+    if !is_answer {
+        return PathEstimate::from_json(text, name);
+    }
+    serde_json::from_str(text)
+        .map(|ProbeAnswer { path }| path)
+        .map_err(|error| SelectError::Content {
+            origin: name.to_owned(),
+            problem: error.to_string(),
+        })
 }
 
 #[cfg(target_os = "linux")]

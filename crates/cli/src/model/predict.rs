@@ -53,7 +53,9 @@ pub(crate) fn predict(args: &Args) -> Result<(), Failure> {
     };
     let mut workloads = Vec::new();
     for name in &args.circuit {
-        workloads.push((name.clone(), workload::of("--circuit", name, &args.asked)?));
+        let run = workload::of("--circuit", name, &args.asked)?;
+        let typical = workload::between("--circuit", name, &run, None, None)?;
+        workloads.push((name.clone(), typical));
     }
     for &bytes in &args.bytes {
         let transfer = Workload::transfer(End::Listener, bytes).map_err(failure)?;

@@ -7,7 +7,7 @@ use transpute::{
 };
 use zeroize::Zeroizing;
 
-use crate::{failure::Failure, protection::Protection, selection::By};
+use crate::{failure::Failure, machine::MachineCache, protection::Protection, selection::By};
 
 #[derive(clap::Args)]
 #[command(
@@ -53,6 +53,8 @@ pub(crate) struct Args {
     /// Connecting, keep what is measured of paths in this file, and use what it has
     #[arg(long, value_name = "FILE")]
     pub(super) path_cache: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) machine: MachineCache,
     /// Listening, the transports that the peer may choose from, if that is auto [default: all]
     #[arg(long, value_name = "NAME,...", value_parser = parse_offer)]
     pub(super) offer: Option<Offer>,
@@ -102,6 +104,7 @@ impl Args {
         let listens = self.listen.is_some();
         for (flag, is_given, belongs, where_to) in [
             ("--offer", self.offer.is_some(), listens, "--listen"),
+            ("--machine-cache", self.machine.is_given(), true, "either"),
             ("--chooser", self.chooser.is_some(), !listens, "--connect"),
             (
                 "--path-cache",

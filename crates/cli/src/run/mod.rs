@@ -43,6 +43,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let mut party = Party::new(args.role, program.clone())
         .transport(args.transport.clone())
         .patience(args.patience)
+        .machine(args.machine.speed())
         .chooser(args.chooser.unwrap_or_default().chooser(None));
     if let Some(file) = &args.path_cache {
         party = party.path_cache(file);

@@ -57,6 +57,8 @@ impl Process {
         command
             .args(args)
             .env_remove("TRANSPUTE_LOG")
+            // What is measured of this machine is nothing for its user to keep.
+            .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -7,6 +7,7 @@ mod harness;
 mod id;
 mod link;
 mod lost;
+mod machine;
 #[cfg(target_os = "linux")]
 mod model;
 mod probe;

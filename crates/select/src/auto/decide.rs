@@ -106,6 +106,7 @@ pub(super) async fn probe(
     Ok(Probed {
         path,
         candidates,
+        said: attempt.known.said().to_vec(),
         took: attempt.started.elapsed(),
     })
 }
@@ -172,8 +173,8 @@ impl<'a> Attempt<'a> {
         self.recall(rtt);
         let path = self.known.path(rtt, unix_ms());
         let candidates = self.known.candidates(rtt, self.started.elapsed());
-        let (chooser, workload) = (&self.auto.chooser, &self.auto.workload);
-        let settlement = (chooser.settlement(&path, workload, &candidates)).map_err(no_choice)?;
+        let (chooser, workload) = (&self.auto.chooser, self.auto.work.by(self.known.said()));
+        let settlement = (chooser.settlement(&path, &workload, &candidates)).map_err(no_choice)?;
         if !settlement.is_settled && !is_complete {
             tracing::debug!(
                 worst_regret = settlement.worst_regret,
@@ -182,7 +183,7 @@ impl<'a> Attempt<'a> {
             );
             return Ok(None);
         }
-        let choice = match chooser.choose(&path, workload, &candidates) {
+        let choice = match chooser.choose(&path, &workload, &candidates) {
             Ok(choice) => choice,
             Err(SelectError::NoCandidate { .. }) if !is_complete => return Ok(None),
             Err(error) => {
@@ -203,6 +204,7 @@ impl<'a> Attempt<'a> {
         }
         Ok(Some(Selection {
             path,
+            workload,
             choice,
             settlement,
             failed: self.known.failed.clone(),

@@ -112,6 +112,15 @@ impl Known {
         control.or_else(|| self.quic.up()?.info.peer_fingerprint)
     }
 
+    fn offer(&self) -> Option<&Offer> {
+        (self.control.up().map(|up| &up.offer)).or(self.quic.up().map(|up| &up.offer))
+    }
+
+    /// Returns what the listener said to the layer above; nothing as long as it was not heard.
+    pub(super) fn said(&self) -> &[u8] {
+        self.offer().map_or(&[], Offer::blob)
+    }
+
     /// Says whether nothing more is to come.
     pub(super) fn is_complete(&self) -> bool {
         !self.control.is_pending()
@@ -232,8 +241,7 @@ impl Known {
         if let Some((_, how)) = failed {
             return Some(how.clone());
         }
-        let offer = (self.control.up().map(|up| &up.offer)).or(self.quic.up().map(|up| &up.offer));
-        if offer.is_some_and(|offer: &Offer| !offer.allows(spec.name())) {
+        if (self.offer()).is_some_and(|offer| !offer.allows(spec.name())) {
             return Some("the listener does not offer it".into());
         }
         let failure = match spec.name() {

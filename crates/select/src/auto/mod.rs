@@ -5,6 +5,7 @@
 //! | `known` | what has come up so far, as an estimate of the path and candidates with what is left of their set-up |
 //! | `decide` | the next report is waited for only as long as it could change the choice by more than it costs |
 //! | `kernel` | what TCP may do on this machine |
+//! | `work` | what the link is for, as far as that depends on what the listener says of itself |
 //!
 //! Each candidate that comes up tells something about the path: QUIC after one round trip that UDP passes, the control
 //! connection after two the kernel's view, reliable UDP after three the rates and the loss of both directions. Whether to
@@ -14,6 +15,7 @@
 mod decide;
 mod kernel;
 mod known;
+mod work;
 
 use std::{
     fmt,
@@ -29,6 +31,7 @@ use transpute_transport::{
     auto::{AutoListener, AutoOptions, Offer},
 };
 
+use self::work::Work;
 use crate::{
     Cache, Choice, Chooser, End, ModelChooser, PathEstimate, SelectError, Settlement, Spec,
     Workload,
@@ -44,7 +47,7 @@ const UNKNOWN_WORK: u64 = 1_000_000;
 #[derive(Clone)]
 pub struct Auto {
     chooser: Arc<dyn Chooser>,
-    workload: Workload,
+    work: Work,
     candidates: Option<Vec<Spec>>,
     offer: Offer,
     options: AutoOptions,
@@ -63,6 +66,8 @@ struct Paths {
 pub struct Selection {
     /// What was known of the path.
     pub path: PathEstimate,
+    /// What the link was taken to be for.
+    pub workload: Workload,
     /// The choice, with the predictions for all candidates.
     pub choice: Choice,
     /// What knowing more could have brought.
@@ -83,7 +88,7 @@ impl Auto {
     pub fn new(workload: Workload) -> Self {
         Self {
             chooser: Arc::new(ModelChooser::default()),
-            workload,
+            work: Work::of(workload),
             candidates: None,
             offer: Offer::all(),
             options: AutoOptions::default(),
@@ -94,7 +99,21 @@ impl Auto {
     /// Says what the link is for.
     #[must_use]
     pub fn with_workload(mut self, workload: Workload) -> Self {
-        self.workload = workload;
+        self.work = Work::of(workload);
+        self
+    }
+
+    /// Connecting, says again what the link is for when the listener's message is there: the words of its
+    /// [offer](Offer::blob), such as how fast its machine is. They may be any of at most 1,024 bytes; what `adapt` makes nothing of,
+    /// by `None`, leaves the workload as it was. A listener that says nothing is not asked about.
+    ///
+    /// [`with_workload`](Self::with_workload) takes this back.
+    #[must_use]
+    pub fn adapting(
+        mut self,
+        adapt: impl Fn(&[u8]) -> Option<Workload> + Send + Sync + 'static,
+    ) -> Self {
+        self.work = self.work.adapting(Arc::new(adapt));
         self
     }
 
@@ -118,6 +137,17 @@ impl Auto {
     pub fn offering(mut self, offer: Offer) -> Self {
         self.offer = offer;
         self
+    }
+
+    /// Listening, says this to whoever connects, unless the offer says something already: see [`Offer::saying`].
+    ///
+    /// # Errors
+    /// [`TransportError::TooLong`] if it has more than 1,024 bytes.
+    pub fn saying(mut self, words: impl Into<Vec<u8>>) -> Result<Self, TransportError> {
+        if self.offer.blob().is_empty() {
+            self.offer = self.offer.saying(words)?;
+        }
+        Ok(self)
     }
 
     /// Sets how the candidates are connected.
@@ -170,6 +200,9 @@ pub struct Probed {
     /// What may be chosen, with all of its set-up to come, and what cannot be used and why.
     #[serde(skip)]
     pub candidates: Vec<crate::Candidate>,
+    /// What the listener said to the layer above.
+    #[serde(skip)]
+    pub said: Vec<u8>,
     /// How long it took.
     #[serde(skip)]
     pub took: Duration,
@@ -238,7 +271,7 @@ impl fmt::Debug for Auto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Auto")
             .field("chooser", &self.chooser.name())
-            .field("workload", &self.workload)
+            .field("workload", &self.work.stated())
             .field("candidates", &self.candidates)
             .field("offer", &self.offer)
             .finish_non_exhaustive()
