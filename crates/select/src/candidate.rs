@@ -11,6 +11,8 @@ pub struct Candidate {
     pub spec: Spec,
     /// What is left of its set-up.
     pub setup: Setup,
+    /// How likely it does not come up: then its set-up was waited for in vain. From 0 to 1.
+    pub doubt: f64,
     /// Why it cannot be used, if it cannot: it failed to come up, or the peer does not offer it.
     pub unavailable: Option<String>,
 }
@@ -66,6 +68,7 @@ impl Candidate {
         Self {
             spec,
             setup: Setup::Whole,
+            doubt: 0.0,
             unavailable: None,
         }
     }
@@ -74,6 +77,24 @@ impl Candidate {
     #[must_use]
     pub fn with_setup(self, setup: Setup) -> Self {
         Self { setup, ..self }
+    }
+
+    /// Says how likely it does not come up.
+    #[must_use]
+    pub fn with_doubt(self, doubt: f64) -> Self {
+        Self { doubt, ..self }
+    }
+
+    /// Returns the time to expect of a candidate that takes `seconds` if it comes up. If it does not, a round trip was waited in vain, and
+    /// the best of those beyond doubt is taken.
+    pub(crate) fn doubted(&self, seconds: f64, best_sure: f64, rtt: f64) -> f64 {
+        let doubt = self.doubt.clamp(0.0, 1.0);
+        // Not a product with something infinite.
+        if doubt > 0.0 && best_sure.is_finite() {
+            seconds + doubt * (rtt + best_sure - seconds)
+        } else {
+            seconds
+        }
     }
 
     /// Says that it cannot be used, and why.
@@ -97,6 +118,15 @@ impl Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_doubtful_must_be_worth_waiting_in_vain() {
+        let rudp = Candidate::new("rudp").unwrap().with_doubt(0.9);
+        // Instead of 10 s, and of 1 s.
+        assert!(rudp.doubted(1.0, 10.0, 0.1) < 10.0);
+        assert!(rudp.doubted(0.5, 1.0, 0.1) > 1.0);
+        assert_eq!(rudp.doubted(0.5, f64::INFINITY, 0.1), 0.5);
+    }
 
     #[test]
     fn what_should_be_up_is_expected_soon_and_ever_less_so() {

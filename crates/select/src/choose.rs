@@ -331,24 +331,43 @@ impl Chooser for ModelChooser {
         workload: &Workload,
         candidates: &[Candidate],
     ) -> Result<Choice, SelectError> {
-        Choice::of(
-            self.name(),
-            &self.model,
-            path,
-            workload,
-            candidates,
-            |spec, prediction| {
-                let is_to_come = prediction.parts.setup_s > 0.0;
-                let doubt = match is_to_come && path.rtt_s() < NEXT_DOOR_S {
-                    // Processors decide there, of which predictions know least: what is there already is only given up for
-                    // more than their error.
-                    true => 1.0 + prediction.sigma_model,
-                    false => 1.0,
-                };
-                prediction.seconds * prediction.excess * self.factor(spec) * doubt
-            },
-            |ranking| self.reason(ranking),
-        )
+        let expected = |spec: &Spec, prediction: &Prediction| {
+            let is_to_come = prediction.parts.setup_s > 0.0;
+            let doubt = match is_to_come && path.rtt_s() < NEXT_DOOR_S {
+                // Processors decide there, of which predictions know least: what is there already is only given up for
+                // more than their error.
+                true => 1.0 + prediction.sigma_model,
+                false => 1.0,
+            };
+            prediction.seconds * prediction.excess * self.factor(spec) * doubt
+        };
+        let rank = |candidates: &[Candidate], score: &dyn Fn(&Spec, &Prediction) -> f64| {
+            let reason = |ranking: &[Ranked]| self.reason(ranking);
+            Choice::of(
+                self.name(),
+                &self.model,
+                path,
+                workload,
+                candidates,
+                score,
+                reason,
+            )
+        };
+        let choice = rank(candidates, &expected)?;
+        if candidates.iter().all(|candidate| candidate.doubt <= 0.0) {
+            return Ok(choice);
+        }
+        let candidate_of = |spec: &Spec| candidates.iter().find(|one| one.spec == *spec);
+        let is_sure = |ranked: &&Ranked| {
+            candidate_of(&ranked.transport).is_some_and(|candidate| candidate.doubt <= 0.0)
+        };
+        let best_sure = (choice.ranking.iter().find(is_sure)).map_or(f64::INFINITY, |r| r.score);
+        rank(candidates, &|spec, prediction| {
+            let seconds = expected(spec, prediction);
+            let doubted =
+                |candidate: &Candidate| candidate.doubted(seconds, best_sure, path.rtt_s());
+            candidate_of(spec).map_or(seconds, doubted)
+        })
     }
 
     fn settlement(

@@ -169,6 +169,7 @@ impl ProtocolRun {
             Transfers::Extension { .. } => (BASE as f64, transfers as f64),
         };
         let base_s = garbling.base_transfer_s.max(evaluating.base_transfer_s);
+        let handling = (early + setup + late) as f64 * Machine::BYTE_S;
         let bytes = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
         Workload::new(Parts {
             garbler,
@@ -177,9 +178,12 @@ impl ProtocolRun {
             evaluator_bytes: bytes(evaluator_bytes),
             flights,
             serial_s: base * base_s,
-            garble_s: gates(garbling.garble_and_s, garbling) + extended * garbling.transfer_s,
+            garble_s: gates(garbling.garble_and_s, garbling)
+                + extended * garbling.transfer_s
+                + handling,
             evaluate_s: gates(evaluating.evaluate_and_s, evaluating)
-                + extended * evaluating.transfer_s,
+                + extended * evaluating.transfer_s
+                + handling,
         })
     }
 }

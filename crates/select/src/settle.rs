@@ -93,6 +93,7 @@ pub(crate) fn settlement(
     let mut probe_s = path.rtt_s();
     // One row for each candidate that can be used: its scores at the nine points.
     let mut scores: Vec<[f64; 9]> = Vec::with_capacity(candidates.len());
+    let mut usable = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         if candidate.obstacle(path).is_some() {
             continue;
@@ -102,12 +103,24 @@ pub(crate) fn settlement(
         let factor = chooser.factor(&candidate.spec);
         let score = |point: &Point| factor * ready.expected(point, workload, candidate.setup);
         scores.push(std::array::from_fn(|place| score(&points[place].0)));
+        usable.push(candidate);
         if ready.is_probe() {
             probe_s = ready.left(&points[MIDDLE].0, workload, candidate.setup);
         }
     }
     if scores.len() < 2 {
         return Ok(Settlement::SETTLED);
+    }
+    let sure: [f64; 9] = std::array::from_fn(|place| {
+        (usable.iter().zip(&scores))
+            .filter(|(candidate, _)| candidate.doubt <= 0.0)
+            .map(|(_, row)| row[place])
+            .fold(f64::INFINITY, f64::min)
+    });
+    for (candidate, row) in usable.iter().zip(&mut scores) {
+        for (score, best_sure) in row.iter_mut().zip(sure) {
+            *score = candidate.doubted(*score, best_sure, path.rtt_s());
+        }
     }
     // What would be chosen now: the best in the middle.
     let chosen = (scores.iter())

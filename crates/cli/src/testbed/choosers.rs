@@ -14,6 +14,8 @@ struct Knowing<'a, C> {
     name: &'static str,
     chooser: C,
     workloads: &'a Workloads,
+    /// Whether it chooses by what is predicted.
+    predicts: bool,
 }
 
 /// The chooser by model.
@@ -22,6 +24,7 @@ pub(super) fn model(chooser: ModelChooser, workloads: &Workloads) -> Box<dyn Cho
         name: "model",
         chooser,
         workloads,
+        predicts: true,
     })
 }
 
@@ -31,6 +34,7 @@ pub(super) fn paper(workloads: &Workloads) -> Box<dyn Chooser + '_> {
         name: "paper's rules",
         chooser: PaperRules,
         workloads,
+        predicts: false,
     })
 }
 
@@ -54,6 +58,7 @@ impl<C: transpute_select::Chooser> Chooser for Knowing<'_, C> {
         Some(Choice {
             transport: (*names.get(place)?).to_owned(),
             extra_ms: 0.0,
+            predicted_ms: self.predicts.then(|| choice.prediction().seconds * 1e3),
         })
     }
 }

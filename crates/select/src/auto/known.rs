@@ -12,6 +12,13 @@ use crate::{
     Source, Spec, Udp,
 };
 
+/// How likely UDP does not pass, if nothing has come over QUIC when it is long due: firewalls that drop UDP are an order of magnitude
+/// more frequent than the loss of the one packet that it takes.
+const DOUBT_OF_SILENCE: f64 = 0.9;
+
+/// How late QUIC may be begun and answered for reasons of the machines.
+const LATE: Duration = Duration::from_millis(5);
+
 /// How far one of the connections has come.
 pub(super) enum Stage<R> {
     /// Nothing is known yet.
@@ -217,12 +224,23 @@ impl Known {
     /// Returns the candidates with what is left of their set-up, `elapsed` after the start.
     pub(super) fn candidates(&self, rtt: Duration, elapsed: Duration) -> Vec<Candidate> {
         let (rtt_s, elapsed_s) = (rtt.as_secs_f64(), elapsed.as_secs_f64());
+        // Over UDP an answer was due a round trip ago, when there was one over TCP.
+        let is_silent = self.wants("quic")
+            && self.quic.up().is_none()
+            && self.rudp.up().is_none()
+            && self.control.up().is_some()
+            && elapsed > rtt.mul_f64(1.75) + LATE;
         (self.specs.iter())
             .map(|spec| {
                 let candidate = Candidate::of(spec.clone());
                 if let Some(reason) = self.obstacle(spec) {
                     return candidate.without(reason);
                 }
+                let doubt = match spec.name() {
+                    "quic" | "rudp" if is_silent => DOUBT_OF_SILENCE,
+                    _ => 0.0,
+                };
+                let candidate = candidate.with_doubt(doubt);
                 candidate.with_setup(match spec.name() {
                     _ if self.is_up(spec) => Setup::Done,
                     "tcp-striped" if self.control.is_pending() => {

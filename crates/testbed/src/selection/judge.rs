@@ -19,6 +19,8 @@ pub struct Choice {
     /// What choosing takes in milliseconds, where the time of the transport does not include it:
     /// probing, for instance.
     pub extra_ms: f64,
+    /// What the chooser says the transport will take, in milliseconds, if it predicts.
+    pub predicted_ms: Option<f64>,
 }
 
 /// The same transport everywhere. For [`AUTO`](super::AUTO), what was measured of it.
@@ -50,6 +52,7 @@ impl Chooser for Always {
         Some(Choice {
             transport: self.transport.clone(),
             extra_ms: 0.0,
+            predicted_ms: None,
         })
     }
 }
@@ -64,6 +67,8 @@ pub struct Verdict {
     /// Time of the choice over time of the best, 1 at least: the best of the candidates and the choice
     /// itself. A bound from below unless the choice was measured.
     pub regret: f64,
+    /// By which fraction of the time measured the prediction was off; nothing where nothing was predicted or measured.
+    pub error: Option<f64>,
 }
 
 /// What choices cost in all cells: for every contest a verdict on every chooser.
@@ -104,10 +109,16 @@ fn verdict(contest: &Contest<'_>, conditions: &Conditions<'_>, chooser: &dyn Cho
         Some(Time::AtLeast(ms)) => Time::AtLeast(ms + extra),
         Some(Time::Failed) | None => Time::Failed,
     };
+    let predicted = choice.as_ref().and_then(|choice| choice.predicted_ms);
+    let error = match (chosen.and_then(|name| contest.time(name)), predicted) {
+        (Some(Time::Measured(ms)), Some(predicted)) => Some((predicted - ms).abs() / ms),
+        _ => None,
+    };
     let best = contest.best(chosen).map_or(FAILED_MS, |(_, ms)| ms);
     Verdict {
         regret: (time.counts_as_ms() / best).max(1.0),
         time,
+        error,
         chosen: choice.map(|choice| choice.transport),
     }
 }
@@ -131,6 +142,8 @@ pub struct Summary {
     pub worst: f64,
     /// The share of cells in which the regret is at most [`Summary::CLOSE`].
     pub close: f64,
+    /// By how much predictions were off in half and in nine tenths of the cells that have one.
+    pub errors: Option<[f64; 2]>,
 }
 
 impl Summary {
@@ -141,6 +154,7 @@ impl Summary {
     #[must_use]
     pub fn of<'v>(verdicts: impl IntoIterator<Item = &'v Verdict>) -> Option<Self> {
         let mut regrets = Vec::new();
+        let mut errors = Vec::new();
         let (mut cut_off, mut failed, mut close) = (0, 0, 0);
         for verdict in verdicts {
             match verdict.time {
@@ -152,14 +166,12 @@ impl Summary {
             let is_close = verdict.regret <= Self::CLOSE;
             close += usize::from(is_close && matches!(verdict.time, Time::Measured(_)));
             regrets.push(verdict.regret);
+            errors.extend(verdict.error);
         }
         regrets.sort_by(f64::total_cmp);
+        errors.sort_by(f64::total_cmp);
         let cells = regrets.len();
-        // Nearest rank: the smallest value that this share of all does not exceed.
-        let rank = |share: f64| {
-            let place = (share * cells as f64).ceil() as usize;
-            regrets.get(place.saturating_sub(1)).copied()
-        };
+        let rank = |share| nearest_rank(&regrets, share);
         Some(Self {
             cells,
             cut_off,
@@ -169,6 +181,9 @@ impl Summary {
             percentile_95: rank(0.95)?,
             worst: *regrets.last()?,
             close: close as f64 / cells as f64,
+            errors: nearest_rank(&errors, 0.5)
+                .zip(nearest_rank(&errors, 0.9))
+                .map(Into::into),
         })
     }
 
@@ -177,6 +192,12 @@ impl Summary {
     pub fn is_bound(&self) -> bool {
         self.cut_off + self.failed > 0
     }
+}
+
+/// Returns the smallest of sorted values that this share of all does not exceed.
+pub(super) fn nearest_rank(sorted: &[f64], share: f64) -> Option<f64> {
+    let place = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(place.saturating_sub(1)).copied()
 }
 
 impl<'a> Verdicts<'a> {
@@ -209,6 +230,7 @@ mod tests {
             Some(Choice {
                 transport: if near { "tcp" } else { "rudp" }.to_owned(),
                 extra_ms: 5.0,
+                predicted_ms: Some(if near { 100.0 } else { 50.0 }),
             })
         }
     }
@@ -248,6 +270,10 @@ mod tests {
         assert_eq!(regrets(2), [1.0, 1.1, 1.05]);
         // Choosing takes time too.
         assert_eq!(regrets(3), [2.1, 1.05, 300.0]);
+        let errors: Vec<_> = (verdicts.cells.iter())
+            .map(|(.., verdicts)| verdicts[3].error)
+            .collect();
+        assert_eq!(errors, [Some(0.0), Some(0.5), None]);
 
         let summary = |chooser: usize| {
             Summary::of(
@@ -267,6 +293,7 @@ mod tests {
         assert!((tcp.mean - 103.0 / 3.0).abs() < 1e-9 && tcp.is_bound());
         assert!((tcp.close - 1.0 / 3.0).abs() < 1e-9);
         assert_eq!((summary(1).failed, summary(2).is_bound()), (1, false));
+        assert_eq!((tcp.errors, summary(3).errors), (None, Some([0.0, 0.5])));
     }
 
     #[test]
@@ -276,6 +303,7 @@ mod tests {
                 chosen: Some("tcp".to_owned()),
                 time: Time::Measured(1.0),
                 regret: f64::from(regret),
+                error: None,
             })
             .collect();
         let summary = Summary::of(&verdicts).unwrap();

@@ -1,6 +1,6 @@
 //! What runs of `auto` say of its own predictions, and of what finding out about the path took.
 
-use super::{AUTO, Contest, Part, Time, Verdicts};
+use super::{AUTO, Contest, Part, Time, Verdicts, judge::nearest_rank};
 use crate::{report::Table, row::Measured};
 
 /// A run of `auto`.
@@ -57,11 +57,6 @@ pub fn probing(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
             values.sort_by(f64::total_cmp);
             values
         };
-        // Nearest rank.
-        let rank = |values: &[f64], share: f64| {
-            let place = (share * values.len() as f64).ceil() as usize;
-            values.get(place.saturating_sub(1)).copied()
-        };
         let percent =
             |value: Option<f64>| value.map_or(String::new(), |v| format!("{:.1} %", v * 100.0));
         let plain = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.2}"));
@@ -72,13 +67,13 @@ pub fn probing(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
         table.push([
             name.to_owned(),
             runs.len().to_string(),
-            percent(rank(&errors, 0.5)),
-            percent(rank(&errors, 0.9)),
+            percent(nearest_rank(&errors, 0.5)),
+            percent(nearest_rank(&errors, 0.9)),
             percent(Some(waited.iter().sum::<f64>() / waited.len() as f64)),
             percent(waited.last().copied()),
             plain(round_trips.last().copied()),
-            plain(rank(&beside, 0.5)),
-            plain(rank(&beside, 0.9)),
+            plain(nearest_rank(&beside, 0.5)),
+            plain(nearest_rank(&beside, 0.9)),
         ]);
     }
     table

@@ -10,7 +10,17 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let mut table = Table::new(
         &format!("Regret over {which} cells: time of the choice over time of the best"),
         [
-            "chooser", "cells", "cut off", "failed", "mean", "median", "95 %", "worst", "≤ 1.15",
+            "chooser",
+            "cells",
+            "cut off",
+            "failed",
+            "mean",
+            "median",
+            "95 %",
+            "worst",
+            "≤ 1.15",
+            "predictions off, median",
+            "90 %",
         ],
     );
     for (index, name) in verdicts.choosers.iter().enumerate() {
@@ -19,6 +29,10 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
             continue;
         };
         let at_least = |value| marked(value, &summary);
+        let [error, error_90] = match summary.errors {
+            Some(errors) => errors.map(share),
+            None => [String::new(), String::new()],
+        };
         table.push([
             name.clone(),
             summary.cells.to_string(),
@@ -29,6 +43,8 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
             at_least(summary.percentile_95),
             at_least(summary.worst),
             share(summary.close),
+            error,
+            error_90,
         ]);
     }
     table
@@ -188,6 +204,12 @@ pub fn cells(verdicts: &Verdicts<'_>) -> Table {
             .iter()
             .map(|name| format!("regret of {name}")),
     );
+    headers.extend(
+        verdicts
+            .choosers
+            .iter()
+            .map(|name| format!("prediction off of {name}")),
+    );
     let mut table = Table::new("Cells", headers.iter().map(String::as_str));
     for (contest, conditions, verdicts) in &verdicts.cells {
         let scenario = conditions.scenario;
@@ -217,6 +239,10 @@ pub fn cells(verdicts: &Verdicts<'_>) -> Table {
                 .map(|verdict| verdict.chosen.clone().unwrap_or_default()),
         );
         row.extend(verdicts.iter().map(regret));
+        row.extend(verdicts.iter().map(|verdict| {
+            let error = verdict.error.map(|error| format!("{error:.4}"));
+            error.unwrap_or_default()
+        }));
         table.push(row);
     }
     table
@@ -292,9 +318,9 @@ mod tests {
         let verdicts = judge(&contests, &[&Always::new("tcp"), &Always::new("rudp")]);
         assert_eq!(
             overall(&verdicts, None).csv(),
-            "chooser,cells,cut off,failed,mean,median,95 %,worst,≤ 1.15\r\n\
-             always tcp,2,1,0,≥ 51.0,2.00,≥ 100,≥ 100,0 %\r\n\
-             always rudp,2,0,0,1.00,1.00,1.00,1.00,100 %\r\n"
+            "chooser,cells,cut off,failed,mean,median,95 %,worst,≤ 1.15,\"predictions off, median\",90 %\r\n\
+             always tcp,2,1,0,≥ 51.0,2.00,≥ 100,≥ 100,0 %,,\r\n\
+             always rudp,2,0,0,1.00,1.00,1.00,1.00,100 %,,\r\n"
         );
         let regimes = by_regime(&verdicts, None).csv();
         assert!(
@@ -310,7 +336,7 @@ mod tests {
         let cells = cells(&verdicts).csv();
         assert_eq!(cells.lines().count(), 3);
         assert!(
-            cells.contains(",rudp,100.0,>10000.0,100.0,tcp,rudp,>100.0000,1.0000"),
+            cells.contains(",rudp,100.0,>10000.0,100.0,tcp,rudp,>100.0000,1.0000,,"),
             "{cells}"
         );
         let regrets = regrets(&verdicts).csv();
