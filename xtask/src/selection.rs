@@ -50,6 +50,7 @@ pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
     let model = root.join("crates/select/model/default.json");
     let mut command = Command::new(&program);
     command.args(["model", "fit"]).args(&rows).args(files);
+    command.args(["--name", "docs/results/selection"]);
     succeed(command.arg("--out").arg(&model))?;
     // The program that was built has the model of before in it.
     let mut command = Command::new(&program);

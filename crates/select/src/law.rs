@@ -266,7 +266,8 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
     let before = -(-p * packets).exp_m1() / p;
     let after = (packets - before).max(0.0);
     let full = growing.window / PACKET / n;
-    let response = shape.loss * (1.225 / p.sqrt()).max(1.054 * (path.rtt / p).powf(0.75));
+    let friendly = 1.225 / p.sqrt();
+    let response = shape.loss * friendly.max(1.054 * (path.rtt / p).powf(0.75));
     let settled = response.max(1.0).min(full);
     // A window that is cut early grows back fast; one that is cut late comes down loss by loss.
     let first = (BETA * (shape.initial_window / PACKET + before)).clamp(settled, full);
@@ -277,10 +278,9 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
     } else {
         growing.bound
     };
-    let in_flight = settled.min((line * path.rtt + path.queue) / PACKET / n);
     let with = slow.max(without)
         + last_loss(path, bytes, growing.window.min(settled * PACKET * n))
-        + timeouts(n, p * bytes / PACKET, in_flight);
+        + timeouts(n, p * bytes / PACKET, shape.loss * friendly);
     carriage(&growing, bytes, without, with, bound)
 }
 
