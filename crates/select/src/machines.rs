@@ -249,8 +249,8 @@ mod tests {
             String::new(),
             good[..good.len() - 1].to_owned(),
             good.replace("\"format\":1", "\"format\":2"),
-            good.replace("6e-8", "-6e-8"),
-            good.replace("6e-8", "1e999"),
+            good.replace("1.3e-8", "-1.3e-8"),
+            good.replace("1.3e-8", "1e999"),
             good.clone() + &" ".repeat(MAX_FILE_BYTES as usize),
         ] {
             assert_ne!(bad, good);

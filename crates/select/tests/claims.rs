@@ -4,8 +4,8 @@
 use proptest::{num::f64 as any_f64, prelude::*};
 use transpute_select::{
     Bias, Candidate, Choice, Chooser, Direction, End, Kernel, Loss, Machine, ModelChooser, Named,
-    PaperRules, Parts, PathEstimate, ProtocolRun, Rate, Rtt, SelectError, Source, Transfers, Udp,
-    Workload,
+    PaperRules, Parts, PathEstimate, ProtocolRun, Rate, Rtt, SelectError, Setup, Source, Transfers,
+    Udp, Workload,
 };
 
 const TRANSPORTS: [&str; 7] = [
@@ -153,13 +153,17 @@ fn workload() -> impl Strategy<Value = Workload> {
 }
 
 fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
-    let one = (
-        0..TRANSPORTS.len(),
-        prop::option::of(number(0.0, 1e9)),
-        0..5,
-    );
-    let one = one.prop_map(|(index, setup_s, luck)| Candidate {
-        setup_s,
+    let setup = prop_oneof![
+        Just(Setup::Whole),
+        Just(Setup::Done),
+        number(0.0, 1e9).prop_map(Setup::Begun),
+        number(0.0, 1e9).prop_map(Setup::In),
+    ];
+    let doubt = prop_oneof![Just(0.0), number(0.0, 1.0)];
+    let one = (0..TRANSPORTS.len(), setup, doubt, 0..5);
+    let one = one.prop_map(|(index, setup, doubt, luck)| Candidate {
+        setup,
+        doubt,
         unavailable: (luck == 0).then(|| "it failed".into()),
         ..Candidate::new(TRANSPORTS[index]).unwrap()
     });

@@ -199,5 +199,8 @@ fn a_plan_counts_what_its_runs_cost() {
         "--runs",
         "3",
     ]);
-    assert!(text.expect(0).stdout.contains("tcp"), "no transport");
+    assert!(
+        text.expect(0).stdout.contains("transport: "),
+        "no transport"
+    );
 }

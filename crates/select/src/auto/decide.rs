@@ -221,6 +221,9 @@ impl<'a> Attempt<'a> {
         // Where the control connection settles the choice, nothing is begun that takes processor time from it.
         let wants_rudp = is_open("rudp") && !known.control.is_pending();
         let wants_quic = is_open("quic");
+        if wants_quic {
+            known.quic_begun.get_or_insert(self.started.elapsed());
+        }
         let rudp_is_up = matches!(known.rudp, Stage::Up(_));
         tokio::select! {
             // Those that say more come first.

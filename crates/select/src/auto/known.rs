@@ -16,7 +16,10 @@ use crate::{
 /// more frequent than the loss of the one packet that it takes.
 const DOUBT_OF_SILENCE: f64 = 0.9;
 
-/// How late QUIC may be begun and answered for reasons of the machines.
+/// Processor time of both ends for a further handshake, in seconds, when another one was just done.
+const HANDSHAKE_S: f64 = 4e-3;
+
+/// How late QUIC may be answered for reasons of the machines.
 const LATE: Duration = Duration::from_millis(5);
 
 /// How far one of the connections has come.
@@ -36,6 +39,8 @@ pub(super) struct Known {
     pub(super) control: Stage<ControlReport>,
     pub(super) quic: Stage<QuicReport>,
     pub(super) rudp: Stage<RudpReport>,
+    /// How long after the start QUIC was begun, if it was.
+    pub(super) quic_begun: Option<Duration>,
     /// Reliable UDP has told all that it will.
     pub(super) is_measured: bool,
     /// What was measured before, if it still holds.
@@ -91,6 +96,7 @@ impl Known {
             control: Stage::Pending,
             quic: Stage::Pending,
             rudp: Stage::Pending,
+            quic_begun: None,
             is_measured: false,
             cached: None,
             failed: Vec::new(),
@@ -225,11 +231,12 @@ impl Known {
     pub(super) fn candidates(&self, rtt: Duration, elapsed: Duration) -> Vec<Candidate> {
         let (rtt_s, elapsed_s) = (rtt.as_secs_f64(), elapsed.as_secs_f64());
         // Over UDP an answer was due a round trip ago, when there was one over TCP.
-        let is_silent = self.wants("quic")
+        let is_silent = self.quic_begun.is_some()
             && self.quic.up().is_none()
             && self.rudp.up().is_none()
             && self.control.up().is_some()
-            && elapsed > rtt.mul_f64(1.75) + LATE;
+            && elapsed.saturating_sub(self.quic_begun.unwrap_or_default())
+                > rtt.mul_f64(1.75) + LATE;
         (self.specs.iter())
             .map(|spec| {
                 let candidate = Candidate::of(spec.clone());
@@ -247,6 +254,10 @@ impl Known {
                         Setup::In((2.0 * rtt_s - elapsed_s).max(rtt_s / 8.0))
                     }
                     "tcp-striped" => Setup::Whole,
+                    "quic" => match self.quic_begun {
+                        Some(begun) => Setup::Begun(elapsed.saturating_sub(begun).as_secs_f64()),
+                        None => Setup::In(HANDSHAKE_S),
+                    },
                     _ => Setup::Begun(elapsed_s),
                 })
             })
@@ -348,7 +359,8 @@ mod tests {
     #[test]
     fn nothing_is_left_of_what_is_up() {
         let specs = ["tcp", "tcp-striped", "quic", "rudp"];
-        let known = Known::new(Some(specs.map(|name| name.parse().unwrap()).to_vec()));
+        let mut known = Known::new(Some(specs.map(|name| name.parse().unwrap()).to_vec()));
+        known.quic_begun = Some(Duration::ZERO);
         let candidates = known.candidates(Duration::from_millis(80), Duration::from_millis(100));
         let setups: Vec<Setup> = candidates.iter().map(|one| one.setup).collect();
         let begun = Setup::Begun(0.1);
