@@ -131,6 +131,10 @@ fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: u
 
 /// Puts blocks back where [`take`] took them.
 #[inline(always)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "counted loops over constant bounds always unroll"
+)]
 fn put<R: Copy, const N: usize, const B: usize, const K: usize, const M: usize>(
     blocks: &mut [[[R; N]; B]; K],
     first: usize,
@@ -408,6 +412,10 @@ impl<I: AesRounds> GroupKeys<I> for Schedules<'_> {
 }
 
 #[inline(always)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "counted loops over constant bounds always unroll"
+)]
 fn encrypt_under<I: AesRounds, const N: usize, const B: usize, const K: usize>(
     isa: I,
     blocks: &mut [[[I::Reg; N]; B]; K],

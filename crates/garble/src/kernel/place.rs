@@ -65,8 +65,8 @@ impl<'a> Scattered<'a> {
     #[inline(always)]
     fn index(self, slot: impl Fn(&ProgramGate) -> u32) -> Index {
         let mut index = [0; MAX_WIDTH];
-        for i in 0..self.gates.len() {
-            index[i] = slot(&self.gates[i]);
+        for (index, gate) in index.iter_mut().zip(self.gates) {
+            *index = slot(gate);
         }
         index
     }
