@@ -1,88 +1,160 @@
-//! Garbling and evaluating: AND gates per second by scheme and circuit, and compiling programs.
+//! Garbling and evaluating: what the AES units do at most, AND gates per second by scheme and
+//! circuit, compiling programs and reading circuit files.
+//!
+//! Instances are garbled as a session of many does it, side by side where the program allows it; the
+//! circuits whose names end in `-alone` are garbled one instance at a time.
 
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use transpute::{
-    Backend, Program, Scheme,
-    circuit::generators,
-    garble::{Evaluator, Garbler, Label, Params, Seed},
+    Backend, Bits, Program, Scheme,
+    circuit::{Circuit, bristol, generators},
+    garble::{Evaluator, Garbler, Label, Params, Seed, ceiling::Ceiling, lanes},
 };
 use transpute_benches::{Subject, subjects};
 
 const CHUNK: usize = 64 << 10;
 
-fn garbler(subject: &Subject, params: Params) -> Garbler {
-    Garbler::new(
-        subject.program.clone(),
-        &subject.split,
-        params,
-        Seed::random(),
-        Backend::best(),
-    )
-    .expect("the parameters are valid and the back end is available")
+/// Blocks under one key, and key schedules with the blocks that half gates encrypt under each: the
+/// physical limit of everything below.
+fn ceilings(c: &mut Criterion) {
+    const ROUNDS: u64 = 1000;
+    let mut group = c.benchmark_group("ceiling");
+    for what in [
+        Ceiling::OneKey,
+        Ceiling::FreshKeysTwoBlocks,
+        Ceiling::FreshKeysOneBlock,
+    ] {
+        let backend = Backend::best();
+        let run = || {
+            what.run(backend, ROUNDS)
+                .expect("the back end is available")
+        };
+        group.throughput(Throughput::Elements(run()));
+        group.bench_function(format!("{what:?}"), |b| b.iter(run));
+    }
+    group.finish();
 }
 
-/// Garbles one instance; the tables end up in `tables`, chunk by chunk.
-fn garble(subject: &Subject, garbler: &mut Garbler, tables: &mut Vec<Vec<u8>>) {
-    garbler
-        .begin_instance(&subject.garbler_bits())
-        .expect("the last instance is done");
-    let mut chunks = tables.iter_mut();
-    while !garbler.is_instance_done() {
-        let mut spare = Vec::new();
-        let out = chunks.next().unwrap_or(&mut spare);
-        out.clear();
+/// The parties of one garbling, and how many instances go side by side.
+struct Side<'a> {
+    subject: &'a Subject,
+    params: Params,
+    lanes: usize,
+}
+
+impl Side<'_> {
+    fn garbler(&self) -> Garbler {
+        let Subject { program, split, .. } = self.subject;
+        Garbler::new(
+            program.clone(),
+            split,
+            self.params,
+            Seed::random(),
+            Backend::best(),
+        )
+        .expect("the parameters are valid and the back end is available")
+    }
+
+    fn bits(&self) -> Vec<Bits> {
+        vec![self.subject.garbler_bits(); self.lanes]
+    }
+
+    /// Garbles instances side by side; hands out each chunk in the same buffer.
+    fn garble(&self, garbler: &mut Garbler, chunk: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         garbler
-            .garble_chunk(CHUNK, out)
-            .expect("the instance is not done");
-        black_box(&out);
-        if !spare.is_empty() {
-            tables.push(spare);
-            chunks = [].iter_mut();
+            .begin_side_by_side(&self.bits())
+            .expect("the last instances are done");
+        while !garbler.is_instance_done() {
+            chunk.clear();
+            garbler
+                .garble_chunk(CHUNK, chunk)
+                .expect("the instances are not done");
+            each(chunk);
+        }
+        for _ in 0..self.lanes {
+            garbler.take_outputs().expect("the instances are done");
         }
     }
-    garbler.take_outputs().expect("the instance is done");
+
+    /// The labels of both parties' inputs in the first instances, all bits being 0.
+    fn labels(&self, garbler: &Garbler) -> (Vec<Label>, Vec<Label>) {
+        let (mut own, mut bytes) = (Vec::new(), Vec::new());
+        for (instance, bits) in (0..).zip(self.bits()) {
+            garbler.evaluator_zero_labels(
+                instance,
+                0..self.subject.split.evaluator_bits(),
+                &mut own,
+            );
+            garbler.garbler_labels(instance, 0..bits.len(), &bits, &mut bytes);
+        }
+        let (theirs, _) = bytes.as_chunks::<16>();
+        let theirs = theirs.iter().map(|label| Label::from_bytes(*label));
+        (own, theirs.collect())
+    }
+
+    fn evaluator(&self, theirs: &[Label], own: &[Label]) -> Evaluator {
+        let Subject { program, split, .. } = self.subject;
+        let mut evaluator = Evaluator::new(program.clone(), split, self.params, Backend::best())
+            .expect("the parameters are valid");
+        let sends = self.params.scheme.sends_garbler_labels();
+        evaluator
+            .begin_side_by_side(self.lanes, sends.then_some(theirs), own)
+            .expect("the labels are those of the circuit");
+        evaluator
+    }
 }
 
 fn gates(c: &mut Criterion) {
     for subject in subjects() {
-        for scheme in Scheme::ALL {
-            let params = Params::random(scheme, 1, &mut rand::rng());
-            let mut group = c.benchmark_group(format!("{}/{scheme}", subject.name));
-            group.throughput(Throughput::Elements(subject.program.and_count()));
+        for (scheme, period) in [
+            (Scheme::HalfGates, 1),
+            (Scheme::HalfGates, 8),
+            (Scheme::FixedKey, 1),
+            (Scheme::ThreeHalves, 1),
+            (Scheme::Prf, 1),
+        ] {
+            let lanes = if subject.alone {
+                1
+            } else {
+                lanes(&subject.program, CHUNK, u64::MAX)
+            };
+            let side = Side {
+                subject: &subject,
+                params: Params::random(scheme, period, &mut rand::rng()),
+                lanes,
+            };
+            let name = match period {
+                1 => format!("{}/{scheme}", subject.name),
+                _ => format!("{}/{scheme}-{period}", subject.name),
+            };
+            let mut group = c.benchmark_group(name);
+            group.throughput(Throughput::Elements(
+                subject.program.and_count() * lanes as u64,
+            ));
 
-            let mut source = garbler(&subject, params);
-            let mut tables = Vec::new();
-            garble(&subject, &mut source, &mut tables);
+            let mut garbler = side.garbler();
+            let mut chunk = Vec::new();
             group.bench_function("garble", |b| {
-                b.iter(|| garble(&subject, &mut source, &mut tables));
+                b.iter(|| {
+                    side.garble(&mut garbler, &mut chunk, |chunk| {
+                        black_box(chunk);
+                    });
+                });
             });
 
-            // The tables and labels of instance 0 serve every measured evaluation: each starts
-            // from a fresh evaluator, whose making is not measured.
-            let mut source = garbler(&subject, params);
+            // The tables and labels of the first instances serve every measured evaluation: each
+            // starts from a fresh evaluator, whose making is not measured.
+            let mut garbler = side.garbler();
             let mut tables = Vec::new();
-            garble(&subject, &mut source, &mut tables);
-            let mut own = Vec::new();
-            source.evaluator_zero_labels(0, 0..subject.split.evaluator_bits(), &mut own);
-            let theirs = garbler_labels(&subject, &source);
-            let theirs = scheme.sends_garbler_labels().then_some(&theirs[..]);
+            side.garble(&mut garbler, &mut chunk, |chunk| {
+                tables.push(chunk.to_vec())
+            });
+            let (own, theirs) = side.labels(&garbler);
             group.bench_function("evaluate", |b| {
                 b.iter_batched(
-                    || {
-                        let mut evaluator = Evaluator::new(
-                            subject.program.clone(),
-                            &subject.split,
-                            params,
-                            Backend::best(),
-                        )
-                        .expect("the parameters are valid");
-                        evaluator
-                            .begin_instance(theirs, &own)
-                            .expect("the labels are those of the circuit");
-                        evaluator
-                    },
+                    || side.evaluator(&theirs, &own),
                     |mut evaluator| {
                         for chunk in &tables {
                             evaluator
@@ -99,28 +171,38 @@ fn gates(c: &mut Criterion) {
     }
 }
 
-fn garbler_labels(subject: &Subject, garbler: &Garbler) -> Vec<Label> {
-    let bits = subject.garbler_bits();
-    let mut bytes = Vec::new();
-    garbler.garbler_labels(0, 0..bits.len(), &bits, &mut bytes);
-    let (labels, _) = bytes.as_chunks::<16>();
-    labels
-        .iter()
-        .map(|label| Label::from_bytes(*label))
-        .collect()
+fn circuits() -> [(&'static str, Circuit); 3] {
+    let mincut = generators::min_of_candidates(25_000, 20, Default::default());
+    [
+        ("aes-128", generators::aes128()),
+        ("sha-256", generators::sha256_compression()),
+        ("mincut", mincut.expect("the benchmark of the paper")),
+    ]
 }
 
 fn compile(c: &mut Criterion) {
     let mut group = c.benchmark_group("compile");
-    for (name, circuit) in [
-        ("aes-128", generators::aes128()),
-        ("sha-256", generators::sha256_compression()),
-    ] {
+    for (name, circuit) in circuits() {
         group.throughput(Throughput::Elements(circuit.gate_count() as u64));
         group.bench_function(name, |b| b.iter(|| Program::compile(black_box(&circuit))));
     }
     group.finish();
 }
 
-criterion_group!(benches, gates, compile);
+fn parse(c: &mut Criterion) {
+    let mut group = c.benchmark_group("parse");
+    for (name, circuit) in circuits() {
+        let mut text = Vec::new();
+        circuit
+            .write(&mut text, bristol::Format::Fashion, &Default::default())
+            .expect("Bristol Fashion can say what any circuit is");
+        group.throughput(Throughput::Bytes(text.len() as u64));
+        group.bench_function(name, |b| {
+            b.iter(|| Circuit::parse(black_box(&text)).expect("what was written is read"));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, ceilings, gates, compile, parse);
 criterion_main!(benches);

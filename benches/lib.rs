@@ -16,6 +16,8 @@ pub struct Subject {
     pub program: Arc<Program>,
     /// Input value 0 is the garbler's.
     pub split: InputSplit,
+    /// Whether instances are to be measured one at a time even if they could go side by side.
+    pub alone: bool,
 }
 
 impl Subject {
@@ -24,6 +26,14 @@ impl Subject {
             name,
             program: Arc::new(Program::compile(circuit)),
             split: InputSplit::first_to_garbler(circuit.input_widths()),
+            alone: false,
+        }
+    }
+
+    fn alone(name: &'static str, circuit: &Circuit) -> Self {
+        Self {
+            alone: true,
+            ..Self::new(name, circuit)
         }
     }
 
@@ -40,14 +50,16 @@ impl Subject {
 /// If a generator refuses its own documented parameters.
 #[must_use]
 pub fn subjects() -> Vec<Subject> {
-    let candidates = generators::min_of_candidates(2500, 20, Default::default())
-        .expect("2,500 candidates are within the bounds of the generator");
+    let mincut = generators::min_of_candidates(25_000, 20, Default::default())
+        .expect("25,000 candidates are within the bounds of the generator");
     let divider = generators::divide(64).expect("64 bits are within the bounds of the generator");
     vec![
         Subject::new("aes-128", &generators::aes128()),
         Subject::new("sha-256", &generators::sha256_compression()),
-        Subject::new("min-of-2500", &candidates),
+        Subject::new("mincut", &mincut),
         Subject::new("div-64", &divider),
+        Subject::alone("div-64-alone", &divider),
+        Subject::alone("aes-128-alone", &generators::aes128()),
         Subject::new("independent", &independent(1 << 16)),
     ]
 }

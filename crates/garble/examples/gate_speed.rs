@@ -5,7 +5,9 @@
 use std::{sync::Arc, time::Instant};
 
 use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program, generators};
-use transpute_garble::{Backend, Evaluator, Garbler, Label, Params, Scheme, Seed};
+use transpute_garble::{
+    Backend, Evaluator, Garbler, Label, Params, Scheme, Seed, ceiling::Ceiling, lanes,
+};
 
 const CHUNK: usize = 64 * 1024;
 
@@ -44,15 +46,30 @@ fn chain() -> Circuit {
     Circuit::new(vec![64, 64], vec![1], gates, vec![last]).expect("a valid circuit")
 }
 
+/// The MinCut benchmark of the paper: 1.0 million AND and 2.5 million XOR gates.
+fn mincut() -> Circuit {
+    generators::min_of_candidates(25_000, 20, Default::default()).expect("a valid circuit")
+}
+
 fn main() {
     let circuits = [
         ("wide", Program::compile(&wide())),
         ("aes-128", Program::compile(&generators::aes128())),
         ("chain", Program::compile(&chain())),
+        (
+            "sha-256",
+            Program::compile(&generators::sha256_compression()),
+        ),
+        (
+            "div-64",
+            Program::compile(&generators::divide(64).expect("64 bits are allowed")),
+        ),
+        ("mincut", Program::compile(&mincut())),
     ];
     // Arguments narrow the table down.
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let skip = |column: usize, name: &str| wanted.get(column).is_some_and(|wanted| wanted != name);
+    ceilings();
     println!("ns per AND gate: garble / evaluate");
     for (name, program) in circuits {
         if skip(0, name) {
@@ -61,12 +78,13 @@ fn main() {
         let program = Arc::new(program);
         let (ands, xors) = (program.and_count(), program.xor_count());
         println!(
-            "{name}: {ands} AND, {xors} XOR, {} batches",
-            program.batches().len()
+            "{name}: {ands} AND, {xors} XOR, {} batches, {} slots",
+            program.batches().len(),
+            program.slot_count()
         );
         for (scheme, period) in [
             (Scheme::HalfGates, 1),
-            (Scheme::HalfGates, 1024),
+            (Scheme::HalfGates, 8),
             (Scheme::FixedKey, 1),
             (Scheme::ThreeHalves, 1),
             (Scheme::Prf, 1),
@@ -79,16 +97,53 @@ fn main() {
                 if skip(2, &backend.to_string()) {
                     continue;
                 }
-                let (garble, evaluate) = measure(&program, scheme, period, backend);
-                print!("  {backend} {garble:6.1} / {evaluate:5.1}");
+                print!("  {backend}");
+                for lanes in [1, lanes(&program, CHUNK, u64::MAX)] {
+                    let (garble, evaluate) = measure(&program, scheme, period, backend, lanes);
+                    print!("  {garble:5.2} / {evaluate:5.2}");
+                    if lanes != 1 || program.slot_count() > 4096 {
+                        break;
+                    }
+                }
             }
             println!();
         }
     }
 }
 
+/// Prints what the AES units do in registers, and what half gates could cost if nothing else did.
+fn ceilings() {
+    const ROUNDS: u64 = 20_000;
+    for backend in Backend::available() {
+        if backend == Backend::Portable {
+            continue;
+        }
+        print!("{backend}:");
+        for what in [
+            Ceiling::OneKey,
+            Ceiling::FreshKeysTwoBlocks,
+            Ceiling::FreshKeysOneBlock,
+        ] {
+            let mut best = f64::MAX;
+            for _ in 0..50 {
+                let start = Instant::now();
+                let blocks = what.run(backend, ROUNDS).expect("an available back end");
+                best = best.min(start.elapsed().as_secs_f64() * 1e9 / blocks as f64);
+            }
+            print!("  {what:?} {:.3} G blocks/s", 1.0 / best);
+        }
+        println!();
+    }
+}
+
 /// Returns the fastest of many instances, so that other work on the machine does not count.
-fn measure(program: &Arc<Program>, scheme: Scheme, period: u32, backend: Backend) -> (f64, f64) {
+fn measure(
+    program: &Arc<Program>,
+    scheme: Scheme,
+    period: u32,
+    backend: Backend,
+    lanes: usize,
+) -> (f64, f64) {
     let split = InputSplit::first_to_garbler(program.input_widths());
     let params = Params::random(scheme, period, &mut rand::rng());
     let mut garbler = Garbler::new(program.clone(), &split, params, Seed::random(), backend)
@@ -98,18 +153,21 @@ fn measure(program: &Arc<Program>, scheme: Scheme, period: u32, backend: Backend
     let bits = Bits::zeros(split.garbler_bits());
     let (mut best_garble, mut best_evaluate) = (f64::MAX, f64::MAX);
     let mut chunk = Vec::with_capacity(CHUNK);
-    for instance in 0..GATES / program.and_count() {
+    let bits = vec![bits; lanes];
+    for group in 0..(GATES / program.and_count() / lanes as u64).max(5) {
         let (mut labels, mut sent) = (Vec::new(), Vec::new());
-        garbler.evaluator_zero_labels(instance, 0..split.evaluator_bits(), &mut labels);
-        garbler.garbler_labels(instance, 0..bits.len(), &bits, &mut sent);
+        for (instance, bits) in (group * lanes as u64..).zip(&bits) {
+            garbler.evaluator_zero_labels(instance, 0..split.evaluator_bits(), &mut labels);
+            garbler.garbler_labels(instance, 0..bits.len(), bits, &mut sent);
+        }
         let sent: Vec<Label> = (sent.as_chunks().0.iter())
             .map(|bytes| Label::from_bytes(*bytes))
             .collect();
         let sent = scheme.sends_garbler_labels().then_some(&sent[..]);
         evaluator
-            .begin_instance(sent, &labels)
+            .begin_side_by_side(lanes, sent, &labels)
             .expect("the right labels");
-        garbler.begin_instance(&bits).expect("the right inputs");
+        garbler.begin_side_by_side(&bits).expect("the right inputs");
         let (mut garble, mut evaluate) = (0.0, 0.0);
         while !garbler.is_instance_done() {
             chunk.clear();
@@ -124,7 +182,7 @@ fn measure(program: &Arc<Program>, scheme: Scheme, period: u32, backend: Backend
             garble += (between - start).as_secs_f64();
             evaluate += between.elapsed().as_secs_f64();
         }
-        let gates = program.and_count() as f64;
+        let gates = (program.and_count() * lanes as u64) as f64;
         best_garble = best_garble.min(garble * 1e9 / gates);
         best_evaluate = best_evaluate.min(evaluate * 1e9 / gates);
     }

@@ -96,12 +96,14 @@ impl FromStr for Backend {
 ///
 /// `run` and all it calls on vectors must be `#[inline(always)]`.
 pub(crate) trait Job {
-    /// Does the work: groups of gates on `wide`, single gates on `narrow`.
-    fn run<I: Isa, const N: usize, J: Isa<Schedule = I::Schedule>>(
+    /// Does the work: groups of gates on `wide` and `half`, half as wide, single ones on `narrow`.
+    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
         self,
         wide: Wide<I, N>,
+        half: Wide<H, M>,
         narrow: Wide<J, 1>,
-    );
+    ) where
+        J: Isa<Keys = I::Keys>;
 }
 
 /// A back end with the proof that this CPU can run it.
@@ -136,7 +138,11 @@ impl Dispatch {
     /// Runs a job with the instructions of this back end.
     pub(crate) fn run(self, job: impl Job) {
         match self {
-            Self::Portable => job.run(Wide::<_, 8>(Portable), Wide(Portable)),
+            Self::Portable => job.run(
+                Wide::<_, 8>(Portable),
+                Wide::<_, 4>(Portable),
+                Wide(Portable),
+            ),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the value proves the CPU features.
             Self::AesNi(isa) => unsafe { run_aes_ni(isa, job) },
@@ -150,26 +156,25 @@ impl Dispatch {
     }
 }
 
-// Widths as measured with `examples/gate_speed.rs`: as many gates as it takes to hide the latency of
-// the key schedule. Four gates do where a register holds four; more only cost padding in the last
-// group of a batch.
+// Eight gates and four: as many as it takes to hide the latency of the key schedule, and to share its
+// work among the keys of four registers.
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
 fn run_aes_ni(isa: AesNi, job: impl Job) {
-    job.run(Wide::<_, 8>(isa), Wide(isa));
+    job.run(Wide::<_, 8>(isa), Wide::<_, 4>(isa), Wide(isa));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,vaes,avx2")]
 fn run_vaes256(isa: Vaes256, job: impl Job) {
-    job.run(Wide::<_, 4>(isa), Wide(isa.narrow()));
+    job.run(Wide::<_, 4>(isa), Wide::<_, 2>(isa), Wide(isa.narrow()));
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 fn run_vaes512(isa: Vaes512, job: impl Job) {
-    job.run(Wide::<_, 1>(isa), Wide(isa.narrow()));
+    job.run(Wide::<_, 2>(isa), Wide::<_, 1>(isa), Wide(isa.narrow()));
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //! bits (half-gates, fixed-key) or 192 + 5 bits (three-halves); under prf an XOR gate costs 128
 //! bits and an AND gate 256 + 4 bits. A chunk takes whole gates in program order for as long as
 //! the sum of their costs is at most 8 times the limit in bytes, and so may end anywhere in a
-//! batch. Gates that cost nothing go with the gates before them, at the start of an instance with
+//! batch. Where instances are garbled side by side, a gate is a gate of all of them and has the cost
+//! of all, and their tables follow one another gate by gate. Gates that cost nothing go with the gates before them, at the start of an instance with
 //! the first chunk. An instance without any cost has no chunks.
 //!
 //! # The layout
@@ -20,8 +21,33 @@ use transpute_circuit::{Batch, BatchKind, Program, ProgramGate};
 
 use crate::{GarbleError, Scheme};
 
-/// The smallest limit on the length of a chunk, in bytes.
+/// The smallest limit on the length of a chunk for each instance in it, in bytes.
 pub const MIN_CHUNK_LIMIT: usize = 64;
+
+/// Instances that are garbled side by side, where [`lanes`] allows it.
+///
+/// Every operation is then on vectors of one gate's labels of all of these instances, wherever the
+/// gates depend on one another, and labels are read and written a whole vector at a time.
+pub const LANES: usize = 8;
+
+/// The most slots of a program whose instances are garbled side by side: 512 KiB of labels.
+const MAX_LANED_SLOTS: usize = 1 << 12;
+
+/// Returns how many instances are to be garbled side by side where `left` are still to come:
+/// [`LANES`] if there are as many and the program has at most 4,096 slots and chunks may be as long
+/// as 512 bytes, and else 1.
+///
+/// The rule keeps memory bounded and labels in the caches. Both parties must follow it, since it
+/// decides the order of the tables.
+#[must_use]
+pub fn lanes(program: &Program, limit: usize, left: u64) -> usize {
+    let fits = program.slot_count() <= MAX_LANED_SLOTS && limit >= LANES * MIN_CHUNK_LIMIT;
+    if fits && left >= LANES as u64 {
+        LANES
+    } else {
+        1
+    }
+}
 
 /// The lengths of all chunks of one instance, in order.
 ///
@@ -43,6 +69,7 @@ pub struct ChunkPlan<'a> {
     program: &'a Program,
     scheme: Scheme,
     limit: usize,
+    lanes: usize,
     cursor: Cursor,
 }
 
@@ -52,11 +79,27 @@ impl<'a> ChunkPlan<'a> {
     /// # Errors
     /// [`GarbleError::ChunkLimit`] where `limit` is under [`MIN_CHUNK_LIMIT`].
     pub fn new(program: &'a Program, scheme: Scheme, limit: usize) -> Result<Self, GarbleError> {
-        check_limit(limit)?;
+        Self::side_by_side(program, scheme, limit, 1)
+    }
+
+    /// Plans the chunks of `lanes` instances side by side, 1 or [`LANES`].
+    ///
+    /// # Errors
+    /// [`GarbleError::LaneCount`]; [`GarbleError::ChunkLimit`] where `limit` is under
+    /// [`MIN_CHUNK_LIMIT`] for each instance.
+    pub fn side_by_side(
+        program: &'a Program,
+        scheme: Scheme,
+        limit: usize,
+        lanes: usize,
+    ) -> Result<Self, GarbleError> {
+        check_lanes(lanes)?;
+        check_limit(limit, lanes)?;
         Ok(Self {
             program,
             scheme,
             limit,
+            lanes,
             cursor: Cursor::default(),
         })
     }
@@ -72,7 +115,9 @@ impl Iterator for ChunkPlan<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let span = self.cursor.span(self.program, self.scheme, self.limit);
+        let span = self
+            .cursor
+            .span(self.program, self.scheme, self.limit, self.lanes);
         self.cursor = span.end;
         (span.bytes() > 0).then_some(span.bytes())
     }
@@ -86,14 +131,19 @@ pub fn table_bytes(program: &Program, scheme: Scheme, limit: usize) -> Result<u6
     Ok(ChunkPlan::new(program, scheme, limit)?.total_bytes())
 }
 
-pub(crate) fn check_limit(limit: usize) -> Result<(), GarbleError> {
-    if limit < MIN_CHUNK_LIMIT {
-        return Err(GarbleError::ChunkLimit {
-            min: MIN_CHUNK_LIMIT,
-            found: limit,
-        });
+pub(crate) fn check_limit(limit: usize, lanes: usize) -> Result<(), GarbleError> {
+    let min = lanes * MIN_CHUNK_LIMIT;
+    if limit < min {
+        return Err(GarbleError::ChunkLimit { min, found: limit });
     }
     Ok(())
+}
+
+pub(crate) fn check_lanes(lanes: usize) -> Result<(), GarbleError> {
+    match lanes {
+        1 | LANES => Ok(()),
+        _ => Err(GarbleError::LaneCount { found: lanes }),
+    }
 }
 
 /// A position in a program, between two gates.
@@ -132,8 +182,14 @@ impl Cursor {
     }
 
     /// Returns the gates of the chunk that starts here. The limit has been checked, or counts as
-    /// [`MIN_CHUNK_LIMIT`].
-    pub(crate) fn span(self, program: &Program, scheme: Scheme, limit: usize) -> Span {
+    /// [`MIN_CHUNK_LIMIT`] for each lane.
+    pub(crate) fn span(
+        self,
+        program: &Program,
+        scheme: Scheme,
+        limit: usize,
+        lanes: usize,
+    ) -> Span {
         let mut span = Span {
             start: self,
             end: self,
@@ -141,12 +197,13 @@ impl Cursor {
             trailer_bits: 0,
         };
         // Costs are counted in bits; a limit past what any program needs changes nothing.
-        let mut budget = (limit.max(MIN_CHUNK_LIMIT) as u64).saturating_mul(8);
+        let mut budget = (limit.max(lanes * MIN_CHUNK_LIMIT) as u64).saturating_mul(8);
         while let Some(batch) = program.batches().get(span.end.batch) {
             let (bytes, bits) = match batch.kind {
                 BatchKind::And => (scheme.and_bytes(), scheme.and_bits()),
                 BatchKind::Xor => (scheme.xor_bytes(), 0),
             };
+            let (bytes, bits) = (lanes * bytes, lanes * bits);
             let cost = (8 * bytes + bits) as u64;
             let left = batch.len - span.end.done_in_batch;
             let taken = match budget.checked_div(cost) {

@@ -74,6 +74,12 @@ pub enum GarbleError {
         /// The instance in progress.
         instance: u64,
     },
+    /// A number of instances that cannot be garbled side by side.
+    #[error("1 or 8 instances can be garbled side by side, not {found}")]
+    LaneCount {
+        /// The number given.
+        found: usize,
+    },
     /// A chunk is asked for or handed in while no instance is in progress.
     #[error("no instance is in progress")]
     NoInstance,

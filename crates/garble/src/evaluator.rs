@@ -68,35 +68,56 @@ impl Evaluator {
         garbler_labels: Option<&[Label]>,
         evaluator_labels: &[Label],
     ) -> Result<(), GarbleError> {
-        let instance = self.frame.next_instance()?;
+        self.begin_side_by_side(1, garbler_labels, evaluator_labels)
+    }
+
+    /// Begins the next `lanes` instances, 1 or [`LANES`](crate::LANES), side by side with the
+    /// active labels of both parties' input bits, instance by instance; see
+    /// [`Evaluator::begin_instance`].
+    ///
+    /// # Errors
+    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing,
+    /// [`GarbleError::LaneCount`], [`GarbleError::LabelCount`], [`GarbleError::TooManyGates`].
+    pub fn begin_side_by_side(
+        &mut self,
+        lanes: usize,
+        garbler_labels: Option<&[Label]>,
+        evaluator_labels: &[Label],
+    ) -> Result<(), GarbleError> {
+        let instance = self.frame.next_instance(lanes)?;
+        let sends = self.frame.params.scheme.sends_garbler_labels();
+        let (mine, others) = (&self.frame.evaluator_slots, &self.frame.garbler_slots);
+        let given = garbler_labels.unwrap_or_default();
+        let sent = if sends { lanes * others.len() } else { 0 };
+        check_count("garbler", sent, given.len())?;
+        check_count("evaluator", lanes * mine.len(), evaluator_labels.len())?;
+        self.frame.make_room(lanes);
         let Frame {
             garbler_slots,
             evaluator_slots,
             slots,
-            params,
             ..
         } = &mut self.frame;
-        let sent = if params.scheme.sends_garbler_labels() {
-            garbler_slots.len()
-        } else {
-            0
-        };
-        let given = garbler_labels.map_or(0, <[Label]>::len);
-        check_count("garbler", sent, given)?;
-        check_count("evaluator", evaluator_slots.len(), evaluator_labels.len())?;
-        for (slot, label) in garbler_slots.iter().zip(garbler_labels.unwrap_or_default()) {
-            slots[*slot as usize] = *label;
+        let (mine, others) = (evaluator_slots.len(), garbler_slots.len());
+        for lane in 0..lanes {
+            let place = |slot: u32| slot as usize * lanes + lane;
+            let labels = &evaluator_labels[lane * mine..(lane + 1) * mine];
+            for (slot, label) in evaluator_slots.iter().zip(labels) {
+                slots[place(*slot)] = *label;
+            }
+            if sends {
+                let labels = &given[lane * others..(lane + 1) * others];
+                for (slot, label) in garbler_slots.iter().zip(labels) {
+                    slots[place(*slot)] = *label;
+                }
+            } else {
+                let instance = instance + lane as u64;
+                self.public.labels(instance, 0..others, |i, label| {
+                    slots[place(garbler_slots[i])] = label;
+                });
+            }
         }
-        if !params.scheme.sends_garbler_labels() {
-            let range = 0..garbler_slots.len();
-            self.public.labels(instance, range, |i, label| {
-                slots[garbler_slots[i] as usize] = label;
-            });
-        }
-        for (slot, label) in evaluator_slots.iter().zip(evaluator_labels) {
-            slots[*slot as usize] = *label;
-        }
-        self.frame.begin();
+        self.frame.begin(lanes);
         self.skip_free_instance();
         Ok(())
     }
@@ -114,7 +135,7 @@ impl Evaluator {
     /// [`GarbleError::ChunkLimit`]; [`GarbleError::NoInstance`] where none is expected;
     /// [`GarbleError::ChunkLength`].
     pub fn evaluate_chunk(&mut self, chunk: &[u8], max_len: usize) -> Result<(), GarbleError> {
-        check_limit(max_len)?;
+        check_limit(max_len, self.frame.lanes)?;
         let span = self.frame.span(max_len).ok_or(GarbleError::NoInstance)?;
         if chunk.len() != span.bytes() {
             return Err(GarbleError::ChunkLength {
@@ -126,29 +147,37 @@ impl Evaluator {
         Ok(())
     }
 
+    /// Returns how many instances are in progress or last finished side by side.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        self.frame.lanes
+    }
+
     /// Says whether there is nothing left to evaluate in this instance.
     #[must_use]
     pub fn is_instance_done(&self) -> bool {
         self.frame.is_done()
     }
 
-    /// Takes the output labels of the instance just finished; the next one may then begin.
+    /// Takes the output labels of the instance just finished; the next one may then begin. Of
+    /// instances side by side each call takes those of one, in order.
     ///
     /// # Errors
     /// [`GarbleError::NoOutputs`] where no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<EvaluatedOutputs, GarbleError> {
-        self.frame.take()?;
+        let lane = self.frame.take()?;
+        let lanes = self.frame.lanes;
         let outputs = self.frame.program.outputs();
         let mut labels = Zeroizing::new(Vec::with_capacity(outputs.len()));
         for output in outputs {
             if let OutputBit::Slot { slot, .. } = *output {
-                labels.push(self.frame.slots[slot as usize]);
+                labels.push(self.frame.slots[slot as usize * lanes + lane]);
             }
         }
         let program = self.frame.program.clone();
         Ok(EvaluatedOutputs::new(
             program,
-            self.frame.instance(),
+            self.frame.instance() + lane as u64,
             labels,
         ))
     }

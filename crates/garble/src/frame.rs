@@ -1,15 +1,19 @@
 //! What the garbler and the evaluator have in common: the program, the labels of the live wires,
 //! the position, and the order in which instances may be begun and finished.
+#![expect(
+    unsafe_code,
+    reason = "label slots are checked once per program, not at every gate"
+)]
 
 use std::sync::Arc;
 
-use transpute_circuit::{InputSplit, Program};
+use transpute_circuit::{BatchKind, INVERT, InputSplit, Program};
 use zeroize::Zeroizing;
 
 use crate::{
     Backend, GarbleError, Label, Params,
     backend::Dispatch,
-    chunk::{Cursor, Runs, Span},
+    chunk::{Cursor, Runs, Span, check_lanes},
     kernel::{ChunkJob, Kernel},
 };
 
@@ -21,9 +25,16 @@ pub(crate) struct Frame {
     pub(crate) program: Arc<Program>,
     pub(crate) params: Params,
     dispatch: Dispatch,
-    /// The labels of each slot, and of one spare slot at the end.
+    /// The labels of each slot, and of one spare slot at the end; those of instances side by side
+    /// follow one another.
     pub(crate) slots: Zeroizing<Vec<Label>>,
+    labels_per_slot: usize,
+    /// Above all slots that the program names.
     spare: u32,
+    /// Instances in progress.
+    pub(crate) lanes: usize,
+    /// Instances of those in progress whose outputs were taken.
+    taken: usize,
     /// Slots of the garbler's input bits, in wire order.
     pub(crate) garbler_slots: Vec<u32>,
     /// Slots of the evaluator's input bits, in wire order.
@@ -60,13 +71,19 @@ impl Frame {
         }
         let dispatch = Dispatch::new(backend)?;
         let spare = program.slot_count().max(program.input_bits());
-        let labels = (spare + 1) * labels_per_slot;
+        assert!(
+            names_only_slots_below(&program, spare),
+            "a program names no slot past those it says it has"
+        );
         Ok(Self {
             params,
             dispatch,
-            slots: Zeroizing::new(vec![Label::ZERO; labels]),
+            slots: Zeroizing::new(Vec::new()),
+            labels_per_slot,
             // Slots are numbered with 31 bits.
             spare: spare as u32,
+            lanes: 1,
+            taken: 0,
             garbler_slots: split.ranges(true).flatten().collect(),
             evaluator_slots: split.ranges(false).flatten().collect(),
             cursor: Cursor::default(),
@@ -85,36 +102,49 @@ impl Frame {
         }
     }
 
-    /// Number of the instance in progress or last finished; 0 before the first.
+    /// Number of the first instance in progress or last finished; 0 before the first.
     pub(crate) fn instance(&self) -> u64 {
-        self.begun.saturating_sub(1)
+        self.begun.saturating_sub(self.lanes as u64)
     }
 
-    /// Id of the first gate of this instance.
+    /// Id of the first gate of the instances in progress.
     fn first_id(&self) -> u64 {
         // Bounded when the instance was begun.
         self.instance() * self.tweaked_gates()
     }
 
-    /// Checks that the next instance may begin, and returns its number.
-    pub(crate) fn next_instance(&self) -> Result<u64, GarbleError> {
+    /// Checks that the next `lanes` instances may begin side by side, and returns the number of the
+    /// first.
+    pub(crate) fn next_instance(&self, lanes: usize) -> Result<u64, GarbleError> {
+        check_lanes(lanes)?;
         if self.phase == Phase::Running {
             return Err(GarbleError::Unfinished {
                 instance: self.instance(),
             });
         }
         let instance = self.begun;
-        let gates = (u128::from(instance) + 1) * u128::from(self.tweaked_gates());
+        let gates = (u128::from(instance) + lanes as u128) * u128::from(self.tweaked_gates());
         let tweaks = gates.saturating_mul(u128::from(self.params.scheme.tweaks_per_gate()));
-        if tweaks > MAX_TWEAKS || instance == u64::MAX {
+        if tweaks > MAX_TWEAKS || instance > u64::MAX - lanes as u64 {
             return Err(GarbleError::TooManyGates { instance });
         }
         Ok(instance)
     }
 
-    /// Begins the instance that [`Frame::next_instance`] allowed.
-    pub(crate) fn begin(&mut self) {
-        self.begun += 1;
+    /// Makes room for the labels of instances that [`Frame::next_instance`] allowed.
+    pub(crate) fn make_room(&mut self, lanes: usize) {
+        let labels = (self.spare as usize + 1) * self.labels_per_slot * lanes;
+        if self.slots.len() < labels {
+            // Not by growing, which could leave a copy of labels behind.
+            self.slots = Zeroizing::new(vec![Label::ZERO; labels]);
+        }
+    }
+
+    /// Begins the instances that there is room for.
+    pub(crate) fn begin(&mut self, lanes: usize) {
+        self.lanes = lanes;
+        self.taken = 0;
+        self.begun += lanes as u64;
         self.cursor = Cursor::default();
         self.phase = Phase::Running;
     }
@@ -122,18 +152,26 @@ impl Frame {
     /// Returns the gates of the next chunk, unless no instance is in progress.
     pub(crate) fn span(&self, limit: usize) -> Option<Span> {
         (self.phase == Phase::Running)
-            .then(|| (self.cursor).span(&self.program, self.params.scheme, limit))
+            .then(|| (self.cursor).span(&self.program, self.params.scheme, limit, self.lanes))
     }
 
     /// Does the gates of the span that comes next.
     pub(crate) fn run(&mut self, span: &Span, kernel: impl Kernel) {
-        self.dispatch.run(ChunkJob {
-            kernel,
-            first_id: self.first_id(),
-            spare: self.spare,
-            runs: Runs::new(&self.program, span),
-            slots: &mut self.slots,
-        });
+        let first_id = self.first_id();
+        let runs = Runs::new(&self.program, span);
+        // SAFETY: no gate of the program names a slot from `spare` on, as `new` has checked; there
+        // is room for all slots, as `make_room` has made it before the instances were begun.
+        let job = unsafe {
+            ChunkJob::new(
+                kernel,
+                &mut self.slots,
+                self.spare,
+                self.lanes,
+                runs,
+                first_id,
+            )
+        };
+        self.dispatch.run(job);
         self.cursor = span.end;
         if self.cursor.at_end(&self.program) {
             self.phase = Phase::Done;
@@ -144,13 +182,17 @@ impl Frame {
         self.phase != Phase::Running
     }
 
-    /// Allows the outputs to be taken once.
-    pub(crate) fn take(&mut self) -> Result<(), GarbleError> {
+    /// Allows the outputs of each instance to be taken once; returns its lane.
+    pub(crate) fn take(&mut self) -> Result<usize, GarbleError> {
         if self.phase != Phase::Done {
             return Err(GarbleError::NoOutputs);
         }
-        self.phase = Phase::Idle;
-        Ok(())
+        let lane = self.taken;
+        self.taken += 1;
+        if self.taken == self.lanes {
+            self.phase = Phase::Idle;
+        }
+        Ok(lane)
     }
 
     /// Starts counting instances at `begun`, to reach the limits in tests.
@@ -158,6 +200,30 @@ impl Frame {
     pub(crate) fn skip_to(&mut self, begun: u64) {
         self.begun = begun;
     }
+}
+
+/// Checks what the kernels rely on, once and not at every gate: all slots of all gates are below
+/// `end`, and XOR gates have no inverted operands. It holds for all programs.
+fn names_only_slots_below(program: &Program, end: usize) -> bool {
+    let mut gates = program.gates();
+    for batch in program.batches() {
+        let Some((batch_gates, rest)) = gates.split_at_checked(batch.len as usize) else {
+            return false;
+        };
+        gates = rest;
+        let marks = match batch.kind {
+            BatchKind::And => INVERT,
+            BatchKind::Xor => 0,
+        };
+        let highest = (batch_gates.iter()).fold(0, |highest: u32, gate| {
+            let operands = (gate.a & !marks).max(gate.b & !marks);
+            highest.max(operands).max(gate.out)
+        });
+        if highest as usize >= end {
+            return false;
+        }
+    }
+    gates.is_empty()
 }
 
 #[cfg(test)]
@@ -180,9 +246,9 @@ mod tests {
                 _ => program.and_count(),
             };
             for instance in 0..3 {
-                assert_eq!(frame.next_instance(), Ok(instance));
+                assert_eq!(frame.next_instance(1), Ok(instance));
                 frame.skip_to(instance);
-                frame.begin();
+                frame.begin(1);
                 assert_eq!(frame.instance(), instance);
                 assert_eq!(frame.first_id(), instance * per_instance);
                 frame.phase = Phase::Done;

@@ -112,17 +112,38 @@ impl Garbler {
     /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing,
     /// [`GarbleError::InputCount`], [`GarbleError::TooManyGates`].
     pub fn begin_instance(&mut self, garbler_bits: &Bits) -> Result<(), GarbleError> {
-        let instance = self.frame.next_instance()?;
-        if garbler_bits.len() != self.frame.garbler_slots.len() {
+        self.begin_side_by_side(std::slice::from_ref(garbler_bits))
+    }
+
+    /// Begins the next instances side by side, 1 or [`LANES`](crate::LANES) of them; see
+    /// [`Garbler::begin_instance`] and [`lanes`](crate::lanes).
+    ///
+    /// # Errors
+    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing,
+    /// [`GarbleError::LaneCount`], [`GarbleError::InputCount`], [`GarbleError::TooManyGates`].
+    pub fn begin_side_by_side(&mut self, garbler_bits: &[Bits]) -> Result<(), GarbleError> {
+        let lanes = garbler_bits.len();
+        let instance = self.frame.next_instance(lanes)?;
+        let expected = self.frame.garbler_slots.len();
+        if let Some(wrong) = garbler_bits.iter().find(|bits| bits.len() != expected) {
             return Err(GarbleError::InputCount {
-                expected: self.frame.garbler_slots.len(),
-                found: garbler_bits.len(),
+                expected,
+                found: wrong.len(),
             });
         }
-        self.place_inputs(instance, garbler_bits);
-        self.frame.begin();
+        self.frame.make_room(lanes);
+        for (lane, bits) in garbler_bits.iter().enumerate() {
+            self.place_inputs(instance + lane as u64, bits, lane, lanes);
+        }
+        self.frame.begin(lanes);
         self.skip_free_instance();
         Ok(())
+    }
+
+    /// Returns how many instances are in progress or last finished side by side.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        self.frame.lanes
     }
 
     /// Says whether there is nothing left to garble in this instance.
@@ -144,7 +165,7 @@ impl Garbler {
     /// # Errors
     /// [`GarbleError::ChunkLimit`]; [`GarbleError::NoInstance`] where nothing is left to garble.
     pub fn garble_chunk(&mut self, max_len: usize, out: &mut Vec<u8>) -> Result<bool, GarbleError> {
-        check_limit(max_len)?;
+        check_limit(max_len, self.frame.lanes)?;
         let span = self.frame.span(max_len).ok_or(GarbleError::NoInstance)?;
         let start = out.len();
         out.resize(start + span.bytes(), 0);
@@ -220,35 +241,36 @@ impl Garbler {
     }
 
     /// Takes what is needed to decode and to check the outputs of the instance just finished; the
-    /// next one may then begin.
+    /// next one may then begin. Of instances side by side each call takes those of one, in order.
     ///
     /// # Errors
     /// [`GarbleError::NoOutputs`] where no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<GarbledOutputs, GarbleError> {
-        self.frame.take()?;
+        let lane = self.frame.take()?;
         let outputs = self.frame.program.outputs();
         let mut labels = Zeroizing::new(Vec::with_capacity(outputs.len()));
         for output in outputs {
             if let OutputBit::Slot { slot, .. } = *output {
-                labels.push(self.slot_labels(slot as usize));
+                labels.push(self.slot_labels(slot as usize, lane));
             }
         }
-        let instance = self.frame.instance();
+        let instance = self.frame.instance() + lane as u64;
         let program = self.frame.program.clone();
         Ok(GarbledOutputs::new(program, instance, labels))
     }
 
     /// Both labels of a slot, by value.
-    fn slot_labels(&self, slot: usize) -> [Label; 2] {
-        let slots = &self.frame.slots;
+    fn slot_labels(&self, slot: usize, lane: usize) -> [Label; 2] {
+        let label = |number: usize| self.frame.slots[number * self.frame.lanes + lane];
         match self.secret.delta() {
-            Some(delta) => [slots[slot], slots[slot] ^ delta],
-            None => [slots[2 * slot], slots[2 * slot + 1]],
+            Some(delta) => [label(slot), label(slot) ^ delta],
+            None => [label(2 * slot), label(2 * slot + 1)],
         }
     }
 
-    /// Puts the labels of all input bits into their slots.
-    fn place_inputs(&mut self, instance: u64, garbler_bits: &Bits) {
+    /// Puts the labels of all input bits into their slots in one of `lanes` lanes.
+    fn place_inputs(&mut self, instance: u64, garbler_bits: &Bits, lane: usize, lanes: usize) {
+        let place = |label: usize| label * lanes + lane;
         let Self {
             frame,
             secret,
@@ -261,16 +283,17 @@ impl Garbler {
             for (party, of_party) in [(Party::Garbler, mine), (Party::Evaluator, others)] {
                 secret.pairs(party, instance, 0..of_party.len(), |i, pair| {
                     let slot = 2 * of_party[i] as usize;
-                    slots[slot..slot + 2].copy_from_slice(&pair);
+                    slots[place(slot)] = pair[0];
+                    slots[place(slot + 1)] = pair[1];
                 });
             }
             return;
         };
         public.labels(instance, 0..mine.len(), |i, active| {
-            slots[mine[i] as usize] = active ^ delta.masked(garbler_bits.get(i));
+            slots[place(mine[i] as usize)] = active ^ delta.masked(garbler_bits.get(i));
         });
         secret.pairs(Party::Evaluator, instance, 0..others.len(), |i, pair| {
-            slots[others[i] as usize] = pair[0];
+            slots[place(others[i] as usize)] = pair[0];
         });
     }
 

@@ -27,6 +27,8 @@
 #![deny(unsafe_code)]
 
 mod backend;
+#[doc(hidden)]
+pub mod ceiling;
 mod chunk;
 mod engine;
 mod error;
@@ -41,7 +43,7 @@ mod scheme;
 mod seed;
 
 pub use backend::Backend;
-pub use chunk::{ChunkPlan, MIN_CHUNK_LIMIT, table_bytes};
+pub use chunk::{ChunkPlan, LANES, MIN_CHUNK_LIMIT, lanes, table_bytes};
 pub use error::GarbleError;
 pub use evaluator::Evaluator;
 pub use garbler::Garbler;

@@ -5,20 +5,21 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use rand::CryptoRng;
 use transpute_circuit::Bits;
-use transpute_garble::{ChunkPlan, DecodeInfo, EvaluatedOutputs, Evaluator, Label};
+use transpute_garble::{DecodeInfo, EvaluatedOutputs, Evaluator, Label};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
-    garbler::{decode_bytes, untabled_bytes, write_output},
+    garbler::{decode_bytes, write_output},
     hello::Hello,
+    layout::Layout,
     ot::{EvaluatorOt, OT_CHUNK},
     pieces::{Assembler, piece_frames, split_number},
     session::{Lead, Terms, check_setup, out_of_order},
 };
 
-/// Transfers that may be asked for beyond the evaluation that is running: enough to keep a long
+/// Transfers that may be asked for beyond the evaluations that are running: enough to keep a long
 /// path busy, little enough memory (16 bytes each).
 const OT_WINDOW: u64 = 1 << 18;
 
@@ -47,11 +48,9 @@ pub(crate) struct EvaluatorCore {
     garbler_labels: VecDeque<Label>,
     garbler_labels_received: u64,
     lead: Lead,
-    /// Bytes per evaluation besides tables that travel unasked.
-    untabled: u64,
+    layout: Layout,
     tables: VecDeque<Bytes>,
     chunks_received: u64,
-    chunks_total: u64,
     /// Evaluations begun.
     begun: u64,
     is_running: bool,
@@ -90,17 +89,9 @@ impl EvaluatorCore {
         if !setup.is_empty() {
             hello.set_setup(&setup);
         }
-        let max_len = config.chunk_len as usize;
-        let (chunks, tables) = ChunkPlan::new(&terms.program, config.scheme, max_len)?
-            .fold((0, 0), |(chunks, bytes), len| {
-                (chunks + 1, bytes + len as u64)
-            });
-        let untabled = untabled_bytes(&terms);
-        let chunks_total = config.batch.saturating_mul(chunks);
-        terms
-            .progress
-            .set_total(tables.saturating_mul(config.batch));
-        let mut lead = Lead::new(config.table_lead, tables + untabled);
+        let layout = Layout::new(&terms)?;
+        terms.progress.set_total(layout.total_tables());
+        let mut lead = Lead::new(config.table_lead, layout);
         if terms.choices == 0 {
             lead.set_labelled(config.batch);
         }
@@ -123,10 +114,9 @@ impl EvaluatorCore {
             labels: VecDeque::new(),
             garbler_labels: VecDeque::new(),
             garbler_labels_received: 0,
-            untabled,
+            layout,
             tables: VecDeque::new(),
             chunks_received: 0,
-            chunks_total,
             begun: 0,
             is_running: false,
             decode_infos: VecDeque::new(),
@@ -168,7 +158,7 @@ impl EvaluatorCore {
             }
             FrameKind::Finish => {
                 // It may stand right behind the last table, before that is evaluated.
-                if self.chunks_received < self.chunks_total
+                if self.chunks_received < self.layout.total_chunks()
                     || self.answered < self.terms.total_choices
                     || !self.channel.is_flushed()
                 {
@@ -231,8 +221,8 @@ impl EvaluatorCore {
     fn may_ask(&self) -> bool {
         let per_instance = self.terms.choices as u64;
         let consumed = self.begun * per_instance;
-        self.asked < self.terms.total_choices
-            && (self.asked < consumed + per_instance || self.asked < consumed + OT_WINDOW)
+        let next = per_instance * self.layout.lanes(self.begun) as u64;
+        self.asked < self.terms.total_choices && self.asked < consumed + next.max(OT_WINDOW)
     }
 
     /// Takes the next `n` input bits, across evaluations.
@@ -265,9 +255,10 @@ impl EvaluatorCore {
             agreed.evaluator.evaluate_chunk(&chunk, max_len)?;
             self.terms.progress.add_tables(chunk.len() as u64);
         } else {
-            let own = self.terms.choices;
+            let lanes = self.layout.lanes(self.begun);
+            let own = lanes * self.terms.choices;
             let theirs = if self.terms.config.scheme.sends_garbler_labels() {
-                self.terms.split.garbler_bits()
+                lanes * self.terms.split.garbler_bits()
             } else {
                 0
             };
@@ -281,37 +272,40 @@ impl EvaluatorCore {
             let labels = &self.labels.make_contiguous()[..own];
             let given = &self.garbler_labels.make_contiguous()[..theirs];
             let given = (self.terms.config.scheme.sends_garbler_labels()).then_some(given);
-            agreed.evaluator.begin_instance(given, labels)?;
+            agreed.evaluator.begin_side_by_side(lanes, given, labels)?;
             discard(&mut self.labels, own);
             discard(&mut self.garbler_labels, theirs);
-            self.begun += 1;
+            self.begun += lanes as u64;
             self.is_running = true;
         }
         if agreed.evaluator.is_instance_done() {
-            self.finish_instance()?;
+            self.finish_instances()?;
         }
         Ok(true)
     }
 
-    fn finish_instance(&mut self) -> Result<(), SessionError> {
+    /// Takes the outputs of the evaluations that were done together.
+    fn finish_instances(&mut self) -> Result<(), SessionError> {
         let Some(agreed) = &mut self.agreed else {
             return Ok(());
         };
         self.is_running = false;
-        self.terms.progress.add_evaluation();
         if self.begun == self.terms.config.batch {
             self.channel.reach(Milestone::LastTable);
         }
-        let outputs = agreed.evaluator.take_outputs()?;
         let policy = self.terms.config.output;
-        if policy.reaches(Role::Garbler) {
-            let message = write_output(&outputs.colours(), &outputs.tag(&agreed.sid));
-            for frame in piece_frames(FrameKind::Output, outputs.instance(), &message) {
-                self.channel.queue(frame);
+        for _ in 0..agreed.evaluator.lanes() {
+            self.terms.progress.add_evaluation();
+            let outputs = agreed.evaluator.take_outputs()?;
+            if policy.reaches(Role::Garbler) {
+                let message = write_output(&outputs.colours(), &outputs.tag(&agreed.sid));
+                for frame in piece_frames(FrameKind::Output, outputs.instance(), &message) {
+                    self.channel.queue(frame);
+                }
             }
-        }
-        if policy.reaches(Role::Evaluator) {
-            self.undecoded.push_back(outputs);
+            if policy.reaches(Role::Evaluator) {
+                self.undecoded.push_back(outputs);
+            }
         }
         Ok(())
     }
@@ -435,7 +429,7 @@ impl EvaluatorCore {
     }
 
     fn handle_tables(&mut self, number: u64, chunk: Bytes) -> Result<(), SessionError> {
-        if number != self.chunks_received || number >= self.chunks_total {
+        if number != self.chunks_received || number >= self.layout.total_chunks() {
             return Err(SessionError::Unexpected {
                 kind: FrameKind::Tables,
                 problem: "it is not the next chunk",
@@ -451,7 +445,13 @@ impl EvaluatorCore {
     /// Counts bytes that came unasked and refuses what goes beyond the agreed lead.
     fn commit(&mut self, kind: FrameKind, bytes: usize) -> Result<(), SessionError> {
         self.lead.commit(bytes as u64);
-        if self.lead.used(0) > self.terms.config.table_lead.saturating_add(self.untabled) {
+        if self.lead.used(0)
+            > self
+                .terms
+                .config
+                .table_lead
+                .saturating_add(self.layout.max_untabled())
+        {
             return Err(SessionError::Unexpected {
                 kind,
                 problem: "it runs further ahead of the labels than agreed",

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 
 use rand::CryptoRng;
 use transpute_circuit::Bits;
-use transpute_garble::{GarbledOutputs, Garbler, Params, Seed, decode_len, table_bytes};
+use transpute_garble::{GarbledOutputs, Garbler, Params, Seed, decode_len};
 use zeroize::Zeroizing;
 
 use crate::{
     Frame, FrameKind, Inputs, Milestone, Output, Progressed, Role, SessionError,
     channel::Channel,
     hello::Hello,
+    layout::Layout,
     ot::{GarblerOt, OT_CHUNK},
     pieces::{Assembler, numbered_frame, piece_frames, split_number},
     session::{Lead, Terms, check_setup, out_of_order},
@@ -37,10 +38,8 @@ pub(crate) struct GarblerCore {
     /// Transfers answered.
     answered: u64,
     lead: Lead,
-    /// Bytes per evaluation besides tables that travel unasked.
-    untabled: u64,
-    tables_per_instance: u64,
-    /// Tables of the running evaluation not sent yet.
+    layout: Layout,
+    /// Bytes of tables of the running evaluations not sent yet.
     tables_left: u64,
     /// Evaluations begun.
     begun: u64,
@@ -85,14 +84,10 @@ impl GarblerCore {
         if !setup.is_empty() {
             hello.set_setup(&setup);
         }
-        let tables_per_instance =
-            table_bytes(&terms.program, config.scheme, config.chunk_len as usize)?;
-        let untabled = untabled_bytes(&terms);
-        terms
-            .progress
-            .set_total(tables_per_instance.saturating_mul(config.batch));
+        let layout = Layout::new(&terms)?;
+        terms.progress.set_total(layout.total_tables());
         Ok(Self {
-            lead: Lead::new(config.table_lead, tables_per_instance + untabled),
+            lead: Lead::new(config.table_lead, layout),
             output_pieces: Assembler::new(FrameKind::Output, output_len(&terms)),
             terms,
             channel,
@@ -105,8 +100,7 @@ impl GarblerCore {
             ot,
             setup_received: false,
             answered: 0,
-            untabled,
-            tables_per_instance,
+            layout,
             tables_left: 0,
             begun: 0,
             is_running: false,
@@ -189,41 +183,53 @@ impl GarblerCore {
     }
 
     fn may_begin(&self) -> bool {
+        let lanes = self.layout.lanes(self.begun);
         let per_output = 16 * self.terms.program.outputs().len();
         let waiting = (self.awaited.len() + self.held_outputs.len()) * per_output;
-        (self.lead.used(0) == 0 || self.lead.allows(self.untabled))
-            && (waiting == 0 || waiting + per_output <= AWAITED_LIMIT)
+        (self.lead.used(0) == 0 || self.lead.allows(self.layout.untabled(lanes)))
+            && (waiting == 0 || waiting + lanes * per_output <= AWAITED_LIMIT)
     }
 
     fn begin(&mut self) -> Result<(), SessionError> {
-        let instance = self.begun;
-        let bits = (self.inputs.bits(instance))
-            .map_err(|source| SessionError::Input { instance, source })?;
-        self.garbler.begin_instance(&bits)?;
-        self.begun += 1;
+        let lanes = self.layout.lanes(self.begun);
+        let instances = self.begun..self.begun + lanes as u64;
+        let mut bits = Vec::with_capacity(lanes);
+        for instance in instances.clone() {
+            let own = self.inputs.bits(instance);
+            bits.push(own.map_err(|source| SessionError::Input { instance, source })?);
+        }
+        self.garbler.begin_side_by_side(&bits)?;
+        self.begun = instances.end;
         self.is_running = true;
-        self.tables_left = self.tables_per_instance;
-        self.lead.commit(self.untabled);
+        self.tables_left = self.layout.tables(lanes);
+        self.lead.commit(self.layout.untabled(lanes));
         if self.terms.config.scheme.sends_garbler_labels() {
-            let width = self.terms.split.garbler_bits();
-            for start in (0..width).step_by(LABELS_PER_FRAME) {
-                let range = start..width.min(start + LABELS_PER_FRAME);
-                let mut labels = Vec::with_capacity(range.len() * 16);
-                self.garbler
-                    .garbler_labels(instance, range, &bits, &mut labels);
-                let first = instance * width as u64 + start as u64;
-                let frame = numbered_frame(FrameKind::GarblerLabels, first, &[&labels]);
-                if self.agreed.is_some() {
-                    self.channel.queue(frame);
-                } else {
-                    self.held_labels.push(frame);
-                }
+            for (instance, bits) in instances.zip(&bits) {
+                self.send_labels(instance, bits);
             }
         }
         if self.garbler.is_instance_done() {
-            self.finish_instance()?;
+            self.finish_instances()?;
         }
         Ok(())
+    }
+
+    /// Sends the active labels of this party's inputs, as soon as the hellos agree.
+    fn send_labels(&mut self, instance: u64, bits: &Bits) {
+        let width = self.terms.split.garbler_bits();
+        for start in (0..width).step_by(LABELS_PER_FRAME) {
+            let range = start..width.min(start + LABELS_PER_FRAME);
+            let mut labels = Vec::with_capacity(range.len() * 16);
+            self.garbler
+                .garbler_labels(instance, range, bits, &mut labels);
+            let first = instance * width as u64 + start as u64;
+            let frame = numbered_frame(FrameKind::GarblerLabels, first, &[&labels]);
+            if self.agreed.is_some() {
+                self.channel.queue(frame);
+            } else {
+                self.held_labels.push(frame);
+            }
+        }
     }
 
     fn send_chunk(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
@@ -244,18 +250,21 @@ impl GarblerCore {
         self.terms.progress.add_tables(len);
         self.channel.reach(Milestone::FirstTable);
         if self.garbler.is_instance_done() {
-            self.finish_instance()?;
+            self.finish_instances()?;
         }
         Ok(())
     }
 
-    fn finish_instance(&mut self) -> Result<(), SessionError> {
+    /// Takes the outputs of the evaluations that were garbled together.
+    fn finish_instances(&mut self) -> Result<(), SessionError> {
         self.is_running = false;
-        self.terms.progress.add_evaluation();
         if self.begun == self.terms.config.batch {
             self.channel.reach(Milestone::LastTable);
         }
-        self.held_outputs.push_back(self.garbler.take_outputs()?);
+        for _ in 0..self.garbler.lanes() {
+            self.terms.progress.add_evaluation();
+            self.held_outputs.push_back(self.garbler.take_outputs()?);
+        }
         Ok(())
     }
 

@@ -19,6 +19,7 @@ mod evaluator;
 mod garbler;
 mod hello;
 mod inputs;
+mod layout;
 mod ot;
 mod pieces;
 mod report;

@@ -8,7 +8,7 @@ use transpute_circuit::{Bits, InputSplit, Program};
 use crate::{
     Config, Frame, FrameKind, Inputs, OtPlan, Progress, Role, SessionError, channel::Channel,
     config::ConfigError, error::Farewell, evaluator::EvaluatorCore, garbler::GarblerCore,
-    hello::Hello,
+    hello::Hello, layout::Layout,
 };
 
 /// What everything in a session refers to.
@@ -240,21 +240,21 @@ pub(crate) fn out_of_order(kind: FrameKind) -> SessionError {
 ///
 /// Everything about an evaluation that the garbler sends unasked (its tables, its own labels, the
 /// decoding information) counts until the evaluator has the labels of its inputs for that
-/// evaluation; what counts stays within the agreed lead, give or take the untabled part of one
-/// evaluation.
+/// evaluation and those garbled side by side with it; what counts stays within the agreed lead, give
+/// or take the untabled part of the evaluations that are garbled together.
 pub(crate) struct Lead {
     limit: u64,
-    per_instance: u64,
+    layout: Layout,
     committed: u64,
     /// Evaluations whose evaluator labels are complete.
     labelled: u64,
 }
 
 impl Lead {
-    pub(crate) fn new(limit: u64, per_instance: u64) -> Self {
+    pub(crate) fn new(limit: u64, layout: Layout) -> Self {
         Self {
             limit,
-            per_instance,
+            layout,
             committed: 0,
             labelled: 0,
         }
@@ -266,7 +266,7 @@ impl Lead {
 
     /// Returns the bytes that count, if `more` are added.
     pub(crate) fn used(&self, more: u64) -> u64 {
-        let free = self.labelled.saturating_mul(self.per_instance);
+        let free = self.layout.unasked(self.labelled);
         (self.committed + more).saturating_sub(free)
     }
 

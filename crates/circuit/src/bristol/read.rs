@@ -5,7 +5,7 @@ use std::io::Read;
 use super::{
     BristolError, Format, Limits, Parsed, Problem,
     header::Header,
-    scan::{Line, Number, Scanner},
+    scan::{Line, Number, PlainGate, Scanner},
 };
 use crate::{Circuit, Op, Wire};
 
@@ -19,6 +19,14 @@ pub(super) fn read<R: Read>(
     let (header, mut at_gate) = Header::read(&mut scanner, length, limits, &mut line)?;
     let mut gates = Gates::new(&header);
     for found in 0..header.gates {
+        // Most lines by far. What is not plain or not right goes the long way, to its error.
+        if !at_gate
+            && let Some(gate) = scanner.plain_gate()
+            && gates.add_plain(&gate)
+        {
+            scanner.take_plain(&gate);
+            continue;
+        }
         if !std::mem::take(&mut at_gate) && !scanner.read_line(&mut line)? {
             let expected = header.gates;
             return Err(scanner.error(Problem::MissingGates { expected, found }));
@@ -72,6 +80,36 @@ impl Gates {
             ops: Vec::with_capacity(outputs),
             operands: Vec::with_capacity(outputs),
             defined: vec![0; outputs],
+        }
+    }
+
+    /// Adds a gate if all its wires are as they must be; says whether they are.
+    #[inline]
+    fn add_plain(&mut self, gate: &PlainGate) -> bool {
+        let place = |wire: u32| match wire.checked_sub(self.input_bits) {
+            None => Some(wire),
+            Some(index) => self.defined.get(index as usize)?.checked_sub(1),
+        };
+        let [a, b] = gate.operands;
+        let (Some(a), Some(b)) = (
+            place(a),
+            if gate.op == Op::Not {
+                Some(0)
+            } else {
+                place(b)
+            },
+        ) else {
+            return false;
+        };
+        let out = gate.out.checked_sub(self.input_bits);
+        match out.and_then(|out| self.defined.get_mut(out as usize)) {
+            Some(defined @ 0) => {
+                self.ops.push(gate.op);
+                self.operands.push([a, b]);
+                *defined = self.input_bits + self.ops.len() as u32;
+                true
+            }
+            _ => false,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use super::{BristolError, Found, MAX_NUMBERS_PER_LINE, Position, Problem};
+use crate::Op;
 
 /// Large enough that system calls cost nothing, small enough for the second-level cache.
 const BUFFER_BYTES: u64 = 1 << 18;
@@ -64,6 +65,57 @@ impl Line {
     }
 }
 
+/// A gate in the spelling that most files keep to.
+pub(super) struct PlainGate {
+    pub(super) op: Op,
+    pub(super) operands: [u32; 2],
+    pub(super) out: u32,
+    /// Bytes from the end of the line before to the end of its own.
+    length: usize,
+}
+
+impl PlainGate {
+    /// Reads one from the end of the line before; nothing if any byte is unusual.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (inputs, rest) = match bytes {
+            [b'\n', inputs @ (b'1' | b'2'), b' ', b'1', b' ', rest @ ..] => (inputs - b'0', rest),
+            _ => return None,
+        };
+        let (a, rest) = Self::number(rest)?;
+        let (b, rest) = match inputs {
+            1 => (0, rest),
+            _ => Self::number(rest)?,
+        };
+        let (out, rest) = Self::number(rest)?;
+        let op = match (inputs, rest) {
+            (2, [b'X', b'O', b'R', b'\n', ..]) => Op::Xor,
+            (2, [b'A', b'N', b'D', b'\n', ..]) => Op::And,
+            (1, [b'I', b'N', b'V', b'\n', ..]) => Op::Not,
+            _ => return None,
+        };
+        Some(Self {
+            op,
+            operands: [a, b],
+            out,
+            length: bytes.len() - rest.len() + 3,
+        })
+    }
+
+    /// Reads a number of at most nine digits and the one blank behind it.
+    #[inline]
+    fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+        let mut value = 0;
+        for (i, byte) in bytes.iter().enumerate().take(10) {
+            match byte {
+                b'0'..=b'9' if i < 9 => value = value * 10 + u32::from(byte - b'0'),
+                b' ' if i > 0 => return Some((value, &bytes[i + 1..])),
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
 /// Cuts a source into lines.
 pub(super) struct Scanner<R> {
     source: R,
@@ -98,6 +150,18 @@ impl<R: Read> Scanner<R> {
             line: self.line,
             column: self.before + self.next as u64 - self.line_start + 1,
         }
+    }
+
+    /// Returns the next gate if it is plain and all of its line is in the buffer, without taking it.
+    pub(super) fn plain_gate(&self) -> Option<PlainGate> {
+        PlainGate::read(&self.buffer[self.next..self.end])
+    }
+
+    /// Takes the gate that [`Scanner::plain_gate`] returned, but not the end of its line.
+    pub(super) fn take_plain(&mut self, gate: &PlainGate) {
+        self.line += 1;
+        self.line_start = self.before + self.next as u64 + 1;
+        self.next += gate.length;
     }
 
     /// Reads the next line that is not blank; says whether there is one.

@@ -3,7 +3,7 @@
 use super::{OutputBit, Program, fold::Folded, schedule};
 use crate::Circuit;
 
-/// How many gates are put in order at a time.
+/// How many gates are put in order at a time, unless fewer make long batches already.
 ///
 /// Gates move only within their window, so the peak number of slots is at most that of the file's
 /// order plus one window, while a window is long enough to fill batches.

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{BatchKind, OutputBit, Program};
+use super::{BatchKind, OutputBit, Program, ProgramGate};
 
 /// Names the encoding; changes with it.
 const TAG: &[u8; 20] = b"transpute program v1";
@@ -33,11 +33,7 @@ impl Program {
             hasher.word(batch.len << 1 | u32::from(batch.kind == BatchKind::And));
         }
         hasher.word(self.gates.len() as u32);
-        for gate in &self.gates {
-            hasher.word(gate.a);
-            hasher.word(gate.b);
-            hasher.word(gate.out);
-        }
+        hasher.gates(&self.gates);
         for &output in &self.outputs {
             hasher.word(match output {
                 OutputBit::Slot { slot, invert } => slot << 1 | u32::from(invert),
@@ -70,6 +66,20 @@ impl Hasher {
             self.buffer.clear();
         }
         self.buffer.extend_from_slice(&word.to_le_bytes());
+    }
+
+    fn gates(&mut self, gates: &[ProgramGate]) {
+        self.hasher.update(&self.buffer);
+        self.buffer.clear();
+        let mut words = [[0; 12]; BUFFER / 16];
+        for gates in gates.chunks(words.len()) {
+            for (words, gate) in words.iter_mut().zip(gates) {
+                words[..4].copy_from_slice(&gate.a.to_le_bytes());
+                words[4..8].copy_from_slice(&gate.b.to_le_bytes());
+                words[8..].copy_from_slice(&gate.out.to_le_bytes());
+            }
+            self.hasher.update(words[..gates.len()].as_flattened());
+        }
     }
 
     fn finish(mut self) -> [u8; 32] {

@@ -32,7 +32,7 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
             continue;
         }
         pending.push(gate.op, [gate.a, gate.b], wire, &mut emitter.places);
-        if pending.len() == window {
+        if pending.len() == window || pending.is_wide() {
             pending.flush(&mut emitter);
         }
     }

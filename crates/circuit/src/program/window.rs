@@ -17,6 +17,12 @@ use crate::{Op, Wire};
 /// 99 %, 83 % and 98 %; with the fewest batches of AND gates instead 99 % and 65 %, 99 % and 49 %.
 const AND_PERIOD: u32 = 3;
 
+/// The fewest gates of a window that ends early.
+const MIN_GATES: usize = 2048;
+
+/// How many gates a window that ends early has for each of its times.
+const WIDE: usize = 32;
+
 /// A gate whose operands are roots, perhaps with [`INVERT`].
 #[derive(Clone, Copy)]
 pub(super) struct Pending {
@@ -45,6 +51,12 @@ impl Window {
     /// Returns the number of gates.
     pub(super) fn len(&self) -> usize {
         self.gates.len()
+    }
+
+    /// Says whether there are gates enough for long batches. More gates would then only spread the
+    /// labels of a batch over more memory than the caches hold.
+    pub(super) fn is_wide(&self) -> bool {
+        self.len() >= MIN_GATES && self.len() >= WIDE * self.end as usize
     }
 
     /// Adds a gate, all of whose operands came before.

@@ -4,22 +4,27 @@
     reason = "vector intrinsics; the only way to AES instructions on stable Rust"
 )]
 
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 use super::{
-    Isa,
-    rounds::{self, AesRounds, RoundKeys},
+    Isa, KeyNumbers,
+    rounds::{self, AesRounds, KeyCache, MIDDLE_ROUNDS, TURN_WORDS},
 };
 use crate::Label;
 
 /// A CPU with AES-NI and SSSE3.
 #[derive(Clone, Copy)]
-pub(crate) struct AesNi(());
+pub(crate) struct AesNi {
+    middle_rounds: usize,
+}
 
 impl AesNi {
     /// Asks the CPU.
     pub(crate) fn detect() -> Option<Self> {
-        (is_x86_feature_detected!("aes") && is_x86_feature_detected!("ssse3")).then_some(Self(()))
+        let available = is_x86_feature_detected!("aes") && is_x86_feature_detected!("ssse3");
+        available.then(|| Self {
+            middle_rounds: std::hint::black_box(MIDDLE_ROUNDS),
+        })
     }
 }
 
@@ -28,7 +33,7 @@ impl Isa for AesNi {
     const NARROW_REST: usize = 3;
 
     type Reg = __m128i;
-    type Schedule = RoundKeys;
+    type Keys = KeyCache;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m128i {
@@ -43,15 +48,33 @@ impl Isa for AesNi {
     }
 
     #[inline(always)]
-    fn gather(self, from: &[Label], index: &[u32]) -> __m128i {
-        // SAFETY: `self` proves the CPU features; a reference to a label is readable for 16 bytes.
-        unsafe { _mm_loadu_si128((&raw const from[index[0] as usize]).cast()) }
+    unsafe fn gather(self, from: &[Label], index: &[u32]) -> __m128i {
+        let at = index[0] as usize;
+        debug_assert!(at < from.len());
+        // SAFETY: `self` proves the CPU features; the caller promises that there is such a label.
+        unsafe { _mm_loadu_si128(from.as_ptr().add(at).cast()) }
     }
 
     #[inline(always)]
-    fn scatter(self, reg: __m128i, to: &mut [Label], index: &[u32]) {
-        // SAFETY: `self` proves the CPU features; a reference to a label is writable for 16 bytes.
-        unsafe { _mm_storeu_si128((&raw mut to[index[0] as usize]).cast(), reg) }
+    unsafe fn scatter(self, reg: __m128i, to: &mut [Label], index: &[u32]) {
+        let at = index[0] as usize;
+        debug_assert!(at < to.len());
+        // SAFETY: `self` proves the CPU features; the caller promises that there is such a label.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().add(at).cast(), reg) }
+    }
+
+    #[inline(always)]
+    fn load_labels(self, from: &[Label]) -> __m128i {
+        let from = &from[..1];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 16 bytes.
+        unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store_labels(self, reg: __m128i, to: &mut [Label]) {
+        let to = &mut to[..1];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 16 bytes.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), reg) }
     }
 
     #[inline(always)]
@@ -119,21 +142,21 @@ impl Isa for AesNi {
     }
 
     #[inline(always)]
-    fn schedule(self, key: u128) -> RoundKeys {
-        rounds::schedule(self, key)
-    }
-
-    #[inline(always)]
-    fn encrypt<const N: usize>(self, keys: &RoundKeys, blocks: [__m128i; N]) -> [__m128i; N] {
-        rounds::encrypt(self, keys, blocks)
-    }
-
-    #[inline(always)]
-    fn encrypt_keyed<const N: usize, const B: usize>(
+    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        keys: [__m128i; N],
-        blocks: [[__m128i; N]; B],
-    ) -> [[__m128i; N]; B] {
+        cache: &mut KeyCache,
+        numbers: KeyNumbers,
+        blocks: [[[__m128i; N]; B]; K],
+    ) -> [[[__m128i; N]; B]; K] {
+        rounds::encrypt_numbered(self, cache, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
+        self,
+        keys: [[__m128i; N]; K],
+        blocks: [[[__m128i; N]; B]; K],
+    ) -> [[[__m128i; N]; B]; K] {
         rounds::encrypt_keyed(self, keys, blocks)
     }
 }
@@ -162,4 +185,80 @@ impl AesRounds for AesNi {
             _mm_xor_si128(folded, substituted)
         }
     }
+    #[inline(always)]
+    fn substitute_words(self, words: __m128i, constant: __m128i) -> __m128i {
+        // SAFETY: `self` proves the CPU features; the constant is readable for 16 bytes.
+        unsafe {
+            let turn = _mm_loadu_si128(TURN_WORDS.as_ptr().cast());
+            _mm_aesenclast_si128(_mm_shuffle_epi8(words, turn), constant)
+        }
+    }
+
+    #[inline(always)]
+    fn middle_rounds(self) -> usize {
+        self.middle_rounds
+    }
+
+    #[inline(always)]
+    fn splat_words(self, word: u32) -> __m128i {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn xor3(self, a: __m128i, b: __m128i, c: __m128i) -> __m128i {
+        self.xor(self.xor(a, b), c)
+    }
+
+    #[inline(always)]
+    fn transpose(self, rows: [__m128i; 4]) -> [__m128i; 4] {
+        // SAFETY: `self` proves the CPU features.
+        unsafe {
+            let low = [
+                _mm_unpacklo_epi32(rows[0], rows[1]),
+                _mm_unpacklo_epi32(rows[2], rows[3]),
+            ];
+            let high = [
+                _mm_unpackhi_epi32(rows[0], rows[1]),
+                _mm_unpackhi_epi32(rows[2], rows[3]),
+            ];
+            [
+                _mm_unpacklo_epi64(low[0], low[1]),
+                _mm_unpackhi_epi64(low[0], low[1]),
+                _mm_unpacklo_epi64(high[0], high[1]),
+                _mm_unpackhi_epi64(high[0], high[1]),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn in_order(self, first: __m128i, rows: [__m128i; 4]) -> (__m128i, [__m128i; 4]) {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { in_order(first, rows) }
+    }
+
+    #[inline(always)]
+    fn splat_split(self, first: u128, second: u128, split: usize) -> __m128i {
+        self.splat(if split > 0 { first } else { second })
+    }
+}
+
+/// See [`AesRounds::in_order`].
+#[inline]
+#[target_feature(enable = "sse2")]
+fn in_order(mut first: __m128i, rows: [__m128i; 4]) -> (__m128i, [__m128i; 4]) {
+    let [mut w0, mut w1, mut w2, mut w3] = rows;
+    // SAFETY: there are no instructions in it.
+    unsafe {
+        asm!(
+            "/* {0} {1} {2} {3} {4} */",
+            inout(xmm_reg) first,
+            inout(xmm_reg) w0,
+            inout(xmm_reg) w1,
+            inout(xmm_reg) w2,
+            inout(xmm_reg) w3,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    (first, [w0, w1, w2, w3])
 }

@@ -9,6 +9,11 @@
 //! inlined into the one function per back end that enables the target features (see
 //! [`Dispatch`](crate::backend::Dispatch)).
 
+#![expect(
+    unsafe_code,
+    reason = "label slots are checked once per program, not at every gate"
+)]
+
 #[cfg(target_arch = "x86_64")]
 mod aes_ni;
 mod portable;
@@ -44,8 +49,8 @@ pub(crate) trait Isa: Copy {
     /// One register.
     type Reg: Copy;
 
-    /// An expanded AES-128 key.
-    type Schedule;
+    /// The AES-128 keys that were last expanded.
+    type Keys: Default;
 
     /// Returns `value` in every lane.
     fn splat(self, value: u128) -> Self::Reg;
@@ -54,16 +59,42 @@ pub(crate) trait Isa: Copy {
     fn counter(self, low: u64, step: u64, high: u64) -> Self::Reg;
 
     /// Returns `from[index[i]]` in lane `i`.
-    fn gather(self, from: &[Label], index: &[u32]) -> Self::Reg;
+    ///
+    /// # Safety
+    /// The first [`Isa::LANES`] numbers of `index` are below the length of `from`.
+    unsafe fn gather(self, from: &[Label], index: &[u32]) -> Self::Reg;
 
     /// Writes lane `i` to `to[index[i]]`.
-    fn scatter(self, reg: Self::Reg, to: &mut [Label], index: &[u32]);
+    ///
+    /// # Safety
+    /// The first [`Isa::LANES`] numbers of `index` are below the length of `to`.
+    unsafe fn scatter(self, reg: Self::Reg, to: &mut [Label], index: &[u32]);
+
+    /// Returns `from[i]` in lane `i`.
+    fn load_labels(self, from: &[Label]) -> Self::Reg;
+
+    /// Writes lane `i` to `to[i]`.
+    fn store_labels(self, reg: Self::Reg, to: &mut [Label]);
 
     /// Returns the 16 bytes from `i * stride` in lane `i`.
     fn load(self, bytes: &[u8], stride: usize) -> Self::Reg;
 
     /// Writes lane `i` to the 16 bytes from `i * stride`.
     fn store(self, reg: Self::Reg, bytes: &mut [u8], stride: usize);
+
+    /// Returns two registers whose lanes take turns: those of the first are the 16 bytes from
+    /// `32 i`, those of the second the 16 bytes from `32 i + 16`.
+    #[inline(always)]
+    fn load_pairs(self, bytes: &[u8]) -> [Self::Reg; 2] {
+        [self.load(bytes, 32), self.load(&bytes[16..], 32)]
+    }
+
+    /// Writes what [`Isa::load_pairs`] reads.
+    #[inline(always)]
+    fn store_pairs(self, pair: [Self::Reg; 2], bytes: &mut [u8]) {
+        self.store(pair[0], bytes, 32);
+        self.store(pair[1], &mut bytes[16..], 32);
+    }
 
     fn xor(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
 
@@ -84,25 +115,61 @@ pub(crate) trait Isa: Copy {
     /// Returns the lowest bit of lane `i` as bit `i`.
     fn colours(self, reg: Self::Reg) -> u32;
 
+    /// Returns bit 64 of lane `i` as bit `i`.
+    #[inline(always)]
+    fn high_colours(self, reg: Self::Reg) -> u32 {
+        self.colours(self.swap(reg))
+    }
+
     /// Returns all ones in lane `i` where bit `i` is set and zero elsewhere.
     fn mask(self, bits: u32) -> Self::Reg;
 
-    /// Expands an AES-128 key.
-    fn schedule(self, key: u128) -> Self::Schedule;
+    /// Returns bit `i` of `bits`, for each `i` below [`MAX_WIDTH`], as bit `stride * i`.
+    ///
+    /// Neither here nor elsewhere is there a branch or a table that depends on the bits.
+    #[inline(always)]
+    fn spread(self, bits: u32, stride: u32) -> u64 {
+        let mut out = 0;
+        for i in 0..MAX_WIDTH as u32 {
+            out |= u64::from(bits >> i & 1) << (stride * i);
+        }
+        out
+    }
 
-    /// Encrypts under one key.
-    fn encrypt<const N: usize>(
-        self,
-        schedule: &Self::Schedule,
-        blocks: [Self::Reg; N],
-    ) -> [Self::Reg; N];
+    /// Returns bit `stride * i` of `packed`, for each `i` below [`MAX_WIDTH`], as bit `i`.
+    #[inline(always)]
+    fn collect(self, packed: u64, stride: u32) -> u32 {
+        let mut out = 0;
+        for i in 0..MAX_WIDTH as u32 {
+            out |= ((packed >> (stride * i) & 1) as u32) << i;
+        }
+        out
+    }
 
-    /// Encrypts `blocks[b][n]` under the keys in the lanes of `keys[n]`.
-    fn encrypt_keyed<const N: usize, const B: usize>(
+    /// Encrypts lane `i` of `blocks[k][b][n]` under the key that `numbers` has for the gate
+    /// `n * LANES + i`.
+    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        keys: [Self::Reg; N],
-        blocks: [[Self::Reg; N]; B],
-    ) -> [[Self::Reg; N]; B];
+        cache: &mut Self::Keys,
+        numbers: KeyNumbers,
+        blocks: [[[Self::Reg; N]; B]; K],
+    ) -> [[[Self::Reg; N]; B]; K];
+
+    /// Encrypts `blocks[k][b][n]` under the keys in the lanes of `keys[k][n]`.
+    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
+        self,
+        keys: [[Self::Reg; N]; K],
+        blocks: [[[Self::Reg; N]; B]; K],
+    ) -> [[[Self::Reg; N]; B]; K];
+}
+
+/// Public keys that each serve a run of gates: gate `i` of a group has the key
+/// `start ^ ((gate + i) >> log_gates)`.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyNumbers {
+    pub(crate) start: u128,
+    pub(crate) gate: u64,
+    pub(crate) log_gates: u32,
 }
 
 /// `N` registers of one instruction set, handled together.
@@ -150,19 +217,64 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         out
     }
 
+    /// # Safety
+    /// The first [`Wide::WIDTH`] numbers of `index` are below the length of `from`.
     #[inline(always)]
-    pub(crate) fn gather(self, from: &[Label], index: &Index) -> Lanes<I, N> {
+    pub(crate) unsafe fn gather(self, from: &[Label], index: &Index) -> Lanes<I, N> {
         let mut out = self.splat(0);
         for n in 0..N {
-            out[n] = self.0.gather(from, &index[n * I::LANES..]);
+            // SAFETY: what the caller promises.
+            out[n] = unsafe { self.0.gather(from, &index[n * I::LANES..]) };
+        }
+        out
+    }
+
+    /// # Safety
+    /// The first [`Wide::WIDTH`] numbers of `index` are below the length of `to`.
+    #[inline(always)]
+    pub(crate) unsafe fn scatter(self, lanes: Lanes<I, N>, to: &mut [Label], index: &Index) {
+        for n in 0..N {
+            // SAFETY: what the caller promises.
+            unsafe { self.0.scatter(lanes[n], to, &index[n * I::LANES..]) };
+        }
+    }
+
+    /// The first [`Wide::WIDTH`] labels.
+    #[inline(always)]
+    pub(crate) fn load_labels(self, from: &[Label]) -> Lanes<I, N> {
+        let from = &from[..Self::WIDTH];
+        let mut out = self.splat(0);
+        for n in 0..N {
+            out[n] = self.0.load_labels(&from[n * I::LANES..]);
         }
         out
     }
 
     #[inline(always)]
-    pub(crate) fn scatter(self, lanes: Lanes<I, N>, to: &mut [Label], index: &Index) {
+    pub(crate) fn store_labels(self, lanes: Lanes<I, N>, to: &mut [Label]) {
+        let to = &mut to[..Self::WIDTH];
         for n in 0..N {
-            self.0.scatter(lanes[n], to, &index[n * I::LANES..]);
+            self.0.store_labels(lanes[n], &mut to[n * I::LANES..]);
+        }
+    }
+
+    /// See [`Isa::load_pairs`].
+    #[inline(always)]
+    pub(crate) fn load_pairs(self, bytes: &[u8]) -> [Lanes<I, N>; 2] {
+        let bytes = &bytes[..32 * Self::WIDTH];
+        let mut out = [self.splat(0); 2];
+        for n in 0..N {
+            [out[0][n], out[1][n]] = self.0.load_pairs(&bytes[n * I::LANES * 32..]);
+        }
+        out
+    }
+
+    #[inline(always)]
+    pub(crate) fn store_pairs(self, pair: [Lanes<I, N>; 2], bytes: &mut [u8]) {
+        let bytes = &mut bytes[..32 * Self::WIDTH];
+        for n in 0..N {
+            let pair = [pair[0][n], pair[1][n]];
+            self.0.store_pairs(pair, &mut bytes[n * I::LANES * 32..]);
         }
     }
 
@@ -226,7 +338,11 @@ impl<I: Isa, const N: usize> Wide<I, N> {
     /// Bits 64 of all lanes.
     #[inline(always)]
     pub(crate) fn high_colours(self, a: Lanes<I, N>) -> u32 {
-        self.colours(self.swap(a))
+        let mut bits = 0;
+        for n in 0..N {
+            bits |= self.0.high_colours(a[n]) << (n * I::LANES);
+        }
+        bits
     }
 
     #[inline(always)]
@@ -236,6 +352,17 @@ impl<I: Isa, const N: usize> Wide<I, N> {
             out[n] = self.0.mask(bits >> (n * I::LANES));
         }
         out
+    }
+
+    /// All ones in the lanes whose bit 64 is set and zero in the others.
+    #[inline(always)]
+    pub(crate) fn high_colour_mask(self, a: Lanes<I, N>) -> Lanes<I, N> {
+        self.colour_mask(self.swap(a))
+    }
+
+    #[inline(always)]
+    pub(crate) fn not(self, a: Lanes<I, N>) -> Lanes<I, N> {
+        self.xor(a, self.splat(!0))
     }
 
     /// Moves the low half of every lane to the high half and clears the low half.
@@ -271,29 +398,21 @@ impl<I: Isa, const N: usize> Wide<I, N> {
     }
 
     #[inline(always)]
-    pub(crate) fn schedule(self, key: u128) -> I::Schedule {
-        self.0.schedule(key)
+    pub(crate) fn encrypt_numbered<const B: usize, const K: usize>(
+        self,
+        cache: &mut I::Keys,
+        numbers: KeyNumbers,
+        blocks: [[Lanes<I, N>; B]; K],
+    ) -> [[Lanes<I, N>; B]; K] {
+        self.0.encrypt_numbered(cache, numbers, blocks)
     }
 
     #[inline(always)]
-    pub(crate) fn encrypt<const B: usize>(
+    pub(crate) fn encrypt_keyed<const B: usize, const K: usize>(
         self,
-        schedule: &I::Schedule,
-        blocks: [Lanes<I, N>; B],
-    ) -> [Lanes<I, N>; B] {
-        let mut out = blocks;
-        for b in 0..B {
-            out[b] = self.0.encrypt(schedule, blocks[b]);
-        }
-        out
-    }
-
-    #[inline(always)]
-    pub(crate) fn encrypt_keyed<const B: usize>(
-        self,
-        keys: Lanes<I, N>,
-        blocks: [Lanes<I, N>; B],
-    ) -> [Lanes<I, N>; B] {
+        keys: [Lanes<I, N>; K],
+        blocks: [[Lanes<I, N>; B]; K],
+    ) -> [[Lanes<I, N>; B]; K] {
         self.0.encrypt_keyed(keys, blocks)
     }
 }

@@ -1,17 +1,24 @@
 //! One label at a time on any CPU, with the constant-time `aes` crate: the reference for all other
 //! instruction sets.
+#![expect(
+    unsafe_code,
+    reason = "it takes the promises that vector code needs, without a need of its own"
+)]
 
 use aes::{
-    Aes128,
+    Aes128Enc,
     cipher::{Array, BlockCipherEncrypt, KeyInit},
 };
 
-use super::Isa;
+use super::{Isa, KeyNumbers};
 use crate::Label;
 
 /// Any CPU.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
+
+/// The key last expanded, with its number.
+pub(crate) type LastKey = Option<(u64, Aes128Enc)>;
 
 const LOW: u128 = u64::MAX as u128;
 
@@ -20,7 +27,7 @@ impl Isa for Portable {
     const NARROW_REST: usize = usize::MAX;
 
     type Reg = u128;
-    type Schedule = Aes128;
+    type Keys = LastKey;
 
     #[inline(always)]
     fn splat(self, value: u128) -> u128 {
@@ -33,13 +40,23 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn gather(self, from: &[Label], index: &[u32]) -> u128 {
+    unsafe fn gather(self, from: &[Label], index: &[u32]) -> u128 {
         from[index[0] as usize].0
     }
 
     #[inline(always)]
-    fn scatter(self, reg: u128, to: &mut [Label], index: &[u32]) {
+    unsafe fn scatter(self, reg: u128, to: &mut [Label], index: &[u32]) {
         to[index[0] as usize].0 = reg;
+    }
+
+    #[inline(always)]
+    fn load_labels(self, from: &[Label]) -> u128 {
+        from[0].0
+    }
+
+    #[inline(always)]
+    fn store_labels(self, reg: u128, to: &mut [Label]) {
+        to[0].0 = reg;
     }
 
     #[inline(always)]
@@ -96,31 +113,57 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn schedule(self, key: u128) -> Aes128 {
-        Aes128::new(&Array(key.to_le_bytes()))
-    }
-
-    #[inline(always)]
-    fn encrypt<const N: usize>(self, schedule: &Aes128, blocks: [u128; N]) -> [u128; N] {
-        let mut bytes = blocks.map(|block| Array(block.to_le_bytes()));
-        schedule.encrypt_blocks(&mut bytes);
-        bytes.map(|block| u128::from_le_bytes(block.into()))
-    }
-
-    #[inline(always)]
-    fn encrypt_keyed<const N: usize, const B: usize>(
+    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        keys: [u128; N],
-        blocks: [[u128; N]; B],
-    ) -> [[u128; N]; B] {
+        cache: &mut LastKey,
+        numbers: KeyNumbers,
+        blocks: [[[u128; N]; B]; K],
+    ) -> [[[u128; N]; B]; K] {
         let mut out = blocks;
         for n in 0..N {
-            let schedule = self.schedule(keys[n]);
-            let encrypted = self.encrypt(&schedule, blocks.map(|lanes| lanes[n]));
-            for (lanes, block) in out.iter_mut().zip(encrypted) {
-                lanes[n] = block;
+            let number = numbers.gate.wrapping_add(n as u64) >> numbers.log_gates;
+            let schedule = match cache {
+                Some((last, schedule)) if *last == number => schedule,
+                _ => {
+                    let schedule = schedule(numbers.start ^ u128::from(number));
+                    &mut cache.insert((number, schedule)).1
+                }
+            };
+            for k in 0..K {
+                let encrypted = encrypt(schedule, blocks[k].map(|lanes| lanes[n]));
+                for (lanes, block) in out[k].iter_mut().zip(encrypted) {
+                    lanes[n] = block;
+                }
             }
         }
         out
     }
+
+    #[inline(always)]
+    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
+        self,
+        keys: [[u128; N]; K],
+        blocks: [[[u128; N]; B]; K],
+    ) -> [[[u128; N]; B]; K] {
+        let mut out = blocks;
+        for k in 0..K {
+            for n in 0..N {
+                let encrypted = encrypt(&schedule(keys[k][n]), blocks[k].map(|lanes| lanes[n]));
+                for (lanes, block) in out[k].iter_mut().zip(encrypted) {
+                    lanes[n] = block;
+                }
+            }
+        }
+        out
+    }
+}
+
+fn schedule(key: u128) -> Aes128Enc {
+    Aes128Enc::new(&Array(key.to_le_bytes()))
+}
+
+fn encrypt<const N: usize>(schedule: &Aes128Enc, blocks: [u128; N]) -> [u128; N] {
+    let mut bytes = blocks.map(|block| Array(block.to_le_bytes()));
+    schedule.encrypt_blocks(&mut bytes);
+    bytes.map(|block| u128::from_le_bytes(block.into()))
 }

@@ -1,9 +1,15 @@
 //! AES-128 in terms of single rounds, for the instruction sets that have them.
 
-use super::Isa;
+use super::{Isa, KeyNumbers};
 
 /// AES rounds on registers.
-pub(super) trait AesRounds: Isa {
+pub(super) trait AesRounds: Isa<Keys = KeyCache> {
+    /// Returns [`MIDDLE_ROUNDS`], in a way that the compiler cannot see through.
+    ///
+    /// It must not unroll the loops over the rounds: it would then move all key schedules ahead of
+    /// all encryptions, and lose the overlap of the two, and most registers.
+    fn middle_rounds(self) -> usize;
+
     fn encrypt_round(self, block: Self::Reg, key: Self::Reg) -> Self::Reg;
 
     fn encrypt_last_round(self, block: Self::Reg, key: Self::Reg) -> Self::Reg;
@@ -15,89 +21,427 @@ pub(super) trait AesRounds: Isa {
     /// all four columns ShiftRows changes nothing, so the round yields SubWord(RotWord(w3)) ^ rcon
     /// in every column.
     fn next_round_key(self, key: Self::Reg, constant: Self::Reg) -> Self::Reg;
+
+    /// Returns SubWord(RotWord(w)) ^ constant of every 32-bit word `w`: one byte shuffle, which
+    /// turns every word and undoes ShiftRows, and one last AES round.
+    fn substitute_words(self, words: Self::Reg, constant: Self::Reg) -> Self::Reg;
+
+    /// Returns `word` in every 32-bit word.
+    fn splat_words(self, word: u32) -> Self::Reg;
+
+    /// Returns `a ^ b ^ c`.
+    fn xor3(self, a: Self::Reg, b: Self::Reg, c: Self::Reg) -> Self::Reg;
+
+    /// In every lane, takes the four registers as the rows of a matrix of 32-bit words and returns
+    /// its columns.
+    fn transpose(self, rows: [Self::Reg; 4]) -> [Self::Reg; 4];
+
+    /// Returns both arguments as they are, but keeps the compiler from moving what is done with
+    /// `rows` ahead of what `first` takes.
+    fn in_order(self, first: Self::Reg, rows: [Self::Reg; 4]) -> (Self::Reg, [Self::Reg; 4]);
+
+    /// Returns `first` in the lanes before `split` and `second` in the others.
+    fn splat_split(self, first: u128, second: u128, split: usize) -> Self::Reg;
 }
 
-/// The eleven round keys of AES-128.
-pub(crate) type RoundKeys = [u128; 11];
+/// The eleven round keys of AES-128; padded, so that no bound has to be checked.
+type RoundKeys = [u128; 16];
 
-/// FIPS-197, section 5.2: the round constants.
-const ROUND_CONSTANTS: [u32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
+/// Rounds between the first exclusive or and the last round.
+pub(super) const MIDDLE_ROUNDS: usize = 9;
 
+/// FIPS-197, section 5.2: the round constants; padded like the keys.
+const ROUND_CONSTANTS: [u32; 16] = [
+    0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36, 0, 0, 0, 0, 0, 0,
+];
+
+/// Shuffles bytes within 128-bit lanes for [`AesRounds::substitute_words`]. Byte `4 c + r` is row
+/// `r` of column `c` (FIPS-197, section 3.4); it is taken from row `r + 1`, as RotWord does, and
+/// from column `c - r`, because ShiftRows then moves it back by `r` columns.
+pub(super) const TURN_WORDS: [u8; 16] = {
+    let mut bytes = [0; 16];
+    let mut at = 0;
+    while at < 16 {
+        let (row, column) = (at % 4, at / 4);
+        bytes[at] = (4 * ((column + 4 - row) % 4) + (row + 1) % 4) as u8;
+        at += 1;
+    }
+    bytes
+};
+
+/// The constant that a round key is made with, from 0 for the first that is not the key itself.
 #[inline(always)]
 fn round_constant<I: AesRounds>(isa: I, round: usize) -> I::Reg {
-    let word = ROUND_CONSTANTS[round] as u128;
-    isa.splat(word | word << 32 | word << 64 | word << 96)
+    isa.splat_words(ROUND_CONSTANTS[round % ROUND_CONSTANTS.len()])
 }
 
-/// Expands a key.
+/// Expands all keys and encrypts under them, `B` blocks for each of `K * N` registers of keys.
+///
+/// Four registers at a time share the work of their key schedules, see [`next_rows`]; the rest goes
+/// key by key.
 #[inline(always)]
-pub(super) fn schedule<I: AesRounds>(isa: I, key: u128) -> RoundKeys {
-    let mut keys = [key; 11];
-    let mut current = isa.splat(key);
-    for round in 0..10 {
-        current = isa.next_round_key(current, round_constant(isa, round));
-        let mut bytes = [0; 16 * super::MAX_WIDTH];
-        isa.store(current, &mut bytes, 16);
-        // The first lane; all are equal.
-        keys[round + 1] = super::Portable.load(&bytes, 16);
-    }
-    keys
-}
-
-/// Encrypts all registers under one expanded key.
-#[inline(always)]
-pub(super) fn encrypt<I: AesRounds, const N: usize>(
+pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize, const K: usize>(
     isa: I,
-    keys: &RoundKeys,
-    mut blocks: [I::Reg; N],
-) -> [I::Reg; N] {
-    for block in &mut blocks {
-        *block = isa.xor(*block, isa.splat(keys[0]));
+    keys: [[I::Reg; N]; K],
+    mut blocks: [[[I::Reg; N]; B]; K],
+) -> [[[I::Reg; N]; B]; K] {
+    let count = N * K;
+    for quad in 0..count / 4 {
+        let first = 4 * quad;
+        let (some, state) = take::<I, N, B, K, 4>(&keys, &blocks, first);
+        put(&mut blocks, first, encrypt_quad::<I, B>(isa, some, state));
     }
-    for key in &keys[1..10] {
-        let key = isa.splat(*key);
-        for block in &mut blocks {
-            *block = isa.encrypt_round(*block, key);
+    let first = count - count % 4;
+    match count % 4 {
+        1 => {
+            let (some, state) = take::<I, N, B, K, 1>(&keys, &blocks, first);
+            put(&mut blocks, first, encrypt_single(isa, some, state));
         }
-    }
-    for block in &mut blocks {
-        *block = isa.encrypt_last_round(*block, isa.splat(keys[10]));
+        2 => {
+            let (some, state) = take::<I, N, B, K, 2>(&keys, &blocks, first);
+            put(&mut blocks, first, encrypt_single(isa, some, state));
+        }
+        3 => {
+            let (some, state) = take::<I, N, B, K, 3>(&keys, &blocks, first);
+            put(&mut blocks, first, encrypt_single(isa, some, state));
+        }
+        _ => {}
     }
     blocks
 }
 
-/// Expands all keys and encrypts under them, round by round: all keys and blocks stay in flight
-/// together.
+/// The keys of `R` registers from number `first` on, and their blocks.
+#[inline(always)]
+fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: usize>(
+    keys: &[[I::Reg; N]; K],
+    blocks: &[[[I::Reg; N]; B]; K],
+    first: usize,
+) -> ([I::Reg; R], [[I::Reg; R]; B]) {
+    let mut some = [keys[0][0]; R];
+    let mut state = [some; B];
+    for i in 0..R {
+        let (k, n) = ((first + i) / N, (first + i) % N);
+        some[i] = keys[k][n];
+        for b in 0..B {
+            state[b][i] = blocks[k][b][n];
+        }
+    }
+    (some, state)
+}
+
+/// Puts blocks back where [`take`] took them.
 #[inline(always)]
 #[expect(
     clippy::needless_range_loop,
     reason = "counted loops over constant bounds always unroll"
 )]
-pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize>(
-    isa: I,
-    mut keys: [I::Reg; N],
-    mut blocks: [[I::Reg; N]; B],
-) -> [[I::Reg; N]; B] {
-    for b in 0..B {
-        for n in 0..N {
-            blocks[b][n] = isa.xor(blocks[b][n], keys[n]);
+fn put<R: Copy, const N: usize, const B: usize, const K: usize, const M: usize>(
+    blocks: &mut [[[R; N]; B]; K],
+    first: usize,
+    state: [[R; M]; B],
+) {
+    for i in 0..M {
+        let (k, n) = ((first + i) / N, (first + i) % N);
+        for b in 0..B {
+            blocks[k][b][n] = state[b][i];
         }
     }
-    for round in 0..9 {
-        let constant = round_constant(isa, round);
+}
+
+/// Encrypts under the keys of four registers.
+#[inline(always)]
+fn encrypt_quad<I: AesRounds, const B: usize>(
+    isa: I,
+    keys: [I::Reg; 4],
+    mut blocks: [[I::Reg; 4]; B],
+) -> [[I::Reg; 4]; B] {
+    add_keys(isa, &mut blocks, &keys);
+    let mut rows = isa.transpose(keys);
+    let mut substituted = substitute(isa, rows, 0);
+    for round in 0..isa.middle_rounds() {
+        rows = next_rows(isa, rows, substituted);
+        // Ahead of all that does not hold up the next round: processors take the oldest operation
+        // first, and the chain of schedules would wait for every shuffle and block of this round.
+        (substituted, rows) = isa.in_order(substitute(isa, rows, round + 1), rows);
+        encrypt_round(isa, &mut blocks, &isa.transpose(rows));
+    }
+    let keys = isa.transpose(next_rows(isa, rows, substituted));
+    encrypt_last_round(isa, &mut blocks, &keys);
+    blocks
+}
+
+/// Encrypts under the keys of a few registers.
+#[inline(always)]
+fn encrypt_single<I: AesRounds, const R: usize, const B: usize>(
+    isa: I,
+    mut keys: [I::Reg; R],
+    mut blocks: [[I::Reg; R]; B],
+) -> [[I::Reg; R]; B] {
+    add_keys(isa, &mut blocks, &keys);
+    for round in 0..isa.middle_rounds() {
+        next_keys(isa, &mut keys, round);
+        encrypt_round(isa, &mut blocks, &keys);
+    }
+    next_keys(isa, &mut keys, MIDDLE_ROUNDS);
+    encrypt_last_round(isa, &mut blocks, &keys);
+    blocks
+}
+
+// No closures below, and none above: they would lose the target features.
+
+#[inline(always)]
+fn add_keys<I: AesRounds, const N: usize, const B: usize>(
+    isa: I,
+    blocks: &mut [[I::Reg; N]; B],
+    keys: &[I::Reg; N],
+) {
+    for blocks in blocks {
         for n in 0..N {
-            keys[n] = isa.next_round_key(keys[n], constant);
-            for b in 0..B {
-                blocks[b][n] = isa.encrypt_round(blocks[b][n], keys[n]);
+            blocks[n] = isa.xor(blocks[n], keys[n]);
+        }
+    }
+}
+
+#[inline(always)]
+fn encrypt_round<I: AesRounds, const N: usize, const B: usize>(
+    isa: I,
+    blocks: &mut [[I::Reg; N]; B],
+    keys: &[I::Reg; N],
+) {
+    for blocks in blocks {
+        for n in 0..N {
+            blocks[n] = isa.encrypt_round(blocks[n], keys[n]);
+        }
+    }
+}
+
+#[inline(always)]
+fn encrypt_last_round<I: AesRounds, const N: usize, const B: usize>(
+    isa: I,
+    blocks: &mut [[I::Reg; N]; B],
+    keys: &[I::Reg; N],
+) {
+    for blocks in blocks {
+        for n in 0..N {
+            blocks[n] = isa.encrypt_last_round(blocks[n], keys[n]);
+        }
+    }
+}
+
+/// Derives the next round keys one by one.
+#[inline(always)]
+fn next_keys<I: AesRounds>(isa: I, keys: &mut [I::Reg], round: usize) {
+    let constant = round_constant(isa, round);
+    for key in keys {
+        *key = isa.next_round_key(*key, constant);
+    }
+}
+
+/// Derives the next round keys of four registers at once: row `i` has word `i` of every key, and
+/// `substituted` is what [`substitute_words`](AesRounds::substitute_words) makes of row 3.
+///
+/// So laid out, a round of the schedule is one byte shuffle, one AES round and four exclusive ors
+/// for all of them; turning rows into keys takes eight more shuffles. Key by key it is six
+/// operations for each register, 24 in all.
+#[inline(always)]
+fn next_rows<I: AesRounds>(isa: I, rows: [I::Reg; 4], substituted: I::Reg) -> [I::Reg; 4] {
+    let [w0, w1, w2, w3] = rows;
+    let n0 = isa.xor(w0, substituted);
+    let n1 = isa.xor3(w0, w1, substituted);
+    // Not from the word before, which would make the chain of dependences longer.
+    let n2 = isa.xor3(w2, w1, n0);
+    let n3 = isa.xor3(w3, w2, n1);
+    [n0, n1, n2, n3]
+}
+
+#[inline(always)]
+fn substitute<I: AesRounds>(isa: I, rows: [I::Reg; 4], round: usize) -> I::Reg {
+    isa.substitute_words(rows[3], round_constant(isa, round))
+}
+
+/// Keys that are expanded together.
+const CACHED_KEYS: usize = 16;
+
+/// The schedules of the keys `start ^ base`, `start ^ (base + 1)`, ...; public like the keys.
+pub(crate) struct KeyCache {
+    base: Option<u64>,
+    schedules: [RoundKeys; CACHED_KEYS],
+}
+
+impl Default for KeyCache {
+    fn default() -> Self {
+        Self {
+            base: None,
+            schedules: [[0; 16]; CACHED_KEYS],
+        }
+    }
+}
+
+impl KeyCache {
+    /// Expands the keys from number `base` on.
+    #[inline(always)]
+    fn fill<I: AesRounds>(&mut self, isa: I, start: u128, base: u64) {
+        for first in (0..CACHED_KEYS).step_by(4 * I::LANES) {
+            let mut keys = [isa.splat(start); 4];
+            for (n, key) in keys.iter_mut().enumerate() {
+                let number = base.wrapping_add((first + n * I::LANES) as u64);
+                *key = isa.xor(*key, isa.counter(number, 1, 0));
+            }
+            self.keep(isa, first, 0, keys);
+            let mut rows = isa.transpose(keys);
+            for round in 0..=isa.middle_rounds() {
+                rows = next_rows(isa, rows, substitute(isa, rows, round));
+                self.keep(isa, first, round + 1, isa.transpose(rows));
+            }
+        }
+        self.base = Some(base);
+    }
+
+    /// Stores one round key of each of the keys from the `first` on.
+    #[inline(always)]
+    fn keep<I: AesRounds>(&mut self, isa: I, first: usize, round: usize, keys: [I::Reg; 4]) {
+        for (n, key) in keys.into_iter().enumerate() {
+            let mut bytes = [0; 16 * super::MAX_WIDTH];
+            isa.store(key, &mut bytes, 16);
+            for lane in 0..I::LANES {
+                let schedule = &mut self.schedules[(first + n * I::LANES + lane) % CACHED_KEYS];
+                schedule[round % 16] = super::Portable.load(&bytes[16 * lane..], 16);
             }
         }
     }
-    let constant = round_constant(isa, 9);
-    for n in 0..N {
-        keys[n] = isa.next_round_key(keys[n], constant);
-        for b in 0..B {
-            blocks[b][n] = isa.encrypt_last_round(blocks[b][n], keys[n]);
+}
+
+/// Encrypts under keys of consecutive numbers that each serve several gates.
+#[inline(always)]
+pub(super) fn encrypt_numbered<I: AesRounds, const N: usize, const B: usize, const K: usize>(
+    isa: I,
+    cache: &mut KeyCache,
+    numbers: KeyNumbers,
+    mut blocks: [[[I::Reg; N]; B]; K],
+) -> [[[I::Reg; N]; B]; K] {
+    let KeyNumbers {
+        start,
+        gate,
+        log_gates,
+    } = numbers;
+    let numbered = |lane: usize| gate.wrapping_add(lane as u64) >> log_gates;
+    let (first, last) = (numbered(0), numbered(N * I::LANES - 1));
+    let base = match cache.base {
+        Some(base) if base <= first && last - base < CACHED_KEYS as u64 => base,
+        _ => {
+            cache.fill(isa, start, first);
+            first
         }
+    };
+    let schedules = Schedules {
+        cache: &cache.schedules,
+        base,
+        gate,
+        log_gates,
+    };
+    if first == last {
+        encrypt_under(isa, &mut blocks, OneKey(schedules.of(0)));
+    } else if I::LANES as u64 <= 1 << log_gates {
+        let mut pairs = [(schedules.of(0), schedules.of(0), 0); N];
+        for (n, pair) in pairs.iter_mut().enumerate() {
+            let lane = n * I::LANES;
+            let next = ((numbered(lane) + 1) << log_gates) - gate.wrapping_add(lane as u64);
+            let (low, high) = (schedules.of(lane), schedules.of(lane + I::LANES - 1));
+            *pair = (low, high, next as usize);
+        }
+        encrypt_under(isa, &mut blocks, TwoKeys(pairs));
+    } else {
+        encrypt_under(isa, &mut blocks, schedules);
     }
     blocks
+}
+
+/// The round keys of the registers of a group of gates.
+trait GroupKeys<I: AesRounds> {
+    fn round_key(&self, isa: I, round: usize, n: usize) -> I::Reg;
+}
+
+/// The same key everywhere.
+struct OneKey<'a>(&'a RoundKeys);
+
+impl<I: AesRounds> GroupKeys<I> for OneKey<'_> {
+    #[inline(always)]
+    fn round_key(&self, isa: I, round: usize, _: usize) -> I::Reg {
+        isa.splat(self.0[round % 16])
+    }
+}
+
+/// At most two keys per register, and the lane from which the second one is used.
+struct TwoKeys<'a, const N: usize>([(&'a RoundKeys, &'a RoundKeys, usize); N]);
+
+impl<I: AesRounds, const N: usize> GroupKeys<I> for TwoKeys<'_, N> {
+    #[inline(always)]
+    fn round_key(&self, isa: I, round: usize, n: usize) -> I::Reg {
+        let (low, high, split) = self.0[n];
+        isa.splat_split(low[round % 16], high[round % 16], split)
+    }
+}
+
+/// Any key for any lane.
+struct Schedules<'a> {
+    cache: &'a [RoundKeys; CACHED_KEYS],
+    base: u64,
+    gate: u64,
+    log_gates: u32,
+}
+
+impl<'a> Schedules<'a> {
+    #[inline(always)]
+    fn of(&self, lane: usize) -> &'a RoundKeys {
+        let number = self.gate.wrapping_add(lane as u64) >> self.log_gates;
+        // Modulo the length, so that no bound has to be checked.
+        &self.cache[(number - self.base) as usize % CACHED_KEYS]
+    }
+}
+
+impl<I: AesRounds> GroupKeys<I> for Schedules<'_> {
+    #[inline(always)]
+    fn round_key(&self, isa: I, round: usize, n: usize) -> I::Reg {
+        let mut bytes = [0; 16 * super::MAX_WIDTH];
+        for lane in 0..I::LANES {
+            let key = self.of(n * I::LANES + lane)[round % 16];
+            super::Portable.store(key, &mut bytes[16 * lane..], 16);
+        }
+        isa.load(&bytes, 16)
+    }
+}
+
+#[inline(always)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "counted loops over constant bounds always unroll"
+)]
+fn encrypt_under<I: AesRounds, const N: usize, const B: usize, const K: usize>(
+    isa: I,
+    blocks: &mut [[[I::Reg; N]; B]; K],
+    keys: impl GroupKeys<I>,
+) {
+    let mut state = *blocks;
+    let mut current = [keys.round_key(isa, 0, 0); N];
+    for n in 0..N {
+        current[n] = keys.round_key(isa, 0, n);
+    }
+    for blocks in &mut state {
+        add_keys(isa, blocks, &current);
+    }
+    for round in 1..=isa.middle_rounds() {
+        for n in 0..N {
+            current[n] = keys.round_key(isa, round, n);
+        }
+        for blocks in &mut state {
+            encrypt_round(isa, blocks, &current);
+        }
+    }
+    for n in 0..N {
+        current[n] = keys.round_key(isa, MIDDLE_ROUNDS + 1, n);
+    }
+    for blocks in &mut state {
+        encrypt_last_round(isa, blocks, &current);
+    }
+    *blocks = state;
 }

@@ -73,6 +73,7 @@ impl Probe<'_> {
     #[inline(always)]
     fn operations<I: Isa, const N: usize>(&mut self, w: Wide<I, N>) {
         let width = Wide::<I, N>::WIDTH;
+        let mut keys = I::Keys::default();
         for group in (0..MAX_WIDTH).step_by(width) {
             let mut index = [0; MAX_WIDTH];
             let mut other = [0; MAX_WIDTH];
@@ -80,14 +81,24 @@ impl Probe<'_> {
                 index[i] = (group + i) as u32;
                 other[i] = ((group + i) * 5 + 3) as u32 % 8;
             }
-            let a = w.gather(self.input, &index);
-            let b = w.gather(self.input, &other);
+            // SAFETY: all numbers are below the number of labels.
+            let [a, b] = unsafe { [w.gather(self.input, &index), w.gather(self.input, &other)] };
             let mut bytes = [0; 40 * MAX_WIDTH];
             w.store(a, &mut bytes, 40);
             let loaded = w.load(&bytes, 40);
             let mut slots = [Label::ZERO; MAX_WIDTH];
-            w.scatter(b, &mut slots, &index);
-            let scattered = w.gather(&slots, &index);
+            // SAFETY: all numbers are below the number of labels.
+            let scattered = unsafe {
+                w.scatter(b, &mut slots, &index);
+                w.gather(&slots, &index)
+            };
+            let mut pairs = [0; 32 * MAX_WIDTH];
+            w.store_pairs([a, b], &mut pairs);
+            let [first_of_pair, second_of_pair] = w.load_pairs(&pairs);
+            w.store_labels(a, &mut slots[group..]);
+            let neighbours = w.load_labels(&slots[group..]);
+            w.store(b, &mut bytes, 16);
+            let together = w.load(&bytes, 16);
             let first = group as u64;
             let mut tag = 0;
             for v in [
@@ -95,6 +106,10 @@ impl Probe<'_> {
                 b,
                 loaded,
                 scattered,
+                first_of_pair,
+                second_of_pair,
+                neighbours,
+                together,
                 w.xor(a, b),
                 w.and(a, b),
                 w.swap(a),
@@ -107,20 +122,65 @@ impl Probe<'_> {
                 w.repeat_low(a),
                 w.repeat_high(a),
                 w.sigma(a),
+                w.high_colour_mask(a),
+                w.not(a),
                 w.counter((u64::MAX - 3).wrapping_add(first * 3), 3, 77),
                 w.splat(self.input[0].0),
             ] {
                 self.record(w, group, tag, v);
                 tag += 1;
             }
-            let schedule = w.schedule(self.input[1].0);
-            for v in w.encrypt(&schedule, [a, b]) {
+            for log_gates in [55, 5, 3, 2, 1, 0] {
+                let numbers = KeyNumbers {
+                    start: self.input[1].0,
+                    // Not a multiple of anything, but of one number of keys for a single gate.
+                    gate: if log_gates > 5 {
+                        0
+                    } else {
+                        (self.input[2].0 as u64 >> 8) + first
+                    },
+                    log_gates,
+                };
+                let blocks = w.encrypt_numbered(&mut keys, numbers, [[a, b], [b, a]]);
+                for v in blocks.into_iter().flatten() {
+                    self.record(w, group, tag, v);
+                    tag += 1;
+                }
+                keys = I::Keys::default();
+            }
+            for v in w
+                .encrypt_keyed([a], [[a, b, w.xor(a, b)]])
+                .into_iter()
+                .flatten()
+            {
                 self.record(w, group, tag, v);
                 tag += 1;
             }
-            for v in w.encrypt_keyed(a, [a, b, w.xor(a, b)]) {
+            let operands = [
+                [a, b],
+                [b, a],
+                [w.xor(a, b), a],
+                [w.swap(a), b],
+                [w.swap(b), a],
+            ];
+            let operand_keys = [a, b, w.xor(a, b), w.swap(a), w.sigma(b)];
+            for v in w
+                .encrypt_keyed(operand_keys, operands)
+                .into_iter()
+                .flatten()
+            {
                 self.record(w, group, tag, v);
                 tag += 1;
+            }
+            for bits in 0..1 << MAX_WIDTH {
+                for stride in [1, 4, 5] {
+                    let spread = w.0.spread(bits, stride);
+                    assert_eq!(spread, Portable.spread(bits, stride));
+                    assert_eq!(w.0.collect(spread, stride), bits);
+                    // Other bits do not matter.
+                    let others = Portable.spread((1 << MAX_WIDTH) - 1, stride);
+                    assert_eq!(w.0.collect(spread | !others, stride), bits);
+                }
             }
             self.record_bits(w, group, 0, w.colours(a));
             self.record_bits(w, group, 1, w.high_colours(a));
@@ -128,30 +188,42 @@ impl Probe<'_> {
     }
 }
 
-struct Both<'a>(Probe<'a>, bool);
+#[derive(Clone, Copy, Debug)]
+enum Width {
+    Wide,
+    Half,
+    Narrow,
+}
 
-impl Job for Both<'_> {
+const WIDTHS: [Width; 3] = [Width::Wide, Width::Half, Width::Narrow];
+
+struct AtWidth<'a>(Probe<'a>, Width);
+
+impl Job for AtWidth<'_> {
     #[inline(always)]
-    fn run<I: Isa, const N: usize, J: Isa<Schedule = I::Schedule>>(
+    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
         mut self,
         wide: Wide<I, N>,
+        half: Wide<H, M>,
         narrow: Wide<J, 1>,
-    ) {
-        if self.1 {
-            self.0.operations(narrow);
-        } else {
-            self.0.operations(wide);
+    ) where
+        J: Isa<Keys = I::Keys>,
+    {
+        match self.1 {
+            Width::Wide => self.0.operations(wide),
+            Width::Half => self.0.operations(half),
+            Width::Narrow => self.0.operations(narrow),
         }
     }
 }
 
-fn trace(backend: Backend, narrow: bool, input: &[Label; MAX_WIDTH]) -> Trace {
+fn trace(backend: Backend, width: Width, input: &[Label; MAX_WIDTH]) -> Trace {
     let mut trace = Trace::default();
     let probe = Probe {
         input,
         trace: &mut trace,
     };
-    Dispatch::new(backend).unwrap().run(Both(probe, narrow));
+    Dispatch::new(backend).unwrap().run(AtWidth(probe, width));
     trace
 }
 
@@ -162,11 +234,15 @@ fn aes_gives_the_known_answer() {
     // Lane 2 holds the key and lane 5 = (2 * 5 + 3) % 8 the block that lane 2 encrypts.
     input[5] = Label(plain);
     for backend in Backend::available() {
-        for narrow in [false, true] {
-            let trace = trace(backend, narrow, &input);
+        for width in WIDTHS {
+            let trace = trace(backend, width, &input);
             // Under the one key of lane 1, and under its own key.
-            assert_eq!(trace.labels[18 * MAX_WIDTH + 5], cipher, "{backend}");
-            assert_eq!(trace.labels[21 * MAX_WIDTH + 2], cipher, "{backend}");
+            assert_eq!(trace.labels[24 * MAX_WIDTH + 5], cipher, "{backend}");
+            assert_eq!(
+                trace.labels[(24 + 6 * 4 + 1) * MAX_WIDTH + 2],
+                cipher,
+                "{backend}"
+            );
         }
     }
 }
@@ -175,10 +251,10 @@ proptest! {
     #[test]
     fn all_instruction_sets_agree(words in any::<[u128; MAX_WIDTH]>()) {
         let input = words.map(Label);
-        let expected = trace(Backend::Portable, true, &input);
+        let expected = trace(Backend::Portable, Width::Narrow, &input);
         for backend in Backend::available() {
-            for narrow in [false, true] {
-                prop_assert_eq!(&trace(backend, narrow, &input), &expected, "{}", backend);
+            for width in WIDTHS {
+                prop_assert_eq!(&trace(backend, width, &input), &expected, "{} {:?}", backend, width);
             }
         }
     }

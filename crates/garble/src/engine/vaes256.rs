@@ -4,11 +4,11 @@
     reason = "vector intrinsics; the only way to AES instructions on stable Rust"
 )]
 
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa,
-    rounds::{self, AesRounds, RoundKeys},
+    AesNi, Isa, KeyNumbers,
+    rounds::{self, AesRounds, KeyCache, TURN_WORDS},
 };
 use crate::Label;
 
@@ -53,7 +53,7 @@ impl Isa for Vaes256 {
     const NARROW_REST: usize = 2;
 
     type Reg = __m256i;
-    type Schedule = RoundKeys;
+    type Keys = KeyCache;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m256i {
@@ -70,19 +70,66 @@ impl Isa for Vaes256 {
     }
 
     #[inline(always)]
-    fn gather(self, from: &[Label], index: &[u32]) -> __m256i {
-        self.pair(self.0.gather(from, index), self.0.gather(from, &index[1..]))
+    unsafe fn gather(self, from: &[Label], index: &[u32]) -> __m256i {
+        // SAFETY: what the caller promises.
+        unsafe { self.pair(self.0.gather(from, index), self.0.gather(from, &index[1..])) }
     }
 
     #[inline(always)]
-    fn scatter(self, reg: __m256i, to: &mut [Label], index: &[u32]) {
-        let [low, high] = self.parts(reg);
-        self.0.scatter(low, to, index);
-        self.0.scatter(high, to, &index[1..]);
+    unsafe fn scatter(self, reg: __m256i, to: &mut [Label], index: &[u32]) {
+        let lanes = self.parts(reg);
+        for i in 0..2 {
+            // SAFETY: what the caller promises.
+            unsafe { self.0.scatter(lanes[i], to, &index[i..]) };
+        }
+    }
+
+    #[inline(always)]
+    fn load_labels(self, from: &[Label]) -> __m256i {
+        let from = &from[..2];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 32 bytes.
+        unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store_labels(self, reg: __m256i, to: &mut [Label]) {
+        let to = &mut to[..2];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 32 bytes.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), reg) }
+    }
+
+    #[inline(always)]
+    fn load_pairs(self, bytes: &[u8]) -> [__m256i; 2] {
+        let (low, high) = (self.load(bytes, 16), self.load(&bytes[32..], 16));
+        // SAFETY: `self` proves the CPU features.
+        unsafe {
+            [
+                _mm256_permute2x128_si256::<0x20>(low, high),
+                _mm256_permute2x128_si256::<0x31>(low, high),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn store_pairs(self, [first, second]: [__m256i; 2], bytes: &mut [u8]) {
+        // SAFETY: `self` proves the CPU features.
+        let (low, high) = unsafe {
+            (
+                _mm256_permute2x128_si256::<0x20>(first, second),
+                _mm256_permute2x128_si256::<0x31>(first, second),
+            )
+        };
+        self.store(low, bytes, 16);
+        self.store(high, &mut bytes[32..], 16);
     }
 
     #[inline(always)]
     fn load(self, bytes: &[u8], stride: usize) -> __m256i {
+        if stride == 16 {
+            let bytes = &bytes[..32];
+            // SAFETY: `self` proves the CPU features; the slice was cut to 32 bytes.
+            return unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) };
+        }
         self.pair(
             self.0.load(bytes, stride),
             self.0.load(&bytes[stride..], stride),
@@ -91,6 +138,11 @@ impl Isa for Vaes256 {
 
     #[inline(always)]
     fn store(self, reg: __m256i, bytes: &mut [u8], stride: usize) {
+        if stride == 16 {
+            let bytes = &mut bytes[..32];
+            // SAFETY: `self` proves the CPU features; the slice was cut to 32 bytes.
+            return unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), reg) };
+        }
         let [low, high] = self.parts(reg);
         self.0.store(low, bytes, stride);
         self.0.store(high, &mut bytes[stride..], stride);
@@ -153,21 +205,21 @@ impl Isa for Vaes256 {
     }
 
     #[inline(always)]
-    fn schedule(self, key: u128) -> RoundKeys {
-        self.0.schedule(key)
-    }
-
-    #[inline(always)]
-    fn encrypt<const N: usize>(self, keys: &RoundKeys, blocks: [__m256i; N]) -> [__m256i; N] {
-        rounds::encrypt(self, keys, blocks)
-    }
-
-    #[inline(always)]
-    fn encrypt_keyed<const N: usize, const B: usize>(
+    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        keys: [__m256i; N],
-        blocks: [[__m256i; N]; B],
-    ) -> [[__m256i; N]; B] {
+        cache: &mut KeyCache,
+        numbers: KeyNumbers,
+        blocks: [[[__m256i; N]; B]; K],
+    ) -> [[[__m256i; N]; B]; K] {
+        rounds::encrypt_numbered(self, cache, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
+        self,
+        keys: [[__m256i; N]; K],
+        blocks: [[[__m256i; N]; B]; K],
+    ) -> [[[__m256i; N]; B]; K] {
         rounds::encrypt_keyed(self, keys, blocks)
     }
 }
@@ -196,4 +248,82 @@ impl AesRounds for Vaes256 {
             _mm256_xor_si256(folded, substituted)
         }
     }
+    #[inline(always)]
+    fn substitute_words(self, words: __m256i, constant: __m256i) -> __m256i {
+        // SAFETY: `self` proves the CPU features; the constant is readable for 16 bytes.
+        unsafe {
+            let turn = _mm_loadu_si128(TURN_WORDS.as_ptr().cast());
+            let turned = _mm256_shuffle_epi8(words, _mm256_broadcastsi128_si256(turn));
+            _mm256_aesenclast_epi128(turned, constant)
+        }
+    }
+
+    #[inline(always)]
+    fn middle_rounds(self) -> usize {
+        self.0.middle_rounds()
+    }
+
+    #[inline(always)]
+    fn splat_words(self, word: u32) -> __m256i {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm256_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn xor3(self, a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+        self.xor(self.xor(a, b), c)
+    }
+
+    #[inline(always)]
+    fn transpose(self, rows: [__m256i; 4]) -> [__m256i; 4] {
+        // SAFETY: `self` proves the CPU features.
+        unsafe {
+            let low = [
+                _mm256_unpacklo_epi32(rows[0], rows[1]),
+                _mm256_unpacklo_epi32(rows[2], rows[3]),
+            ];
+            let high = [
+                _mm256_unpackhi_epi32(rows[0], rows[1]),
+                _mm256_unpackhi_epi32(rows[2], rows[3]),
+            ];
+            [
+                _mm256_unpacklo_epi64(low[0], low[1]),
+                _mm256_unpackhi_epi64(low[0], low[1]),
+                _mm256_unpacklo_epi64(high[0], high[1]),
+                _mm256_unpackhi_epi64(high[0], high[1]),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn in_order(self, first: __m256i, rows: [__m256i; 4]) -> (__m256i, [__m256i; 4]) {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { in_order(first, rows) }
+    }
+
+    #[inline(always)]
+    fn splat_split(self, first: u128, second: u128, split: usize) -> __m256i {
+        let lane = |i: usize| self.0.splat_split(first, second, split.saturating_sub(i));
+        self.pair(lane(0), lane(1))
+    }
+}
+
+/// See [`AesRounds::in_order`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_order(mut first: __m256i, rows: [__m256i; 4]) -> (__m256i, [__m256i; 4]) {
+    let [mut w0, mut w1, mut w2, mut w3] = rows;
+    // SAFETY: there are no instructions in it.
+    unsafe {
+        asm!(
+            "/* {0} {1} {2} {3} {4} */",
+            inout(ymm_reg) first,
+            inout(ymm_reg) w0,
+            inout(ymm_reg) w1,
+            inout(ymm_reg) w2,
+            inout(ymm_reg) w3,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    (first, [w0, w1, w2, w3])
 }

@@ -4,15 +4,15 @@
     reason = "vector intrinsics; the only way to AES instructions on stable Rust"
 )]
 
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa,
-    rounds::{self, AesRounds, RoundKeys},
+    AesNi, Isa, KeyNumbers, MAX_WIDTH,
+    rounds::{self, AesRounds, KeyCache, TURN_WORDS},
 };
 use crate::Label;
 
-/// A CPU with vector AES, AVX-512 F, BW, DQ and VL, and all that [`AesNi`] needs.
+/// A CPU with vector AES, AVX-512 F, BW, DQ and VL, BMI2, and all that [`AesNi`] needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Vaes512(AesNi);
 
@@ -24,7 +24,8 @@ impl Vaes512 {
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("bmi2");
         AesNi::detect().filter(|_| vectors).map(Self)
     }
 
@@ -60,12 +61,23 @@ impl Vaes512 {
     }
 }
 
+/// Every bit that is `stride` times a number below [`MAX_WIDTH`].
+#[inline(always)]
+const fn every(stride: u32) -> u64 {
+    let (mut bits, mut i) = (0, 0);
+    while i < MAX_WIDTH as u32 {
+        bits |= 1 << (stride * i);
+        i += 1;
+    }
+    bits
+}
+
 impl Isa for Vaes512 {
     const LANES: usize = 4;
     const NARROW_REST: usize = 1;
 
     type Reg = __m512i;
-    type Schedule = RoundKeys;
+    type Keys = KeyCache;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m512i {
@@ -85,25 +97,78 @@ impl Isa for Vaes512 {
     }
 
     #[inline(always)]
-    fn gather(self, from: &[Label], index: &[u32]) -> __m512i {
-        self.join([
-            self.0.gather(from, index),
-            self.0.gather(from, &index[1..]),
-            self.0.gather(from, &index[2..]),
-            self.0.gather(from, &index[3..]),
-        ])
+    unsafe fn gather(self, from: &[Label], index: &[u32]) -> __m512i {
+        // SAFETY: what the caller promises.
+        unsafe {
+            self.join([
+                self.0.gather(from, index),
+                self.0.gather(from, &index[1..]),
+                self.0.gather(from, &index[2..]),
+                self.0.gather(from, &index[3..]),
+            ])
+        }
     }
 
     #[inline(always)]
-    fn scatter(self, reg: __m512i, to: &mut [Label], index: &[u32]) {
+    unsafe fn scatter(self, reg: __m512i, to: &mut [Label], index: &[u32]) {
         let lanes = self.parts(reg);
         for i in 0..4 {
-            self.0.scatter(lanes[i], to, &index[i..]);
+            // SAFETY: what the caller promises.
+            unsafe { self.0.scatter(lanes[i], to, &index[i..]) };
+        }
+    }
+
+    #[inline(always)]
+    fn load_labels(self, from: &[Label]) -> __m512i {
+        let from = &from[..4];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 64 bytes.
+        unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store_labels(self, reg: __m512i, to: &mut [Label]) {
+        let to = &mut to[..4];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 64 bytes.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), reg) }
+    }
+
+    #[inline(always)]
+    fn load_pairs(self, bytes: &[u8]) -> [__m512i; 2] {
+        let bytes = &bytes[..128];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 128 bytes.
+        unsafe {
+            let low = _mm512_loadu_si512(bytes.as_ptr().cast());
+            let high = _mm512_loadu_si512(bytes[64..].as_ptr().cast());
+            let even = _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13);
+            let odd = _mm512_setr_epi64(2, 3, 6, 7, 10, 11, 14, 15);
+            [
+                _mm512_permutex2var_epi64(low, even, high),
+                _mm512_permutex2var_epi64(low, odd, high),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn store_pairs(self, [first, second]: [__m512i; 2], bytes: &mut [u8]) {
+        let bytes = &mut bytes[..128];
+        // SAFETY: `self` proves the CPU features; the slice was cut to 128 bytes.
+        unsafe {
+            let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+            let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+            let low = _mm512_permutex2var_epi64(first, low, second);
+            let high = _mm512_permutex2var_epi64(first, high, second);
+            _mm512_storeu_si512(bytes.as_mut_ptr().cast(), low);
+            _mm512_storeu_si512(bytes[64..].as_mut_ptr().cast(), high);
         }
     }
 
     #[inline(always)]
     fn load(self, bytes: &[u8], stride: usize) -> __m512i {
+        if stride == 16 {
+            let bytes = &bytes[..64];
+            // SAFETY: `self` proves the CPU features; the slice was cut to 64 bytes.
+            return unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+        }
         self.join([
             self.0.load(bytes, stride),
             self.0.load(&bytes[stride..], stride),
@@ -114,6 +179,11 @@ impl Isa for Vaes512 {
 
     #[inline(always)]
     fn store(self, reg: __m512i, bytes: &mut [u8], stride: usize) {
+        if stride == 16 {
+            let bytes = &mut bytes[..64];
+            // SAFETY: `self` proves the CPU features; the slice was cut to 64 bytes.
+            return unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), reg) };
+        }
         let lanes = self.parts(reg);
         for i in 0..4 {
             self.0.store(lanes[i], &mut bytes[i * stride..], stride);
@@ -166,39 +236,59 @@ impl Isa for Vaes512 {
     #[inline(always)]
     fn colours(self, reg: __m512i) -> u32 {
         // SAFETY: `self` proves the CPU features.
-        let halves = unsafe { _mm512_test_epi64_mask(reg, _mm512_set1_epi64(1)) };
-        // Keep the bits of the low halves and close the gaps.
-        let bits = u32::from(halves) & 0b0101_0101;
-        let bits = (bits | bits >> 1) & 0b0011_0011;
-        (bits | bits >> 2) & 0b1111
+        unsafe {
+            let halves = _mm512_test_epi64_mask(reg, _mm512_set1_epi64(1));
+            _pext_u32(halves.into(), 0b0101_0101)
+        }
+    }
+
+    #[inline(always)]
+    fn high_colours(self, reg: __m512i) -> u32 {
+        // SAFETY: `self` proves the CPU features.
+        unsafe {
+            let halves = _mm512_test_epi64_mask(reg, _mm512_set1_epi64(1));
+            _pext_u32(halves.into(), 0b1010_1010)
+        }
+    }
+
+    #[inline(always)]
+    fn spread(self, bits: u32, stride: u32) -> u64 {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _pdep_u64(bits.into(), every(stride)) }
+    }
+
+    #[inline(always)]
+    fn collect(self, packed: u64, stride: u32) -> u32 {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _pext_u64(packed, every(stride)) as u32 }
     }
 
     #[inline(always)]
     fn mask(self, bits: u32) -> __m512i {
-        // Two mask bits per lane.
-        let bits = bits & 0b1111;
-        let bits = (bits | bits << 2) & 0b0011_0011;
-        let bits = (bits | bits << 1) & 0b0101_0101;
         // SAFETY: `self` proves the CPU features.
-        unsafe { _mm512_movm_epi64((bits * 3) as __mmask8) }
+        unsafe {
+            // Two mask bits per lane.
+            let bits = _pdep_u32(bits, 0b0101_0101) * 3;
+            _mm512_movm_epi64(bits as __mmask8)
+        }
     }
 
     #[inline(always)]
-    fn schedule(self, key: u128) -> RoundKeys {
-        self.0.schedule(key)
-    }
-
-    #[inline(always)]
-    fn encrypt<const N: usize>(self, keys: &RoundKeys, blocks: [__m512i; N]) -> [__m512i; N] {
-        rounds::encrypt(self, keys, blocks)
-    }
-
-    #[inline(always)]
-    fn encrypt_keyed<const N: usize, const B: usize>(
+    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        keys: [__m512i; N],
-        blocks: [[__m512i; N]; B],
-    ) -> [[__m512i; N]; B] {
+        cache: &mut KeyCache,
+        numbers: KeyNumbers,
+        blocks: [[[__m512i; N]; B]; K],
+    ) -> [[[__m512i; N]; B]; K] {
+        rounds::encrypt_numbered(self, cache, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
+        self,
+        keys: [[__m512i; N]; K],
+        blocks: [[[__m512i; N]; B]; K],
+    ) -> [[[__m512i; N]; B]; K] {
         rounds::encrypt_keyed(self, keys, blocks)
     }
 }
@@ -229,4 +319,85 @@ impl AesRounds for Vaes512 {
             _mm512_ternarylogic_epi32::<0x96>(folded, carried, substituted)
         }
     }
+    #[inline(always)]
+    fn substitute_words(self, words: __m512i, constant: __m512i) -> __m512i {
+        // SAFETY: `self` proves the CPU features; the constant is readable for 16 bytes.
+        unsafe {
+            let turn = _mm_loadu_si128(TURN_WORDS.as_ptr().cast());
+            let turned = _mm512_shuffle_epi8(words, _mm512_broadcast_i32x4(turn));
+            _mm512_aesenclast_epi128(turned, constant)
+        }
+    }
+
+    #[inline(always)]
+    fn middle_rounds(self) -> usize {
+        self.0.middle_rounds()
+    }
+
+    #[inline(always)]
+    fn splat_words(self, word: u32) -> __m512i {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm512_set1_epi32(word as i32) }
+    }
+
+    #[inline(always)]
+    fn xor3(self, a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm512_ternarylogic_epi32::<0x96>(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn transpose(self, rows: [__m512i; 4]) -> [__m512i; 4] {
+        // SAFETY: `self` proves the CPU features.
+        unsafe {
+            let low = [
+                _mm512_unpacklo_epi32(rows[0], rows[1]),
+                _mm512_unpacklo_epi32(rows[2], rows[3]),
+            ];
+            let high = [
+                _mm512_unpackhi_epi32(rows[0], rows[1]),
+                _mm512_unpackhi_epi32(rows[2], rows[3]),
+            ];
+            [
+                _mm512_unpacklo_epi64(low[0], low[1]),
+                _mm512_unpackhi_epi64(low[0], low[1]),
+                _mm512_unpacklo_epi64(high[0], high[1]),
+                _mm512_unpackhi_epi64(high[0], high[1]),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn in_order(self, first: __m512i, rows: [__m512i; 4]) -> (__m512i, [__m512i; 4]) {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { in_order(first, rows) }
+    }
+
+    #[inline(always)]
+    fn splat_split(self, first: u128, second: u128, split: usize) -> __m512i {
+        // Two mask bits per lane from the split on.
+        let mask = (0xff_u32 << (2 * split.min(4))) as __mmask8;
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm512_mask_mov_epi64(self.splat(first), mask, self.splat(second)) }
+    }
+}
+
+/// See [`AesRounds::in_order`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn in_order(mut first: __m512i, rows: [__m512i; 4]) -> (__m512i, [__m512i; 4]) {
+    let [mut w0, mut w1, mut w2, mut w3] = rows;
+    // SAFETY: there are no instructions in it.
+    unsafe {
+        asm!(
+            "/* {0} {1} {2} {3} {4} */",
+            inout(zmm_reg) first,
+            inout(zmm_reg) w0,
+            inout(zmm_reg) w1,
+            inout(zmm_reg) w2,
+            inout(zmm_reg) w3,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    (first, [w0, w1, w2, w3])
 }

@@ -10,8 +10,8 @@
 //! ```
 
 use super::{
-    Group, Kernel, KeyCache, PairHash,
-    tape::{Scratch, TableReader, TableWriter},
+    Group, Kernel, PairHash, Place,
+    tape::{TableReader, TableWriter},
 };
 use crate::{
     Label,
@@ -32,48 +32,46 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
     const XOR_TABLES: bool = false;
 
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize>(
+    fn and_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
-        cache: &mut KeyCache<I>,
+        keys: &mut I::Keys,
         slots: &mut [Label],
-        group: Group<'_>,
+        Group { place, live, id }: Group<P>,
     ) {
         let delta = w.splat(self.delta.0);
-        let (mut a, mut b) = (w.gather(slots, &group.a()), w.gather(slots, &group.b()));
+        let (mut a, mut b) = (place.a(w, slots), place.b(w, slots));
         // An inverted wire is the same label read with the opposite meaning.
-        let inverted = (group.inverted_a(), group.inverted_b());
-        if inverted != (0, 0) {
-            a = w.xor(a, w.and(delta, w.mask(inverted.0)));
-            b = w.xor(b, w.and(delta, w.mask(inverted.1)));
+        let inverted = place.inverted();
+        if inverted != [0, 0] {
+            a = w.xor(a, w.and(delta, w.mask(inverted[0])));
+            b = w.xor(b, w.and(delta, w.mask(inverted[1])));
         }
         let (pa, pb) = (w.colour_mask(a), w.colour_mask(b));
         // Sigma is linear.
         let (sa, sb, sd) = (w.sigma(a), w.sigma(b), w.sigma(delta));
-        let (ha, hb) = self.hash.pair(
-            w,
-            cache,
-            2 * group.id,
-            [sa, w.xor(sa, sd)],
-            [sb, w.xor(sb, sd)],
-        );
+        let operands = [[sa, w.xor(sa, sd)], [sb, w.xor(sb, sd)]];
+        let [ha, hb] = self.hash.pair(w, keys, id, operands);
         let tg = w.xor(w.xor(ha[0], ha[1]), w.and(pb, delta));
         let wg = w.xor(ha[0], w.and(pa, tg));
         // TE ^ A
         let te_a = w.xor(hb[0], hb[1]);
         let we = w.xor(hb[0], w.and(pb, te_a));
-        w.scatter(w.xor(wg, we), slots, &group.out());
+        place.set_out(w, slots, w.xor(wg, we));
 
         let width = Wide::<I, N>::WIDTH;
-        let mut scratch: Scratch = [0; _];
-        let place = self.tables.group(&mut scratch, BYTES, group.live, width);
-        w.store(tg, place, BYTES);
-        w.store(w.xor(te_a, a), &mut place[16..], BYTES);
-        self.tables.keep(&scratch, BYTES, group.live, width);
+        let table = self.tables.group(BYTES, live, width);
+        w.store_pairs([tg, w.xor(te_a, a)], table);
+        self.tables.keep(BYTES, live, width);
     }
 
     #[inline(always)]
-    fn xor_group<I: Isa, const N: usize>(&mut self, _: Wide<I, N>, _: &mut [Label], _: Group<'_>) {
+    fn xor_group<I: Isa, const N: usize, P: Place>(
+        &mut self,
+        _: Wide<I, N>,
+        _: &mut [Label],
+        _: Group<P>,
+    ) {
         // XOR gates have no tables.
     }
 }
@@ -89,28 +87,30 @@ impl<H: PairHash> Kernel for HalfGatesEvaluate<'_, H> {
 
     /// `C = H(A,j) ^ c(A) TG ^ H(B,j+1) ^ c(B) (TE ^ A)`, where `c` is the colour.
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize>(
+    fn and_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
-        cache: &mut KeyCache<I>,
+        keys: &mut I::Keys,
         slots: &mut [Label],
-        group: Group<'_>,
+        Group { place, live, id }: Group<P>,
     ) {
-        let mut scratch: Scratch = [0; _];
-        let width = Wide::<I, N>::WIDTH;
-        let tables = self.tables.group(&mut scratch, BYTES, group.live, width);
-        let (tg, te) = (w.load(tables, BYTES), w.load(&tables[16..], BYTES));
-        let (a, b) = (w.gather(slots, &group.a()), w.gather(slots, &group.b()));
-        let ([ha], [hb]) = self
-            .hash
-            .pair(w, cache, 2 * group.id, [w.sigma(a)], [w.sigma(b)]);
+        let table = self.tables.group(BYTES, live, Wide::<I, N>::WIDTH);
+        let [tg, te] = w.load_pairs(table);
+        let (a, b) = (place.a(w, slots), place.b(w, slots));
+        let operands = [[w.sigma(a)], [w.sigma(b)]];
+        let [[ha], [hb]] = self.hash.pair(w, keys, id, operands);
         let from_a = w.xor(ha, w.and(w.colour_mask(a), tg));
         let from_b = w.xor(hb, w.and(w.colour_mask(b), w.xor(te, a)));
-        w.scatter(w.xor(from_a, from_b), slots, &group.out());
+        place.set_out(w, slots, w.xor(from_a, from_b));
     }
 
     #[inline(always)]
-    fn xor_group<I: Isa, const N: usize>(&mut self, _: Wide<I, N>, _: &mut [Label], _: Group<'_>) {
+    fn xor_group<I: Isa, const N: usize, P: Place>(
+        &mut self,
+        _: Wide<I, N>,
+        _: &mut [Label],
+        _: Group<P>,
+    ) {
         // XOR gates have no tables.
     }
 }

@@ -1,20 +1,18 @@
 //! The hash of half gates: `AES_k(y) ^ y`, where `k` and `y` depend on the tweak.
 
-use super::KeyCache;
-use crate::engine::{Isa, Lanes, MAX_WIDTH, Portable, Wide};
+use crate::engine::{Isa, KeyNumbers, Lanes, Wide};
 
 /// Hashes the operands of a group of gates. Inputs are labels already mapped by sigma.
 pub(crate) trait PairHash {
-    /// Hashes `a` of lane `i` under the tweak `tweak + 2 i` and `b` under the tweak after it;
-    /// `tweak` is even.
+    /// Hashes `a` of gate `i` of the group under the tweak `2 (id + i)` and `b` under the tweak
+    /// after it.
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
-        cache: &mut KeyCache<I>,
-        tweak: u64,
-        a: [Lanes<I, N>; B],
-        b: [Lanes<I, N>; B],
-    ) -> ([Lanes<I, N>; B], [Lanes<I, N>; B]);
+        keys: &mut I::Keys,
+        id: u64,
+        operands: [[Lanes<I, N>; B]; 2],
+    ) -> [[Lanes<I, N>; B]; 2];
 }
 
 /// A fresh key for every tweak `j`: `AES_{S ^ j}(y) ^ y`, `y = sigma(x)`.
@@ -27,16 +25,13 @@ impl PairHash for PerTweak {
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
-        _cache: &mut KeyCache<I>,
-        tweak: u64,
-        a: [Lanes<I, N>; B],
-        b: [Lanes<I, N>; B],
-    ) -> ([Lanes<I, N>; B], [Lanes<I, N>; B]) {
-        let keys = w.xor(w.splat(self.start), w.counter(tweak, 2, 0));
-        let ha = keyed(w, keys, a);
+        _keys: &mut I::Keys,
+        id: u64,
+        operands: [[Lanes<I, N>; B]; 2],
+    ) -> [[Lanes<I, N>; B]; 2] {
+        let keys = w.xor(w.splat(self.start), w.counter(2 * id, 2, 0));
         // An even number plus one is an exclusive or.
-        let hb = keyed(w, w.xor(keys, w.splat(1)), b);
-        (ha, hb)
+        keyed(w, [keys, w.xor(keys, w.splat(1))], operands)
     }
 }
 
@@ -65,75 +60,48 @@ impl PairHash for PerPeriod {
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
-        cache: &mut KeyCache<I>,
-        tweak: u64,
-        a: [Lanes<I, N>; B],
-        b: [Lanes<I, N>; B],
-    ) -> ([Lanes<I, N>; B], [Lanes<I, N>; B]) {
-        let last = tweak + 2 * Wide::<I, N>::WIDTH as u64 - 1;
-        let (first_key, last_key) = (tweak >> self.log_period, last >> self.log_period);
-        let rest = |tweak: u64| tweak & ((1 << self.log_period) - 1);
-        if first_key != last_key {
-            // The group straddles periods: a key per lane. Periods are even, so the two tweaks of
-            // one gate never part.
-            let (mut keys, mut tweaks) = ([0; 16 * MAX_WIDTH], [0; 16 * MAX_WIDTH]);
-            for lane in 0..Wide::<I, N>::WIDTH {
-                let tweak = tweak + 2 * lane as u64;
-                let key = self.start ^ u128::from(tweak >> self.log_period);
-                Portable.store(key, &mut keys[16 * lane..], 16);
-                Portable.store(u128::from(rest(tweak)), &mut tweaks[16 * lane..], 16);
-            }
-            let (keys, tweaks) = (w.load(&keys, 16), w.load(&tweaks, 16));
-            let ha = keyed(w, keys, tweaked(w, a, tweaks));
-            let hb = keyed(w, keys, tweaked(w, b, w.xor(tweaks, w.splat(1))));
-            return (ha, hb);
+        keys: &mut I::Keys,
+        id: u64,
+        [mut a, mut b]: [[Lanes<I, N>; B]; 2],
+    ) -> [[Lanes<I, N>; B]; 2] {
+        let rest = w.splat((1 << self.log_period) - 1);
+        let tweaks = w.and(w.counter(2 * id, 2, 0), rest);
+        let odd_tweaks = w.xor(tweaks, w.splat(1));
+        for i in 0..B {
+            a[i] = w.xor(a[i], tweaks);
+            b[i] = w.xor(b[i], odd_tweaks);
         }
-        let schedule = match cache {
-            Some((index, schedule)) if *index == first_key => schedule,
-            _ => {
-                let schedule = w.schedule(self.start ^ u128::from(first_key));
-                &mut cache.insert((first_key, schedule)).1
-            }
+        // Periods are even, so the two tweaks of one gate never part.
+        let numbers = KeyNumbers {
+            start: self.start,
+            gate: id,
+            log_gates: self.log_period - 1,
         };
-        let tweaks = w.counter(rest(tweak), 2, 0);
-        let ya = tweaked(w, a, tweaks);
-        let yb = tweaked(w, b, w.xor(tweaks, w.splat(1)));
-        let ha = fed_forward(w, w.encrypt(schedule, ya), ya);
-        let hb = fed_forward(w, w.encrypt(schedule, yb), yb);
-        (ha, hb)
+        let operands = [a, b];
+        fed_forward(w, w.encrypt_numbered(keys, numbers, operands), operands)
     }
 }
 
 /// Encrypts under a key per lane and adds the input.
 #[inline(always)]
-pub(super) fn keyed<I: Isa, const N: usize, const B: usize>(
+pub(super) fn keyed<I: Isa, const N: usize, const B: usize, const K: usize>(
     w: Wide<I, N>,
-    keys: Lanes<I, N>,
-    blocks: [Lanes<I, N>; B],
-) -> [Lanes<I, N>; B] {
+    keys: [Lanes<I, N>; K],
+    blocks: [[Lanes<I, N>; B]; K],
+) -> [[Lanes<I, N>; B]; K] {
     fed_forward(w, w.encrypt_keyed(keys, blocks), blocks)
 }
 
 #[inline(always)]
-fn fed_forward<I: Isa, const N: usize, const B: usize>(
+fn fed_forward<I: Isa, const N: usize, const B: usize, const K: usize>(
     w: Wide<I, N>,
-    mut out: [Lanes<I, N>; B],
-    blocks: [Lanes<I, N>; B],
-) -> [Lanes<I, N>; B] {
-    for i in 0..B {
-        out[i] = w.xor(out[i], blocks[i]);
+    mut out: [[Lanes<I, N>; B]; K],
+    blocks: [[Lanes<I, N>; B]; K],
+) -> [[Lanes<I, N>; B]; K] {
+    for k in 0..K {
+        for i in 0..B {
+            out[k][i] = w.xor(out[k][i], blocks[k][i]);
+        }
     }
     out
-}
-
-#[inline(always)]
-fn tweaked<I: Isa, const N: usize, const B: usize>(
-    w: Wide<I, N>,
-    mut blocks: [Lanes<I, N>; B],
-    tweaks: Lanes<I, N>,
-) -> [Lanes<I, N>; B] {
-    for block in &mut blocks {
-        *block = w.xor(*block, tweaks);
-    }
-    blocks
 }

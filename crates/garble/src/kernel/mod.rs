@@ -3,9 +3,17 @@
 //! A [`Kernel`] is one role of one scheme. [`ChunkJob`] drives it over the gates of a chunk: it
 //! runs inside the function that has the target features of the back end, so the choice of a back
 //! end is made once per chunk and everything below is straight vector code.
+//!
+//! A vector holds either different gates of one instance, whose labels are collected from all over
+//! the slots, or one gate of [`LANES`] instances, whose labels lie side by side.
+#![expect(
+    unsafe_code,
+    reason = "label slots are checked once per program, not at every gate"
+)]
 
 mod half_gates;
 mod hash;
+mod place;
 mod prf;
 mod tape;
 mod three_halves;
@@ -13,173 +21,209 @@ mod three_halves;
 pub(crate) use self::{
     half_gates::{HalfGatesEvaluate, HalfGatesGarble},
     hash::{PairHash, PerPeriod, PerTweak},
+    place::{Place, Scattered, SideBySide},
     prf::{PrfEvaluate, PrfGarble},
     tape::{TableReader, TableWriter},
     three_halves::{ThreeHalvesEvaluate, ThreeHalvesGarble},
 };
 
-use transpute_circuit::{BatchKind, INVERT, ProgramGate};
+use transpute_circuit::{BatchKind, ProgramGate};
 
 use crate::{
     Label,
     backend::Job,
-    chunk::Runs,
-    engine::{Index, Isa, MAX_WIDTH, Wide},
+    chunk::{LANES, Runs},
+    engine::{Isa, MAX_WIDTH, Wide},
 };
-
-/// The AES key last expanded, with its number.
-pub(crate) type KeyCache<I> = Option<(u64, <I as Isa>::Schedule)>;
 
 /// One role of one scheme.
 pub(crate) trait Kernel: Sized {
     /// Whether XOR gates have tables, and count as gates for the tweak.
     const XOR_TABLES: bool;
 
-    /// Does a group of independent AND gates. There are as many gates as `w` is wide, but only the
-    /// first `live` have a place in the tables; the others write to the spare slot. Gate `i` has
-    /// the id `id + i`.
-    fn and_group<I: Isa, const N: usize>(
+    /// Does a group of independent AND gates.
+    fn and_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
-        cache: &mut KeyCache<I>,
+        keys: &mut I::Keys,
         slots: &mut [Label],
-        group: Group<'_>,
+        group: Group<P>,
     );
 
     /// Does a group of independent XOR gates that have tables.
-    fn xor_group<I: Isa, const N: usize>(
+    fn xor_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
         slots: &mut [Label],
-        group: Group<'_>,
+        group: Group<P>,
     );
 }
 
-/// Independent gates of one kind, as many as a kernel handles together.
+/// Independent gates of one kind, as many as a vector is wide.
 #[derive(Clone, Copy)]
-pub(crate) struct Group<'a> {
-    pub(crate) gates: &'a [ProgramGate],
+pub(crate) struct Group<P> {
+    pub(crate) place: P,
+    /// How many of the gates have a place in the tables; the others write to the spare slot.
     pub(crate) live: usize,
+    /// Id of the first gate; those of the others follow.
     pub(crate) id: u64,
-}
-
-impl Group<'_> {
-    /// Slots of the first operands.
-    #[inline(always)]
-    fn a(&self) -> Index {
-        let mut index = [0; MAX_WIDTH];
-        for (slot, gate) in index.iter_mut().zip(self.gates) {
-            *slot = gate.a & !INVERT;
-        }
-        index
-    }
-
-    /// Slots of the second operands.
-    #[inline(always)]
-    fn b(&self) -> Index {
-        let mut index = [0; MAX_WIDTH];
-        for (slot, gate) in index.iter_mut().zip(self.gates) {
-            *slot = gate.b & !INVERT;
-        }
-        index
-    }
-
-    /// Slots of the outputs.
-    #[inline(always)]
-    fn out(&self) -> Index {
-        let mut index = [0; MAX_WIDTH];
-        for (slot, gate) in index.iter_mut().zip(self.gates) {
-            *slot = gate.out;
-        }
-        index
-    }
-
-    /// Which first operands are inverted; bit `i` is gate `i`.
-    #[inline(always)]
-    fn inverted_a(&self) -> u32 {
-        (self.gates.iter().enumerate()).fold(0, |bits, (i, gate)| bits | gate.a >> 31 << i)
-    }
-
-    /// Which second operands are inverted.
-    #[inline(always)]
-    fn inverted_b(&self) -> u32 {
-        (self.gates.iter().enumerate()).fold(0, |bits, (i, gate)| bits | gate.b >> 31 << i)
-    }
 }
 
 /// The gates of one chunk to be done by a kernel.
 pub(crate) struct ChunkJob<'a, K> {
-    pub(crate) kernel: K,
-    /// Labels by slot; the last slot is spare.
-    pub(crate) slots: &'a mut [Label],
-    pub(crate) spare: u32,
-    pub(crate) runs: Runs<'a>,
-    /// Id of the first gate of the instance.
-    pub(crate) first_id: u64,
+    kernel: K,
+    slots: &'a mut [Label],
+    spare: u32,
+    lanes: usize,
+    runs: Runs<'a>,
+    first_id: u64,
+}
+
+impl<'a, K: Kernel> ChunkJob<'a, K> {
+    /// Takes the labels by slot, those of the `lanes` instances side by side (1 or [`LANES`]); the
+    /// last slot is `spare`. `first_id` is the id of the first gate of the instances.
+    ///
+    /// # Safety
+    /// No gate of the runs names a slot past `spare`, no XOR gate has inversion marks, and `slots`
+    /// has the labels that the kernel keeps per slot for each of the `spare + 1` slots of each lane.
+    pub(crate) unsafe fn new(
+        kernel: K,
+        slots: &'a mut [Label],
+        spare: u32,
+        lanes: usize,
+        runs: Runs<'a>,
+        first_id: u64,
+    ) -> Self {
+        Self {
+            kernel,
+            slots,
+            spare,
+            lanes,
+            runs,
+            first_id,
+        }
+    }
+
+    /// Does one group of a run of gates.
+    #[inline(always)]
+    fn group<I: Isa, const N: usize, P: Place>(
+        &mut self,
+        w: Wide<I, N>,
+        keys: &mut I::Keys,
+        kind: BatchKind,
+        group: Group<P>,
+    ) {
+        match kind {
+            BatchKind::And => self.kernel.and_group(w, keys, self.slots, group),
+            BatchKind::Xor => self.kernel.xor_group(w, self.slots, group),
+        }
+    }
+
+    /// Does a run of gates of one instance.
+    #[inline(always)]
+    fn scattered<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
+        &mut self,
+        widths: (Wide<I, N>, Wide<H, M>, Wide<J, 1>),
+        keys: &mut I::Keys,
+        kind: BatchKind,
+        gates: &[ProgramGate],
+        mut id: u64,
+    ) where
+        J: Isa<Keys = I::Keys>,
+    {
+        let (wide, half, narrow) = widths;
+        let width = Wide::<I, N>::WIDTH;
+        let mut groups = gates.chunks_exact(width);
+        for gates in &mut groups {
+            // SAFETY: as many gates as the vectors are wide; slots as `ChunkJob::new` demands.
+            let place = unsafe { Scattered::new(gates) };
+            let live = width;
+            self.group(wide, keys, kind, Group { place, live, id });
+            id += width as u64;
+        }
+        let rest = groups.remainder();
+        if rest.len() <= I::NARROW_REST {
+            for gates in rest.chunks_exact(1) {
+                // SAFETY: one gate; slots as `ChunkJob::new` demands.
+                let place = unsafe { Scattered::new(gates) };
+                self.group(narrow, keys, kind, Group { place, live: 1, id });
+                id += 1;
+            }
+            return;
+        }
+        let mut padded = [ProgramGate {
+            out: self.spare,
+            ..rest[0]
+        }; MAX_WIDTH];
+        padded[..rest.len()].copy_from_slice(rest);
+        let live = rest.len();
+        if live <= Wide::<H, M>::WIDTH {
+            // SAFETY: as many gates as the vectors are wide; slots as `ChunkJob::new` demands, and
+            // the spare one exists too.
+            let place = unsafe { Scattered::new(&padded[..Wide::<H, M>::WIDTH]) };
+            self.group(half, keys, kind, Group { place, live, id });
+        } else {
+            // SAFETY: likewise.
+            let place = unsafe { Scattered::new(&padded[..width]) };
+            self.group(wide, keys, kind, Group { place, live, id });
+        }
+    }
 }
 
 impl<K: Kernel> Job for ChunkJob<'_, K> {
     #[inline(always)]
-    fn run<I: Isa, const N: usize, J: Isa<Schedule = I::Schedule>>(
+    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
         mut self,
         wide: Wide<I, N>,
+        half: Wide<H, M>,
         narrow: Wide<J, 1>,
-    ) {
-        let mut cache = None;
-        for run in self.runs {
+    ) where
+        J: Isa<Keys = I::Keys>,
+    {
+        let mut keys = I::Keys::default();
+        let lanes = self.lanes;
+        while let Some(run) = self.runs.next() {
             let position = if K::XOR_TABLES { run.gate } else { run.and };
-            let mut id = self.first_id + position;
-            if run.kind == BatchKind::Xor && !K::XOR_TABLES {
-                free_xors(narrow, self.slots, run.gates);
-                continue;
-            }
-            let width = Wide::<I, N>::WIDTH;
-            let mut groups = run.gates.chunks_exact(width);
-            for gates in &mut groups {
-                let live = width;
-                let group = Group { gates, live, id };
-                match run.kind {
-                    BatchKind::And => self.kernel.and_group(wide, &mut cache, self.slots, group),
-                    BatchKind::Xor => self.kernel.xor_group(wide, self.slots, group),
+            let mut id = self.first_id + position * lanes as u64;
+            let free = run.kind == BatchKind::Xor && !K::XOR_TABLES;
+            if lanes == 1 {
+                if free {
+                    // SAFETY: slots as `ChunkJob::new` demands.
+                    unsafe { free_xors(narrow, self.slots, run.gates) };
+                } else {
+                    self.scattered((wide, half, narrow), &mut keys, run.kind, run.gates, id);
                 }
-                id += width as u64;
-            }
-            let rest = groups.remainder();
-            if rest.len() <= I::NARROW_REST {
-                for gates in rest.chunks_exact(1) {
-                    let group = Group { gates, live: 1, id };
-                    match run.kind {
-                        BatchKind::And => {
-                            self.kernel.and_group(narrow, &mut cache, self.slots, group);
-                        }
-                        BatchKind::Xor => self.kernel.xor_group(narrow, self.slots, group),
-                    }
-                    id += 1;
+            } else if free {
+                for &gate in run.gates {
+                    // SAFETY: slots as `ChunkJob::new` demands.
+                    let place = unsafe { SideBySide::new(gate) };
+                    place.free_xor(wide, self.slots);
                 }
-                continue;
-            }
-            let mut padded = [ProgramGate {
-                out: self.spare,
-                ..rest[0]
-            }; MAX_WIDTH];
-            padded[..rest.len()].copy_from_slice(rest);
-            let (gates, live) = (&padded[..width], rest.len());
-            let group = Group { gates, live, id };
-            match run.kind {
-                BatchKind::And => self.kernel.and_group(wide, &mut cache, self.slots, group),
-                BatchKind::Xor => self.kernel.xor_group(wide, self.slots, group),
+            } else {
+                for &gate in run.gates {
+                    // SAFETY: slots as `ChunkJob::new` demands.
+                    let (place, live) = (unsafe { SideBySide::new(gate) }, LANES);
+                    self.group(wide, &mut keys, run.kind, Group { place, live, id });
+                    id += LANES as u64;
+                }
             }
         }
     }
 }
 
-/// XOR gates under free XOR, in either role.
+/// XOR gates of one instance under free XOR, in either role.
+///
+/// # Safety
+/// All slots of the gates are below the number of slots, and no operand has an inversion mark.
 #[inline(always)]
-fn free_xors<J: Isa>(narrow: Wide<J, 1>, slots: &mut [Label], gates: &[ProgramGate]) {
+unsafe fn free_xors<J: Isa>(narrow: Wide<J, 1>, slots: &mut [Label], gates: &[ProgramGate]) {
     let isa = narrow.0;
     for gate in gates {
-        let (a, b) = (isa.gather(slots, &[gate.a]), isa.gather(slots, &[gate.b]));
-        isa.scatter(isa.xor(a, b), slots, &[gate.out]);
+        // SAFETY: what the caller promises.
+        unsafe {
+            let (a, b) = (isa.gather(slots, &[gate.a]), isa.gather(slots, &[gate.b]));
+            isa.scatter(isa.xor(a, b), slots, &[gate.out]);
+        }
     }
 }
 

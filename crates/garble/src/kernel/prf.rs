@@ -10,12 +10,12 @@
 //! permute bit.
 
 use super::{
-    Group, Kernel, KeyCache,
-    tape::{self, Scratch, TableReader, TableWriter},
+    Group, Kernel, Place,
+    tape::{TableReader, TableWriter},
 };
 use crate::{
     Label,
-    engine::{Index, Isa, Lanes, Wide},
+    engine::{Isa, Lanes, Wide},
     seed::{Dice, SecretPrg},
 };
 
@@ -47,16 +47,8 @@ struct Operand<I: Isa, const N: usize> {
 }
 
 impl<I: Isa, const N: usize> Operand<I, N> {
-    /// Reads the labels; the values of inverted operands are swapped.
     #[inline(always)]
-    fn read(w: Wide<I, N>, slots: &[Label], slot: Index, inverted: u32) -> Self {
-        let (mut zero, mut one) = (slot, slot);
-        for (i, slot) in slot.into_iter().enumerate() {
-            let swap = inverted >> i & 1;
-            zero[i] = 2 * slot + swap;
-            one[i] = 2 * slot + (1 - swap);
-        }
-        let (zero, one) = (w.gather(slots, &zero), w.gather(slots, &one));
+    fn new(w: Wide<I, N>, [zero, one]: [Lanes<I, N>; 2]) -> Self {
         let permute = w.colour_mask(zero);
         let swap = w.and(permute, w.xor(zero, one));
         Self {
@@ -70,30 +62,40 @@ impl Kernel for PrfGarble<'_> {
     const XOR_TABLES: bool = true;
 
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize>(
+    fn and_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
-        _cache: &mut KeyCache<I>,
+        _keys: &mut I::Keys,
         slots: &mut [Label],
-        group: Group<'_>,
+        Group { place, live, id }: Group<P>,
     ) {
         let width = Wide::<I, N>::WIDTH;
         let lanes = (1 << width) - 1;
-        let a = Operand::read(w, slots, group.a(), group.inverted_a());
-        let b = Operand::read(w, slots, group.b(), group.inverted_b());
-        let r = self.dice.eight(self.prg, group.id) & lanes;
+        let a = Operand::new(w, place.a_pair(w, slots));
+        let b = Operand::new(w, place.b_pair(w, slots));
+        let r = self.dice.eight(self.prg, id) & lanes;
 
         // Rows by the colours of the operands, row 2 ca + cb.
-        let left = blocks(w, group.id, 0, self.nonce);
-        let right = blocks(w, group.id, RIGHT, self.nonce);
+        let left = blocks(w, id, 0, self.nonce);
+        let right = blocks(w, id, RIGHT, self.nonce);
         let tags = [w.splat(1), w.splat(2), w.splat(3)];
         let (left1, right1) = (w.xor(left, tags[0]), w.xor(right, tags[0]));
         let (left2, right2) = (w.xor(left, tags[1]), w.xor(right, tags[1]));
         let (left3, right3) = (w.xor(left, tags[2]), w.xor(right, tags[2]));
-        let [a0, a1] = w.encrypt_keyed(a.by_colour[0], [left, left1]);
-        let [a2, a3] = w.encrypt_keyed(a.by_colour[1], [left2, left3]);
-        let [b0, b2] = w.encrypt_keyed(b.by_colour[0], [right, right2]);
-        let [b1, b3] = w.encrypt_keyed(b.by_colour[1], [right1, right3]);
+        let [[a0, a1], [a2, a3], [b0, b2], [b1, b3]] = w.encrypt_keyed(
+            [
+                a.by_colour[0],
+                a.by_colour[1],
+                b.by_colour[0],
+                b.by_colour[1],
+            ],
+            [
+                [left, left1],
+                [left2, left3],
+                [right, right2],
+                [right1, right3],
+            ],
+        );
         let rows = [w.xor(a0, b0), w.xor(a1, b1), w.xor(a2, b2), w.xor(a3, b3)];
         let colour = w.splat(1);
         let body = w.splat(!1);
@@ -110,21 +112,12 @@ impl Kernel for PrfGarble<'_> {
         let swap = w.and(w.and(pa, pb), all);
         let (c0, c1) = (w.xor(k0, swap), w.xor(w.xor(k0, all), swap));
         let permute = w.and(w.mask(r), colour);
-        write_labels(
-            w,
-            slots,
-            group.out(),
-            w.xor(c0, permute),
-            w.xor(w.xor(c1, permute), colour),
-        );
+        let one = w.xor(w.xor(c1, permute), colour);
+        place.set_out_pair(w, slots, [w.xor(c0, permute), one]);
 
-        let mut scratch: Scratch = [0; _];
-        let place = self
-            .tables
-            .group(&mut scratch, AND_BYTES, group.live, width);
-        w.store(t1, place, AND_BYTES);
-        w.store(t2, &mut place[16..], AND_BYTES);
-        self.tables.keep(&scratch, AND_BYTES, group.live, width);
+        let table = self.tables.group(AND_BYTES, live, width);
+        w.store_pairs([t1, t2], table);
+        self.tables.keep(AND_BYTES, live, width);
 
         // The colour of the output in each row, masked by the bit cut off its key.
         let (pa, pb) = (w.colours(pa), w.colours(pb));
@@ -133,27 +126,33 @@ impl Kernel for PrfGarble<'_> {
             let a_one = if row & 2 == 0 { pa } else { !pa };
             let b_one = if row & 1 == 0 { pb } else { !pb };
             let mask = (w.colours(x) ^ r ^ (a_one & b_one)) & lanes;
-            bits |= tape::spread(mask, AND_BITS) << row;
+            bits |= w.0.spread(mask, AND_BITS) << row;
         }
-        self.tables.push_bits(bits, AND_BITS * group.live as u32);
+        self.tables.push_bits(bits, AND_BITS * live as u32);
     }
 
     #[inline(always)]
-    fn xor_group<I: Isa, const N: usize>(
+    fn xor_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
         slots: &mut [Label],
-        group: Group<'_>,
+        Group { place, live, id }: Group<P>,
     ) {
         let width = Wide::<I, N>::WIDTH;
-        let a = Operand::read(w, slots, group.a(), 0);
-        let b = Operand::read(w, slots, group.b(), 0);
-        let left = blocks(w, group.id, 0, self.nonce);
-        let right = blocks(w, group.id, RIGHT, self.nonce);
-        let [a0] = w.encrypt_keyed(a.by_colour[0], [left]);
-        let [a1] = w.encrypt_keyed(a.by_colour[1], [w.xor(left, w.splat(1))]);
-        let [b0] = w.encrypt_keyed(b.by_colour[0], [right]);
-        let [b1] = w.encrypt_keyed(b.by_colour[1], [w.xor(right, w.splat(1))]);
+        let a = Operand::new(w, place.a_pair(w, slots));
+        let b = Operand::new(w, place.b_pair(w, slots));
+        let left = blocks(w, id, 0, self.nonce);
+        let right = blocks(w, id, RIGHT, self.nonce);
+        let (left1, right1) = (w.xor(left, w.splat(1)), w.xor(right, w.splat(1)));
+        let [[a0], [a1], [b0], [b1]] = w.encrypt_keyed(
+            [
+                a.by_colour[0],
+                a.by_colour[1],
+                b.by_colour[0],
+                b.by_colour[1],
+            ],
+            [[left], [left1], [right], [right1]],
+        );
         let (pa, pb) = (a.permute, b.permute);
         let difference = w.xor(a0, a1);
         let table = w.xor(w.xor(b0, b1), difference);
@@ -163,20 +162,12 @@ impl Kernel for PrfGarble<'_> {
         let c1 = w.xor(c0, difference);
         let (colour, body) = (w.splat(1), w.splat(!1));
         let permute = w.and(w.xor(pa, pb), colour);
-        write_labels(
-            w,
-            slots,
-            group.out(),
-            w.xor(w.and(c0, body), permute),
-            w.xor(w.xor(w.and(c1, body), permute), colour),
-        );
+        let zero = w.xor(w.and(c0, body), permute);
+        let one = w.xor(w.xor(w.and(c1, body), permute), colour);
+        place.set_out_pair(w, slots, [zero, one]);
 
-        let mut scratch: Scratch = [0; _];
-        let place = self
-            .tables
-            .group(&mut scratch, XOR_BYTES, group.live, width);
-        w.store(table, place, XOR_BYTES);
-        self.tables.keep(&scratch, XOR_BYTES, group.live, width);
+        w.store(table, self.tables.group(XOR_BYTES, live, width), XOR_BYTES);
+        self.tables.keep(XOR_BYTES, live, width);
     }
 }
 
@@ -184,18 +175,6 @@ impl Kernel for PrfGarble<'_> {
 #[inline(always)]
 fn blocks<I: Isa, const N: usize>(w: Wide<I, N>, id: u64, side: u64, nonce: u64) -> Lanes<I, N> {
     w.counter(256 * id + side, 256, nonce)
-}
-
-#[inline(always)]
-fn write_labels<I: Isa, const N: usize>(
-    w: Wide<I, N>,
-    slots: &mut [Label],
-    slot: Index,
-    zero: Lanes<I, N>,
-    one: Lanes<I, N>,
-) {
-    w.scatter(zero, slots, &slot.map(|slot| 2 * slot));
-    w.scatter(one, slots, &slot.map(|slot| 2 * slot + 1));
 }
 
 /// The evaluator's role.
@@ -208,63 +187,55 @@ impl Kernel for PrfEvaluate<'_> {
     const XOR_TABLES: bool = true;
 
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize>(
+    fn and_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
-        _cache: &mut KeyCache<I>,
+        _keys: &mut I::Keys,
         slots: &mut [Label],
-        group: Group<'_>,
+        Group { place, live, id }: Group<P>,
     ) {
-        let width = Wide::<I, N>::WIDTH;
-        let mut scratch: Scratch = [0; _];
-        let tables = self
-            .tables
-            .group(&mut scratch, AND_BYTES, group.live, width);
-        let (t1, t2) = (w.load(tables, AND_BYTES), w.load(&tables[16..], AND_BYTES));
-        let packed = self.tables.take_bits(AND_BITS * group.live as u32);
+        let table = self.tables.group(AND_BYTES, live, Wide::<I, N>::WIDTH);
+        let [t1, t2] = w.load_pairs(table);
+        let packed = self.tables.take_bits(AND_BITS * live as u32);
 
-        let (a, b) = (w.gather(slots, &group.a()), w.gather(slots, &group.b()));
+        let (a, b) = (place.a(w, slots), place.b(w, slots));
         let (ca, cb) = (w.colour_mask(a), w.colour_mask(b));
         let row = w.xor(w.and(ca, w.splat(2)), w.and(cb, w.splat(1)));
-        let left = blocks(w, group.id, 0, self.nonce);
-        let right = blocks(w, group.id, RIGHT, self.nonce);
-        let [fa] = w.encrypt_keyed(a, [w.xor(left, row)]);
-        let [fb] = w.encrypt_keyed(b, [w.xor(right, row)]);
+        let left = blocks(w, id, 0, self.nonce);
+        let right = blocks(w, id, RIGHT, self.nonce);
+        let [[fa], [fb]] = w.encrypt_keyed([a, b], [[w.xor(left, row)], [w.xor(right, row)]]);
         let x = w.xor(fa, fb);
         let (i, j) = (w.colours(a), w.colours(b));
         let mut colours = w.colours(x);
         for row in 0..4 {
             let a_here = if row & 2 == 0 { !i } else { i };
             let b_here = if row & 1 == 0 { !j } else { j };
-            colours ^= tape::collect(packed >> row, AND_BITS) & a_here & b_here;
+            colours ^= w.0.collect(packed >> row, AND_BITS) & a_here & b_here;
         }
         let body = w.xor(x, w.xor(w.and(ca, t2), w.and(cb, t1)));
         let out = w.xor(w.and(body, w.splat(!1)), w.and(w.mask(colours), w.splat(1)));
-        w.scatter(out, slots, &group.out());
+        place.set_out(w, slots, out);
     }
 
     #[inline(always)]
-    fn xor_group<I: Isa, const N: usize>(
+    fn xor_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
         slots: &mut [Label],
-        group: Group<'_>,
+        Group { place, live, id }: Group<P>,
     ) {
-        let width = Wide::<I, N>::WIDTH;
-        let mut scratch: Scratch = [0; _];
-        let tables = self
-            .tables
-            .group(&mut scratch, XOR_BYTES, group.live, width);
-        let table = w.load(tables, XOR_BYTES);
-        let (a, b) = (w.gather(slots, &group.a()), w.gather(slots, &group.b()));
+        let table = self.tables.group(XOR_BYTES, live, Wide::<I, N>::WIDTH);
+        let table = w.load(table, XOR_BYTES);
+        let (a, b) = (place.a(w, slots), place.b(w, slots));
         let one = w.splat(1);
-        let left = blocks(w, group.id, 0, self.nonce);
-        let right = blocks(w, group.id, RIGHT, self.nonce);
-        let [fa] = w.encrypt_keyed(a, [w.xor(left, w.and(a, one))]);
-        let [fb] = w.encrypt_keyed(b, [w.xor(right, w.and(b, one))]);
+        let left = blocks(w, id, 0, self.nonce);
+        let right = blocks(w, id, RIGHT, self.nonce);
+        let colours = [w.and(a, one), w.and(b, one)];
+        let blocks = [[w.xor(left, colours[0])], [w.xor(right, colours[1])]];
+        let [[fa], [fb]] = w.encrypt_keyed([a, b], blocks);
         let c = w.xor(w.xor(fa, fb), w.and(w.colour_mask(b), table));
         let colour = w.and(w.xor(a, b), one);
         let out = w.xor(w.and(c, w.splat(!1)), colour);
-        w.scatter(out, slots, &group.out());
+        place.set_out(w, slots, out);
     }
 }

@@ -4,7 +4,7 @@
 const MAX_GATE_BYTES: usize = 32;
 
 /// Room for the ciphertexts of one group.
-pub(crate) type Scratch = [u8; MAX_GATE_BYTES * crate::engine::MAX_WIDTH];
+type Scratch = [u8; MAX_GATE_BYTES * crate::engine::MAX_WIDTH];
 
 /// The chunk a garbler fills.
 pub(crate) struct TableWriter<'a> {
@@ -12,6 +12,7 @@ pub(crate) struct TableWriter<'a> {
     trailer: &'a mut [u8],
     pending: u64,
     pending_bits: u32,
+    scratch: Scratch,
 }
 
 impl<'a> TableWriter<'a> {
@@ -22,32 +23,27 @@ impl<'a> TableWriter<'a> {
             trailer,
             pending: 0,
             pending_bits: 0,
+            scratch: [0; _],
         }
     }
 
-    /// Returns the place of the next `live` gates of `bytes` each, or the scratch buffer if it is
-    /// too short for a whole group of `width`; [`TableWriter::keep`] must follow.
+    /// Returns the place of the next `live` gates of `bytes` each, or a scratch buffer where that
+    /// is too short for a whole group of `width`; [`TableWriter::keep`] must follow.
     #[inline(always)]
-    pub(super) fn group<'b>(
-        &'b mut self,
-        scratch: &'b mut Scratch,
-        bytes: usize,
-        live: usize,
-        width: usize,
-    ) -> &'b mut [u8] {
+    pub(super) fn group(&mut self, bytes: usize, live: usize, width: usize) -> &mut [u8] {
         if live == width {
             &mut self.ciphertexts[..width * bytes]
         } else {
-            &mut scratch[..width * bytes]
+            &mut self.scratch[..width * bytes]
         }
     }
 
     /// Moves past the next `live` gates, copying them from the scratch buffer if they are there.
     #[inline(always)]
-    pub(super) fn keep(&mut self, scratch: &Scratch, bytes: usize, live: usize, width: usize) {
+    pub(super) fn keep(&mut self, bytes: usize, live: usize, width: usize) {
         let (done, rest) = std::mem::take(&mut self.ciphertexts).split_at_mut(live * bytes);
         if live != width {
-            done.copy_from_slice(&scratch[..live * bytes]);
+            done.copy_from_slice(&self.scratch[..live * bytes]);
         }
         self.ciphertexts = rest;
     }
@@ -57,6 +53,15 @@ impl<'a> TableWriter<'a> {
     pub(super) fn push_bits(&mut self, bits: u64, count: u32) {
         self.pending |= (bits & ((1 << count) - 1)) << self.pending_bits;
         self.pending_bits += count;
+        if let Some((word, _)) = self.trailer.split_first_chunk_mut() {
+            // Bits past the pending ones are zero, and bytes past them are written again.
+            *word = self.pending.to_le_bytes();
+            let whole = self.pending_bits / 8;
+            self.trailer = &mut std::mem::take(&mut self.trailer)[whole as usize..];
+            self.pending >>= 8 * whole;
+            self.pending_bits -= 8 * whole;
+            return;
+        }
         while self.pending_bits >= 8 {
             let (byte, rest) = std::mem::take(&mut self.trailer).split_at_mut(1);
             byte[0] = self.pending as u8;
@@ -77,6 +82,7 @@ pub(crate) struct TableReader<'a> {
     trailer: &'a [u8],
     pending: u64,
     pending_bits: u32,
+    scratch: Scratch,
 }
 
 impl<'a> TableReader<'a> {
@@ -87,34 +93,36 @@ impl<'a> TableReader<'a> {
             trailer,
             pending: 0,
             pending_bits: 0,
+            scratch: [0; _],
         }
     }
 
-    /// Returns the ciphertexts of the next `live` gates of `bytes` each, padded by means of the
+    /// Returns the ciphertexts of the next `live` gates of `bytes` each, padded by means of a
     /// scratch buffer to a whole group of `width`.
     #[inline(always)]
-    pub(super) fn group<'b>(
-        &mut self,
-        scratch: &'b mut Scratch,
-        bytes: usize,
-        live: usize,
-        width: usize,
-    ) -> &'b [u8]
-    where
-        'a: 'b,
-    {
+    pub(super) fn group(&mut self, bytes: usize, live: usize, width: usize) -> &[u8] {
         let (group, rest) = self.ciphertexts.split_at(live * bytes);
         self.ciphertexts = rest;
         if live == width {
             return group;
         }
-        scratch[..live * bytes].copy_from_slice(group);
-        &scratch[..width * bytes]
+        self.scratch[..live * bytes].copy_from_slice(group);
+        &self.scratch[..width * bytes]
     }
 
     /// Takes the next bits of the trailer, at most 40.
     #[inline(always)]
     pub(super) fn take_bits(&mut self, count: u32) -> u64 {
+        if self.pending_bits < count
+            && let Some((word, _)) = self.trailer.split_first_chunk()
+        {
+            // As many whole bytes as there is room for.
+            let whole = (63 - self.pending_bits) / 8;
+            let word = u64::from_le_bytes(*word) & ((1 << (8 * whole)) - 1);
+            self.pending |= word << self.pending_bits;
+            self.pending_bits += 8 * whole;
+            self.trailer = &self.trailer[whole as usize..];
+        }
         while self.pending_bits < count {
             let (byte, rest) = self.trailer.split_at(1);
             self.pending |= u64::from(byte[0]) << self.pending_bits;
@@ -126,28 +134,6 @@ impl<'a> TableReader<'a> {
         self.pending_bits -= count;
         bits
     }
-}
-
-/// For each of `bits`, sets bit `stride * i` of the result.
-///
-/// The loop has no branch and no table, whatever the bits are.
-#[inline(always)]
-pub(super) fn spread(bits: u32, stride: u32) -> u64 {
-    let mut out = 0;
-    for i in 0..8 {
-        out |= u64::from(bits >> i & 1) << (stride * i);
-    }
-    out
-}
-
-/// Collects the bits `stride * i` of `packed` into bit `i` of the result.
-#[inline(always)]
-pub(super) fn collect(packed: u64, stride: u32) -> u32 {
-    let mut out = 0;
-    for i in 0..8 {
-        out |= ((packed >> (stride * i) & 1) as u32) << i;
-    }
-    out
 }
 
 #[cfg(test)]
@@ -166,15 +152,5 @@ mod tests {
         assert_eq!(reader.take_bits(5), 0b10110);
         assert_eq!(reader.take_bits(5), 0b01101);
         assert_eq!(reader.take_bits(25), (1 << 25) - 1);
-    }
-
-    #[test]
-    fn spread_and_collect_are_inverse() {
-        for bits in 0..256 {
-            for stride in [1, 4, 5] {
-                assert_eq!(collect(spread(bits, stride), stride), bits);
-            }
-        }
-        assert_eq!(spread(0b101, 5), 1 | 1 << 10);
     }
 }

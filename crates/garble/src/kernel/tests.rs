@@ -81,7 +81,7 @@ impl Case {
     }
 
     fn garble_with(&self, backend: Backend, hash: impl PairHash) -> (Vec<u8>, [Label; 2]) {
-        let span = Cursor::default().span(&self.program, self.scheme, 64);
+        let span = Cursor::default().span(&self.program, self.scheme, 64, 1);
         let mut chunk = vec![0; span.bytes()];
         let spare = self.program.slot_count();
         let per_slot = self.scheme.labels_per_slot();
@@ -134,7 +134,7 @@ impl Case {
     }
 
     fn evaluate(&self, backend: Backend, chunk: &[u8], values: [bool; 2]) -> Label {
-        let span = Cursor::default().span(&self.program, self.scheme, 64);
+        let span = Cursor::default().span(&self.program, self.scheme, 64, 1);
         let spare = self.program.slot_count();
         let mut slots = vec![Label::ZERO; spare + 1];
         for (i, value) in values.into_iter().enumerate() {
@@ -168,13 +168,9 @@ fn run<K: Kernel>(
     backend: Backend,
     (kernel, slots, spare, runs, first_id): (K, &mut [Label], u32, Runs<'_>, u64),
 ) {
-    Dispatch::new(backend).unwrap().run(ChunkJob {
-        kernel,
-        slots,
-        spare,
-        runs,
-        first_id,
-    });
+    // SAFETY: the programs are compiled ones, and the slots have room for all labels.
+    let job = unsafe { ChunkJob::new(kernel, slots, spare, 1, runs, first_id) };
+    Dispatch::new(backend).unwrap().run(job);
 }
 
 fn known_inputs() -> [[Label; 2]; 2] {
@@ -329,16 +325,15 @@ impl PairHash for WithoutSigma {
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
-        cache: &mut KeyCache<I>,
-        tweak: u64,
-        mut a: [Lanes<I, N>; B],
-        mut b: [Lanes<I, N>; B],
-    ) -> ([Lanes<I, N>; B], [Lanes<I, N>; B]) {
-        for input in a.iter_mut().chain(&mut b) {
+        keys: &mut I::Keys,
+        id: u64,
+        mut operands: [[Lanes<I, N>; B]; 2],
+    ) -> [[Lanes<I, N>; B]; 2] {
+        for input in operands.as_flattened_mut() {
             // Sigma has order three.
             *input = w.sigma(w.sigma(*input));
         }
-        PerTweak { start: START }.pair(w, cache, tweak, a, b)
+        PerTweak { start: START }.pair(w, keys, id, operands)
     }
 }
 

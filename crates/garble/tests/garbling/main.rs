@@ -3,5 +3,6 @@
 mod circuits;
 mod common;
 mod hostile;
+mod side_by_side;
 mod transcripts;
 mod uniformity;

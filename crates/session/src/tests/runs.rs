@@ -155,7 +155,7 @@ fn back_ends_make_the_same_bytes() {
     for scheme in Scheme::ALL {
         let mut reference = None;
         for backend in Backend::available() {
-            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 9, 1));
             setup.config.scheme = scheme;
             setup.config.backend = backend;
             let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
@@ -180,7 +180,7 @@ proptest! {
         ot in prop::sample::select(&OT_CHOICES[..]),
         chunk_len in 64u32..3000,
         table_lead in 0u64..5000,
-        evaluations in 1usize..4,
+        evaluations in prop_oneof![1usize..4, 7usize..18],
         output_check: bool,
     ) {
         let mut setup = Setup::new(&circuit, random_inputs(&circuit, evaluations, seed));
@@ -202,7 +202,8 @@ fn the_wire_format_is_the_documented_one() {
     let mut hasher = blake3::Hasher::new();
     for scheme in Scheme::ALL {
         for ot in OT_CHOICES {
-            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
+            // A group side by side and single ones.
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 10, 1));
             setup.config.scheme = scheme;
             setup.config.ot = ot;
             setup.config.output = OutputPolicy::Both;
@@ -220,6 +221,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "b70409173929262ac5e233072250c2b68bb6d2f001078e9382c124a985c4c8f2"
+        "f7280d938238b21384476a8e00307abacf50d6755c04e06c8ee2da6db4cb7d84"
     );
 }

@@ -1,0 +1,98 @@
+//! What the AES units do at most, for benchmarks to compare with; no part of the library's promises.
+
+use std::hint::black_box;
+
+use crate::{
+    Backend, GarbleError,
+    backend::{Dispatch, Job},
+    engine::{Isa, KeyNumbers, Wide},
+};
+
+/// What to measure, always on eight gates at a time whose labels never leave the registers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ceiling {
+    /// Blocks under one key.
+    OneKey,
+    /// Key schedules with two blocks each, as a garbler of half gates needs.
+    FreshKeysTwoBlocks,
+    /// Key schedules with one block each, as an evaluator of half gates needs.
+    FreshKeysOneBlock,
+}
+
+impl Ceiling {
+    /// Does as much as `rounds` groups of eight half gates need. Returns the number of blocks.
+    ///
+    /// # Errors
+    /// [`GarbleError::BackendUnavailable`].
+    pub fn run(self, backend: Backend, rounds: u64) -> Result<u64, GarbleError> {
+        let mut blocks = 0;
+        Dispatch::new(backend)?.run(Measure {
+            what: self,
+            rounds,
+            blocks: &mut blocks,
+        });
+        Ok(blocks)
+    }
+}
+
+struct Measure<'a> {
+    what: Ceiling,
+    rounds: u64,
+    blocks: &'a mut u64,
+}
+
+impl Job for Measure<'_> {
+    #[inline(always)]
+    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
+        self,
+        w: Wide<I, N>,
+        _half: Wide<H, M>,
+        _narrow: Wide<J, 1>,
+    ) where
+        J: Isa<Keys = I::Keys>,
+    {
+        let width = Wide::<I, N>::WIDTH as u64;
+        let start = u128::from(black_box(self.rounds));
+        let mut cache = I::Keys::default();
+        let mut sum = w.splat(0);
+        for round in 0..self.rounds {
+            let block = w.xor(w.splat(start), w.counter(round * width, 1, 0));
+            let keys = [block, w.swap(block)];
+            match self.what {
+                Ceiling::OneKey => {
+                    let numbers = KeyNumbers {
+                        start,
+                        gate: 0,
+                        log_gates: 55,
+                    };
+                    let blocks = [[block, w.swap(block)], [sum_free(w, block), block]];
+                    let out = w.encrypt_numbered(&mut cache, numbers, blocks);
+                    sum = w.xor(w.xor(out[0][0], out[0][1]), w.xor(out[1][0], sum));
+                    sum = w.xor(out[1][1], sum);
+                    *self.blocks += 4 * width;
+                }
+                Ceiling::FreshKeysTwoBlocks => {
+                    let out = w.encrypt_keyed(keys, [[block, keys[1]], [keys[1], block]]);
+                    sum = w.xor(w.xor(out[0][0], out[0][1]), w.xor(out[1][0], sum));
+                    sum = w.xor(out[1][1], sum);
+                    *self.blocks += 4 * width;
+                }
+                Ceiling::FreshKeysOneBlock => {
+                    let out = w.encrypt_keyed(keys, [[block], [keys[1]]]);
+                    sum = w.xor(w.xor(out[0][0], out[1][0]), sum);
+                    *self.blocks += 2 * width;
+                }
+            }
+        }
+        black_box(w.colours(sum));
+    }
+}
+
+/// Another block that does not depend on the blocks before.
+#[inline(always)]
+fn sum_free<I: Isa, const N: usize>(
+    w: Wide<I, N>,
+    block: crate::engine::Lanes<I, N>,
+) -> crate::engine::Lanes<I, N> {
+    w.double_halves(block)
+}
