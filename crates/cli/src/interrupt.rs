@@ -14,8 +14,10 @@ pub(crate) async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
-        result = work => result,
+        // First, so that the handlers are there before the work says that it has begun.
+        biased;
         code = interrupted() => Err(Failure::Silent(code)),
+        result = work => result,
     }
 }
 
