@@ -1,12 +1,6 @@
 //! Estimates of paths, kept from one run to the next.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{ErrorKind, Read},
-    path::Path,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -58,21 +52,15 @@ impl Cache {
     /// in it is worth failing for.
     #[must_use]
     pub fn load(path: &Path) -> Self {
-        let file = match File::open(path) {
-            Ok(file) => file,
+        let text = match files::read(path, MAX_FILE_BYTES) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Self::default(),
             Err(error) => {
-                if error.kind() != ErrorKind::NotFound {
-                    tracing::warn!(path = %path.display(), %error, "cannot read the cache of paths");
-                }
+                tracing::warn!(path = %path.display(), error, "cannot read the cache of paths");
                 return Self::default();
             }
         };
-        let mut text = String::new();
-        let read = file.take(MAX_FILE_BYTES).read_to_string(&mut text);
-        let written = read.map_err(|error| error.to_string()).and_then(|_| {
-            serde_json::from_str::<Written>(&text).map_err(|error| error.to_string())
-        });
-        match written {
+        match serde_json::from_str(&text) {
             Ok(Written {
                 format: FORMAT,
                 paths,
@@ -87,7 +75,7 @@ impl Cache {
                 Self::default()
             }
             Err(error) => {
-                tracing::warn!(path = %path.display(), error, "ignoring a damaged cache of paths");
+                tracing::warn!(path = %path.display(), %error, "ignoring a damaged cache of paths");
                 Self::default()
             }
         }
@@ -104,11 +92,7 @@ impl Cache {
             format: FORMAT,
             paths: self.entries.clone(),
         };
-        let text = serde_json::to_vec(&written).map_err(|error| SelectError::Content {
-            origin: path.display().to_string(),
-            problem: error.to_string(),
-        })?;
-        files::replace(path, &text)
+        files::replace_json(path, &written)
     }
 
     /// Keeps an estimate of the path to a peer (its fingerprint) at an address. One without a time, that is not valid, or for too long a

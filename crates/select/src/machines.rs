@@ -1,10 +1,6 @@
 //! How fast machines compute, kept from one run to the next.
 
-use std::{
-    fs::{DirBuilder, File},
-    io::{ErrorKind, Read},
-    path::Path,
-};
+use std::{fs::DirBuilder, path::Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -65,8 +61,7 @@ impl MachineCache {
                 cache.bound();
                 cache
             }
-            Err(None) => Self::default(),
-            Err(Some(problem)) => {
+            Err(problem) => {
                 tracing::warn!(path = %path.display(), problem, "ignoring the file of how fast this machine computes");
                 Self::default()
             }
@@ -84,10 +79,6 @@ impl MachineCache {
             format: FORMAT,
             machines: self.entries.clone(),
         };
-        let text = serde_json::to_vec(&written).map_err(|error| SelectError::Content {
-            origin: path.display().to_string(),
-            problem: error.to_string(),
-        })?;
         if let Some(folder) = path.parent().filter(|name| !name.as_os_str().is_empty()) {
             let mut builder = DirBuilder::new();
             builder.recursive(true);
@@ -98,7 +89,7 @@ impl MachineCache {
                 source,
             })?;
         }
-        files::replace(path, &text)
+        files::replace_json(path, &written)
     }
 
     /// Keeps figures in the place of older ones. Those that no machine has, and those with a key that is too long or has control
@@ -144,26 +135,18 @@ impl MachineKey {
     }
 }
 
-/// Returns what is in a file, or what is wrong with it; nothing is wrong with one that is not there.
-fn read(path: &Path) -> Result<Vec<Entry>, Option<String>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(None),
-        Err(error) => return Err(Some(error.to_string())),
+/// Returns what is in a file, nothing of one that is not there, or what is wrong with it.
+fn read(path: &Path) -> Result<Vec<Entry>, String> {
+    let Some(text) = files::read(path, MAX_FILE_BYTES)? else {
+        return Ok(Vec::new());
     };
-    let mut text = String::new();
-    let mut file = file.take(MAX_FILE_BYTES + 1);
-    (file.read_to_string(&mut text)).map_err(|error| Some(error.to_string()))?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(Some(format!("it has more than {MAX_FILE_BYTES} bytes")));
-    }
     match serde_json::from_str(&text) {
         Ok(Written {
             format: FORMAT,
             machines,
         }) => Ok(machines),
-        Ok(Written { format, .. }) => Err(Some(format!("its format is {format}, not {FORMAT}"))),
-        Err(error) => Err(Some(error.to_string())),
+        Ok(Written { format, .. }) => Err(format!("its format is {format}, not {FORMAT}")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+mod curious;
 // Those of the crate whose transports are chosen from.
 #[path = "../../transport/tests/meeting/mod.rs"]
 mod meeting;
@@ -9,10 +10,7 @@ mod meeting;
 mod relay;
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -22,14 +20,14 @@ use tokio::{
     time::timeout,
 };
 use transpute_select::{
-    Auto, Candidate, Choice, Chooser, End, Model, Named, PaperRules, PathEstimate, SelectError,
-    Selection, Settlement, Setup, Source, Spec, Udp, Unknown, Workload,
+    Auto, End, Named, PaperRules, PathEstimate, Selection, Setup, Source, Spec, Udp, Workload,
 };
 use transpute_transport::{
     Identity, Link, Listener, Security, Tcp, Transport, TransportError,
     auto::{AutoListener, AutoOptions, Offer},
 };
 
+use self::curious::Curious;
 use self::meeting::{patient, pinned};
 
 /// Far beyond what any of this takes: a hang, not a slow machine.
@@ -51,79 +49,9 @@ fn specs(names: &[&str]) -> Vec<Spec> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
-/// What a [`Curious`] chooser wants to know before it is content.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Wants {
-    /// Nothing.
-    Nothing,
-    /// That everything is tried.
-    Everything,
-    /// That a rate is known, whether measured or remembered.
-    Rate,
-}
-
-/// Chooses by a fixed order, and counts how often it was asked whether it wants to know more.
-struct Curious {
-    order: Vec<&'static str>,
-    wants: Wants,
-    asked: AtomicUsize,
-}
-
-impl Curious {
-    fn new(order: &[&'static str], wants: Wants) -> Arc<Self> {
-        Arc::new(Self {
-            order: order.to_vec(),
-            wants,
-            asked: AtomicUsize::new(0),
-        })
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
-    }
-}
-
-impl Chooser for Curious {
-    fn name(&self) -> &str {
-        "curious"
-    }
-
-    fn choose(
-        &self,
-        path: &PathEstimate,
-        workload: &Workload,
-        candidates: &[Candidate],
-    ) -> Result<Choice, SelectError> {
-        let place = |spec: &Spec| self.order.iter().position(|name| *name == spec.as_str());
-        Choice::of(
-            self.name(),
-            Model::shipped(),
-            path,
-            workload,
-            candidates,
-            |spec, _| place(spec).unwrap_or(usize::MAX) as f64,
-            |ranking| format!("{} is the first in my order", ranking[0].transport),
-        )
-    }
-
-    fn settlement(
-        &self,
-        path: &PathEstimate,
-        _workload: &Workload,
-        _candidates: &[Candidate],
-    ) -> Result<Settlement, SelectError> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let is_settled = match self.wants {
-            Wants::Nothing => true,
-            Wants::Rate => path.down.rate.is_some(),
-            Wants::Everything => false,
-        };
-        Ok(Settlement {
-            is_settled,
-            worth_knowing: Unknown::Rate,
-            ..Settlement::SETTLED
-        })
-    }
+/// Returns how often a chooser was asked whether it wants to know more.
+fn asked(curious: &Curious) -> usize {
+    curious.asked.load(Ordering::Relaxed)
 }
 
 /// Connects to a listener, says something each way, and returns how the transport was chosen.
@@ -219,11 +147,11 @@ async fn other_choosers_choose_too() {
     assert!(refused.unwrap_err().to_string().contains("pigeon"));
 
     // One that wants everything known gets it.
-    let curious = Curious::new(&["rudp"], Wants::Everything);
+    let curious = Curious::new(&["rudp"], |_| false);
     let all = auto(large()).with_chooser(curious.clone());
     let selection = meet(&mut listener, &all, &connecting).await;
     assert_eq!(selection.choice.winner().as_str(), "rudp");
-    assert!(curious.asked() >= 2);
+    assert!(asked(&curious) >= 2);
     let path = &selection.path;
     assert_eq!((path.udp, path.source), (Udp::Passes, Source::Measured));
     assert!(path.up.loss.is_some_and(|loss| loss.sent() >= 100));
@@ -234,7 +162,7 @@ async fn other_choosers_choose_too() {
 async fn what_the_listener_does_not_offer_is_not_chosen() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::of(["tcp"]).unwrap()).await;
-    let auto_all = auto(large()).with_chooser(Curious::new(&["quic", "rudp"], Wants::Everything));
+    let auto_all = auto(large()).with_chooser(Curious::new(&["quic", "rudp"], |_| false));
     let selection = meet(&mut listener, &auto_all, &connecting).await;
     assert_eq!(selection.choice.winner().name(), "tcp");
     let why = |name: &str| {
@@ -316,7 +244,7 @@ async fn the_next_best_is_taken_when_the_one_chosen_fails() {
     let names = ["tcp:speed=more", "tcp-striped:n=99", "tcp"];
     let auto = auto(small())
         .among(specs(&names))
-        .with_chooser(Curious::new(&names, Wants::Everything));
+        .with_chooser(Curious::new(&names, |_| false));
     let selection = meet(&mut listener, &auto, &connecting).await;
     assert_eq!(selection.choice.winner().as_str(), "tcp");
     let failed: Vec<_> = (selection.failed.iter())
@@ -333,12 +261,12 @@ async fn the_next_best_is_taken_when_the_one_chosen_fails() {
     // One that is chosen before it is up, and never comes up.
     let relay = relay::relay(&listener.local_address()).await;
     relay.faults.cut.store(true, Ordering::Relaxed);
-    let hasty = Curious::new(&["rudp", "tcp"], Wants::Nothing);
+    let hasty = Curious::new(&["rudp", "tcp"], |_| true);
     let auto = Auto::new(small()).with_chooser(hasty.clone());
     let selection = meet_at(&mut listener, &relay.address, &auto, &connecting).await;
     assert_eq!(selection.choice.winner().as_str(), "tcp");
     assert_eq!(selection.failed[0].0.as_str(), "rudp");
-    assert!(hasty.asked() >= 2);
+    assert!(asked(&hasty) >= 2);
     relay.tcp.abort();
 }
 
@@ -349,7 +277,7 @@ async fn blocked_udp_costs_a_little_waiting_and_no_link() {
     let relay = relay::relay(&listener.local_address()).await;
     relay.faults.cut.store(true, Ordering::Relaxed);
     let hasty = Auto::new(large());
-    for chooser in [Curious::new(&["rudp", "quic"], Wants::Everything)] {
+    for chooser in [Curious::new(&["rudp", "quic"], |_| false)] {
         let auto = hasty.clone().with_chooser(chooser);
         let selection = meet_at(&mut listener, &relay.address, &auto, &connecting).await;
         assert_eq!(selection.path.udp, Udp::Blocked);
@@ -420,7 +348,7 @@ async fn a_path_that_is_known_is_not_measured_again() {
     std::fs::write(&file, "{\"format\":1,\"paths\":").unwrap();
     // What is up first.
     let order = ["tcp", "quic"];
-    let first = Curious::new(&order, Wants::Everything);
+    let first = Curious::new(&order, |_| false);
     let among = specs(&["tcp", "rudp", "quic"]);
     let remembering = || auto(large()).among(among.clone()).remembering(file.clone());
     let auto_first = remembering().with_chooser(first.clone());
@@ -429,13 +357,13 @@ async fn a_path_that_is_known_is_not_measured_again() {
     let known = selection.path.down.rate.or(selection.path.up.rate);
 
     // Another process.
-    let second = Curious::new(&order, Wants::Rate);
+    let second = Curious::new(&order, |path| path.down.rate.is_some());
     let auto_second = remembering().with_chooser(second.clone());
     let selection = meet(&mut listener, &auto_second, &connecting).await;
     // On loopback a train does not always tell a rate.
     if known.is_some() && selection.path.source == Source::Cached {
-        assert!(second.asked() < first.asked());
-        assert_eq!(second.asked(), 1);
+        assert!(asked(&second) < asked(&first));
+        assert_eq!(asked(&second), 1);
     }
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(&listener.local_address()), "{text}");
@@ -464,7 +392,7 @@ async fn a_remembered_rate_settles_the_choice() {
     cache.put(&peer, &address, &known);
     cache.save(&file).unwrap();
 
-    let chooser = Curious::new(&["tcp"], Wants::Rate);
+    let chooser = Curious::new(&["tcp"], |path| path.down.rate.is_some());
     let auto = auto(large())
         .among(specs(&["tcp"]))
         .remembering(file)
@@ -476,7 +404,7 @@ async fn a_remembered_rate_settles_the_choice() {
         let rate = selection.path.down.rate.unwrap();
         assert_eq!(rate.bits_per_second, 7e8);
         assert!(rate.relative_error > 0.0);
-        assert_eq!(chooser.asked(), 1);
+        assert_eq!(asked(&chooser), 1);
     }
 }
 
@@ -589,7 +517,7 @@ async fn hostile_listeners_neither_hang_nor_crash() {
     ] {
         let address = liar(words.clone()).await;
         let shown = words[..words.len().min(60)].escape_ascii().to_string();
-        let wants = Curious::new(&["rudp", "tcp"], Wants::Everything);
+        let wants = Curious::new(&["rudp", "tcp"], |_| false);
         for auto in [
             auto(large()).with_options(options),
             auto(large()).with_options(options).with_chooser(wants),

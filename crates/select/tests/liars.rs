@@ -5,6 +5,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod curious;
 // Those of the crate whose transports are chosen from.
 #[path = "../../transport/tests/meeting/mod.rs"]
 mod meeting;
@@ -24,15 +25,13 @@ use tokio::{
     net::{TcpListener, UdpSocket},
     time::timeout,
 };
-use transpute_select::{
-    Auto, Candidate, Choice, Chooser, End, Model, PathEstimate, SelectError, Selection, Settlement,
-    Spec, Udp, Workload,
-};
+use transpute_select::{Auto, End, Selection, Udp, Workload};
 use transpute_transport::{
     Link, Listener, Security, TransportError,
     auto::{Accepted, AutoListener, AutoOptions, Offer},
 };
 
+use self::curious::Curious;
 use self::meeting::{patient, pinned};
 
 /// Far beyond what any of this takes: a hang, not a slow machine.
@@ -41,60 +40,17 @@ const FOREVER: Duration = Duration::from_secs(60);
 /// What is never waited for.
 const HOURS: Duration = Duration::from_secs(36_000);
 
-/// Chooses by a fixed order, of what it is given.
-struct InOrder {
-    order: Vec<&'static str>,
-    /// At once, and not when everything is known.
-    is_hasty: bool,
-}
-
-impl Chooser for InOrder {
-    fn name(&self) -> &str {
-        "in order"
-    }
-
-    fn choose(
-        &self,
-        path: &PathEstimate,
-        workload: &Workload,
-        candidates: &[Candidate],
-    ) -> Result<Choice, SelectError> {
-        let place = |spec: &Spec| self.order.iter().position(|name| *name == spec.as_str());
-        Choice::of(
-            self.name(),
-            Model::shipped(),
-            path,
-            workload,
-            candidates,
-            |spec, _| place(spec).unwrap_or(usize::MAX) as f64,
-            |_| "it is the first in my order".into(),
-        )
-    }
-
-    fn settlement(
-        &self,
-        _: &PathEstimate,
-        _: &Workload,
-        _: &[Candidate],
-    ) -> Result<Settlement, SelectError> {
-        Ok(Settlement {
-            is_settled: self.is_hasty,
-            ..Settlement::SETTLED
-        })
-    }
-}
-
 fn large() -> Workload {
     Workload::transfer(End::Listener, 30_000_000).unwrap()
 }
 
-/// Chooses among these, in this order, with options.
+/// Chooses among these, in this order, with options: at once, or when everything is known.
 fn in_order(order: &[&'static str], is_hasty: bool, options: AutoOptions) -> Auto {
-    let chooser = InOrder {
-        order: order.to_vec(),
-        is_hasty,
+    let chooser = match is_hasty {
+        true => Curious::new(order, |_| true),
+        false => Curious::new(order, |_| false),
     };
-    by_model(order, options).with_chooser(Arc::new(chooser))
+    by_model(order, options).with_chooser(chooser)
 }
 
 fn by_model(among: &[&str], options: AutoOptions) -> Auto {

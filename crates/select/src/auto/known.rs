@@ -208,7 +208,7 @@ impl Known {
     }
 
     /// Says whether a transport can be picked without any waiting.
-    pub(super) fn is_up(&self, spec: &Spec) -> bool {
+    fn is_up(&self, spec: &Spec) -> bool {
         match spec.name() {
             "quic" => self.quic.up().is_some(),
             "rudp" => self.rudp.up().is_some(),
@@ -231,12 +231,11 @@ impl Known {
     pub(super) fn candidates(&self, rtt: Duration, elapsed: Duration) -> Vec<Candidate> {
         let (rtt_s, elapsed_s) = (rtt.as_secs_f64(), elapsed.as_secs_f64());
         // Over UDP an answer was due a round trip ago, when there was one over TCP.
-        let is_silent = self.quic_begun.is_some()
+        let is_overdue = |begun: Duration| elapsed.saturating_sub(begun) > rtt.mul_f64(1.75) + LATE;
+        let is_silent = self.quic_begun.is_some_and(is_overdue)
             && self.quic.up().is_none()
             && self.rudp.up().is_none()
-            && self.control.up().is_some()
-            && elapsed.saturating_sub(self.quic_begun.unwrap_or_default())
-                > rtt.mul_f64(1.75) + LATE;
+            && self.control.up().is_some();
         (self.specs.iter())
             .map(|spec| {
                 let candidate = Candidate::of(spec.clone());

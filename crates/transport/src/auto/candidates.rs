@@ -1,8 +1,9 @@
 //! The connecting end: everything at once, until one is picked.
 
+mod raise;
+
 use std::{
     fmt,
-    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -21,13 +22,10 @@ use crate::{
     Link, PathProbe, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError,
     link::Bare,
     quic,
-    rudp::{Attempt, Hello, Wait, Watch},
+    rudp::Attempt,
     striped,
     tcp::{Channel, Connector, Route, UNSENT_LIMIT},
 };
-
-/// How long a busy machine may take to answer over UDP.
-const SLOW_ANSWER: Duration = Duration::from_millis(30);
 
 /// Connections to a listener, of which one becomes the link.
 ///
@@ -343,93 +341,6 @@ impl Inner {
         TransportError::UdpBlocked {
             address: control.info.peer_address,
             after: began.elapsed(),
-        }
-    }
-
-    async fn raise_rudp(&self) {
-        let raising = self.try_raise_rudp();
-        let raised = self.in_time("reliable UDP", Instant::now(), raising).await;
-        let (raised, peer, began) = match raised {
-            Ok(up) => up,
-            Err(error) => return self.settle(&self.rudp, Err(error)),
-        };
-        let watch = raised.attempt.watch();
-        let known = Measured {
-            report: self.rudp_report(&watch),
-            is_complete: false,
-        };
-        self.settle(&self.rudp, Ok((known, raised)));
-        // If it breaks, then so will the link that is made of it.
-        let _ = watch.up(Wait::Both, peer, began).await;
-        let complete = Measured {
-            report: self.rudp_report(&watch),
-            is_complete: true,
-        };
-        self.rudp.amend(|known| *known = complete);
-    }
-
-    async fn try_raise_rudp(&self) -> Result<(Raised, SocketAddr, Instant), TransportError> {
-        let control = self.control.report(|_| true).await?;
-        control.offer.check(&Pick::Rudp)?;
-        let channel = self.control.share().ok_or(TransportError::Closed)?;
-        let began = Instant::now();
-        let (attempt, peer) = {
-            let mut channel = channel.lock().await;
-            let channel = channel.as_mut().ok_or(TransportError::Closed)?;
-            let hello = Hello::new(Rudp::NAME);
-            let context = channel.context().clone();
-            if let Err(error) = say(context, channel, hello.bytes()).await {
-                return Err(last_word(channel).await.unwrap_or(error));
-            }
-            let attempt = Attempt::connect(&hello, channel, Rudp::NAME, self.options.rudp)?;
-            (attempt, channel.context().peer)
-        };
-        let watch = attempt.watch();
-        let blocked = tokio::select! {
-            biased;
-            passing = watch.up(Wait::Passing, peer, began) => match passing {
-                Ok(()) => {
-                    watch.up(Wait::Estimate, peer, began).await?;
-                    let took = began.elapsed();
-                    return Ok((Raised { attempt, took }, peer, began));
-                }
-                Err(error) => error,
-            },
-            () = self.rudp_is_hopeless(began, control.rtt()) => TransportError::UdpBlocked {
-                address: peer.to_string(),
-                after: began.elapsed(),
-            },
-        };
-        let mut channel = channel.lock().await;
-        match channel.as_mut() {
-            Some(channel) => Err(last_word(channel).await.unwrap_or(blocked)),
-            None => Err(blocked),
-        }
-    }
-
-    /// Waits until it is clear that reliable UDP will not come up. Sooner if QUIC did not either.
-    async fn rudp_is_hopeless(&self, began: Instant, rtt: Duration) {
-        let patience = self.options.udp_patience;
-        tokio::time::sleep_until((began + rtt.max(patience)).into()).await;
-        let is_blocked =
-            |error: &TransportError| matches!(error, TransportError::UdpBlocked { .. });
-        if !self.quic.has_failed(is_blocked) {
-            // UDP may well pass: nothing is lost by being sure.
-            let enough = (rtt * 5 / 2).max(rtt * 3 / 2 + SLOW_ANSWER);
-            tokio::time::sleep_until((began + enough + patience).into()).await;
-        }
-    }
-
-    fn rudp_report(&self, watch: &Watch) -> RudpReport {
-        let [up, down] = watch.trains().map(|train| train.map(Into::into));
-        let path = watch.sample();
-        RudpReport {
-            rtt: path.min_rtt,
-            up,
-            down,
-            datagram: watch.datagram_size(),
-            path,
-            after: self.started.elapsed(),
         }
     }
 
