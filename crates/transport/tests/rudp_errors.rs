@@ -96,6 +96,25 @@ async fn a_killed_peer_is_noticed_at_once() {
     }
 }
 
+/// What a party says last may cross the leaving of a peer that has everything; nothing is lost by it.
+#[tokio::test]
+async fn finishing_after_the_peer_has_finished_and_left_is_no_error() {
+    let (accepted, connected, _relay, _listener) = pair(&Rudp::default()).await;
+    let leave = async move {
+        let (reader, mut writer) = accepted.into_parts();
+        writer.write_all(&[1; 1000]).await.unwrap();
+        writer.shutdown().await.unwrap();
+        drop((reader, writer));
+    };
+    let (mut reader, mut writer) = connected.into_parts();
+    let mut got = Vec::new();
+    let (read, ()) = tokio::join!(reader.read_to_end(&mut got), leave);
+    assert_eq!(read.unwrap(), 1000);
+    // The peer's notice comes meanwhile; if it came later, finishing would succeed all the more.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    writer.shutdown().await.unwrap();
+}
+
 #[tokio::test]
 async fn what_was_shut_down_arrives_though_the_link_is_dropped() {
     let (accepted, connected, relay, _listener) = pair(&Rudp::default()).await;

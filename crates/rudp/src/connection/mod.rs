@@ -253,6 +253,13 @@ impl Connection {
         Read::Data(taken)
     }
 
+    /// Returns whether the other end has every byte written here, and everything it will ever send has come: what may be
+    /// missing is its knowledge that this end has finished.
+    #[must_use]
+    pub fn has_exchanged(&self) -> bool {
+        self.send.held() == 0 && self.recv.is_complete()
+    }
+
     /// Returns how many bytes can be read at once.
     #[must_use]
     pub fn readable(&self) -> u64 {

@@ -6,6 +6,9 @@ use transpute_rudp::ClosedReason;
 
 use crate::TransportError;
 
+/// The code with which a link is closed that was dropped.
+pub(super) const DROPPED: u64 = 1;
+
 /// Why a link ended before its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
@@ -33,6 +36,14 @@ impl Broken {
             },
             _ => self.reading(),
         }
+    }
+
+    /// Returns whether the peer dropped its link.
+    pub(super) fn peer_left(&self) -> bool {
+        matches!(
+            self.0,
+            Some(Ending::Core(ClosedReason::ClosedByPeer(DROPPED)))
+        )
     }
 
     /// Says what it means to somebody who reads.

@@ -176,6 +176,10 @@ impl AsyncWrite for Writer {
             return Poll::Ready(Ok(()));
         }
         if let Some(broken) = state.broken() {
+            // The peer finished, had everything and left: only this end's word that it has finished comes too late.
+            if broken.peer_left() && state.connection.has_exchanged() {
+                return Poll::Ready(Ok(()));
+            }
             return Poll::Ready(Err(broken.writing().into_io()));
         }
         state.writer = Some(cx.waker().clone());

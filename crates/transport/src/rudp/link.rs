@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use transpute_rudp::{Connection, Event, Time, Transmit};
 
 use super::{
-    ending::{Broken, Ending},
+    ending::{Broken, DROPPED, Ending},
     endpoint::{Endpoint, NEVER},
     socket::{is_too_large, largest_datagram},
 };
@@ -82,9 +82,6 @@ const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 
 /// How many datagrams are taken before others get the lock and the peer its answers.
 const MOST_AT_ONCE: usize = 64;
-
-/// The code with which a link is closed that was dropped.
-const DROPPED: u64 = 1;
 
 /// How long to wait for the estimate of the path once packets pass.
 const ESTIMATE_PATIENCE: Duration = Duration::from_millis(60);
