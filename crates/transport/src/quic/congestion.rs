@@ -18,11 +18,9 @@ use super::options::{QuicCongestion, QuicOptions};
 pub(super) struct Factory {
     base: Arc<dyn ControllerFactory + Send + Sync>,
     seed: Option<u64>,
+    first_flight: u64,
     name: QuicCongestion,
 }
-
-/// A first flight of 32 packets, as browsers send. The library's 10 cost a transfer of 200 kB another round trip.
-const INITIAL_WINDOW: u64 = 32 * 1200;
 
 /// The part of a link's rate that is left for UDP payload when packets of 1,200 bytes get headers of 28 and the link
 /// is to stay just below its limit.
@@ -30,26 +28,30 @@ const PAYLOAD_SHARE: f64 = 0.97;
 
 impl Factory {
     pub(super) fn new(options: &QuicOptions) -> Self {
+        let (least, most) = QuicOptions::FIRST_FLIGHTS.into_inner();
+        let first_flight = options.first_flight.clamp(least, most);
         match options.congestion {
             QuicCongestion::Bbr3 => {
                 let mut config = Bbr3Config::default();
-                config.initial_window(INITIAL_WINDOW);
+                config.initial_window(first_flight.min(LEAST_FIRST));
                 Self {
                     base: Arc::new(config),
                     seed: options
                         .path
                         .rate
                         .map(|rate| (rate as f64 * PAYLOAD_SHARE) as u64),
+                    first_flight,
                     name: options.congestion,
                 }
             }
             QuicCongestion::Cubic => {
                 // It has no rate to seed: the window is the whole of it.
                 let mut config = CubicConfig::default();
-                config.initial_window(options.bdp().unwrap_or(0).max(INITIAL_WINDOW));
+                config.initial_window(options.bdp().unwrap_or(0).max(first_flight));
                 Self {
                     base: Arc::new(config),
                     seed: None,
+                    first_flight,
                     name: options.congestion,
                 }
             }
@@ -62,6 +64,10 @@ impl ControllerFactory for Factory {
         Box::new(Steered {
             inner: Arc::clone(&self.base).build(now, current_mtu),
             seed: self.seed.filter(|&rate| rate > 0).map(Seed::new),
+            first: Some(FirstFlight {
+                most: self.first_flight,
+                sent: 0,
+            }),
             meter: Arc::new(Meter::new(self.name)),
             round: Round::default(),
         })
@@ -73,8 +79,41 @@ impl ControllerFactory for Factory {
 pub(super) struct Steered {
     inner: Box<dyn Controller>,
     seed: Option<Seed>,
+    first: Option<FirstFlight>,
     meter: Arc<Meter>,
     round: Round,
+}
+
+/// The bytes that leave before the path has answered.
+///
+/// They leave within a small part of a round trip: the controller would spread them over most of one, which nobody who waits for
+/// them has to spare.
+#[derive(Clone, Debug)]
+struct FirstFlight {
+    most: u64,
+    sent: u64,
+}
+
+/// The first flight of browsers: 32 packets.
+const LEAST_FIRST: u64 = 32 * 1200;
+
+/// What any path is taken to carry, bytes per second.
+const MODEST_RATE: f64 = 2.5e6;
+
+/// The first flight takes this part of a round trip.
+const FIRST_PART: f64 = 0.1;
+
+impl FirstFlight {
+    fn window(&self, rtt: Duration) -> u64 {
+        let modest = (rtt.as_secs_f64() * MODEST_RATE) as u64;
+        modest.clamp(LEAST_FIRST.min(self.most), self.most)
+    }
+
+    /// Bytes per second; nothing to say where the controller's own start is as large.
+    fn rate(&self, rtt: Duration) -> Option<u64> {
+        let window = self.window(rtt);
+        (window > LEAST_FIRST).then(|| (window as f64 / (rtt.as_secs_f64() * FIRST_PART)) as u64)
+    }
 }
 
 impl Steered {
@@ -202,6 +241,12 @@ const LEAST_ROUND: Duration = Duration::from_millis(10);
 
 impl Controller for Steered {
     fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
+        if let Some(first) = &mut self.first {
+            first.sent += bytes;
+            if first.sent >= first.window(self.round.min_rtt) {
+                self.first = None;
+            }
+        }
         self.inner.on_sent(now, bytes, largest_pn);
     }
 
@@ -260,6 +305,7 @@ impl Controller for Steered {
         if is_persistent_congestion {
             self.seed = None;
         }
+        self.first = None;
         self.inner.on_congestion_event(
             now,
             sent,
@@ -293,9 +339,10 @@ impl Controller for Steered {
 
     fn window(&self) -> u64 {
         let inner = self.inner.window();
-        match &self.seed {
-            Some(seed) => inner.max(seed.window(self.rtt())),
-            None => inner,
+        match (&self.seed, &self.first) {
+            (Some(seed), _) => inner.max(seed.window(self.rtt())),
+            (None, Some(first)) => inner.max(first.window(self.round.min_rtt)),
+            (None, None) => inner,
         }
     }
 
@@ -304,6 +351,10 @@ impl Controller for Steered {
         if let Some(seed) = &self.seed {
             metrics.congestion_window = self.window();
             metrics.pacing_rate = Some(seed.rate);
+        } else if let Some(first) = &self.first {
+            metrics.congestion_window = self.window();
+            let least = first.rate(self.round.min_rtt).unwrap_or(0);
+            metrics.pacing_rate = metrics.pacing_rate.map(|rate| rate.max(least));
         }
         metrics
     }
@@ -312,6 +363,7 @@ impl Controller for Steered {
         Box::new(Self {
             inner: self.inner.clone_box(),
             seed: self.seed.clone(),
+            first: self.first.clone(),
             meter: Arc::clone(&self.meter),
             round: self.round.clone(),
         })
@@ -391,6 +443,56 @@ mod tests {
         assert_eq!(seed.rate, 400_000);
         seed.observe(start + RTT * 3, false, RTT, Some(0));
         assert_eq!(seed.rate, MIN_RATE);
+    }
+
+    #[test]
+    fn the_first_flight_is_what_a_modest_path_carries_in_a_round_trip() {
+        let first = FirstFlight {
+            most: 256 << 10,
+            sent: 0,
+        };
+        for (milliseconds, window, rate) in [
+            (0, 38_400, None),
+            (10, 38_400, None),
+            (40, 100_000, Some(25_000_000)),
+            (110, 256 << 10, Some(23_831_272)),
+        ] {
+            let rtt = Duration::from_millis(milliseconds);
+            assert_eq!((first.window(rtt), first.rate(rtt)), (window, rate));
+        }
+        let modest = FirstFlight {
+            most: 12_000,
+            sent: 0,
+        };
+        assert_eq!(modest.window(Duration::from_millis(110)), 12_000);
+    }
+
+    #[test]
+    fn the_first_flight_ends_when_it_has_left_or_met_losses() {
+        let now = Instant::now();
+        let mut options = QuicOptions::default();
+        options.first_flight = 100_000;
+        let build = || {
+            let mut controller = Arc::new(Factory::new(&options)).build(now, 1200);
+            assert_eq!(controller.window(), 38_400);
+            let steered = controller.into_any().downcast::<Steered>();
+            controller = steered
+                .map(|mut steered| {
+                    steered.round.min_rtt = RTT;
+                    steered
+                })
+                .unwrap();
+            assert_eq!(controller.window(), 100_000);
+            controller
+        };
+        let mut controller = build();
+        controller.on_sent(now, 99_999, 80);
+        assert_eq!(controller.window(), 100_000);
+        controller.on_sent(now, 1, 81);
+        assert_eq!(controller.window(), 38_400);
+        let mut controller = build();
+        controller.on_congestion_event(now, now, false, false, 1200, 1);
+        assert!(controller.window() <= 38_400);
     }
 
     #[test]

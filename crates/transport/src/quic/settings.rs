@@ -1,4 +1,4 @@
-//! The settings that may follow the name `quic`: `cc`, `rate`, `rtt`.
+//! The settings that may follow the name `quic`: `cc`, `first`, `rate`, `rtt`.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ impl QuicOptions {
                 .map_err(|error: UnknownCongestion| error.to_string())
         })?;
         self.congestion = congestion.unwrap_or(self.congestion);
+        self.first_flight = (settings.take("first", bytes)?).unwrap_or(self.first_flight);
         self.path.rate = settings.take("rate", bytes_per_second)?.or(self.path.rate);
         self.path.rtt = settings.take("rtt", milliseconds)?.or(self.path.rtt);
         Ok(self)
@@ -33,6 +34,16 @@ fn bytes_per_second(text: &str) -> Result<u64, String> {
         .map(|bits| (bits / 8.0) as u64)
         .ok_or_else(|| {
             "expected bits per second from 1k to 1000g, such as 1000000, 2.5m or 1g".into()
+        })
+}
+
+/// Reads the length of the first flight.
+fn bytes(text: &str) -> Result<u64, String> {
+    (text.parse().ok())
+        .filter(|bytes| QuicOptions::FIRST_FLIGHTS.contains(bytes))
+        .ok_or_else(|| {
+            let (least, most) = QuicOptions::FIRST_FLIGHTS.into_inner();
+            format!("expected bytes from {least} to {most}")
         })
 }
 
@@ -74,6 +85,7 @@ mod tests {
             assert_eq!(options.congestion, QuicCongestion::Bbr3);
             assert_eq!(options.path.rtt, None);
         }
+        assert_eq!(configured("first=38400").unwrap().first_flight, 38_400);
         let options = configured("rtt=0.25").unwrap();
         assert_eq!(options.path.rtt, Some(Duration::from_micros(250)));
     }
@@ -108,12 +120,14 @@ mod tests {
             ),
             (
                 "n=4",
-                "transport quic has no setting \"n\"; it has: cc, rate, rtt",
+                "transport quic has no setting \"n\"; it has: cc, first, rate, rtt",
             ),
         ] {
             assert_eq!(configured(text).unwrap_err().to_string(), message);
         }
         for text in [
+            "first=0",
+            "first=8m",
             "rate=0",
             "rate=-1g",
             "rate=g",
