@@ -43,7 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Only `wide`, a SIMD kernel, has any.
+// Only the SIMD kernels, `wide` and `base::lanes`, have any.
 #![deny(unsafe_code)]
 
 mod base;

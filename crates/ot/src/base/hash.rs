@@ -1,7 +1,6 @@
 //! The two random oracles of the base OT. Lengths go in before what varies in length, so that no
 //! two inputs have the same encoding.
 
-use curve25519_dalek::ristretto::RistrettoPoint;
 use sha2::{Digest, Sha256, Sha512};
 use zeroize::Zeroizing;
 
@@ -23,20 +22,16 @@ impl PointHash {
         Self { prefix }
     }
 
-    /// Returns half of the hash of the point of the other branch: the hash itself is twice this.
-    pub(super) fn half_point(
-        &self,
-        instance: usize,
-        branch: u8,
-        other: &[u8; 32],
-    ) -> RistrettoPoint {
-        let hash = self
-            .prefix
+    /// Returns the uniform bytes that stand for half of the hash of the point of the other branch:
+    /// the hash itself is twice their point.
+    pub(super) fn uniform(&self, instance: usize, branch: u8, other: &[u8; 32]) -> [u8; 64] {
+        self.prefix
             .clone()
             .chain_update((instance as u64).to_le_bytes())
             .chain_update([branch])
-            .chain_update(other);
-        RistrettoPoint::from_hash(hash)
+            .chain_update(other)
+            .finalize()
+            .into()
     }
 }
 

@@ -4,21 +4,21 @@
 //! `r_(1-c)` is random and `r_c = x G - Hpt(i, c, r_(1-c))`. The sender sends one `S = s G` for
 //! all instances. The key of branch `b` is derived from `s (r_b + Hpt(i, b, r_(1-b)))`, which
 //! the receiver knows for `b = c` as `x S`. No message depends on the other: one round.
-//!
-//! All points are made as halves and doubled on encoding, because doubling is what lets a whole
-//! batch of Ristretto encodings share one field inversion.
 
+mod group;
 mod hash;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 
-use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
+use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
-use curve25519_dalek::traits::IsIdentity;
 use rand::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::Zeroizing;
 
 use crate::OtError;
 use crate::error::check_len;
+use group::{Group, Refusal, Refused};
 use hash::{KeyHash, PointHash};
 
 /// Number of base OTs that an extension needs: one per bit of its global offset.
@@ -70,29 +70,18 @@ impl BaseReceiver {
         let choices: Zeroizing<Vec<u8>> =
             Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect());
         // Which of an instance's two points is random is its choice: both lists are secret.
-        let random: Zeroizing<Vec<RistrettoPoint>> = Zeroizing::new(
-            choices
-                .iter()
-                .map(|_| RistrettoPoint::random(rng))
-                .collect(),
-        );
-        let random = encode_doubles(&random);
+        let mut uniform = Zeroizing::new(vec![[0; 64]; choices.len()]);
+        uniform.iter_mut().for_each(|bytes| rng.fill_bytes(bytes));
+        let group = Group::detect();
+        let random = group.mapped(&uniform);
         let halves: Zeroizing<Vec<Scalar>> =
             Zeroizing::new(choices.iter().map(|_| Scalar::random(rng)).collect());
 
         let hash = PointHash::new(binding);
-        let chosen: Zeroizing<Vec<RistrettoPoint>> = Zeroizing::new(
-            choices
-                .iter()
-                .zip(halves.iter())
-                .zip(random.iter())
-                .enumerate()
-                .map(|(i, ((&choice, half), other))| {
-                    RistrettoPoint::mul_base(half) - hash.half_point(i, choice, other.as_bytes())
-                })
-                .collect(),
-        );
-        let chosen = encode_doubles(&chosen);
+        for (i, (uniform, other)) in uniform.iter_mut().zip(random.iter()).enumerate() {
+            *uniform = hash.uniform(i, choices[i], other);
+        }
+        let chosen = group.differences(&halves, &uniform);
 
         let mut message = Vec::with_capacity(base_receiver_len(choices.len()));
         for ((&choice, own), other) in choices.iter().zip(chosen.iter()).zip(random.iter()) {
@@ -120,22 +109,18 @@ impl BaseReceiver {
         sid: &[u8; 32],
         sender_message: &[u8],
     ) -> Result<Zeroizing<Vec<u128>>, OtError> {
-        let point = decode_sender(sender_message)?;
-        let mut shared = Zeroizing::new(Vec::with_capacity(self.halves.len()));
-        if self.halves.len() < TABLE_WORTH {
-            shared.extend(self.halves.iter().map(|half| half * point));
-        } else {
-            let table = RistrettoBasepointTable::create(&point);
-            shared.extend(self.halves.iter().map(|half| half * &table));
-        }
+        check_len(SENDER_MESSAGE, BASE_SENDER_LEN, sender_message.len())?;
+        let (encodings, _) = sender_message.as_chunks::<POINT_LEN>();
+        let points = Group::detect()
+            .multiples(&encodings[0], &self.halves)
+            .map_err(|refused| refused.of(SENDER_MESSAGE))?;
         let hash = KeyHash::new(sid, &self.binding, &self.message, sender_message);
-        let points = encode_doubles(&shared);
         Ok(Zeroizing::new(
             points
                 .iter()
                 .zip(self.choices.iter())
                 .enumerate()
-                .map(|(i, (point, &choice))| hash.key(i, choice, point.as_bytes()))
+                .map(|(i, (point, &choice))| hash.key(i, choice, point))
                 .collect(),
         ))
     }
@@ -179,34 +164,20 @@ impl BaseSender {
         let (encodings, _) = receiver_message.as_chunks::<POINT_LEN>();
 
         let hash = PointHash::new(binding);
-        let mut shared = Zeroizing::new(Vec::with_capacity(encodings.len()));
-        for (index, encoding) in encodings.iter().enumerate() {
-            let sent = decode(RECEIVER_MESSAGE, index, encoding)?;
+        let uniform: Vec<[u8; 64]> = (0..encodings.len())
             // The two points of an instance lie next to each other.
-            let (instance, branch, other) = (index / 2, (index % 2) as u8, &encodings[index ^ 1]);
-            let half = hash.half_point(instance, branch, other);
-            let public = sent + half + half;
-            if public.is_identity() {
-                return Err(OtError::IdentityPoint {
-                    message: RECEIVER_MESSAGE,
-                    index,
-                });
-            }
-            shared.push(*self.half * public);
-        }
+            .map(|index| hash.uniform(index / 2, (index % 2) as u8, &encodings[index ^ 1]))
+            .collect();
+        let points = Group::detect()
+            .sums(&self.half, encodings, &uniform)
+            .map_err(|refused| refused.of(RECEIVER_MESSAGE))?;
         let hash = KeyHash::new(sid, binding, receiver_message, &self.message);
-        let points = encode_doubles(&shared);
         let (pairs, _) = points.as_chunks::<2>();
         Ok(Zeroizing::new(
             pairs
                 .iter()
                 .enumerate()
-                .map(|(i, [zero, one])| {
-                    [
-                        hash.key(i, 0, zero.as_bytes()),
-                        hash.key(i, 1, one.as_bytes()),
-                    ]
-                })
+                .map(|(i, [zero, one])| [hash.key(i, 0, zero), hash.key(i, 1, one)])
                 .collect(),
         ))
     }
@@ -216,41 +187,17 @@ const POINT_LEN: usize = 32;
 const RECEIVER_MESSAGE: &str = "base OT receiver message";
 const SENDER_MESSAGE: &str = "base OT sender message";
 
-/// From this many multiplications on, a table of multiples of the point pays for itself.
-const TABLE_WORTH: usize = 48;
-
-fn decode_sender(message: &[u8]) -> Result<RistrettoPoint, OtError> {
-    check_len(SENDER_MESSAGE, BASE_SENDER_LEN, message.len())?;
-    let (encodings, _) = message.as_chunks::<POINT_LEN>();
-    decode(SENDER_MESSAGE, 0, &encodings[0])
-}
-
-/// Decodes a canonical encoding of a point other than the identity. Ristretto255 has prime order,
-/// so there are no points of small order left to refuse.
-fn decode(
-    message: &'static str,
-    index: usize,
-    encoding: &[u8; POINT_LEN],
-) -> Result<RistrettoPoint, OtError> {
-    let point = CompressedRistretto(*encoding)
-        .decompress()
-        .ok_or(OtError::InvalidPoint { message, index })?;
-    if point.is_identity() {
-        return Err(OtError::IdentityPoint { message, index });
+impl Refused {
+    fn of(self, message: &'static str) -> OtError {
+        let index = self.index;
+        match self.why {
+            Refusal::Invalid => OtError::InvalidPoint { message, index },
+            Refusal::Identity => OtError::IdentityPoint { message, index },
+        }
     }
-    Ok(point)
 }
 
-/// Encodes twice every point.
-fn encode_doubles(halves: &[RistrettoPoint]) -> Zeroizing<Vec<CompressedRistretto>> {
-    Zeroizing::new(RistrettoPoint::double_and_compress_batch(halves))
-}
-
-/// Returns the encoding of `zero` or of `one` without revealing which.
-fn select(
-    zero: &CompressedRistretto,
-    one: &CompressedRistretto,
-    choice: Choice,
-) -> [u8; POINT_LEN] {
-    std::array::from_fn(|i| u8::conditional_select(&zero.0[i], &one.0[i], choice))
+/// Returns `zero` or `one` without revealing which.
+fn select(zero: &[u8; POINT_LEN], one: &[u8; POINT_LEN], choice: Choice) -> [u8; POINT_LEN] {
+    std::array::from_fn(|i| u8::conditional_select(&zero[i], &one[i], choice))
 }

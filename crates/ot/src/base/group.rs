@@ -1,0 +1,313 @@
+//! What the base OT computes in Ristretto255, in batches of encoded points.
+//!
+//! All points are made as halves and doubled on encoding, because doubling is what lets a whole
+//! batch of encodings share one field inversion.
+
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
+use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::IsIdentity;
+use zeroize::Zeroizing;
+
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Lanes;
+
+/// Encoded points, wiped on drop.
+pub(super) type Encodings = Zeroizing<Vec<[u8; 32]>>;
+
+/// A point of a peer that cannot be used.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Refused {
+    /// Its number in the message.
+    pub(super) index: usize,
+    pub(super) why: Refusal,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Refusal {
+    /// Not a canonical encoding.
+    Invalid,
+    /// It, or what is to be multiplied by the secret, is the identity. Ristretto255 has prime
+    /// order, so there are no points of small order left to refuse.
+    Identity,
+}
+
+/// How to compute; all ways give the same bytes.
+#[derive(Clone, Copy)]
+pub(super) enum Group {
+    /// One point after another.
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Lanes(Lanes),
+}
+
+/// From this many multiplications on, a table of multiples of the point pays for itself.
+const TABLE_WORTH: usize = 48;
+
+impl Group {
+    /// Chooses the fastest way that this CPU has.
+    pub(super) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(lanes) = Lanes::detect() {
+            return Self::Lanes(lanes);
+        }
+        Self::Portable
+    }
+
+    /// Encodes twice the points that uniform bytes stand for.
+    pub(super) fn mapped(self, uniform: &[[u8; 64]]) -> Encodings {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Lanes(lanes) = self {
+            return lanes.mapped(uniform);
+        }
+        let points = uniform.iter().map(RistrettoPoint::from_uniform_bytes);
+        encode_doubles(points.collect())
+    }
+
+    /// Encodes twice `half * G` minus twice the point that uniform bytes stand for.
+    pub(super) fn differences(self, halves: &[Scalar], uniform: &[[u8; 64]]) -> Encodings {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Lanes(lanes) = self {
+            return lanes.differences(halves, uniform);
+        }
+        let points = halves.iter().zip(uniform).map(|(half, uniform)| {
+            RistrettoPoint::mul_base(half) - RistrettoPoint::from_uniform_bytes(uniform)
+        });
+        encode_doubles(points.collect())
+    }
+
+    /// Encodes twice each `half` times the point that was sent.
+    pub(super) fn multiples(
+        self,
+        sent: &[u8; 32],
+        halves: &[Scalar],
+    ) -> Result<Encodings, Refused> {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Lanes(lanes) = self {
+            return lanes.multiples(sent, halves);
+        }
+        let point = decode(0, sent)?;
+        Ok(encode_doubles(if halves.len() < TABLE_WORTH {
+            halves.iter().map(|half| half * point).collect()
+        } else {
+            let table = RistrettoBasepointTable::create(&point);
+            halves.iter().map(|half| half * &table).collect()
+        }))
+    }
+
+    /// Encodes twice `half` times the sum of each point that was sent and twice the point that
+    /// its uniform bytes stand for.
+    pub(super) fn sums(
+        self,
+        half: &Scalar,
+        sent: &[[u8; 32]],
+        uniform: &[[u8; 64]],
+    ) -> Result<Encodings, Refused> {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Lanes(lanes) = self {
+            return lanes.sums(half, sent, uniform);
+        }
+        let mut points = Vec::with_capacity(sent.len());
+        for (index, (sent, uniform)) in sent.iter().zip(uniform).enumerate() {
+            let hashed = RistrettoPoint::from_uniform_bytes(uniform);
+            let sum = decode(index, sent)? + hashed + hashed;
+            refuse_identity(index, &sum)?;
+            points.push(half * sum);
+        }
+        Ok(encode_doubles(points))
+    }
+}
+
+fn decode(index: usize, encoding: &[u8; 32]) -> Result<RistrettoPoint, Refused> {
+    let why = Refusal::Invalid;
+    let point = CompressedRistretto(*encoding)
+        .decompress()
+        .ok_or(Refused { index, why })?;
+    refuse_identity(index, &point)?;
+    Ok(point)
+}
+
+fn refuse_identity(index: usize, point: &RistrettoPoint) -> Result<(), Refused> {
+    if point.is_identity() {
+        let why = Refusal::Identity;
+        return Err(Refused { index, why });
+    }
+    Ok(())
+}
+
+/// Encodes twice every point and wipes them.
+fn encode_doubles(halves: Vec<RistrettoPoint>) -> Encodings {
+    let halves = Zeroizing::new(halves);
+    let encodings = Zeroizing::new(RistrettoPoint::double_and_compress_batch(&*halves));
+    Zeroizing::new(encodings.iter().map(|encoding| encoding.0).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha512};
+
+    /// The field element p, then what is next to it.
+    fn near_p(above: u8) -> [u8; 32] {
+        let mut bytes = [0xff; 32];
+        bytes[0] = 0xed_u8.wrapping_add(above);
+        bytes[31] = 0x7f;
+        bytes
+    }
+
+    fn random(count: usize, seed: u8) -> Vec<[u8; 64]> {
+        (0..count)
+            .map(|i| {
+                Sha512::new()
+                    .chain_update([seed])
+                    .chain_update(i.to_le_bytes())
+            })
+            .map(|hash| hash.finalize().into())
+            .collect()
+    }
+
+    fn scalars(count: usize) -> Vec<Scalar> {
+        let edges = [Scalar::ZERO, Scalar::ONE, -Scalar::ONE, Scalar::from(8_u8)];
+        let random = random(count, 1);
+        let random = random.iter().map(Scalar::from_bytes_mod_order_wide);
+        edges.into_iter().chain(random).take(count).collect()
+    }
+
+    /// Random bytes among which are halves that are 0, as large as can be, or next to p.
+    fn uniform(count: usize) -> Vec<[u8; 64]> {
+        let mut all = random(count, 2);
+        let edges = [
+            [0; 32],
+            [0xff; 32],
+            near_p(0),
+            near_p(1),
+            near_p(0xff),
+            near_p(18),
+        ];
+        for (i, bytes) in all.iter_mut().enumerate().take(12) {
+            bytes[32 * (i % 2)..][..32].copy_from_slice(&edges[i / 2]);
+        }
+        if let Some(bytes) = all.get_mut(12) {
+            *bytes = [0; 64];
+        }
+        all
+    }
+
+    const COUNTS: [usize; 9] = [0, 1, 7, 8, 9, 16, 17, 47, 50];
+
+    #[test]
+    fn every_way_encodes_the_same_points() {
+        let chosen = Group::detect();
+        for count in COUNTS {
+            let (halves, uniform) = (scalars(count), uniform(count));
+            let sent = Group::Portable.mapped(&random(count, 3));
+            assert_eq!(chosen.mapped(&random(count, 3)), sent);
+            assert_eq!(chosen.mapped(&uniform), Group::Portable.mapped(&uniform));
+            assert_eq!(
+                chosen.differences(&halves, &uniform),
+                Group::Portable.differences(&halves, &uniform)
+            );
+            for point in sent.iter().take(3) {
+                assert_eq!(
+                    chosen.multiples(point, &halves),
+                    Group::Portable.multiples(point, &halves)
+                );
+            }
+            for half in scalars(6) {
+                let expected = Group::Portable.sums(&half, &sent, &uniform);
+                assert!(expected.is_ok());
+                assert_eq!(chosen.sums(&half, &sent, &uniform), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_map_has_the_published_values() {
+        // RFC 9496, appendix A.3, the first input.
+        let text = b"Ristretto is traditionally a short shot of espresso coffee";
+        let uniform: [u8; 64] = Sha512::digest(text).into();
+        let published = [
+            0x30, 0x66, 0xf8, 0x2a, 0x1a, 0x74, 0x7d, 0x45, 0x12, 0x0d, 0x17, 0x40, 0xf1, 0x43,
+            0x58, 0x53, 0x1a, 0x8f, 0x04, 0xbb, 0xff, 0xe6, 0xa8, 0x19, 0xf8, 0x6d, 0xfe, 0x50,
+            0xf4, 0x4a, 0x0a, 0x46,
+        ];
+        let half = (Scalar::ONE + Scalar::ONE).invert();
+        for group in [Group::Portable, Group::detect()] {
+            // Twice zero times a point, minus the point that was mapped.
+            let [minus] = group.differences(&[Scalar::ZERO], &[uniform])[..] else {
+                panic!("one point");
+            };
+            let halved = group.multiples(&minus, &[-half * half]).unwrap();
+            assert_eq!(halved[0], published);
+        }
+    }
+
+    #[test]
+    fn every_way_refuses_the_same_points() {
+        const COUNT: usize = 18;
+        let (half, uniform) = (scalars(5)[4], uniform(COUNT));
+        let good = Group::Portable.mapped(&random(COUNT, 4));
+        // The negative of twice the mapped point of its place, which makes the sum the identity.
+        let minus = Group::Portable.differences(&[Scalar::ZERO; COUNT], &uniform);
+        let both = |sent: &[[u8; 32]]| {
+            let expected = Group::Portable.sums(&half, sent, &uniform);
+            assert_eq!(Group::detect().sums(&half, sent, &uniform), expected);
+            expected.map(drop)
+        };
+        let mut negative = [0; 32];
+        negative[0] = 1;
+        for index in [0, 3, 7, 8, 17] {
+            for (bad, why) in [
+                (near_p(0), Refusal::Invalid),
+                (near_p(2), Refusal::Invalid),
+                ([0xff; 32], Refusal::Invalid),
+                (negative, Refusal::Invalid),
+                ([0; 32], Refusal::Identity),
+                (minus[index], Refusal::Identity),
+            ] {
+                let mut sent = good.to_vec();
+                sent[index] = bad;
+                assert_eq!(both(&sent), Err(Refused { index, why }));
+                // The first of several is named.
+                sent[COUNT - 1] = if why == Refusal::Invalid {
+                    [0; 32]
+                } else {
+                    [0xff; 32]
+                };
+                let why = if index == COUNT - 1 {
+                    if why == Refusal::Invalid {
+                        Refusal::Identity
+                    } else {
+                        Refusal::Invalid
+                    }
+                } else {
+                    why
+                };
+                assert_eq!(both(&sent), Err(Refused { index, why }));
+            }
+        }
+    }
+
+    #[test]
+    fn every_way_accepts_the_same_encodings() {
+        // One string in 16 is a point, one small number in 8.
+        let mut accepted = 0;
+        for i in 0..2_000_u32 {
+            let mut bytes = [0; 32];
+            if i < 1_000 {
+                bytes[..4].copy_from_slice(&i.to_le_bytes());
+            } else {
+                let random: [u8; 64] = Sha512::digest(i.to_le_bytes()).into();
+                bytes.copy_from_slice(&random[..32]);
+            }
+            let halves = [Scalar::ONE];
+            let expected = Group::Portable.multiples(&bytes, &halves);
+            accepted += u32::from(expected.is_ok());
+            assert_eq!(
+                Group::detect().multiples(&bytes, &halves),
+                expected,
+                "{bytes:?}"
+            );
+        }
+        assert!((100..400).contains(&accepted), "{accepted} accepted");
+    }
+}
