@@ -1,10 +1,12 @@
-//! AVX-512 with VAES, chosen at run time: the same bytes as the portable code.
+//! AVX-512 with VAES and GFNI, chosen at run time: the same bytes as the portable code.
 //!
 //! The `aes` crate has a VAES back end too, but prepares its round keys anew in every call and
 //! takes 64 blocks at a time. Expansion keys a cipher per seed and wants few blocks of each, where
 //! that preparation costs more than the encryption.
 
-#![expect(unsafe_code, reason = "calls and stores of a SIMD kernel")]
+#![expect(unsafe_code, reason = "calls, loads and stores of SIMD kernels")]
+
+mod transpose;
 
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_aeskeygenassist_si128, _mm_cvtsi128_si64, _mm_set_epi64x,
@@ -18,8 +20,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::dispatch::Work;
 use crate::extension::Block;
+pub(crate) use transpose::Scratch;
 
-/// Proof that this CPU has AES, AVX-512 F, BW and VL and VAES.
+/// Proof that this CPU has AES, AVX-512 F, BW and VL, VAES and GFNI.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide(());
 
@@ -30,7 +33,8 @@ impl Wide {
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("vaes");
+            && is_x86_feature_detected!("vaes")
+            && is_x86_feature_detected!("gfni");
         found.then_some(Self(()))
     }
 
