@@ -12,11 +12,10 @@ use sha2::{Digest, Sha256};
 use subtle::Choice;
 use zeroize::Zeroizing;
 
+use crate::dispatch::{Work, run};
 use crate::error::check_len;
-use crate::extension::{
-    BLOCK_LEN, BLOCK_OTS, Block, STRIPE_BLOCKS, STRIPE_OTS, from_block, to_block,
-};
-use crate::fold::{Fold, STRIDE, add};
+use crate::extension::{BLOCK_LEN, BLOCK_OTS, Block, STRIPE_BLOCKS, STRIPE_OTS};
+use crate::fold::{Fold, STRIDE};
 use crate::prg::Stream;
 use crate::transpose::append_rows;
 use crate::tree::{grow_full, grow_punctured, label};
@@ -99,22 +98,13 @@ impl CotSender {
         let groups = self.expansion.kind.groups();
         for (stripe, ots) in blocks.chunks(STRIPE_BLOCKS * groups).zip(stripe_sizes(n)) {
             let delta = &*self.delta;
-            self.expansion.expand(ots, q, |group, columns, total| {
-                // The sender has no use for the total: its place takes the correction.
-                let sent = &stripe[group * total.len()..][..total.len()];
-                for (correction, bytes) in total.iter_mut().zip(sent) {
-                    *correction = to_block(u128::from_le_bytes(*bytes));
-                }
+            self.expansion.expand(ots, q, |group, columns, blocks, _| {
                 let k = columns.len() / STRIDE;
-                for (j, column) in columns.chunks_mut(STRIDE).enumerate() {
-                    // Opaque to the compiler, so that it does not make a branch of the bit.
-                    let bit = Choice::from((delta >> (group * k + j) & 1) as u8);
-                    let mask = 0_u64.wrapping_sub(u64::from(bit.unwrap_u8()));
-                    let q = column[..total.len()].as_flattened_mut();
-                    for (q, correction) in q.iter_mut().zip(total.as_flattened()) {
-                        *q ^= mask & correction;
-                    }
-                }
+                run(Correct {
+                    columns,
+                    sent: &stripe[group * blocks..][..blocks],
+                    alpha: delta >> (group * k),
+                });
             });
         }
         Ok(())
@@ -203,13 +193,17 @@ impl CotReceiver {
         );
         message.reserve(self.expansion.kind.message_len(n));
         t.reserve(n);
+        let mut correction = [[0; BLOCK_LEN]; STRIPE_BLOCKS];
         for (stripe, ots) in choices.chunks(STRIPE_OTS / 64).zip(stripe_sizes(n)) {
             let packed = pack(stripe, ots);
-            self.expansion.expand(ots, t, |_, _, total| {
-                add(total, &packed);
-                for block in total {
-                    message.extend_from_slice(&from_block(*block).to_le_bytes());
-                }
+            self.expansion.expand(ots, t, |_, _, blocks, total| {
+                let correction = &mut correction[..blocks];
+                run(Mask {
+                    total,
+                    choices: &packed,
+                    correction,
+                });
+                message.extend_from_slice(correction.as_flattened());
             });
         }
     }
@@ -261,13 +255,13 @@ impl Expansion {
         }
     }
 
-    /// Makes the columns of one stripe, lets `finish` see every group (index, columns, total) and
-    /// appends the rows.
+    /// Makes the columns of one stripe, lets `finish` see every group (index, columns, blocks of a
+    /// column, total) and appends the rows.
     fn expand(
         &mut self,
         ots: usize,
         rows: &mut Vec<u128>,
-        mut finish: impl FnMut(usize, &mut [Block], &mut [Block]),
+        mut finish: impl FnMut(usize, &mut [Block], usize, &[Block]),
     ) {
         let k = self.kind.k();
         let blocks = ots.div_ceil(BLOCK_OTS);
@@ -279,10 +273,55 @@ impl Expansion {
             .enumerate()
         {
             let total = self.fold.sum(k, streams, self.position, blocks, columns);
-            finish(group, columns, total);
+            finish(group, columns, blocks, total);
         }
         self.position += blocks as u64;
         append_rows(&self.columns, STRIDE, ots, rows);
+    }
+}
+
+/// What the sender does with a group: adds the correction to the columns `j` of which bit `j` of
+/// `alpha` is set.
+struct Correct<'a> {
+    columns: &'a mut [Block],
+    sent: &'a [[u8; BLOCK_LEN]],
+    alpha: u128,
+}
+
+impl Work for Correct<'_> {
+    #[inline(always)]
+    fn run<const WORDS: usize>(self) {
+        let (sent, _) = self.sent.as_flattened().as_chunks::<8>();
+        for (j, column) in self.columns.chunks_mut(STRIDE).enumerate() {
+            // Opaque to the compiler, so that it does not make a branch of the bit.
+            let bit = Choice::from((self.alpha >> j & 1) as u8);
+            let mask = 0_u64.wrapping_sub(u64::from(bit.unwrap_u8()));
+            for (q, sent) in column.as_flattened_mut().iter_mut().zip(sent) {
+                *q ^= mask & u64::from_le_bytes(*sent);
+            }
+        }
+    }
+}
+
+/// What the receiver does with a group: the correction is the total with the choices added.
+struct Mask<'a> {
+    total: &'a [Block],
+    choices: &'a [Block],
+    correction: &'a mut [[u8; BLOCK_LEN]],
+}
+
+impl Work for Mask<'_> {
+    #[inline(always)]
+    fn run<const WORDS: usize>(self) {
+        let (correction, _) = self.correction.as_flattened_mut().as_chunks_mut::<8>();
+        let words = self
+            .total
+            .as_flattened()
+            .iter()
+            .zip(self.choices.as_flattened());
+        for (sent, (total, choices)) in correction.iter_mut().zip(words) {
+            *sent = (total ^ choices).to_le_bytes();
+        }
     }
 }
 

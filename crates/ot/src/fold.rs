@@ -4,7 +4,7 @@
 //! With the leaves numbered relative to the hole `alpha` the columns become
 //! `column_j ^ alpha_j * total`, whatever the stream of the hole is: it only enters the total.
 
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::dispatch::{Work, run};
 use crate::extension::{Block, STRIPE_BLOCKS};
@@ -16,7 +16,10 @@ pub(crate) const STRIDE: usize = STRIPE_BLOCKS + 4;
 
 const MAX_K: usize = 8;
 
-type Buffer = [Block; STRIPE_BLOCKS];
+/// A column's worth of blocks, in whole cache lines.
+#[derive(Clone, Copy, Zeroize)]
+#[repr(align(64))]
+struct Buffer([Block; STRIPE_BLOCKS]);
 
 const ZERO: Block = [0; 2];
 
@@ -31,9 +34,9 @@ pub(crate) struct Fold {
 impl Fold {
     pub(crate) fn new() -> Self {
         Self {
-            even: Zeroizing::new([ZERO; STRIPE_BLOCKS]),
-            odd: Zeroizing::new([ZERO; STRIPE_BLOCKS]),
-            waiting: Zeroizing::new([[ZERO; STRIPE_BLOCKS]; MAX_K]),
+            even: Zeroizing::new(Buffer([ZERO; STRIPE_BLOCKS])),
+            odd: Zeroizing::new(Buffer([ZERO; STRIPE_BLOCKS])),
+            waiting: Zeroizing::new([Buffer([ZERO; STRIPE_BLOCKS]); MAX_K]),
         }
     }
 
@@ -52,7 +55,7 @@ impl Fold {
         position: u64,
         blocks: usize,
         columns: &mut [Block],
-    ) -> &mut [Block] {
+    ) -> &[Block] {
         run(Sum {
             k,
             leaves,
@@ -61,7 +64,7 @@ impl Fold {
             columns,
             fold: self,
         });
-        &mut self.even[..blocks]
+        &self.even.0[..blocks]
     }
 }
 
@@ -82,29 +85,38 @@ impl Work for Sum<'_> {
             k, blocks, columns, ..
         } = self;
         let Fold { even, odd, waiting } = self.fold;
-        let (even, odd) = (&mut even[..blocks], &mut odd[..blocks]);
-        for column in columns.chunks_mut(STRIDE) {
-            column[..blocks].fill(ZERO);
-        }
+        let (even, odd) = (&mut even.0[..blocks], &mut odd.0[..blocks]);
         let mut leaves = self.leaves.iter();
         let first_known = leaves.len() == 1 << k;
         for pair in 0..1_usize << (k - 1) {
-            if pair > 0 || first_known {
-                fill(leaves.next(), self.position, even);
+            if pair == 0 {
+                let column = &mut columns[..blocks];
+                if first_known {
+                    fill(leaves.next(), self.position, even);
+                    fill(leaves.next(), self.position, column);
+                    add(even, column);
+                } else {
+                    fill(leaves.next(), self.position, column);
+                    even.copy_from_slice(column);
+                }
             } else {
-                even.fill(ZERO);
+                fill(leaves.next(), self.position, even);
+                fill(leaves.next(), self.position, odd);
+                add_to_both(&mut columns[..blocks], even, odd);
             }
-            fill(leaves.next(), self.position, odd);
-            add(&mut columns[..blocks], odd);
-            add(even, odd);
             // `even` is now the sum of the pair.
             let carries = pair.trailing_ones() as usize;
             for level in 1..=carries {
-                add(&mut columns[level * STRIDE..][..blocks], even);
-                add(even, &waiting[level][..blocks]);
+                let column = &mut columns[level * STRIDE..][..blocks];
+                if pair >> level == 0 {
+                    column.copy_from_slice(even);
+                } else {
+                    add(column, even);
+                }
+                add(even, &waiting[level].0[..blocks]);
             }
             if carries + 1 < k {
-                waiting[carries + 1][..blocks].copy_from_slice(even);
+                waiting[carries + 1].0[..blocks].copy_from_slice(even);
             }
         }
     }
@@ -118,9 +130,19 @@ fn fill(stream: Option<&Stream>, position: u64, out: &mut [Block]) {
 
 /// Adds `b` to `a`.
 #[inline(always)]
-pub(crate) fn add(a: &mut [Block], b: &[Block]) {
+fn add(a: &mut [Block], b: &[Block]) {
     for (a, b) in a.as_flattened_mut().iter_mut().zip(b.as_flattened()) {
         *a ^= b;
+    }
+}
+
+/// Adds `c` to `a` and to `b`.
+#[inline(always)]
+fn add_to_both(a: &mut [Block], b: &mut [Block], c: &[Block]) {
+    let both = a.as_flattened_mut().iter_mut().zip(b.as_flattened_mut());
+    for ((a, b), c) in both.zip(c.as_flattened()) {
+        *a ^= c;
+        *b ^= c;
     }
 }
 
@@ -160,7 +182,7 @@ mod tests {
                     columns: &mut columns,
                     fold: &mut fold,
                 });
-                assert_eq!(fold.even[..BLOCKS], total);
+                assert_eq!(fold.even.0[..BLOCKS], total);
                 for (column, expected) in columns.chunks(STRIDE).zip(expected.chunks(STRIDE)) {
                     assert_eq!(column[..BLOCKS], expected[..BLOCKS]);
                 }
