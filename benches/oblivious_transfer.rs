@@ -35,6 +35,14 @@ fn base(c: &mut Criterion) {
             BatchSize::SmallInput,
         );
     });
+    group.bench_function("both", |b| {
+        b.iter(|| {
+            let (receiver, to_sender) = BaseReceiver::start(&*choices, &NONCE, &mut rand::rng());
+            let (sender, to_receiver) = BaseSender::start(&mut rand::rng());
+            let keys = receiver.finish(&SID, &to_receiver);
+            (keys, sender.finish(&SID, &NONCE, &to_sender, BASE_COUNT))
+        });
+    });
     group.finish();
 }
 
@@ -61,6 +69,7 @@ fn extension(c: &mut Criterion) {
         group.throughput(Throughput::Elements(RUN as u64));
         let (mut sender, mut receiver) = ends(kind);
         let (mut message, mut rows) = (Vec::new(), Vec::new());
+        receiver.extend(&choices, RUN, &mut message, &mut rows);
         group.bench_function("receiver", |b| {
             b.iter(|| {
                 message.clear();
@@ -70,6 +79,16 @@ fn extension(c: &mut Criterion) {
         });
         group.bench_function("sender", |b| {
             b.iter(|| {
+                rows.clear();
+                sender.extend(RUN, &message, &mut rows)
+            });
+        });
+        // What one core does for both parties, one after the other.
+        group.bench_function("both", |b| {
+            b.iter(|| {
+                message.clear();
+                rows.clear();
+                receiver.extend(&choices, RUN, &mut message, &mut rows);
                 rows.clear();
                 sender.extend(RUN, &message, &mut rows)
             });

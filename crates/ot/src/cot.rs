@@ -239,7 +239,7 @@ struct Expansion {
     streams: Vec<Stream>,
     /// Blocks of every stream used up. It never goes back, and 2^64 blocks are never reached.
     position: u64,
-    columns: Zeroizing<Vec<Block>>,
+    columns: Columns,
     fold: Fold,
 }
 
@@ -250,7 +250,7 @@ impl Expansion {
             nonce,
             streams: Vec::with_capacity(kind.groups() << kind.k()),
             position: 0,
-            columns: Zeroizing::new(vec![[0; 2]; BASE_COUNT * STRIDE]),
+            columns: Columns::new(),
             fold: Fold::new(),
         }
     }
@@ -266,17 +266,42 @@ impl Expansion {
         let k = self.kind.k();
         let blocks = ots.div_ceil(BLOCK_OTS);
         let known = self.streams.len() / self.kind.groups();
+        let all_columns = self.columns.aligned();
         for (group, (streams, columns)) in self
             .streams
             .chunks(known)
-            .zip(self.columns.chunks_mut(k * STRIDE))
+            .zip(all_columns.chunks_mut(k * STRIDE))
             .enumerate()
         {
             let total = self.fold.sum(k, streams, self.position, blocks, columns);
             finish(group, columns, blocks, total);
         }
         self.position += blocks as u64;
-        append_rows(&self.columns, STRIDE, ots, rows);
+        append_rows(all_columns, STRIDE, ots, rows);
+    }
+}
+
+/// The columns of a stripe, [`STRIDE`] apart.
+struct Columns(Zeroizing<Vec<Block>>);
+
+impl Columns {
+    const LEN: usize = BASE_COUNT * STRIDE;
+
+    /// Blocks in a cache line.
+    const LINE: usize = 4;
+
+    fn new() -> Self {
+        Self(Zeroizing::new(vec![[0; 2]; Self::LEN + Self::LINE - 1]))
+    }
+
+    /// Starts at a cache line, for vectors that fill one.
+    fn aligned(&mut self) -> &mut [Block] {
+        let skipped = self
+            .0
+            .as_ptr()
+            .align_offset(Self::LINE * size_of::<Block>());
+        // The offset is not promised to be found, and costs only speed if it is not.
+        &mut self.0[skipped.min(Self::LINE - 1)..][..Self::LEN]
     }
 }
 

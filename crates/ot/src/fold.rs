@@ -25,18 +25,16 @@ const ZERO: Block = [0; 2];
 
 /// Working memory of the sums, wiped on drop.
 pub(crate) struct Fold {
-    even: Zeroizing<Buffer>,
     odd: Zeroizing<Buffer>,
-    /// Finished left siblings, one per level.
-    waiting: Zeroizing<[Buffer; MAX_K]>,
+    /// The sum in the making, then finished left siblings, one per level, then the total.
+    sums: Zeroizing<[Buffer; MAX_K + 1]>,
 }
 
 impl Fold {
     pub(crate) fn new() -> Self {
         Self {
-            even: Zeroizing::new(Buffer([ZERO; STRIPE_BLOCKS])),
             odd: Zeroizing::new(Buffer([ZERO; STRIPE_BLOCKS])),
-            waiting: Zeroizing::new([Buffer([ZERO; STRIPE_BLOCKS]); MAX_K]),
+            sums: Zeroizing::new([Buffer([ZERO; STRIPE_BLOCKS]); MAX_K + 1]),
         }
     }
 
@@ -64,11 +62,11 @@ impl Fold {
             columns,
             fold: self,
         });
-        &self.even.0[..blocks]
+        &self.sums[k].0[..blocks]
     }
 }
 
-/// The arguments of [`Fold::sum`]; the total goes to `fold.even`.
+/// The arguments of [`Fold::sum`]; the total goes to `fold.sums[k]`.
 struct Sum<'a> {
     k: usize,
     leaves: &'a [Stream],
@@ -84,39 +82,42 @@ impl Work for Sum<'_> {
         let Self {
             k, blocks, columns, ..
         } = self;
-        let Fold { even, odd, waiting } = self.fold;
-        let (even, odd) = (&mut even.0[..blocks], &mut odd.0[..blocks]);
+        let Fold { odd, sums } = self.fold;
+        let odd = &mut odd.0[..blocks];
         let mut leaves = self.leaves.iter();
         let first_known = leaves.len() == 1 << k;
         for pair in 0..1_usize << (k - 1) {
-            if pair == 0 {
-                let column = &mut columns[..blocks];
-                if first_known {
-                    fill(leaves.next(), self.position, even);
-                    fill(leaves.next(), self.position, column);
-                    add(even, column);
-                } else {
-                    fill(leaves.next(), self.position, column);
-                    even.copy_from_slice(column);
-                }
-            } else {
+            let carries = pair.trailing_ones() as usize;
+            // The sum of the pair: the left sibling of what comes, or to be carried.
+            let even = &mut sums[usize::from(carries == 0)].0[..blocks];
+            let column = &mut columns[..blocks];
+            if pair > 0 {
                 fill(leaves.next(), self.position, even);
                 fill(leaves.next(), self.position, odd);
-                add_to_both(&mut columns[..blocks], even, odd);
+                add_to_both(column, even, odd);
+            } else if first_known {
+                fill(leaves.next(), self.position, even);
+                fill(leaves.next(), self.position, column);
+                add(even, column);
+            } else {
+                fill(leaves.next(), self.position, column);
+                even.copy_from_slice(column);
             }
-            // `even` is now the sum of the pair.
-            let carries = pair.trailing_ones() as usize;
             for level in 1..=carries {
+                let (known, next) = sums.split_at_mut(level + 1);
+                let (right, left) = known.split_at_mut(level);
+                let (right, left) = (&mut right[0].0[..blocks], &left[0].0[..blocks]);
                 let column = &mut columns[level * STRIDE..][..blocks];
                 if pair >> level == 0 {
-                    column.copy_from_slice(even);
+                    column.copy_from_slice(right);
                 } else {
-                    add(column, even);
+                    add(column, right);
                 }
-                add(even, &waiting[level].0[..blocks]);
-            }
-            if carries + 1 < k {
-                waiting[carries + 1].0[..blocks].copy_from_slice(even);
+                if level < carries {
+                    add(right, left);
+                } else {
+                    sum(&mut next[0].0[..blocks], left, right);
+                }
             }
         }
     }
@@ -133,6 +134,15 @@ fn fill(stream: Option<&Stream>, position: u64, out: &mut [Block]) {
 fn add(a: &mut [Block], b: &[Block]) {
     for (a, b) in a.as_flattened_mut().iter_mut().zip(b.as_flattened()) {
         *a ^= b;
+    }
+}
+
+/// Sets `a` to the sum of `b` and `c`.
+#[inline(always)]
+fn sum(a: &mut [Block], b: &[Block], c: &[Block]) {
+    let both = b.as_flattened().iter().zip(c.as_flattened());
+    for (a, (b, c)) in a.as_flattened_mut().iter_mut().zip(both) {
+        *a = b ^ c;
     }
 }
 
@@ -182,7 +192,7 @@ mod tests {
                     columns: &mut columns,
                     fold: &mut fold,
                 });
-                assert_eq!(fold.even.0[..BLOCKS], total);
+                assert_eq!(fold.sums[k].0[..BLOCKS], total);
                 for (column, expected) in columns.chunks(STRIDE).zip(expected.chunks(STRIDE)) {
                     assert_eq!(column[..BLOCKS], expected[..BLOCKS]);
                 }

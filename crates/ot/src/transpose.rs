@@ -1,6 +1,6 @@
 //! From columns of bits to rows: 128 columns become one 128-bit string per OT.
 
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::extension::{Block, from_block};
 #[cfg(target_arch = "x86_64")]
@@ -23,23 +23,20 @@ type Tile = [[u64; LANES]; COLUMNS];
 /// Appends rows `0..n` of a matrix to `rows`: bit `i` of row `r` is bit `r % 128` of block
 /// `r / 128` of column `i`. Column `i` starts at `columns[i * stride]`.
 pub(crate) fn append_rows(columns: &[Block], stride: usize, n: usize, rows: &mut Vec<u128>) {
-    let start = rows.len();
-    rows.resize(start + n, 0);
-    let rows = &mut rows[start..];
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = Wide::detect() {
         let mut scratch = Scratch::new(wide);
-        each(columns, stride, rows, |columns, stride, rows| {
+        append(columns, stride, n, rows, |columns, stride, rows| {
             scratch.transpose(columns, stride, rows);
         });
         return;
     }
-    portable(columns, stride, rows);
+    append_portable(columns, stride, n, rows);
 }
 
-fn portable(columns: &[Block], stride: usize, rows: &mut [u128]) {
+fn append_portable(columns: &[Block], stride: usize, n: usize, rows: &mut Vec<u128>) {
     let mut tile = Zeroizing::new([[0; LANES]; COLUMNS]);
-    each(columns, stride, rows, |columns, stride, rows| {
+    append(columns, stride, n, rows, |columns, stride, rows| {
         load(&mut tile, columns, stride);
         pass::<8>(&mut tile);
         pass::<1>(&mut tile);
@@ -51,27 +48,36 @@ fn portable(columns: &[Block], stride: usize, rows: &mut [u128]) {
     });
 }
 
-/// Calls `transpose` with every [`TILES`] tiles of the columns, their stride and their rows.
-fn each(
+/// Rows of [`TILES`] tiles, in whole cache lines.
+#[derive(Zeroize)]
+#[repr(align(64))]
+struct Rows([u128; TILE_ROWS]);
+
+/// Calls `transpose` with every [`TILES`] tiles of the columns and their stride, and appends the
+/// rows.
+fn append(
     columns: &[Block],
     stride: usize,
-    rows: &mut [u128],
+    n: usize,
+    rows: &mut Vec<u128>,
     mut transpose: impl FnMut(&[Block], usize, &mut [u128; TILE_ROWS]),
 ) {
-    let (whole, rest) = rows.as_chunks_mut::<TILE_ROWS>();
-    let first = whole.len() * TILES;
-    for (i, rows) in whole.iter_mut().enumerate() {
-        transpose(&columns[i * TILES..], stride, rows);
+    rows.reserve(n);
+    let mut tile = Zeroizing::new(Rows([0; TILE_ROWS]));
+    let whole = n / TILE_ROWS;
+    for i in 0..whole {
+        transpose(&columns[i * TILES..], stride, &mut tile.0);
+        rows.extend_from_slice(&tile.0);
     }
-    if !rest.is_empty() {
-        let used = rest.len().div_ceil(COLUMNS);
+    let rest = n % TILE_ROWS;
+    if rest > 0 {
+        let used = rest.div_ceil(COLUMNS);
         let mut last = Zeroizing::new([[0; 2]; COLUMNS * TILES]);
         for (i, column) in last.chunks_mut(TILES).enumerate() {
-            column[..used].copy_from_slice(&columns[i * stride + first..][..used]);
+            column[..used].copy_from_slice(&columns[i * stride + whole * TILES..][..used]);
         }
-        let mut rows = Zeroizing::new([0; TILE_ROWS]);
-        transpose(&*last, TILES, &mut rows);
-        rest.copy_from_slice(&rows[..rest.len()]);
+        transpose(&*last, TILES, &mut tile.0);
+        rows.extend_from_slice(&tile.0[..rest]);
     }
 }
 
@@ -164,8 +170,8 @@ mod tests {
                 append_rows(&columns, stride, n, &mut rows);
                 assert_eq!(rows[0], 42);
                 assert_eq!(rows[1..], naive(&columns, stride, n), "{n} rows");
-                rows.fill(7);
-                portable(&columns, stride, &mut rows[1..]);
+                rows.truncate(1);
+                append_portable(&columns, stride, n, &mut rows);
                 assert_eq!(rows[1..], naive(&columns, stride, n), "{n} rows");
             }
         }
