@@ -47,6 +47,7 @@
 #![deny(unsafe_code)]
 
 mod base;
+mod cipher;
 mod cot;
 mod dispatch;
 mod error;

@@ -1,11 +1,11 @@
 //! Chosen messages on top of OT keys and of correlated OTs.
 
-use aes::Aes128Enc;
-use aes::cipher::array::Array;
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
+
+use crate::cipher::Cipher;
+use crate::extension::{Block, from_block, to_block};
 
 /// Masks two chosen messages with the two keys of a base OT: what the sender of a *direct* OT
 /// sends. The keys are bound to their session and instance already.
@@ -34,7 +34,7 @@ pub const MAX_INDEX: u64 = 1 << 56;
 /// 0 to 7 and the domain 0x01 in byte 15. An index must not repeat within a session, whatever the
 /// number of calls.
 pub struct MaskHash {
-    cipher: Aes128Enc,
+    cipher: Cipher,
 }
 
 impl MaskHash {
@@ -48,7 +48,7 @@ impl MaskHash {
         let mut key = [0; 16];
         key.copy_from_slice(&digest[..16]);
         Self {
-            cipher: Aes128Enc::new(&Array(key)),
+            cipher: Cipher::new(u128::from_le_bytes(key)),
         }
     }
 
@@ -58,8 +58,16 @@ impl MaskHash {
     /// If an index reaches [`MAX_INDEX`].
     pub fn hash(&self, start: u64, values: &mut [u128]) {
         check_range(start, values.len());
+        let [mut blocks, mut outer] = buffers();
         for (part, values) in values.chunks_mut(WIDTH).enumerate() {
-            self.hash_with(values, |i| start + (part * WIDTH + i) as u64);
+            let blocks = &mut blocks[..values.len()];
+            for (block, value) in blocks.iter_mut().zip(&*values) {
+                *block = to_block(*value);
+            }
+            self.hash_with(blocks, &mut outer, |i| start + (part * WIDTH + i) as u64);
+            for (block, value) in blocks.iter().zip(values) {
+                *value = from_block(*block);
+            }
         }
     }
 
@@ -79,21 +87,23 @@ impl MaskHash {
         assert_eq!(q.len(), messages.len(), "one pair of messages per OT");
         check_range(start, q.len());
         masked.reserve(q.len());
-        let mut hashes = Zeroizing::new([0; WIDTH]);
+        let [mut hashes, mut outer] = buffers();
+        let mut pairs = Zeroizing::new([[0; 2]; WIDTH / 2]);
         let parts = q.chunks(WIDTH / 2).zip(messages.chunks(WIDTH / 2));
         for (part, (q, messages)) in parts.enumerate() {
             let hashes = &mut hashes[..2 * q.len()];
             for (pair, q) in hashes.chunks_mut(2).zip(q) {
-                pair.copy_from_slice(&[*q, q ^ delta]);
+                pair.copy_from_slice(&[to_block(*q), to_block(q ^ delta)]);
             }
-            self.hash_with(hashes, |i| start + (part * (WIDTH / 2) + i / 2) as u64);
-            let (pairs, _) = hashes.as_chunks::<2>();
-            masked.extend(
-                pairs
-                    .iter()
-                    .zip(messages)
-                    .map(|(keys, messages)| mask_pair(*keys, *messages)),
-            );
+            self.hash_with(hashes, &mut outer, |i| {
+                start + (part * (WIDTH / 2) + i / 2) as u64
+            });
+            let pairs = &mut pairs[..q.len()];
+            let (keys, _) = hashes.as_chunks::<2>();
+            for (pair, (keys, messages)) in pairs.iter_mut().zip(keys.iter().zip(messages)) {
+                *pair = mask_pair(keys.map(from_block), *messages);
+            }
+            masked.extend_from_slice(pairs);
         }
     }
 
@@ -120,40 +130,37 @@ impl MaskHash {
         );
         check_range(start, t.len());
         messages.reserve(t.len());
-        let mut keys = Zeroizing::new([0; WIDTH]);
+        let [mut keys, mut outer] = buffers();
         for (part, (t, masked)) in t.chunks(WIDTH).zip(masked.chunks(WIDTH)).enumerate() {
             let first = part * WIDTH;
             let keys = &mut keys[..t.len()];
-            keys.copy_from_slice(t);
-            self.hash_with(keys, |i| start + (first + i) as u64);
+            for (key, t) in keys.iter_mut().zip(t) {
+                *key = to_block(*t);
+            }
+            self.hash_with(keys, &mut outer, |i| start + (first + i) as u64);
             messages.extend(
                 keys.iter()
                     .zip(masked)
                     .enumerate()
                     .map(|(i, (key, masked))| {
                         let j = first + i;
-                        key ^ choose((choices[j / 64] >> (j % 64) & 1) as u8, *masked)
+                        from_block(*key) ^ choose((choices[j / 64] >> (j % 64) & 1) as u8, *masked)
                     }),
             );
         }
     }
 
-    /// Hashes at most [`WIDTH`] values in two wide AES calls.
-    fn hash_with(&self, values: &mut [u128], index: impl Fn(usize) -> u64) {
-        let mut blocks = [Array([0; 16]); WIDTH];
-        let blocks = &mut blocks[..values.len()];
-        for (block, value) in blocks.iter_mut().zip(&*values) {
-            block.0 = value.to_le_bytes();
+    /// Hashes values in two wide AES calls.
+    #[inline]
+    fn hash_with(&self, values: &mut [Block], outer: &mut Blocks, index: impl Fn(usize) -> u64) {
+        let outer = &mut outer[..values.len()];
+        self.cipher.encrypt(values);
+        for (i, (outer, inner)) in outer.iter_mut().zip(&*values).enumerate() {
+            *outer = [inner[0] ^ index(i), inner[1] ^ DOMAIN];
         }
-        self.cipher.encrypt_blocks(blocks);
-        for (i, (block, value)) in blocks.iter_mut().zip(&mut *values).enumerate() {
-            *value = u128::from_le_bytes(block.0);
-            block.0 = (*value ^ DOMAIN ^ u128::from(index(i))).to_le_bytes();
-        }
-        self.cipher.encrypt_blocks(blocks);
-        for (block, value) in blocks.iter_mut().zip(values) {
-            *value ^= u128::from_le_bytes(block.0);
-            block.0.zeroize();
+        self.cipher.encrypt(outer);
+        for (value, outer) in values.iter_mut().zip(outer) {
+            *value = [value[0] ^ outer[0], value[1] ^ outer[1]];
         }
     }
 }
@@ -161,8 +168,15 @@ impl MaskHash {
 /// Values per AES call: the widest back end takes 64 blocks at a time.
 const WIDTH: usize = 128;
 
-/// Domain byte 0x01, OT masks, in byte 15 of the tweak.
-const DOMAIN: u128 = 1 << 120;
+type Blocks = [Block; WIDTH];
+
+/// Returns room for values and for the outer inputs of their hashes.
+fn buffers() -> [Zeroizing<Blocks>; 2] {
+    [(); 2].map(|()| Zeroizing::new([[0; 2]; WIDTH]))
+}
+
+/// Domain byte 0x01, OT masks, in byte 15 of the tweak: the high word.
+const DOMAIN: u64 = 1 << 56;
 
 fn check_range(start: u64, count: usize) {
     assert!(

@@ -11,7 +11,7 @@ mod transpose;
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_aeskeygenassist_si128, _mm_cvtsi128_si64, _mm_set_epi64x,
     _mm_shuffle_epi32, _mm_slli_si128, _mm_unpackhi_epi64, _mm_xor_si128, _mm512_add_epi64,
-    _mm512_aesenc_epi128, _mm512_aesenclast_epi128, _mm512_broadcast_i32x4,
+    _mm512_aesenc_epi128, _mm512_aesenclast_epi128, _mm512_broadcast_i32x4, _mm512_loadu_si512,
     _mm512_maskz_set1_epi64, _mm512_set_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
     _mm512_xor_si512,
 };
@@ -60,9 +60,15 @@ impl Schedule {
     }
 
     /// Writes the encryption of `label << 64 | position + i` to `out[i]`.
-    pub(crate) fn fill(&self, label: u64, position: u64, out: &mut [Block]) {
+    pub(crate) fn count(&self, label: u64, position: u64, out: &mut [Block]) {
         // SAFETY: a `Schedule` is made only where a `Wide` was given: the CPU has the features.
-        unsafe { fill(&self.0, label, position, out) }
+        unsafe { count(&self.0, label, position, out) }
+    }
+
+    /// Encrypts every block in place.
+    pub(crate) fn encrypt(&self, blocks: &mut [Block]) {
+        // SAFETY: as above.
+        unsafe { encrypt(&self.0, blocks) }
     }
 }
 
@@ -119,11 +125,8 @@ fn store(value: __m128i) -> u128 {
 const LOW_HALVES: u8 = 0b0101_0101;
 
 #[target_feature(enable = "avx512f,vaes")]
-fn fill(schedule: &[u128; 11], label: u64, position: u64, out: &mut [Block]) {
-    let mut keys = [_mm512_setzero_si512(); 11];
-    for (key, value) in keys.iter_mut().zip(schedule) {
-        *key = _mm512_broadcast_i32x4(load(*value));
-    }
+fn count(schedule: &[u128; 11], label: u64, position: u64, out: &mut [Block]) {
+    let keys = broadcast(schedule);
     let high = label as i64;
     let mut counter = _mm512_add_epi64(
         _mm512_set_epi64(high, 3, high, 2, high, 1, high, 0),
@@ -131,28 +134,85 @@ fn fill(schedule: &[u128; 11], label: u64, position: u64, out: &mut [Block]) {
     );
     let (wide, rest) = out.as_chunks_mut::<64>();
     for part in wide {
-        burst::<16>(&keys, &mut counter, part);
+        burst::<16>(&keys, counters(&mut counter), part);
     }
     let (middle, rest) = rest.as_chunks_mut::<16>();
     for part in middle {
-        burst::<4>(&keys, &mut counter, part);
+        burst::<4>(&keys, counters(&mut counter), part);
     }
     for part in rest.chunks_mut(4) {
         let mut blocks = [[0; 2]; 4];
-        burst::<1>(&keys, &mut counter, &mut blocks);
+        burst::<1>(&keys, counters(&mut counter), &mut blocks);
         part.copy_from_slice(&blocks[..part.len()]);
     }
 }
 
-/// Encrypts the next `4 * VECTORS` counters.
-#[inline]
 #[target_feature(enable = "avx512f,vaes")]
-fn burst<const VECTORS: usize>(keys: &[__m512i; 11], counter: &mut __m512i, out: &mut [Block]) {
+fn encrypt(schedule: &[u128; 11], blocks: &mut [Block]) {
+    let keys = broadcast(schedule);
+    let (wide, rest) = blocks.as_chunks_mut::<64>();
+    for part in wide {
+        burst::<16>(&keys, loaded(part), part);
+    }
+    let (middle, rest) = rest.as_chunks_mut::<16>();
+    for part in middle {
+        burst::<4>(&keys, loaded(part), part);
+    }
+    for part in rest.chunks_mut(4) {
+        let mut blocks = [[0; 2]; 4];
+        blocks[..part.len()].copy_from_slice(part);
+        burst::<1>(&keys, loaded(&blocks), &mut blocks);
+        part.copy_from_slice(&blocks[..part.len()]);
+        blocks.zeroize();
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn broadcast(schedule: &[u128; 11]) -> [__m512i; 11] {
+    let mut keys = [_mm512_setzero_si512(); 11];
+    for (key, value) in keys.iter_mut().zip(schedule) {
+        *key = _mm512_broadcast_i32x4(load(*value));
+    }
+    keys
+}
+
+/// Takes the next `4 * VECTORS` counters.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn counters<const VECTORS: usize>(counter: &mut __m512i) -> [__m512i; VECTORS] {
     let step = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
     let mut state = [_mm512_setzero_si512(); VECTORS];
     for vector in &mut state {
-        *vector = _mm512_xor_si512(*counter, keys[0]);
+        *vector = *counter;
         *counter = _mm512_add_epi64(*counter, step);
+    }
+    state
+}
+
+/// Loads `4 * VECTORS` blocks.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn loaded<const VECTORS: usize>(blocks: &[Block]) -> [__m512i; VECTORS] {
+    let mut state = [_mm512_setzero_si512(); VECTORS];
+    let (parts, _) = blocks.as_chunks::<4>();
+    for (vector, part) in state.iter_mut().zip(parts) {
+        // SAFETY: `part` is 64 bytes that may be read; the load needs no alignment.
+        *vector = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
+    }
+    state
+}
+
+/// Encrypts `4 * VECTORS` blocks.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn burst<const VECTORS: usize>(
+    keys: &[__m512i; 11],
+    mut state: [__m512i; VECTORS],
+    out: &mut [Block],
+) {
+    for vector in &mut state {
+        *vector = _mm512_xor_si512(*vector, keys[0]);
     }
     for key in &keys[1..10] {
         for vector in &mut state {
