@@ -92,8 +92,9 @@ impl MaskHash {
         let parts = q.chunks(WIDTH / 2).zip(messages.chunks(WIDTH / 2));
         for (part, (q, messages)) in parts.enumerate() {
             let hashes = &mut hashes[..2 * q.len()];
-            for (pair, q) in hashes.chunks_mut(2).zip(q) {
-                pair.copy_from_slice(&[to_block(*q), to_block(q ^ delta)]);
+            let (keys, _) = hashes.as_chunks_mut::<2>();
+            for (keys, q) in keys.iter_mut().zip(q) {
+                *keys = [to_block(*q), to_block(q ^ delta)];
             }
             self.hash_with(hashes, &mut outer, |i| {
                 start + (part * (WIDTH / 2) + i / 2) as u64

@@ -8,7 +8,7 @@ use crate::common::{TestRng, extension};
 use transpute_ot::{BASE_COUNT, BaseReceiver, BaseSender, Extension, MaskHash, delta_choices};
 
 /// Many short rounds: some of them run undisturbed even on a busy machine.
-const ROUNDS: usize = 101;
+const ROUNDS: usize = 301;
 
 /// Returns the shortest of some times: what the machine does when nothing disturbs it.
 fn best(seconds: Vec<f64>) -> f64 {
@@ -77,10 +77,12 @@ fn cot() {
                     all.push(sum);
                 }
             }
-            let [receiver, sender] = seconds.map(|all| total as f64 / best(all) / 1e6);
+            let [receiver, sender] = seconds.map(best);
+            let [receiver, sender, both] =
+                [receiver, sender, receiver + sender].map(|seconds| total as f64 / seconds / 1e6);
             println!(
                 "{kind:>12}, {chunk:>5} OTs per call: receiver {receiver:>6.1} MOT/s, \
-                 sender {sender:>6.1} MOT/s"
+                 sender {sender:>6.1} MOT/s, both on one core {both:>6.1} MOT/s"
             );
         }
     }
@@ -90,7 +92,7 @@ fn cot() {
 #[ignore = "prints figures, checks nothing"]
 fn mask() {
     let hash = MaskHash::new(&[1; 32]);
-    let mut values = vec![7; 1 << 16];
+    let mut values = vec![7; 1 << 13];
     let seconds = (0..ROUNDS)
         .map(|_| {
             let start = Instant::now();
@@ -98,8 +100,30 @@ fn mask() {
             start.elapsed().as_secs_f64()
         })
         .collect();
-    println!(
-        "mask hash: {:.1} M/s",
-        values.len() as f64 / best(seconds) / 1e6
-    );
+    let rate = |seconds| values.len() as f64 / best(seconds) / 1e6;
+    println!("mask hash: {:.1} M/s", rate(seconds));
+
+    let messages = vec![[1, 2]; values.len()];
+    let mut masked = Vec::new();
+    let seconds = (0..ROUNDS)
+        .map(|_| {
+            masked.clear();
+            let start = Instant::now();
+            hash.mask(0, black_box(&values), 3, &messages, &mut masked);
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    println!("masked pairs: {:.1} M/s", rate(seconds));
+
+    let choices = vec![0x0123_4567_89ab_cdef; values.len() / 64];
+    let mut messages = Vec::new();
+    let seconds = (0..ROUNDS)
+        .map(|_| {
+            messages.clear();
+            let start = Instant::now();
+            hash.unmask(0, black_box(&values), &choices, &masked, &mut messages);
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    println!("unmasked messages: {:.1} M/s", rate(seconds));
 }
