@@ -46,6 +46,9 @@ impl<F: FnMut(Output)> Engine<F> {
     /// Runs the session to its end. What is left to send is then on its way to the writer, which
     /// sends it and closes this direction when the engine is dropped.
     pub(super) fn run(&mut self) -> Result<Report, SessionError> {
+        // The peer can do nothing before it has the opening.
+        self.session.poll(&mut self.out.bytes, true)?;
+        self.out.try_send();
         loop {
             let may_send = !self.out.has_enough();
             let progressed = self.session.poll(&mut self.out.bytes, may_send)?;
@@ -83,7 +86,11 @@ impl<F: FnMut(Output)> Engine<F> {
             return Ok(false);
         }
         match self.frames.try_recv() {
-            Ok(frame) => self.session.handle(frame?).map(|()| true),
+            Ok(frame) => {
+                // Milliseconds of oblivious transfer may follow, which the peer need not wait for.
+                self.out.try_send();
+                self.session.handle(frame?).map(|()| true)
+            }
             Err(TryRecvError::Empty) => Ok(false),
             Err(TryRecvError::Disconnected) => Err(SessionError::Cancelled),
         }
