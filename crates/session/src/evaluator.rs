@@ -20,8 +20,9 @@ use crate::{
     session::{Lead, Terms, check_setup, out_of_order},
 };
 
-/// Transfers that may be asked for beyond the evaluations that are running: enough to keep a long
-/// path busy, little enough memory (16 bytes each).
+/// Transfers that may be asked for beyond the evaluations that are running: at most so many, and no
+/// more than [`Config::table_lead`](crate::Config::table_lead) has tables for. That keeps a path busy
+/// which the lead keeps busy, in little memory (48 bytes each).
 const OT_WINDOW: u64 = 1 << 18;
 
 pub(crate) struct EvaluatorCore {
@@ -235,7 +236,9 @@ impl EvaluatorCore {
         let per_instance = self.terms.choices as u64;
         let consumed = self.begun * per_instance;
         let next = per_instance * self.layout.lanes(self.begun) as u64;
-        self.asked < self.terms.total_choices && self.asked < consumed + next.max(OT_WINDOW)
+        let within_lead = self.terms.config.table_lead / self.layout.tables(1).max(1);
+        let window = OT_WINDOW.min(per_instance.saturating_mul(within_lead));
+        self.asked < self.terms.total_choices && self.asked < consumed + next.max(window)
     }
 
     /// Takes the next `n` input bits, across evaluations.
