@@ -1,69 +1,97 @@
 //! Whole sessions between two parties in one program, over loopback TCP: connecting, oblivious
 //! transfer, tables, output.
+//!
+//! Each party has a runtime of one thread, and computes on another, as the command does.
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use transpute::{
-    Bits, Config, Identity, InputSplit, Party, Program, Repeat, Role, circuit::generators,
+    Bits, Config, Fingerprint, Identity, InputSplit, Party, Program, Repeat, Role,
+    circuit::generators,
 };
 
-/// Both parties from start to end; returns when both are done.
-async fn run(program: &Arc<Program>, batch: u64, encrypted: bool) {
-    let (alice, bob) = keys();
-    let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());
-    let party = |role, identity, peer| {
-        let party = Party::new(role, program.clone()).config(Config {
-            batch,
-            ..Config::default()
-        });
-        if encrypted {
+/// What both parties agree on.
+struct Case {
+    program: Arc<Program>,
+    batch: u64,
+    encrypted: bool,
+}
+
+impl Case {
+    fn party(&self, role: Role, identity: Identity, peer: Fingerprint) -> Party {
+        let party = Party::new(role, self.program.clone())
+            .transport("tcp")
+            .config(Config {
+                batch: self.batch,
+                ..Config::default()
+            });
+        if self.encrypted {
             party.identity(identity).peer(peer)
         } else {
             party.plaintext()
         }
-    };
-    let split = InputSplit::first_to_garbler(program.input_widths());
-    let listening = party(Role::Garbler, alice, bob_is)
-        .listen("127.0.0.1:0")
-        .await
-        .expect("loopback can be listened on");
-    let connecting = party(Role::Evaluator, bob, alice_is).connect(listening.local_address());
-    let input = |bits| Box::new(Repeat(Bits::zeros(bits)));
-    let (garbler, evaluator) = tokio::join!(
-        listening.run_batch(input(split.garbler_bits())),
-        connecting.run_batch(input(split.evaluator_bits())),
-    );
-    garbler.expect("the garbler's side succeeds");
-    evaluator.expect("the evaluator's side succeeds");
+    }
+
+    /// Both parties from start to end; returns when both are done.
+    fn run(&self) {
+        let [alice, bob] = [(); 2].map(|()| Identity::generate().expect("there is randomness"));
+        let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());
+        let split = InputSplit::first_to_garbler(self.program.input_widths());
+        let input = |bits| Box::new(Repeat(Bits::zeros(bits)));
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                block_on(async {
+                    let party = self.party(Role::Garbler, alice, bob_is);
+                    let listening = party.listen("127.0.0.1:0").await;
+                    let listening = listening.expect("loopback can be listened on");
+                    tell.send(listening.local_address())
+                        .expect("the other party waits for it");
+                    let results = listening.run_batch(input(split.garbler_bits())).await;
+                    results.expect("the garbler's side succeeds");
+                });
+            });
+            block_on(async {
+                let address = told.recv().expect("the other party listens");
+                let party = self.party(Role::Evaluator, bob, alice_is).connect(address);
+                let results = party.run_batch(input(split.evaluator_bits())).await;
+                results.expect("the evaluator's side succeeds");
+            });
+        });
+    }
 }
 
-fn keys() -> (Identity, Identity) {
-    let key = || Identity::generate().expect("the system has randomness");
-    (key(), key())
+fn block_on(future: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the system has threads")
+        .block_on(future);
 }
 
 fn sessions(c: &mut Criterion) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("the system has threads");
     let candidates = generators::min_of_candidates(25_000, 20, Default::default())
         .expect("25,000 candidates are within the bounds of the generator");
     for (name, circuit, batch) in [
         ("aes-128", generators::aes128(), 1),
         ("aes-128 x1000", generators::aes128(), 1000),
-        ("mincut", candidates, 1),
+        ("mincut x10", candidates, 10),
     ] {
         let program = Arc::new(Program::compile(&circuit));
         let mut group = c.benchmark_group(format!("session/{name}"));
         group.sample_size(10);
         group.throughput(Throughput::Elements(program.and_count() * batch));
         for (link, encrypted) in [("plaintext", false), ("tls", true)] {
-            group.bench_function(link, |b| {
-                b.iter(|| runtime.block_on(run(&program, batch, encrypted)));
-            });
+            let case = Case {
+                program: program.clone(),
+                batch,
+                encrypted,
+            };
+            group.bench_function(link, |b| b.iter(|| case.run()));
         }
         group.finish();
     }

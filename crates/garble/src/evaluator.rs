@@ -147,6 +147,18 @@ impl Evaluator {
         Ok(())
     }
 
+    /// Leaves out the instances before `instance`, which is the next to begin: another evaluator does
+    /// those, on another thread.
+    ///
+    /// # Errors
+    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
+    ///
+    /// # Panics
+    /// If `instance` has begun already.
+    pub fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
+        self.frame.leave_out(instance)
+    }
+
     /// Returns how many instances are in progress or last finished side by side.
     #[must_use]
     pub fn lanes(&self) -> usize {
@@ -184,7 +196,7 @@ impl Evaluator {
 
     /// See [`Frame::skip_to`].
     #[cfg(test)]
-    pub(crate) fn skip_to(&mut self, begun: u64) {
+    pub(crate) fn count_from(&mut self, begun: u64) {
         self.frame.skip_to(begun);
     }
 

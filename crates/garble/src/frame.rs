@@ -195,6 +195,19 @@ impl Frame {
         Ok(lane)
     }
 
+    /// Leaves out the instances before `instance`.
+    pub(crate) fn leave_out(&mut self, instance: u64) -> Result<(), GarbleError> {
+        if self.phase == Phase::Running {
+            return Err(GarbleError::Unfinished {
+                instance: self.instance(),
+            });
+        }
+        assert!(instance >= self.begun, "instances only go forward");
+        self.begun = instance;
+        self.phase = Phase::Idle;
+        Ok(())
+    }
+
     /// Starts counting instances at `begun`, to reach the limits in tests.
     #[cfg(test)]
     pub(crate) fn skip_to(&mut self, begun: u64) {

@@ -140,6 +140,21 @@ impl Garbler {
         Ok(())
     }
 
+    /// Leaves out the instances before `instance`, which is the next to begin: another garbler of the
+    /// same program, parameters and seed does those, on another thread.
+    ///
+    /// # Errors
+    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
+    ///
+    /// # Panics
+    /// If `instance` has begun already.
+    ///
+    /// # Security
+    /// No instance may be garbled by both with different inputs.
+    pub fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
+        self.frame.leave_out(instance)
+    }
+
     /// Returns how many instances are in progress or last finished side by side.
     #[must_use]
     pub fn lanes(&self) -> usize {
@@ -390,7 +405,7 @@ mod tests {
                 garbler.frame.skip_to(instance);
                 let refused = Err(GarbleError::TooManyGates { instance });
                 assert_eq!(garbler.begin_instance(&bits), refused);
-                evaluator.skip_to(instance);
+                evaluator.count_from(instance);
                 assert_eq!(evaluator.begin_instance(sent, &labels), refused);
             }
             // The last one that fits, up to its last gate.
@@ -399,6 +414,34 @@ mod tests {
             let mut out = Vec::new();
             while !garbler.garble_chunk(1 << 20, &mut out).unwrap() {}
             assert_eq!(garbler.take_outputs().unwrap().instance(), last - 1);
+        }
+    }
+
+    #[test]
+    fn instances_can_be_shared_out() {
+        let program = Arc::new(Program::compile(&generators::aes128()));
+        let split = InputSplit::first_to_garbler(program.input_widths());
+        for scheme in Scheme::ALL {
+            let params = Params::random(scheme, 1, &mut rand::rng());
+            let garbler = || {
+                let seed = Seed::from_bytes([5; 32]);
+                Garbler::new(program.clone(), &split, params, seed, Backend::best()).unwrap()
+            };
+            let garble = |garbler: &mut Garbler| {
+                let mut tables = Vec::new();
+                garbler.begin_instance(&Bits::zeros(128)).unwrap();
+                assert!(garbler.skip_to(u64::MAX).is_err(), "it is not finished");
+                while !garbler.garble_chunk(1 << 20, &mut tables).unwrap() {}
+                tables
+            };
+            let mut alone = garbler();
+            let whole: Vec<_> = (0..4).map(|_| garble(&mut alone)).collect();
+            let mut shared = [garbler(), garbler()];
+            for (instance, tables) in whole.iter().enumerate() {
+                let garbler = &mut shared[instance % 2];
+                garbler.skip_to(instance as u64).unwrap();
+                assert!(garble(garbler) == *tables, "{scheme}, instance {instance}");
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What two parties have to agree on, and what each decides for itself.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, num::NonZeroUsize, str::FromStr};
 
 use thiserror::Error;
 use transpute_garble::{Backend, Scheme};
@@ -112,7 +112,7 @@ impl OtPlan {
     }
 }
 
-/// The settings of a session. All but `backend` must be the same on both sides.
+/// The settings of a session. All but `backend` and `threads` must be the same on both sides.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The garbling scheme.
@@ -138,6 +138,10 @@ pub struct Config {
     pub table_lead: u64,
     /// The AES implementation of this side.
     pub backend: Backend,
+    /// On how many threads this side garbles or evaluates a batch. With 1, the default, the session
+    /// computes where it is called; with more, it starts as many threads of its own, of use if there
+    /// are as many idle cores and groups of evaluations. Each may hold 32 MiB of tables.
+    pub threads: NonZeroUsize,
 }
 
 impl Default for Config {
@@ -152,6 +156,7 @@ impl Default for Config {
             output_check: true,
             table_lead: 24 << 20,
             backend: Backend::best(),
+            threads: NonZeroUsize::MIN,
         }
     }
 }

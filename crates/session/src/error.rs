@@ -198,6 +198,9 @@ pub enum SessionError {
     /// The link failed.
     #[error(transparent)]
     Transport(#[from] TransportError),
+    /// A thread to compute on cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
     /// The computing thread ended without a result.
     #[error("the session was cancelled")]
     Cancelled,
@@ -216,7 +219,7 @@ impl SessionError {
             | Self::Ot(_) => Farewell::Abort(AbortReason::Protocol),
             Self::Garble(_) => Farewell::Abort(AbortReason::OutputCheck),
             Self::Transcript => Farewell::Abort(AbortReason::Transcript),
-            Self::Config(_) | Self::Input { .. } | Self::Cancelled => {
+            Self::Config(_) | Self::Input { .. } | Self::Thread(_) | Self::Cancelled => {
                 Farewell::Abort(AbortReason::Local)
             }
             Self::RefusedByPeer(_)

@@ -1,6 +1,6 @@
 //! The evaluator's side of the protocol.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, iter};
 
 use bytes::Bytes;
 use rand::CryptoRng;
@@ -13,14 +13,16 @@ use crate::{
     channel::Channel,
     garbler::{decode_bytes, write_output},
     hello::Hello,
+    helpers::{EvaluatingThreads, Group},
     layout::Layout,
     ot::{EvaluatorOt, OT_CHUNK},
     pieces::{Assembler, piece_frames, split_number},
     session::{Lead, Terms, check_setup, out_of_order},
 };
 
-/// Transfers that may be asked for beyond the evaluations that are running: enough to keep a long
-/// path busy, little enough memory (16 bytes each).
+/// Transfers that may be asked for beyond the evaluations that are running: at most so many, and no
+/// more than [`Config::table_lead`](crate::Config::table_lead) has tables for. That keeps a path busy
+/// which the lead keeps busy, in little memory (48 bytes each).
 const OT_WINDOW: u64 = 1 << 18;
 
 pub(crate) struct EvaluatorCore {
@@ -54,6 +56,10 @@ pub(crate) struct EvaluatorCore {
     /// Evaluations begun.
     begun: u64,
     is_running: bool,
+    /// Evaluations finished.
+    finished: u64,
+    /// Bytes of tables of the running evaluations not seen yet.
+    tables_left: u64,
     decode_pieces: Assembler,
     decode_infos: VecDeque<Vec<u8>>,
     /// Finished evaluations that wait for their decoding information.
@@ -63,7 +69,13 @@ pub(crate) struct EvaluatorCore {
 struct Agreed {
     sid: [u8; 32],
     theirs: Hello,
-    evaluator: Evaluator,
+    evaluating: Evaluating,
+}
+
+/// Who evaluates.
+enum Evaluating {
+    Here(Box<Evaluator>),
+    Others(EvaluatingThreads),
 }
 
 impl EvaluatorCore {
@@ -119,6 +131,8 @@ impl EvaluatorCore {
             chunks_received: 0,
             begun: 0,
             is_running: false,
+            finished: 0,
+            tables_left: 0,
             decode_infos: VecDeque::new(),
             undecoded: VecDeque::new(),
         })
@@ -222,7 +236,9 @@ impl EvaluatorCore {
         let per_instance = self.terms.choices as u64;
         let consumed = self.begun * per_instance;
         let next = per_instance * self.layout.lanes(self.begun) as u64;
-        self.asked < self.terms.total_choices && self.asked < consumed + next.max(OT_WINDOW)
+        let within_lead = self.terms.config.table_lead / self.layout.tables(1).max(1);
+        let window = OT_WINDOW.min(per_instance.saturating_mul(within_lead));
+        self.asked < self.terms.total_choices && self.asked < consumed + next.max(window)
     }
 
     /// Takes the next `n` input bits, across evaluations.
@@ -247,13 +263,23 @@ impl EvaluatorCore {
         let Some(agreed) = &mut self.agreed else {
             return Ok(false);
         };
+        if let Evaluating::Others(others) = &mut agreed.evaluating
+            && let Some(outputs) = others.outputs()?
+        {
+            self.finish_instances(outputs);
+            return Ok(true);
+        }
         if self.is_running {
             let Some(chunk) = self.tables.pop_front() else {
                 return Ok(false);
             };
-            let max_len = self.terms.config.chunk_len as usize;
-            agreed.evaluator.evaluate_chunk(&chunk, max_len)?;
-            self.terms.progress.add_tables(chunk.len() as u64);
+            let (len, max_len) = (chunk.len() as u64, self.terms.config.chunk_len as usize);
+            match &mut agreed.evaluating {
+                Evaluating::Here(evaluator) => evaluator.evaluate_chunk(&chunk, max_len)?,
+                Evaluating::Others(others) => others.chunk(chunk)?,
+            }
+            self.terms.progress.add_tables(len);
+            self.tables_left = self.tables_left.saturating_sub(len);
         } else {
             let lanes = self.layout.lanes(self.begun);
             let own = lanes * self.terms.choices;
@@ -272,42 +298,73 @@ impl EvaluatorCore {
             let labels = &self.labels.make_contiguous()[..own];
             let given = &self.garbler_labels.make_contiguous()[..theirs];
             let given = (self.terms.config.scheme.sends_garbler_labels()).then_some(given);
-            agreed.evaluator.begin_side_by_side(lanes, given, labels)?;
+            match &mut agreed.evaluating {
+                Evaluating::Here(evaluator) => {
+                    evaluator.begin_side_by_side(lanes, given, labels)?;
+                }
+                Evaluating::Others(others) => others.begin(Group {
+                    instance: self.begun,
+                    lanes,
+                    given: given.map(|given| Zeroizing::new(given.to_vec())),
+                    labels: Zeroizing::new(labels.to_vec()),
+                })?,
+            }
             discard(&mut self.labels, own);
             discard(&mut self.garbler_labels, theirs);
             self.begun += lanes as u64;
             self.is_running = true;
+            self.tables_left = self.layout.tables(lanes);
         }
-        if agreed.evaluator.is_instance_done() {
-            self.finish_instances()?;
+        if self.tables_left == 0 {
+            self.is_running = false;
+            if let Evaluating::Here(evaluator) = &mut agreed.evaluating {
+                let lanes = evaluator.lanes();
+                let outputs = iter::repeat_with(|| evaluator.take_outputs()).take(lanes);
+                let outputs = outputs.collect::<Result<_, _>>()?;
+                self.finish_instances(outputs);
+            }
         }
         Ok(true)
     }
 
-    /// Takes the outputs of the evaluations that were done together.
-    fn finish_instances(&mut self) -> Result<(), SessionError> {
-        let Some(agreed) = &mut self.agreed else {
-            return Ok(());
+    /// Waits for what other threads are at, if they are at anything; says whether they were.
+    pub(crate) fn settle(&mut self) -> Result<bool, SessionError> {
+        let Some(Agreed {
+            evaluating: Evaluating::Others(others),
+            ..
+        }) = &mut self.agreed
+        else {
+            return Ok(false);
         };
-        self.is_running = false;
-        if self.begun == self.terms.config.batch {
-            self.channel.reach(Milestone::LastTable);
+        // Those that are running may lack tables.
+        if others.outstanding() <= u64::from(self.is_running) {
+            return Ok(false);
         }
+        let outputs = others.wait()?;
+        self.finish_instances(outputs);
+        Ok(true)
+    }
+
+    /// Takes the outputs of the evaluations that were done together.
+    fn finish_instances(&mut self, outputs: Vec<EvaluatedOutputs>) {
+        let Some(agreed) = &self.agreed else { return };
         let policy = self.terms.config.output;
-        for _ in 0..agreed.evaluator.lanes() {
+        for outputs in outputs {
             self.terms.progress.add_evaluation();
-            let outputs = agreed.evaluator.take_outputs()?;
+            if outputs.instance() + 1 == self.terms.config.batch {
+                self.channel.reach(Milestone::LastTable);
+            }
             if policy.reaches(Role::Garbler) {
                 let message = write_output(&outputs.colours(), &outputs.tag(&agreed.sid));
                 for frame in piece_frames(FrameKind::Output, outputs.instance(), &message) {
                     self.channel.queue(frame);
                 }
             }
+            self.finished += 1;
             if policy.reaches(Role::Evaluator) {
                 self.undecoded.push_back(outputs);
             }
         }
-        Ok(())
     }
 
     /// Decodes the oldest finished evaluation if its information is here.
@@ -333,7 +390,7 @@ impl EvaluatorCore {
     }
 
     fn is_all_evaluated(&self) -> bool {
-        self.begun == self.terms.config.batch && !self.is_running && self.undecoded.is_empty()
+        self.finished == self.terms.config.batch && self.undecoded.is_empty()
     }
 
     fn poll_finish(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
@@ -356,12 +413,26 @@ impl EvaluatorCore {
         let theirs = Hello::decode(payload)?;
         self.hello.agree(&theirs)?;
         let sid = Hello::session_id(payload, &self.hello.encode());
-        let evaluator = Evaluator::new(
-            self.terms.program.clone(),
-            &self.terms.split,
-            theirs.params(&self.terms.config),
-            self.terms.config.backend,
-        )?;
+        let config = &self.terms.config;
+        let evaluator = || {
+            Evaluator::new(
+                self.terms.program.clone(),
+                &self.terms.split,
+                theirs.params(config),
+                config.backend,
+            )
+        };
+        let evaluating = match config.threads.get() {
+            1 => Evaluating::Here(Box::new(evaluator()?)),
+            threads => {
+                let evaluators = iter::repeat_with(evaluator).take(threads);
+                let evaluators = evaluators.collect::<Result<_, _>>()?;
+                Evaluating::Others(EvaluatingThreads::start(
+                    evaluators,
+                    config.chunk_len as usize,
+                )?)
+            }
+        };
         self.channel.reach(Milestone::Agreed);
         if self.terms.choices == 0 {
             self.channel.reach(Milestone::FirstLabels);
@@ -369,7 +440,7 @@ impl EvaluatorCore {
         self.agreed = Some(Agreed {
             sid,
             theirs,
-            evaluator,
+            evaluating,
         });
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The garbler's side of the protocol.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, iter};
 
 use rand::CryptoRng;
 use transpute_circuit::Bits;
@@ -11,6 +11,7 @@ use crate::{
     Frame, FrameKind, Inputs, Milestone, Output, Progressed, Role, SessionError,
     channel::Channel,
     hello::Hello,
+    helpers::GarblingThreads,
     layout::Layout,
     ot::{GarblerOt, OT_CHUNK},
     pieces::{Assembler, numbered_frame, piece_frames, split_number},
@@ -27,8 +28,14 @@ pub(crate) struct GarblerCore {
     pub(crate) terms: Terms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
+    /// Garbles, unless others do so; knows the labels of all inputs.
     garbler: Garbler,
+    others: Option<GarblingThreads>,
     inputs: Box<dyn Inputs>,
+    /// This party's input bits of groups of evaluations that were fetched and not begun.
+    fetched: VecDeque<Vec<Bits>>,
+    /// Evaluations whose input bits were fetched.
+    fetched_to: u64,
     hello: Hello,
     /// The base-OT message, until it is sent behind the hello.
     setup: Option<Vec<u8>>,
@@ -72,14 +79,26 @@ impl GarblerCore {
         hello.set_params(&params);
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *seed);
-        let seed = Seed::from_bytes(*seed);
-        let garbler = Garbler::new(
-            terms.program.clone(),
-            &terms.split,
-            params,
-            seed,
-            config.backend,
-        )?;
+        let garbler = || {
+            Garbler::new(
+                terms.program.clone(),
+                &terms.split,
+                params,
+                Seed::from_bytes(*seed),
+                config.backend,
+            )
+        };
+        let threads = config.threads.get();
+        let others = (threads > 1)
+            .then(|| {
+                let garblers = iter::repeat_with(garbler).take(threads);
+                GarblingThreads::start(
+                    garblers.collect::<Result<_, _>>()?,
+                    config.chunk_len as usize,
+                )
+            })
+            .transpose()?;
+        let garbler = garbler()?;
         let (ot, setup) = GarblerOt::start(terms.plan, garbler.delta(), &hello.nonce, rng);
         if !setup.is_empty() {
             hello.set_setup(&setup);
@@ -93,7 +112,10 @@ impl GarblerCore {
             channel,
             outputs: VecDeque::new(),
             garbler,
+            others,
             inputs,
+            fetched: VecDeque::new(),
+            fetched_to: 0,
             hello,
             setup: Some(setup),
             agreed: None,
@@ -191,14 +213,15 @@ impl GarblerCore {
     }
 
     fn begin(&mut self) -> Result<(), SessionError> {
-        let lanes = self.layout.lanes(self.begun);
+        self.fetch()?;
+        let Some(bits) = self.fetched.pop_front() else {
+            return Ok(());
+        };
+        let lanes = bits.len();
         let instances = self.begun..self.begun + lanes as u64;
-        let mut bits = Vec::with_capacity(lanes);
-        for instance in instances.clone() {
-            let own = self.inputs.bits(instance);
-            bits.push(own.map_err(|source| SessionError::Input { instance, source })?);
+        if self.others.is_none() {
+            self.garbler.begin_side_by_side(&bits)?;
         }
-        self.garbler.begin_side_by_side(&bits)?;
         self.begun = instances.end;
         self.is_running = true;
         self.tables_left = self.layout.tables(lanes);
@@ -208,8 +231,28 @@ impl GarblerCore {
                 self.send_labels(instance, bits);
             }
         }
-        if self.garbler.is_instance_done() {
+        if self.tables_left == 0 {
             self.finish_instances()?;
+        }
+        Ok(())
+    }
+
+    /// Fetches the input bits of as many groups of evaluations as are garbled at the same time.
+    fn fetch(&mut self) -> Result<(), SessionError> {
+        let threads = self.terms.config.threads.get();
+        while self.fetched.len() < threads && self.fetched_to < self.terms.config.batch {
+            let first = self.fetched_to;
+            let lanes = self.layout.lanes(first);
+            self.fetched_to += lanes as u64;
+            let mut bits = Vec::with_capacity(lanes);
+            for instance in first..self.fetched_to {
+                let own = self.inputs.bits(instance);
+                bits.push(own.map_err(|source| SessionError::Input { instance, source })?);
+            }
+            if let Some(others) = &mut self.others {
+                others.begin(first, bits.clone())?;
+            }
+            self.fetched.push_back(bits);
         }
         Ok(())
     }
@@ -235,12 +278,15 @@ impl GarblerCore {
     fn send_chunk(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
         let number = self.chunks;
         let max_len = self.terms.config.chunk_len as usize;
-        let garbler = &mut self.garbler;
+        let (garbler, others) = (&mut self.garbler, &mut self.others);
         let mut len = 0;
         self.channel.send(out, FrameKind::Tables, |out| {
             out.extend_from_slice(&number.to_le_bytes());
             let start = out.len();
-            garbler.garble_chunk(max_len, out)?;
+            match others {
+                Some(others) => others.chunk(out)?,
+                None => garbler.garble_chunk(max_len, out).map(drop)?,
+            }
             len = (out.len() - start) as u64;
             Ok(())
         })?;
@@ -249,7 +295,7 @@ impl GarblerCore {
         self.lead.commit(len);
         self.terms.progress.add_tables(len);
         self.channel.reach(Milestone::FirstTable);
-        if self.garbler.is_instance_done() {
+        if self.tables_left == 0 {
             self.finish_instances()?;
         }
         Ok(())
@@ -261,9 +307,17 @@ impl GarblerCore {
         if self.begun == self.terms.config.batch {
             self.channel.reach(Milestone::LastTable);
         }
-        for _ in 0..self.garbler.lanes() {
+        let outputs = match &mut self.others {
+            Some(others) => others.outputs()?,
+            None => {
+                let lanes = self.garbler.lanes();
+                let outputs = iter::repeat_with(|| self.garbler.take_outputs()).take(lanes);
+                outputs.collect::<Result<_, _>>()?
+            }
+        };
+        for outputs in outputs {
             self.terms.progress.add_evaluation();
-            self.held_outputs.push_back(self.garbler.take_outputs()?);
+            self.held_outputs.push_back(outputs);
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ mod error;
 mod evaluator;
 mod garbler;
 mod hello;
+mod helpers;
 mod inputs;
 mod layout;
 mod ot;

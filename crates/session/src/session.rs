@@ -166,6 +166,19 @@ impl Session {
         }
     }
 
+    /// Waits for what the threads of this session are at, where nothing is left to do before a frame
+    /// arrives and none has. Says whether there is more to do now. Only with
+    /// [`Config::threads`](crate::Config::threads) above 1 there is anything to wait for.
+    ///
+    /// # Errors
+    /// As [`handle`](Self::handle).
+    pub fn settle(&mut self) -> Result<bool, SessionError> {
+        match &mut self.0 {
+            Core::Garbler(_) => Ok(false),
+            Core::Evaluator(core) => core.settle(),
+        }
+    }
+
     /// Returns the next output this party has learned.
     ///
     /// It is final once [`poll`](Self::poll) has returned [`Progressed::Finished`].

@@ -115,17 +115,9 @@ impl FrameDecoder {
     /// # Errors
     /// [`FrameError`], from the header alone, before its payload is waited for.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        let Some((&[code, l0, l1, l2, l3], _)) = self.buffer.split_first_chunk() else {
+        let Some((kind, len)) = read_header(&self.buffer)? else {
             return Ok(None);
         };
-        let kind = FrameKind::from_code(code).ok_or(FrameError::UnknownKind(code))?;
-        let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-        if len > MAX_PAYLOAD {
-            return Err(FrameError::TooLong {
-                found: len,
-                limit: MAX_PAYLOAD,
-            });
-        }
         if self.buffer.len() < HEADER_LEN + len {
             self.buffer.reserve(HEADER_LEN + len - self.buffer.len());
             return Ok(None);
@@ -134,6 +126,25 @@ impl FrameDecoder {
         let payload = self.buffer.split_to(len).freeze();
         Ok(Some(Frame { kind, payload }))
     }
+}
+
+/// Reads the kind and the length of the payload, if the whole header is there.
+///
+/// # Errors
+/// [`FrameError`].
+pub(crate) fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameError> {
+    let Some((&[code, l0, l1, l2, l3], _)) = bytes.split_first_chunk() else {
+        return Ok(None);
+    };
+    let kind = FrameKind::from_code(code).ok_or(FrameError::UnknownKind(code))?;
+    let len = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    if len > MAX_PAYLOAD {
+        return Err(FrameError::TooLong {
+            found: len,
+            limit: MAX_PAYLOAD,
+        });
+    }
+    Ok(Some((kind, len)))
 }
 
 /// Appends one frame; `fill` appends the payload. Returns where the frame starts.

@@ -62,13 +62,14 @@ impl Listening {
             mut listener,
             reason,
         } = self;
+        let ready = party.get_ready(inputs)?;
         let link = first_peer(&mut *listener).await?;
         drop(listener);
         let why = Why {
             reason,
             selection: None,
         };
-        party.run_over(link, why, inputs).await
+        party.run_over(link, why, ready).await
     }
 }
 

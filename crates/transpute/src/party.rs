@@ -1,17 +1,21 @@
 //! One party of a computation, step by step.
 
 use std::{
+    num::NonZeroUsize,
     path::PathBuf,
     sync::{Arc, mpsc},
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 use transpute_circuit::{Bits, Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_select::{Auto, Chooser, End, Machine, Selection, Workload};
 use transpute_session::{
-    Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session,
+    Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session, SessionError,
 };
 use transpute_transport::{
     Fingerprint, Identity, Link, Registry, Security, Transport, TransportError, auto::Offer,
@@ -185,6 +189,14 @@ impl Party {
         self
     }
 
+    /// Sets on how many threads this party garbles or evaluates a batch. Default: one, besides that
+    /// of the network.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Self {
+        self.config.threads = threads;
+        self
+    }
+
     /// Sets everything the protocol can be told at once.
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
@@ -350,24 +362,35 @@ impl Party {
         Ok(auto)
     }
 
+    /// Begins to make what does not depend on the peer, oblivious transfer's first message above all,
+    /// while this party gets connected.
+    pub(crate) fn get_ready(&self, inputs: Box<dyn Inputs>) -> Result<Ready, Error> {
+        let (role, program, split) = (self.role, self.program.clone(), self.split()?);
+        let (config, encrypted) = (self.config.clone(), !self.plaintext);
+        let making = move || Session::new(role, program, split, config, inputs, encrypted);
+        Ok(Ready {
+            session: tokio::task::spawn_blocking(making),
+            encrypted,
+        })
+    }
+
     pub(crate) async fn run_over(
         self,
         link: Link,
         why: Why,
-        inputs: Box<dyn Inputs>,
+        ready: Ready,
     ) -> Result<Results, Error> {
-        let split = self.split()?;
         let info = link.info().clone();
+        if info.encrypted != ready.encrypted {
+            let [ours, theirs] = match ready.encrypted {
+                true => ["TLS", "plaintext"],
+                false => ["plaintext", "TLS"],
+            };
+            return Err(TransportError::SecurityMismatch { ours, theirs }.into());
+        }
         let stats = link.stats();
         let (role, batch) = (self.role, self.config.batch);
-        let session = Session::new(
-            role,
-            self.program.clone(),
-            split,
-            self.config,
-            inputs,
-            info.encrypted,
-        )?;
+        let session = (ready.session.await).unwrap_or(Err(SessionError::Cancelled))?;
         if let Some(watch) = self.on_progress {
             watch(session.progress());
         }
@@ -403,6 +426,13 @@ impl Party {
             },
         })
     }
+}
+
+/// A session that is being made.
+pub(crate) struct Ready {
+    session: JoinHandle<Result<Session, SessionError>>,
+    /// Whether it takes its link to be encrypted.
+    encrypted: bool,
 }
 
 /// Why a transport was taken.
@@ -464,8 +494,8 @@ impl Connecting {
     /// Dropping the future cuts the link.
     pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
         let Self { party, address } = self;
-        party.split()?;
         let security = party.security()?;
+        let ready = party.get_ready(inputs)?;
         let chosen = match party.choice.among(&party.registry)? {
             Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto).await?)),
             fixed => fixed,
@@ -482,6 +512,6 @@ impl Connecting {
                 other => break other?,
             }
         };
-        party.run_over(link, why, inputs).await
+        party.run_over(link, why, ready).await
     }
 }

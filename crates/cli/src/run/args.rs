@@ -1,6 +1,12 @@
 //! The flags of `transpute run`, and what of them can be checked before anything is read.
 
-use std::{fmt, num::NonZeroU64, path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    num::{NonZeroU64, NonZeroUsize},
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
 
 use transpute::{
     Choice, OtChoice, OutputPolicy, Role, Scheme, TransportError, transport::auto::Offer,
@@ -20,7 +26,7 @@ Values:
   @FILE          a file that holds one of these, or only 0 and 1; blanks do not count
 Other users of this machine can see the arguments of a command: keep secrets in files.
 
-Everything but addresses, inputs and keys must be the same on both sides."
+Everything but addresses, inputs, keys and threads must be the same on both sides."
 )]
 pub(crate) struct Args {
     /// This party's role: garbler or evaluator. Either may listen
@@ -83,6 +89,9 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(64..=1 << 20),
     )]
     pub(super) chunk: u32,
+    /// On how many threads to garble or evaluate a batch, besides one for the network
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    pub(super) threads: NonZeroUsize,
     /// Do not check outputs against hashes from the garbler
     #[arg(long)]
     pub(super) no_output_check: bool,

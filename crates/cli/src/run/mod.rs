@@ -66,6 +66,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         batch,
         chunk_len: args.chunk,
         output_check: !args.no_output_check,
+        threads: args.threads,
         ..Config::default()
     });
     party = match identity {

@@ -36,6 +36,9 @@ pub(crate) struct RunReport {
     pub(crate) bytes: BytesReport,
     /// Bytes of tables per AND gate; nothing for a circuit without.
     pub(crate) bytes_per_and: Option<f64>,
+    /// Millions of AND gates of the whole batch per second, from both parties being connected until the
+    /// last output; nothing for a circuit without.
+    pub(crate) mega_and_per_second: Option<f64>,
     /// Until the evaluator has its output, from both parties being connected.
     pub(crate) round_trips: f64,
     pub(crate) ot: String,
@@ -149,6 +152,8 @@ impl RunReport {
                 wire_received: report.path.path.wire_bytes_received,
             },
             bytes_per_and: (ands > 0).then(|| traffic.tables as f64 / ands as f64),
+            mega_and_per_second: (ands > 0)
+                .then(|| (ands as f64 / report.until_output().as_secs_f64()).round() / 1e6),
             round_trips: f64::from(session.flights) / 2.0,
             ot: session.ot.to_string(),
             times_ms: TimesReport {
@@ -219,6 +224,9 @@ impl RunReport {
             times.output.unwrap_or(times.session),
             self.round_trips(),
         );
+        if let Some(rate) = self.mega_and_per_second {
+            let _ = write!(text, "; {rate:.1} M AND gates/s");
+        }
         text
     }
 

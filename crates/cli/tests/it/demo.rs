@@ -35,6 +35,14 @@ fn the_demo_checks_its_answer_and_leaves_nothing() {
         assert!(selection["predictions"].as_array().unwrap().len() >= 2);
         assert_eq!(json["garbler"]["selection"], serde_json::Value::Null);
     }
+    let batch = ["--circuit", "sha256", "--batch", "20", "--threads", "2"];
+    let json = demo(&[&batch[..], &["--transport", "tcp", "--plaintext", "--json"]].concat());
+    let json = json.expect(0).json();
+    assert_eq!(json["ok"], true);
+    assert_eq!(json["evaluator"]["batch"], 20);
+    assert_eq!(json["garbler"]["encrypted"], false);
+    assert!(json["evaluator"]["mega_and_per_second"].as_f64() > Some(0.0));
+    demo(&["--circuit", "sha257"]).fails(2, "did you mean");
     let named = demo(&["--transport", "quic"]).expect(0).stdout;
     assert!(named.contains("quic: asked for by name"), "{named}");
     demo(&["--transport", "smoke"]).fails(2, "the garbler failed: ");

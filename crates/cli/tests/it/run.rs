@@ -248,6 +248,7 @@ fn the_json_object_says_what_happened() {
             "connected_unix_ns",
             "encrypted",
             "evaluations",
+            "mega_and_per_second",
             "ot",
             "outputs",
             "peak_heap_bytes",

@@ -187,7 +187,11 @@ impl Side {
                             self.fail(error, &mut out);
                         }
                     }
-                    None => break,
+                    None => match self.session.settle() {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        Err(error) => self.fail(error, &mut out),
+                    },
                 },
                 Err(error) => self.fail(error, &mut out),
             }

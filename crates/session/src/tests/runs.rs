@@ -6,7 +6,7 @@ use transpute_garble::{Backend, Scheme};
 use transpute_ot::Extension;
 
 use super::{Pair, Setup, chain, circuits, random_inputs};
-use crate::{FrameKind, OtChoice, OutputPolicy, Role};
+use crate::{FrameKind, OtChoice, OutputPolicy, Role, SessionError};
 
 const POLICIES: [OutputPolicy; 3] = [
     OutputPolicy::Evaluator,
@@ -147,6 +147,68 @@ fn the_garbler_runs_ahead_as_far_as_agreed() {
         .map(|frame| frame.payload.len() - 8)
         .sum();
     assert!((45_000..=50_000).contains(&tables), "{tables}");
+}
+
+#[test]
+fn threads_make_the_same_bytes_in_the_same_order() {
+    let circuit = chain(300);
+    for scheme in Scheme::ALL {
+        for output in POLICIES {
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 27, 7));
+            setup.config.scheme = scheme;
+            setup.config.output = output;
+            setup.config.chunk_len = 1000;
+            let told = |threads: usize| {
+                let mut setup = setup.clone();
+                setup.config.threads = threads.try_into().unwrap();
+                setup.check();
+                let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
+                // How requests and answers fall in between is not determined.
+                [FrameKind::Tables, FrameKind::Decode, FrameKind::Output].map(|kind| {
+                    let told = ends.delivered.iter().map(|(_, frame)| frame);
+                    let told = told.filter(|frame| frame.kind == kind);
+                    told.cloned().collect::<Vec<_>>()
+                })
+            };
+            let alone = told(1);
+            assert!(!alone[0].is_empty());
+            for threads in [2, 3, 20] {
+                assert!(told(threads) == alone, "{scheme} on {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_table_is_noticed_whoever_evaluates() {
+    let circuit = chain(300);
+    let mut setup = Setup::new(&circuit, random_inputs(&circuit, 27, 7));
+    setup.config.chunk_len = 1000;
+    for threads in [1, 3] {
+        setup.config.threads = threads.try_into().unwrap();
+        for number in [0, 40, 200] {
+            let mut seen = 0;
+            let ends = Pair::new(&setup, &setup).run(&mut |_, mut frame| {
+                if frame.kind == FrameKind::Tables {
+                    if seen == number {
+                        frame.payload = frame.payload.slice(..frame.payload.len() - 1);
+                    }
+                    seen += 1;
+                }
+                vec![frame]
+            });
+            assert!(seen > number);
+            assert!(
+                // The end of the stream may be there before the chunk is looked at.
+                matches!(
+                    ends.evaluator,
+                    Err(SessionError::Garble(_) | SessionError::Transcript)
+                ),
+                "{:?}",
+                ends.evaluator
+            );
+        }
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use zeroize::Zeroizing;
 
-use super::{socket::Socket, watchdog};
+use super::{read_ahead::ReadAhead, socket::Socket, watchdog};
 use crate::{
     Fingerprint, Link, LinkInfo, LinkTimings, Security, TransportError,
     identity::find_message,
@@ -63,7 +63,7 @@ pub(crate) struct Channel {
 
 /// The bytes of a connection, after the handshake.
 enum Stream {
-    Tls(Box<TlsStream<Socket>>),
+    Tls(Box<TlsStream<ReadAhead<Socket>>>),
     /// The peer's preamble may still have to be checked.
     Plaintext(CheckedReader<Socket>, CheckedWriter<Socket, Socket>),
 }
@@ -102,7 +102,8 @@ impl Connector {
         let started = Instant::now();
         let (stream, trust) = match self {
             Self::Tls(connector, pinning) => {
-                let handshake = connector.connect(tls::server_name(), socket.clone());
+                let handshake =
+                    connector.connect(tls::server_name(), ReadAhead::new(socket.clone()));
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
@@ -177,7 +178,7 @@ impl Acceptor {
         let started = Instant::now();
         let (stream, trust) = match self {
             Self::Tls(acceptor, pinning) => {
-                let handshake = acceptor.accept(socket.clone());
+                let handshake = acceptor.accept(ReadAhead::new(socket.clone()));
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
@@ -218,7 +219,10 @@ enum Trust {
 }
 
 impl Stream {
-    fn tls(stream: TlsStream<Socket>, pinning: Pinning) -> Result<(Self, Trust), TransportError> {
+    fn tls(
+        mut stream: TlsStream<ReadAhead<Socket>>,
+        pinning: Pinning,
+    ) -> Result<(Self, Trust), TransportError> {
         let connection = stream.get_ref().1;
         let trust = match pinning {
             Pinning::Pinned => {
@@ -232,6 +236,7 @@ impl Stream {
                 cipher: Some(tls::established_unpinned(connection)?),
             },
         };
+        stream.get_mut().0.start();
         Ok((Self::Tls(Box::new(stream)), trust))
     }
 }

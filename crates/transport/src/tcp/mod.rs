@@ -11,6 +11,7 @@ mod handshake;
 mod info;
 mod linger;
 pub(crate) mod listener;
+mod read_ahead;
 mod retries;
 mod socket;
 mod watchdog;

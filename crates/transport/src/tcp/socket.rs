@@ -215,20 +215,17 @@ impl AsyncRead for Socket {
         let connection = &*self.0;
         loop {
             ready!(connection.stream.poll_read_ready(cx))?;
-            let unfilled = buf.initialize_unfilled();
-            match connection.stream.try_read(unfilled) {
+            let (room, before) = (buf.remaining(), buf.filled().len());
+            match connection.stream.try_read_buf(buf) {
                 Ok(0) => {
                     // Nothing was read if there is no room for it.
-                    connection
-                        .ended
-                        .fetch_or(!unfilled.is_empty(), Ordering::Relaxed);
+                    connection.ended.fetch_or(room > 0, Ordering::Relaxed);
                     return Poll::Ready(connection.check_alive());
                 }
-                Ok(read) => {
+                Ok(_) => {
                     connection
                         .first
-                        .get_or_init(|| First::of(&unfilled[..read]));
-                    buf.advance(read);
+                        .get_or_init(|| First::of(&buf.filled()[before..]));
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -1,8 +1,12 @@
 //! `transpute demo`: both parties on this machine, as two processes over loopback.
 
+mod case;
+
 use std::{
     ffi::OsString,
     fmt::Write as _,
+    fs,
+    num::{NonZeroU64, NonZeroUsize},
     path::Path,
     process::{ExitStatus, Stdio},
     time::Duration,
@@ -16,6 +20,7 @@ use tokio::{
 };
 use transpute::{Choice, Identity, Scheme};
 
+use self::case::{AES, Case};
 use crate::{
     failure::{Failure, Kind},
     interrupt::unless_interrupted,
@@ -23,18 +28,11 @@ use crate::{
     run::RunReport,
 };
 
-/// FIPS-197, appendix C.1.
-const KEY: &str = "000102030405060708090a0b0c0d0e0f";
-const PLAINTEXT: &str = "00112233445566778899aabbccddeeff";
-const CIPHERTEXT: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
-
-const CIRCUIT: &str = "aes128";
-
 /// How long all of it may take.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The most a child may print before it is cut off.
-const MAX_PRINTED: u64 = 1 << 20;
+const MAX_PRINTED: u64 = 16 << 20;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,6 +42,19 @@ pub(crate) struct Args {
     /// The transport, by name or auto
     #[arg(long, default_value_t = Choice::Auto, value_parser = |text: &str| text.parse::<Choice>())]
     transport: Choice,
+    /// The circuit: a file, or the name of a built-in one. AES-128 gets the input values of FIPS-197, C.1,
+    /// others arbitrary ones
+    #[arg(long, value_name = "NAME|FILE", default_value = AES)]
+    circuit: String,
+    /// How many times to evaluate
+    #[arg(long, value_name = "K", default_value_t = NonZeroU64::MIN)]
+    batch: NonZeroU64,
+    /// On how many threads each party garbles or evaluates a batch, besides one for the network
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    threads: NonZeroUsize,
+    /// Do without encryption
+    #[arg(long)]
+    plaintext: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -53,10 +64,13 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Demo {
     ok: bool,
-    key: &'static str,
-    plaintext: &'static str,
-    expected: &'static str,
+    /// In hexadecimal digits, as those below.
+    inputs: Vec<String>,
+    /// Of one evaluation; values with blanks between.
+    expected: String,
     computed: String,
+    #[serde(skip)]
+    authority: &'static str,
     garbler: RunReport,
     evaluator: RunReport,
 }
@@ -78,12 +92,13 @@ pub(crate) fn demo(args: &Args) -> Result<(), Failure> {
     if demo.ok {
         Ok(())
     } else {
-        Err(Failure::other("the evaluator computed a wrong ciphertext"))
+        Err(Failure::other("the evaluator computed a wrong output"))
     }
 }
 
 /// Starts both parties and waits for them. Dropping the future kills them.
 async fn run(args: &Args) -> Result<Demo, Failure> {
+    let case = Case::new(&args.circuit)?;
     let cannot = |error| Failure::other("cannot prepare the demo").because(error);
     let folder = tempfile::Builder::new()
         .prefix("transpute-demo-")
@@ -93,31 +108,36 @@ async fn run(args: &Args) -> Result<Demo, Failure> {
     let garbler_is = new_identity(&folder.path().join(garbler_key))?;
     let evaluator_is = new_identity(&folder.path().join(evaluator_key))?;
 
+    // In files: a command's argument has 128 KiB at most.
+    let mut inputs = Vec::new();
+    for (number, value) in case.inputs.iter().enumerate() {
+        let file = folder.path().join(number.to_string());
+        fs::write(&file, format!("hex:{value}")).map_err(cannot)?;
+        inputs.push(format!("{number}=@{}", file.display()));
+    }
+    // As everywhere where nothing else is said.
+    let (garblers, evaluators) = inputs.split_at(inputs.len().min(1));
+
     // The garbler listens: its first tables then travel with the end of the handshake.
     let mut garbler = Party::start(args, folder.path(), garbler_key, &evaluator_is, |command| {
-        command
-            .args(["--role", "garbler", "--listen", "127.0.0.1:0"])
-            .args(["--input", &format!("0=hex:{KEY}")]);
+        command.args(["--role", "garbler", "--listen", "127.0.0.1:0"]);
+        command.args(garblers.iter().flat_map(|input| ["--input", input]));
     })?;
     let address = garbler.listening_on().await?;
     let evaluator = Party::start(args, folder.path(), evaluator_key, &garbler_is, |command| {
-        command
-            .args(["--role", "evaluator", "--connect", &address])
-            .args(["--input", &format!("1=hex:{PLAINTEXT}")]);
+        command.args(["--role", "evaluator", "--connect", &address]);
+        command.args(evaluators.iter().flat_map(|input| ["--input", input]));
     })?;
     let (garbler, evaluator) =
         tokio::try_join!(garbler.finish("garbler"), evaluator.finish("evaluator"))?;
-    let computed = match &evaluator.outputs[..] {
-        [ciphertext] => ciphertext.hex.clone(),
-        _ => String::new(),
-    };
     folder.close().map_err(cannot)?;
+    let computed: Vec<_> = (evaluator.outputs.iter().map(|value| value.hex.as_str())).collect();
     Ok(Demo {
-        ok: computed == CIPHERTEXT && garbler.outputs.is_empty(),
-        key: KEY,
-        plaintext: PLAINTEXT,
-        expected: CIPHERTEXT,
-        computed,
+        ok: case.is_answered_by(&evaluator, args.batch) && garbler.outputs.is_empty(),
+        expected: case.outputs.join(" "),
+        computed: computed.join(" "),
+        authority: case.authority,
+        inputs: case.inputs,
         garbler,
         evaluator,
     })
@@ -152,15 +172,23 @@ impl Party {
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command = Command::new(program);
         command
-            .args(["run", "--json", "--circuit", CIRCUIT, "--peer", peer])
+            .args(["run", "--json", "--circuit", &args.circuit])
+            .args(["--batch", &args.batch.to_string()])
+            .args(["--threads", &args.threads.to_string()])
             .args(["--scheme".into(), OsString::from(args.scheme.to_string())])
             .args(["--transport", &args.transport.to_string()])
-            .arg("--identity")
-            .arg(folder.join(key))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        if args.plaintext {
+            command.arg("--plaintext");
+        } else {
+            command
+                .args(["--peer", peer])
+                .arg("--identity")
+                .arg(folder.join(key));
+        }
         part(&mut command);
         let mut child = command.spawn().map_err(cannot)?;
         let Some(stderr) = child.stderr.take() else {
@@ -252,13 +280,21 @@ impl Demo {
         let mut line = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<12}{value}");
         };
-        line("garbler", format!("held the key        {}", self.key));
+        for (number, value) in self.inputs.iter().enumerate() {
+            let party = if number == 0 { "garbler" } else { "evaluator" };
+            line(
+                party,
+                format!("held input value {number}  {}", shortened(value)),
+            );
+        }
         line(
-            "evaluator",
-            format!("held the plaintext  {}", self.plaintext),
+            "computed",
+            format!("{:<18}  {}", "the output", shortened(&self.computed)),
         );
-        line("computed", format!("AES-128 ciphertext  {}", self.computed));
-        line("expected", format!("by FIPS-197 C.1     {}", self.expected));
+        line(
+            "expected",
+            format!("{:<18}  {}", self.authority, shortened(&self.expected)),
+        );
         line(
             "result",
             if self.ok {
@@ -270,10 +306,13 @@ impl Demo {
         line(
             "circuit",
             format!(
-                "{} AND and {} XOR gates, garbled with {}",
+                "{}: {} AND and {} XOR gates, garbled with {}, {} time{}",
+                report.circuit.name,
                 grouped(report.circuit.and),
                 grouped(report.circuit.xor),
                 report.scheme,
+                grouped(report.batch),
+                if report.batch == 1 { "" } else { "s" },
             ),
         );
         line("transport", report.via());
@@ -307,6 +346,23 @@ impl Demo {
                 times.output.unwrap_or(times.session),
             ),
         );
+        if let Some(rate) = report.mega_and_per_second {
+            line(
+                "speed",
+                format!("{rate:.1} M AND gates/s from connected to output"),
+            );
+        }
         text
+    }
+}
+
+/// Leaves out what is in the middle of many digits.
+fn shortened(digits: &str) -> String {
+    match (
+        digits.get(..30),
+        digits.get(digits.len().saturating_sub(30)..),
+    ) {
+        (Some(first), Some(last)) if digits.len() > 70 => format!("{first}...{last}"),
+        _ => digits.to_owned(),
     }
 }

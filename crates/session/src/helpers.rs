@@ -1,0 +1,289 @@
+//! Several threads for one batch.
+//!
+//! The evaluations of a batch do not depend on each other. With `n` threads, every `n`-th group of
+//! those that are garbled together is one thread's; what goes over the wire is put in order again
+//! and is the same as from one thread.
+
+use std::{
+    iter,
+    sync::mpsc::{self, Receiver, Sender, SyncSender},
+    thread,
+};
+
+use bytes::Bytes;
+use transpute_circuit::Bits;
+use transpute_garble::{EvaluatedOutputs, Evaluator, GarbleError, GarbledOutputs, Garbler, Label};
+use zeroize::Zeroizing;
+
+use crate::SessionError;
+
+/// Bytes of tables that may wait at one thread: less than the tables of one group, and the threads
+/// wait for one another.
+const TABLES_WAITING: usize = 32 << 20;
+
+/// Chunks that may wait at one thread.
+fn chunks_waiting(chunk_len: usize) -> usize {
+    (TABLES_WAITING / chunk_len).clamp(1, 4096)
+}
+
+/// Threads that garble.
+pub(crate) struct GarblingThreads {
+    threads: Vec<GarblingThread>,
+    /// Groups handed out.
+    begun: u64,
+    /// Groups that all has been received of.
+    done: u64,
+}
+
+struct GarblingThread {
+    groups: Sender<(u64, Vec<Bits>)>,
+    products: Receiver<Result<Product, GarbleError>>,
+    /// Buffers that were sent, to be filled again.
+    empty: Sender<Vec<u8>>,
+}
+
+/// What a group is garbled to: chunks, then the outputs of its evaluations.
+enum Product {
+    Chunk(Vec<u8>),
+    Outputs(Vec<GarbledOutputs>),
+}
+
+impl GarblingThreads {
+    /// Starts a thread for each garbler; all have the same seed.
+    ///
+    /// # Errors
+    /// [`SessionError::Thread`].
+    pub(crate) fn start(garblers: Vec<Garbler>, chunk_len: usize) -> Result<Self, SessionError> {
+        let threads = garblers.into_iter().map(|garbler| {
+            let (groups, given) = mpsc::channel();
+            let (sender, products) = mpsc::sync_channel(chunks_waiting(chunk_len));
+            let (empty, returned) = mpsc::channel();
+            spawn("garbling", move || {
+                // Nobody is left to tell if the receiver is gone.
+                let _ = garble(garbler, chunk_len, &given, &sender, &returned);
+            })?;
+            Ok(GarblingThread {
+                groups,
+                products,
+                empty,
+            })
+        });
+        Ok(Self {
+            threads: threads.collect::<Result<_, SessionError>>()?,
+            begun: 0,
+            done: 0,
+        })
+    }
+
+    /// Hands out the next group, whose first evaluation is `instance`.
+    pub(crate) fn begin(&mut self, instance: u64, bits: Vec<Bits>) -> Result<(), SessionError> {
+        let thread = &self.threads[(self.begun % self.threads.len() as u64) as usize];
+        self.begun += 1;
+        let given = thread.groups.send((instance, bits));
+        given.map_err(|_| SessionError::Cancelled)
+    }
+
+    /// Appends the next chunk, in the order of evaluations; waits for it.
+    pub(crate) fn chunk(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        match self.receive()? {
+            Product::Chunk(chunk) => {
+                out.extend_from_slice(&chunk);
+                // A thread that has nothing left to do needs no buffer.
+                let _ = self.due().empty.send(chunk);
+                Ok(())
+            }
+            Product::Outputs(_) => Err(SessionError::Cancelled),
+        }
+    }
+
+    /// Returns the outputs of the group whose chunks have all been taken.
+    pub(crate) fn outputs(&mut self) -> Result<Vec<GarbledOutputs>, SessionError> {
+        match self.receive()? {
+            Product::Outputs(outputs) => {
+                self.done += 1;
+                Ok(outputs)
+            }
+            Product::Chunk(_) => Err(SessionError::Cancelled),
+        }
+    }
+
+    fn due(&self) -> &GarblingThread {
+        &self.threads[(self.done % self.threads.len() as u64) as usize]
+    }
+
+    fn receive(&self) -> Result<Product, SessionError> {
+        let product = self.due().products.recv();
+        Ok(product.map_err(|_| SessionError::Cancelled)??)
+    }
+}
+
+/// What is left to say if nobody listens any more.
+struct Unheard;
+
+fn garble(
+    mut garbler: Garbler,
+    chunk_len: usize,
+    groups: &Receiver<(u64, Vec<Bits>)>,
+    products: &SyncSender<Result<Product, GarbleError>>,
+    returned: &Receiver<Vec<u8>>,
+) -> Result<(), Unheard> {
+    let tell = |product| products.send(product).map_err(|_| Unheard);
+    for (instance, bits) in groups {
+        let begun = garbler.skip_to(instance);
+        if let Err(error) = begun.and_then(|()| garbler.begin_side_by_side(&bits)) {
+            return tell(Err(error));
+        }
+        while !garbler.is_instance_done() {
+            let mut chunk = returned.try_recv().unwrap_or_default();
+            chunk.clear();
+            let garbled = garbler.garble_chunk(chunk_len, &mut chunk);
+            tell(garbled.map(|_| Product::Chunk(chunk)))?;
+        }
+        let outputs = iter::repeat_with(|| garbler.take_outputs()).take(bits.len());
+        tell(outputs.collect::<Result<_, _>>().map(Product::Outputs))?;
+    }
+    Ok(())
+}
+
+/// Threads that evaluate.
+pub(crate) struct EvaluatingThreads {
+    threads: Vec<EvaluatingThread>,
+    /// Groups begun.
+    begun: u64,
+    /// Groups whose outputs were received.
+    done: u64,
+}
+
+struct EvaluatingThread {
+    tasks: SyncSender<Task>,
+    outputs: Receiver<Result<Vec<EvaluatedOutputs>, GarbleError>>,
+}
+
+enum Task {
+    Begin(Group),
+    Chunk(Bytes),
+}
+
+/// Evaluations to begin together.
+pub(crate) struct Group {
+    /// The first of them.
+    pub(crate) instance: u64,
+    pub(crate) lanes: usize,
+    /// Labels of the garbler's inputs, where they are sent.
+    pub(crate) given: Option<Zeroizing<Vec<Label>>>,
+    /// Labels of the evaluator's inputs.
+    pub(crate) labels: Zeroizing<Vec<Label>>,
+}
+
+impl EvaluatingThreads {
+    /// Starts a thread for each evaluator.
+    ///
+    /// # Errors
+    /// [`SessionError::Thread`].
+    pub(crate) fn start(
+        evaluators: Vec<Evaluator>,
+        chunk_len: usize,
+    ) -> Result<Self, SessionError> {
+        let threads = evaluators.into_iter().map(|evaluator| {
+            let (tasks, given) = mpsc::sync_channel(chunks_waiting(chunk_len));
+            let (sender, outputs) = mpsc::channel();
+            spawn("evaluating", move || {
+                // Nobody is left to tell if the receiver is gone.
+                let _ = evaluate(evaluator, chunk_len, &given, &sender);
+            })?;
+            Ok(EvaluatingThread { tasks, outputs })
+        });
+        Ok(Self {
+            threads: threads.collect::<Result<_, SessionError>>()?,
+            begun: 0,
+            done: 0,
+        })
+    }
+
+    /// Begins the next group.
+    pub(crate) fn begin(&mut self, group: Group) -> Result<(), SessionError> {
+        self.begun += 1;
+        self.give(Task::Begin(group))
+    }
+
+    /// Hands over the next chunk of the group begun last; waits while too many are there already.
+    pub(crate) fn chunk(&self, chunk: Bytes) -> Result<(), SessionError> {
+        self.give(Task::Chunk(chunk))
+    }
+
+    /// Returns how many groups were begun whose outputs were not received.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.begun - self.done
+    }
+
+    /// Returns the outputs of the next group in order, if they are here.
+    pub(crate) fn outputs(&mut self) -> Result<Option<Vec<EvaluatedOutputs>>, SessionError> {
+        if self.outstanding() == 0 {
+            return Ok(None);
+        }
+        match self.due().outputs.try_recv() {
+            Ok(outputs) => {
+                self.done += 1;
+                Ok(Some(outputs?))
+            }
+            Err(mpsc::TryRecvError::Empty) => Ok(None),
+            Err(mpsc::TryRecvError::Disconnected) => Err(SessionError::Cancelled),
+        }
+    }
+
+    /// Waits for the outputs of the next group in order.
+    pub(crate) fn wait(&mut self) -> Result<Vec<EvaluatedOutputs>, SessionError> {
+        let outputs = self.due().outputs.recv();
+        let outputs = outputs.map_err(|_| SessionError::Cancelled)??;
+        self.done += 1;
+        Ok(outputs)
+    }
+
+    fn due(&self) -> &EvaluatingThread {
+        &self.threads[(self.done % self.threads.len() as u64) as usize]
+    }
+
+    fn give(&self, task: Task) -> Result<(), SessionError> {
+        let last = self.begun.saturating_sub(1) % self.threads.len() as u64;
+        let thread = &self.threads[last as usize];
+        match thread.tasks.send(task) {
+            Ok(()) => Ok(()),
+            // It ended with an error, which it told, perhaps behind the outputs of earlier groups.
+            Err(_) => Err((thread.outputs.iter())
+                .find_map(Result::err)
+                .map_or(SessionError::Cancelled, SessionError::from)),
+        }
+    }
+}
+
+fn evaluate(
+    mut evaluator: Evaluator,
+    chunk_len: usize,
+    tasks: &Receiver<Task>,
+    outputs: &Sender<Result<Vec<EvaluatedOutputs>, GarbleError>>,
+) -> Result<(), Unheard> {
+    let tell = |outcome| outputs.send(outcome).map_err(|_| Unheard);
+    for task in tasks {
+        let outcome = match task {
+            Task::Begin(group) => evaluator.skip_to(group.instance).and_then(|()| {
+                let given = group.given.as_ref().map(|given| &given[..]);
+                evaluator.begin_side_by_side(group.lanes, given, &group.labels)
+            }),
+            Task::Chunk(chunk) => evaluator.evaluate_chunk(&chunk, chunk_len),
+        };
+        if let Err(error) = outcome {
+            return tell(Err(error));
+        }
+        if evaluator.is_instance_done() {
+            let lanes = evaluator.lanes();
+            let taken = iter::repeat_with(|| evaluator.take_outputs()).take(lanes);
+            tell(taken.collect())?;
+        }
+    }
+    Ok(())
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), SessionError> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map(drop).map_err(SessionError::Thread)
+}

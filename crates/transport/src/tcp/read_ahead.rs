@@ -1,0 +1,125 @@
+//! Reads more from a socket than is asked for.
+
+use std::{
+    io,
+    ops::Range,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes read at a time: several TLS records, which are up to 16 KiB each.
+const CAPACITY: usize = 128 << 10;
+
+/// A stream whose reader asks for little at a time, as the TLS library does (4 KiB), and gets it from what was read at
+/// once. Writes pass through.
+pub(super) struct ReadAhead<S> {
+    inner: S,
+    /// Empty until reading ahead starts.
+    buffer: Box<[u8]>,
+    /// The part of the buffer that was read and not asked for yet.
+    waiting: Range<usize>,
+}
+
+impl<S> ReadAhead<S> {
+    /// Takes over a stream, which is not read ahead of yet: a stranger is not worth the memory.
+    pub(super) fn new(inner: S) -> Self {
+        Self {
+            inner,
+            buffer: Box::default(),
+            waiting: 0..0,
+        }
+    }
+
+    /// Reads ahead from now on.
+    pub(super) fn start(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; CAPACITY].into();
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ReadAhead<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self {
+            inner,
+            buffer,
+            waiting,
+        } = self.get_mut();
+        if waiting.start == waiting.end {
+            if buf.remaining() >= buffer.len() {
+                return Pin::new(inner).poll_read(cx, buf);
+            }
+            let mut ahead = ReadBuf::new(buffer);
+            ready!(Pin::new(inner).poll_read(cx, &mut ahead))?;
+            *waiting = 0..ahead.filled().len();
+        }
+        let taken = buf.remaining().min(waiting.len());
+        let end = waiting.start + taken;
+        buf.put_slice(&buffer[waiting.start..end]);
+        waiting.start = end;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn bytes_come_in_order_however_they_are_asked_for() {
+        let sent: Vec<u8> = (0..3 * CAPACITY).map(|i| (i * 7 + i / 251) as u8).collect();
+        let (left, mut right) = duplex(1 << 20);
+        right.write_all(&sent).await.unwrap();
+        drop(right);
+        let mut reader = ReadAhead::new(left);
+        let mut received = vec![0; 1000];
+        reader.read_exact(&mut received).await.unwrap();
+        assert_eq!(reader.waiting, 0..0, "it was not asked to read ahead");
+        reader.start();
+        for len in [1, 4096, 5, CAPACITY, 4096, 17, CAPACITY + 1] {
+            let before = received.len();
+            received.resize(before + len, 0);
+            reader.read_exact(&mut received[before..]).await.unwrap();
+        }
+        reader.read_to_end(&mut received).await.unwrap();
+        assert!(received == sent);
+    }
+}
