@@ -7,8 +7,8 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    Isa, KeyNumbers,
-    rounds::{self, AesRounds, KeyCache, MIDDLE_ROUNDS, TURN_WORDS},
+    Isa, KeyNumbers, TweakNumbers,
+    rounds::{self, AesRounds, Keys, MIDDLE_ROUNDS, TURN_WORDS},
 };
 use crate::Label;
 
@@ -33,7 +33,7 @@ impl Isa for AesNi {
     const NARROW_REST: usize = 3;
 
     type Reg = __m128i;
-    type Keys = KeyCache;
+    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m128i {
@@ -64,6 +64,12 @@ impl Isa for AesNi {
     }
 
     #[inline(always)]
+    unsafe fn put_first(self, reg: __m128i, to: &mut [Label], slot: u32) {
+        // SAFETY: what the caller promises.
+        unsafe { self.scatter(reg, to, &[slot]) }
+    }
+
+    #[inline(always)]
     fn load_labels(self, from: &[Label]) -> __m128i {
         let from = &from[..1];
         // SAFETY: `self` proves the CPU features; the slice was cut to 16 bytes.
@@ -87,6 +93,11 @@ impl Isa for AesNi {
     fn store(self, reg: __m128i, bytes: &mut [u8], _stride: usize) {
         // SAFETY: `self` proves the CPU features; the slice was cut to 16 bytes.
         unsafe { _mm_storeu_si128(bytes[..16].as_mut_ptr().cast(), reg) }
+    }
+
+    #[inline(always)]
+    fn swap_lanes(self, reg: __m128i) -> __m128i {
+        reg
     }
 
     #[inline(always)]
@@ -144,11 +155,32 @@ impl Isa for AesNi {
     #[inline(always)]
     fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        cache: &mut KeyCache,
+        cache: &mut Keys,
         numbers: KeyNumbers,
         blocks: [[[__m128i; N]; B]; K],
     ) -> [[[__m128i; N]; B]; K] {
-        rounds::encrypt_numbered(self, cache, numbers, blocks)
+        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
+        cache.ahead.left(gate)
+    }
+
+    #[inline(always)]
+    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
+        cache.ahead.prepare(self, numbers);
+    }
+
+    #[inline(always)]
+    fn encrypt_ready<const N: usize, const B: usize>(
+        self,
+        cache: &Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[__m128i; N]; B],
+    ) -> [[__m128i; N]; B] {
+        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
+        blocks
     }
 
     #[inline(always)]

@@ -7,8 +7,8 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers,
-    rounds::{self, AesRounds, KeyCache, TURN_WORDS},
+    AesNi, Isa, KeyNumbers, TweakNumbers,
+    rounds::{self, AesRounds, Keys, TURN_WORDS},
 };
 use crate::Label;
 
@@ -53,7 +53,7 @@ impl Isa for Vaes256 {
     const NARROW_REST: usize = 2;
 
     type Reg = __m256i;
-    type Keys = KeyCache;
+    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m256i {
@@ -82,6 +82,12 @@ impl Isa for Vaes256 {
             // SAFETY: what the caller promises.
             unsafe { self.0.scatter(lanes[i], to, &index[i..]) };
         }
+    }
+
+    #[inline(always)]
+    unsafe fn put_first(self, reg: __m256i, to: &mut [Label], slot: u32) {
+        // SAFETY: what the caller promises.
+        unsafe { self.0.put_first(self.parts(reg)[0], to, slot) }
     }
 
     #[inline(always)]
@@ -149,6 +155,12 @@ impl Isa for Vaes256 {
     }
 
     #[inline(always)]
+    fn swap_lanes(self, reg: __m256i) -> __m256i {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm256_permute4x64_epi64::<0b01_00_11_10>(reg) }
+    }
+
+    #[inline(always)]
     fn xor(self, a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: `self` proves the CPU features.
         unsafe { _mm256_xor_si256(a, b) }
@@ -207,11 +219,32 @@ impl Isa for Vaes256 {
     #[inline(always)]
     fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        cache: &mut KeyCache,
+        cache: &mut Keys,
         numbers: KeyNumbers,
         blocks: [[[__m256i; N]; B]; K],
     ) -> [[[__m256i; N]; B]; K] {
-        rounds::encrypt_numbered(self, cache, numbers, blocks)
+        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
+        cache.ahead.left(gate)
+    }
+
+    #[inline(always)]
+    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
+        cache.ahead.prepare(self, numbers);
+    }
+
+    #[inline(always)]
+    fn encrypt_ready<const N: usize, const B: usize>(
+        self,
+        cache: &Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[__m256i; N]; B],
+    ) -> [[__m256i; N]; B] {
+        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
+        blocks
     }
 
     #[inline(always)]

@@ -1,0 +1,167 @@
+//! Keys that serve one tweak each, expanded ahead of the gates that use them.
+//!
+//! Such keys are counted up from gate to gate and depend on no label. Where every gate waits for the
+//! one before it, the keys of the next eight are expanded together, and each gate then takes no
+//! longer than its own rounds. Groups of independent gates do better without: their schedules go
+//! along with their rounds, and nothing has to be stored.
+
+use super::{
+    TweakNumbers,
+    rounds::{
+        AesRounds, MIDDLE_ROUNDS, add_keys, encrypt_last_round, encrypt_round, next_rows,
+        substitute,
+    },
+};
+
+/// Gates whose keys are expanded together.
+const GATES: usize = 8;
+
+/// Distance in bytes between the keys of the first and the second tweak of a gate.
+const SECOND: usize = 16 * GATES;
+
+/// One round key for each tweak of [`GATES`] gates: those of the first tweaks, then those of the
+/// second ones.
+type Round = [u8; 2 * SECOND];
+
+/// The round keys of [`GATES`] gates; padded, so that no bound has to be checked.
+#[repr(align(64))]
+struct Window([Round; 16]);
+
+/// The schedules of the keys of eight gates; public like the keys.
+pub(crate) struct KeysAhead {
+    /// The first of the gates.
+    gate: Option<u64>,
+    window: Window,
+}
+
+impl Default for KeysAhead {
+    fn default() -> Self {
+        Self {
+            gate: None,
+            window: Window([[0; _]; 16]),
+        }
+    }
+}
+
+impl KeysAhead {
+    /// Returns for how many gates from `gate` on the keys are there.
+    #[inline(always)]
+    pub(super) fn left(&self, gate: u64) -> usize {
+        match self.gate {
+            Some(first) if gate.wrapping_sub(first) < GATES as u64 => {
+                GATES - gate.wrapping_sub(first) as usize
+            }
+            _ => 0,
+        }
+    }
+
+    /// Expands the keys of the gates from the given one on, unless those of that gate are there.
+    #[inline(always)]
+    pub(super) fn prepare<I: AesRounds>(&mut self, isa: I, numbers: TweakNumbers) {
+        if self.left(numbers.gate) == 0 {
+            self.fill(isa, numbers);
+        }
+    }
+
+    #[inline(always)]
+    fn fill<I: AesRounds>(&mut self, isa: I, numbers: TweakNumbers) {
+        let window = &mut self.window;
+        for quad in 0..2 * GATES / (4 * I::LANES) {
+            let mut schedule = Schedule::new(isa, numbers, quad, window);
+            for round in 0..isa.middle_rounds() {
+                schedule.next(isa, round, window);
+            }
+            schedule.last(isa, window);
+        }
+        self.gate = Some(numbers.gate);
+    }
+
+    /// Encrypts the blocks of one gate, under the first key in the first of two lanes and under the
+    /// second key in the second.
+    #[inline(always)]
+    pub(super) fn encrypt_one<I: AesRounds, const N: usize, const B: usize>(
+        &self,
+        isa: I,
+        gate: u64,
+        blocks: &mut [[I::Reg; N]; B],
+    ) {
+        debug_assert_eq!(N * I::LANES, 2);
+        let number = gate.wrapping_sub(self.gate.unwrap_or(gate)) as usize % GATES;
+        let Window(rounds) = &self.window;
+        let mut state = *blocks;
+        add_keys(isa, &mut state, &keys_of(isa, &rounds[0], number));
+        for round in &rounds[1..=MIDDLE_ROUNDS] {
+            encrypt_round(isa, &mut state, &keys_of(isa, round, number));
+        }
+        let last = keys_of(isa, &rounds[MIDDLE_ROUNDS + 1], number);
+        encrypt_last_round(isa, &mut state, &last);
+        *blocks = state;
+    }
+}
+
+/// Both keys of one gate in one round.
+#[inline(always)]
+fn keys_of<I: AesRounds, const N: usize>(isa: I, round: &Round, number: usize) -> [I::Reg; N] {
+    let mut keys = [isa.splat(0); N];
+    for (n, key) in keys.iter_mut().enumerate() {
+        *key = isa.load(&round[16 * number + n * SECOND..], SECOND);
+    }
+    keys
+}
+
+/// Four registers of keys whose schedules are being computed.
+struct Schedule<I: AesRounds> {
+    rows: [I::Reg; 4],
+    substituted: I::Reg,
+    quad: usize,
+}
+
+impl<I: AesRounds> Schedule<I> {
+    /// Begins with the keys themselves.
+    #[inline(always)]
+    fn new(
+        isa: I,
+        TweakNumbers { start, gate }: TweakNumbers,
+        quad: usize,
+        to: &mut Window,
+    ) -> Self {
+        let mut keys = [isa.splat(start); 4];
+        for (n, key) in keys.iter_mut().enumerate() {
+            let lane = (4 * quad + n) * I::LANES;
+            let (k, i) = (lane / GATES, lane % GATES);
+            let tweak = gate.wrapping_add(i as u64).wrapping_mul(2) | k as u64;
+            *key = isa.xor(*key, isa.counter(tweak, 2, 0));
+        }
+        Self::store(isa, keys, 0, quad, to);
+        let rows = isa.transpose(keys);
+        Self {
+            rows,
+            substituted: substitute(isa, rows, 0),
+            quad,
+        }
+    }
+
+    /// Stores the keys that follow those of `round`.
+    #[inline(always)]
+    fn next(&mut self, isa: I, round: usize, to: &mut Window) {
+        let rows = next_rows(isa, self.rows, self.substituted);
+        // Ahead of all that does not hold up the next round.
+        (self.substituted, self.rows) = isa.in_order(substitute(isa, rows, round + 1), rows);
+        Self::store(isa, isa.transpose(self.rows), round + 1, self.quad, to);
+    }
+
+    /// Stores the keys of the last round.
+    #[inline(always)]
+    fn last(self, isa: I, to: &mut Window) {
+        let rows = next_rows(isa, self.rows, self.substituted);
+        Self::store(isa, isa.transpose(rows), MIDDLE_ROUNDS + 1, self.quad, to);
+    }
+
+    #[inline(always)]
+    fn store(isa: I, keys: [I::Reg; 4], round: usize, quad: usize, to: &mut Window) {
+        let round = &mut to.0[round % 16];
+        for (n, key) in keys.into_iter().enumerate() {
+            isa.store(key, &mut round[(4 * quad + n) * 16 * I::LANES..], 16);
+        }
+    }
+}
