@@ -29,6 +29,7 @@
 mod backend;
 #[doc(hidden)]
 pub mod ceiling;
+mod check;
 mod chunk;
 mod engine;
 mod error;

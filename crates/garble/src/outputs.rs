@@ -17,10 +17,10 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use transpute_circuit::{Bits, OutputBit, Program};
 use zeroize::Zeroizing;
 
-use crate::{GarbleError, Label};
-
-/// Bytes of a hash of a label in [`DecodeInfo`].
-const CHECK_BYTES: usize = 8;
+use crate::{
+    GarbleError, Label,
+    check::{CHECK_BYTES, CheckHash},
+};
 
 /// How output colours translate to bits, and perhaps hashes to check the labels by.
 ///
@@ -138,17 +138,19 @@ impl GarbledOutputs {
     #[must_use]
     pub fn decode_info(&self, sid: &[u8; 32], check: bool) -> DecodeInfo {
         let mut zero_colours = Bits::zeros(self.program.outputs().len());
-        let mut checks = Vec::with_capacity(if check { self.labels.len() } else { 0 });
+        let mut by_value = Zeroizing::new(Vec::with_capacity(2 * self.labels.len()));
         for ((bit, invert), pair) in slot_outputs(&self.program).zip(self.labels.iter()) {
-            let [zero, one] = by_output_value(pair, invert);
-            zero_colours.set(bit, zero.colour());
-            if check {
-                checks.push([zero, one].map(|label| check_hash(sid, self.instance, bit, label)));
-            }
+            let labels = by_output_value(pair, invert);
+            zero_colours.set(bit, labels[0].colour());
+            by_value.extend(labels.map(|label| (bit, label)));
         }
+        let checks = check.then(|| {
+            let hashes = CheckHash::new(sid, self.instance).all(by_value.iter().copied());
+            hashes.as_chunks().0.to_vec()
+        });
         DecodeInfo {
             zero_colours,
-            checks: check.then_some(checks),
+            checks,
         }
     }
 
@@ -249,15 +251,18 @@ impl EvaluatedOutputs {
                 found: info.to_bytes().len(),
             });
         }
+        for ((bit, _), label) in slot_outputs(&self.program).zip(self.labels.iter()) {
+            outputs.set(bit, label.colour() ^ info.zero_colours.get(bit));
+        }
         let mut genuine = Choice::from(1);
-        for (i, (bit, _)) in slot_outputs(&self.program).enumerate() {
-            let label = self.labels[i];
-            let value = label.colour() ^ info.zero_colours.get(bit);
-            outputs.set(bit, value);
-            if let Some(checks) = &info.checks {
-                let [zero, one] = checks[i].map(u64::from_le_bytes);
-                let expected = u64::conditional_select(&zero, &one, u8::from(value).into());
-                let found = check_hash(sid, self.instance, bit, label);
+        if let Some(checks) = &info.checks {
+            let bits: Vec<usize> = slot_outputs(&self.program).map(|(bit, _)| bit).collect();
+            let labelled = bits.iter().copied().zip(self.labels.iter().copied());
+            let found = CheckHash::new(sid, self.instance).all(labelled);
+            for ((bit, pair), found) in bits.iter().zip(checks).zip(found) {
+                let [zero, one] = pair.map(u64::from_le_bytes);
+                let value = u8::from(outputs.get(*bit)).into();
+                let expected = u64::conditional_select(&zero, &one, value);
                 genuine &= u64::from_le_bytes(found).ct_eq(&expected);
             }
         }
@@ -287,20 +292,6 @@ fn constant_outputs(program: &Program) -> Bits {
 /// Labels by value of the output bit, from labels by value of the slot.
 fn by_output_value(pair: &[Label; 2], invert: bool) -> [Label; 2] {
     if invert { [pair[1], pair[0]] } else { *pair }
-}
-
-fn check_hash(sid: &[u8; 32], instance: u64, bit: usize, label: Label) -> [u8; CHECK_BYTES] {
-    let hash = Sha256::new()
-        .chain_update(b"transpute output check\x02")
-        .chain_update(sid)
-        .chain_update(instance.to_le_bytes())
-        // A program has fewer than 2^32 output bits.
-        .chain_update((bit as u32).to_le_bytes())
-        .chain_update(label.to_bytes())
-        .finalize();
-    let mut short = [0; CHECK_BYTES];
-    short.copy_from_slice(&hash[..CHECK_BYTES]);
-    short
 }
 
 fn split_pair(pair: &[u8; 2 * CHECK_BYTES]) -> [[u8; CHECK_BYTES]; 2] {

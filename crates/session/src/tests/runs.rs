@@ -283,6 +283,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "f7280d938238b21384476a8e00307abacf50d6755c04e06c8ee2da6db4cb7d84"
+        "3bbf57f0d4974ab83661e8b63fe536c2e21e8f771fcc24d6c7bd5c72613556a0"
     );
 }
