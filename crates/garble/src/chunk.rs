@@ -236,7 +236,7 @@ impl Cursor {
     }
 }
 
-/// Independent gates of one kind, at most a batch.
+/// Gates of one kind: independent ones of one batch, or XOR gates of batches that follow one another.
 pub(crate) struct Run<'a> {
     pub(crate) kind: BatchKind,
     pub(crate) gates: &'a [ProgramGate],
@@ -251,34 +251,60 @@ pub(crate) struct Runs<'a> {
     program: &'a Program,
     cursor: Cursor,
     left: usize,
+    joins_xors: bool,
 }
 
 impl<'a> Runs<'a> {
-    pub(crate) fn new(program: &'a Program, span: &Span) -> Self {
+    /// With `joins_xors`, XOR batches that follow one another make one run, for kernels that do
+    /// their gates one by one: a serial circuit has several between any two AND gates, and the end
+    /// of each is a jump that processors foresee badly.
+    pub(crate) fn new(program: &'a Program, span: &Span, joins_xors: bool) -> Self {
         Self {
             program,
             cursor: span.start,
             left: span.gates(),
+            joins_xors,
         }
+    }
+
+    /// Moves on by what is left of the current batch and returns its kind and number of gates.
+    #[inline(always)]
+    fn advance(&mut self) -> Option<(BatchKind, usize)> {
+        let batch = self.program.batches().get(self.cursor.batch)?;
+        let in_batch = (batch.len - self.cursor.done_in_batch) as usize;
+        let taken = in_batch.min(self.left);
+        self.left -= taken;
+        // Fits: it is at most a batch.
+        self.cursor.skip(batch, taken as u32);
+        Some((batch.kind, taken))
+    }
+
+    /// Says whether the run of `kind` that ends here goes on.
+    #[inline(always)]
+    fn goes_on(&self, kind: BatchKind) -> bool {
+        let next = self.program.batches().get(self.cursor.batch);
+        self.joins_xors
+            && kind == BatchKind::Xor
+            && self.left > 0
+            && next.is_some_and(|next| next.kind == BatchKind::Xor)
     }
 }
 
 impl<'a> Iterator for Runs<'a> {
     type Item = Run<'a>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Run<'a>> {
         if self.left == 0 {
             return None;
         }
-        let batch = self.program.batches().get(self.cursor.batch)?;
-        let in_batch = (batch.len - self.cursor.done_in_batch) as usize;
-        let taken = in_batch.min(self.left);
         let Cursor { gate, and, .. } = self.cursor;
-        self.left -= taken;
-        // Fits: it is at most a batch.
-        self.cursor.skip(batch, taken as u32);
+        let (kind, mut taken) = self.advance()?;
+        while self.goes_on(kind) {
+            taken += self.advance()?.1;
+        }
         Some(Run {
-            kind: batch.kind,
+            kind,
             gates: &self.program.gates()[gate..gate + taken],
             gate: gate as u64,
             and,

@@ -156,9 +156,9 @@ impl Frame {
     }
 
     /// Does the gates of the span that comes next.
-    pub(crate) fn run(&mut self, span: &Span, kernel: impl Kernel) {
+    pub(crate) fn run<K: Kernel>(&mut self, span: &Span, kernel: K) {
         let first_id = self.first_id();
-        let runs = Runs::new(&self.program, span);
+        let runs = Runs::new(&self.program, span, !K::XOR_TABLES);
         // SAFETY: no gate of the program names a slot from `spare` on, as `new` has checked; there
         // is room for all slots, as `make_room` has made it before the instances were begun.
         let job = unsafe {

@@ -93,7 +93,7 @@ impl Case {
         let [mut first, second] = self.dice.map(Dice::loaded);
         let tables = TableWriter::new(&mut chunk, span.ciphertext_bytes);
         let delta = self.delta();
-        let runs = Runs::new(&self.program, &span);
+        let runs = Runs::new(&self.program, &span, self.scheme.is_free_xor());
         let (spare, id) = (spare as u32, self.id);
         match self.scheme {
             Scheme::HalfGates | Scheme::FixedKey => {
@@ -141,7 +141,7 @@ impl Case {
             slots[i] = self.inputs[i][usize::from(value)];
         }
         let tables = TableReader::new(chunk, span.ciphertext_bytes);
-        let runs = Runs::new(&self.program, &span);
+        let runs = Runs::new(&self.program, &span, self.scheme.is_free_xor());
         let (spare, id) = (spare as u32, self.id);
         let start = START;
         match self.scheme {
