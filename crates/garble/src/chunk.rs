@@ -206,10 +206,14 @@ impl Cursor {
             let (bytes, bits) = (lanes * bytes, lanes * bits);
             let cost = (8 * bytes + bits) as u64;
             let left = batch.len - span.end.done_in_batch;
-            let taken = match budget.checked_div(cost) {
-                None => left,
-                // Fits: it is at most `left`.
-                Some(affordable) => affordable.min(u64::from(left)) as u32,
+            // No overflow: fewer than 2^31 gates of less than 2^12 bits.
+            let whole = u64::from(left) * cost;
+            let taken = if whole <= budget {
+                left
+            } else {
+                // Fits: it is less than `left`. Divided once a chunk, since a division takes as
+                // long as a small batch.
+                (budget / cost) as u32
             };
             budget -= u64::from(taken) * cost;
             span.ciphertext_bytes += taken as usize * bytes;

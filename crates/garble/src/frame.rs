@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use transpute_circuit::{BatchKind, INVERT, InputSplit, Program};
-use zeroize::Zeroizing;
 
 use crate::{
-    Backend, GarbleError, Label, Params,
+    Backend, GarbleError, Params,
     backend::Dispatch,
     chunk::{Cursor, Runs, Span, check_lanes},
     kernel::{ChunkJob, Kernel},
+    slots::Slots,
 };
 
 /// Tweaks one offset and start value may serve.
@@ -27,7 +27,7 @@ pub(crate) struct Frame {
     dispatch: Dispatch,
     /// The labels of each slot, and of one spare slot at the end; those of instances side by side
     /// follow one another.
-    pub(crate) slots: Zeroizing<Vec<Label>>,
+    pub(crate) slots: Slots,
     labels_per_slot: usize,
     /// Above all slots that the program names.
     spare: u32,
@@ -78,7 +78,7 @@ impl Frame {
         Ok(Self {
             params,
             dispatch,
-            slots: Zeroizing::new(Vec::new()),
+            slots: Slots::default(),
             labels_per_slot,
             // Slots are numbered with 31 bits.
             spare: spare as u32,
@@ -136,7 +136,7 @@ impl Frame {
         let labels = (self.spare as usize + 1) * self.labels_per_slot * lanes;
         if self.slots.len() < labels {
             // Not by growing, which could leave a copy of labels behind.
-            self.slots = Zeroizing::new(vec![Label::ZERO; labels]);
+            self.slots = Slots::zero(labels);
         }
     }
 

@@ -278,7 +278,7 @@ impl Garbler {
             ..
         } = self;
         let (mine, others) = (&frame.garbler_slots, &frame.evaluator_slots);
-        let slots = &mut frame.slots;
+        let slots = &mut *frame.slots;
         let Some(delta) = secret.delta() else {
             for (party, of_party) in [(Party::Garbler, mine), (Party::Evaluator, others)] {
                 secret.pairs(party, instance, 0..of_party.len(), |i, pair| {

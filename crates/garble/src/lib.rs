@@ -41,6 +41,7 @@ mod label;
 mod outputs;
 mod scheme;
 mod seed;
+mod slots;
 
 pub use backend::Backend;
 pub use chunk::{ChunkPlan, LANES, MIN_CHUNK_LIMIT, lanes, table_bytes};

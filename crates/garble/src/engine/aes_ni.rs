@@ -7,8 +7,8 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    Isa, KeyNumbers,
-    rounds::{self, AesRounds, KeyCache, MIDDLE_ROUNDS, TURN_WORDS},
+    Isa, KeyNumbers, TweakNumbers,
+    rounds::{self, AesRounds, Keys, MIDDLE_ROUNDS, TURN_WORDS},
 };
 use crate::Label;
 
@@ -33,7 +33,7 @@ impl Isa for AesNi {
     const NARROW_REST: usize = 3;
 
     type Reg = __m128i;
-    type Keys = KeyCache;
+    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m128i {
@@ -144,11 +144,22 @@ impl Isa for AesNi {
     #[inline(always)]
     fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        cache: &mut KeyCache,
+        cache: &mut Keys,
         numbers: KeyNumbers,
         blocks: [[[__m128i; N]; B]; K],
     ) -> [[[__m128i; N]; B]; K] {
-        rounds::encrypt_numbered(self, cache, numbers, blocks)
+        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_tweaked<const N: usize, const B: usize>(
+        self,
+        cache: &mut Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[[__m128i; N]; B]; 2],
+    ) -> [[[__m128i; N]; B]; 2] {
+        cache.ahead.encrypt(self, numbers, &mut blocks);
+        blocks
     }
 
     #[inline(always)]

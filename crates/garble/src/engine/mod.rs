@@ -16,6 +16,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod aes_ni;
+#[cfg(target_arch = "x86_64")]
+mod ahead;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod rounds;
@@ -155,6 +157,15 @@ pub(crate) trait Isa: Copy {
         blocks: [[[Self::Reg; N]; B]; K],
     ) -> [[[Self::Reg; N]; B]; K];
 
+    /// Encrypts lane `i` of `blocks[k][b][n]` under the key of the tweak `k` of the gate
+    /// `n * LANES + i`.
+    fn encrypt_tweaked<const N: usize, const B: usize>(
+        self,
+        cache: &mut Self::Keys,
+        numbers: TweakNumbers,
+        blocks: [[[Self::Reg; N]; B]; 2],
+    ) -> [[[Self::Reg; N]; B]; 2];
+
     /// Encrypts `blocks[k][b][n]` under the keys in the lanes of `keys[k][n]`.
     fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
         self,
@@ -170,6 +181,14 @@ pub(crate) struct KeyNumbers {
     pub(crate) start: u128,
     pub(crate) gate: u64,
     pub(crate) log_gates: u32,
+}
+
+/// Public keys that serve one tweak each: the tweak `k`, 0 or 1, of gate `i` of a group has the key
+/// `start ^ (2 (gate + i) + k)`.
+#[derive(Clone, Copy)]
+pub(crate) struct TweakNumbers {
+    pub(crate) start: u128,
+    pub(crate) gate: u64,
 }
 
 /// `N` registers of one instruction set, handled together.
@@ -405,6 +424,22 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         blocks: [[Lanes<I, N>; B]; K],
     ) -> [[Lanes<I, N>; B]; K] {
         self.0.encrypt_numbered(cache, numbers, blocks)
+    }
+
+    #[inline(always)]
+    pub(crate) fn encrypt_tweaked<const B: usize>(
+        self,
+        cache: &mut I::Keys,
+        numbers: TweakNumbers,
+        blocks: [[Lanes<I, N>; B]; 2],
+    ) -> [[Lanes<I, N>; B]; 2] {
+        if Self::WIDTH == MAX_WIDTH {
+            return self.0.encrypt_tweaked(cache, numbers, blocks);
+        }
+        let keys = self.counter(numbers.gate.wrapping_mul(2), 2, 0);
+        let keys = self.xor(self.splat(numbers.start), keys);
+        // An even number plus one is an exclusive or.
+        self.encrypt_keyed([keys, self.xor(keys, self.splat(1))], blocks)
     }
 
     #[inline(always)]

@@ -1,9 +1,9 @@
 //! AES-128 in terms of single rounds, for the instruction sets that have them.
 
-use super::{Isa, KeyNumbers};
+use super::{Isa, KeyNumbers, ahead::KeysAhead};
 
 /// AES rounds on registers.
-pub(super) trait AesRounds: Isa<Keys = KeyCache> {
+pub(super) trait AesRounds: Isa<Keys = Keys> {
     /// Returns [`MIDDLE_ROUNDS`], in a way that the compiler cannot see through.
     ///
     /// It must not unroll the loops over the rounds: it would then move all key schedules ahead of
@@ -88,21 +88,25 @@ pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize, const 
     let count = N * K;
     for quad in 0..count / 4 {
         let first = 4 * quad;
-        let (some, state) = take::<I, N, B, K, 4>(&keys, &blocks, first);
+        let some = take_keys::<I, N, K, 4>(&keys, first);
+            let state = take::<I, N, B, K, 4>(&blocks, first);
         put(&mut blocks, first, encrypt_quad::<I, B>(isa, some, state));
     }
     let first = count - count % 4;
     match count % 4 {
         1 => {
-            let (some, state) = take::<I, N, B, K, 1>(&keys, &blocks, first);
+            let some = take_keys::<I, N, K, 1>(&keys, first);
+            let state = take::<I, N, B, K, 1>(&blocks, first);
             put(&mut blocks, first, encrypt_single(isa, some, state));
         }
         2 => {
-            let (some, state) = take::<I, N, B, K, 2>(&keys, &blocks, first);
+            let some = take_keys::<I, N, K, 2>(&keys, first);
+            let state = take::<I, N, B, K, 2>(&blocks, first);
             put(&mut blocks, first, encrypt_single(isa, some, state));
         }
         3 => {
-            let (some, state) = take::<I, N, B, K, 3>(&keys, &blocks, first);
+            let some = take_keys::<I, N, K, 3>(&keys, first);
+            let state = take::<I, N, B, K, 3>(&blocks, first);
             put(&mut blocks, first, encrypt_single(isa, some, state));
         }
         _ => {}
@@ -110,23 +114,37 @@ pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize, const 
     blocks
 }
 
-/// The keys of `R` registers from number `first` on, and their blocks.
+/// The keys of `R` registers from number `first` on.
 #[inline(always)]
-fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: usize>(
+fn take_keys<I: AesRounds, const N: usize, const K: usize, const R: usize>(
     keys: &[[I::Reg; N]; K],
+    first: usize,
+) -> [I::Reg; R] {
+    let mut some = [keys[0][0]; R];
+    for (i, key) in some.iter_mut().enumerate() {
+        *key = keys[(first + i) / N][(first + i) % N];
+    }
+    some
+}
+
+/// The blocks of `R` registers from number `first` on.
+#[inline(always)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "counted loops over constant bounds always unroll"
+)]
+pub(super) fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: usize>(
     blocks: &[[[I::Reg; N]; B]; K],
     first: usize,
-) -> ([I::Reg; R], [[I::Reg; R]; B]) {
-    let mut some = [keys[0][0]; R];
-    let mut state = [some; B];
+) -> [[I::Reg; R]; B] {
+    let mut state = [[blocks[0][0][0]; R]; B];
     for i in 0..R {
         let (k, n) = ((first + i) / N, (first + i) % N);
-        some[i] = keys[k][n];
         for b in 0..B {
             state[b][i] = blocks[k][b][n];
         }
     }
-    (some, state)
+    state
 }
 
 /// Puts blocks back where [`take`] took them.
@@ -135,7 +153,7 @@ fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: u
     clippy::needless_range_loop,
     reason = "counted loops over constant bounds always unroll"
 )]
-fn put<R: Copy, const N: usize, const B: usize, const K: usize, const M: usize>(
+pub(super) fn put<R: Copy, const N: usize, const B: usize, const K: usize, const M: usize>(
     blocks: &mut [[[R; N]; B]; K],
     first: usize,
     state: [[R; M]; B],
@@ -190,7 +208,7 @@ fn encrypt_single<I: AesRounds, const R: usize, const B: usize>(
 // No closures below, and none above: they would lose the target features.
 
 #[inline(always)]
-fn add_keys<I: AesRounds, const N: usize, const B: usize>(
+pub(super) fn add_keys<I: AesRounds, const N: usize, const B: usize>(
     isa: I,
     blocks: &mut [[I::Reg; N]; B],
     keys: &[I::Reg; N],
@@ -203,7 +221,7 @@ fn add_keys<I: AesRounds, const N: usize, const B: usize>(
 }
 
 #[inline(always)]
-fn encrypt_round<I: AesRounds, const N: usize, const B: usize>(
+pub(super) fn encrypt_round<I: AesRounds, const N: usize, const B: usize>(
     isa: I,
     blocks: &mut [[I::Reg; N]; B],
     keys: &[I::Reg; N],
@@ -216,7 +234,7 @@ fn encrypt_round<I: AesRounds, const N: usize, const B: usize>(
 }
 
 #[inline(always)]
-fn encrypt_last_round<I: AesRounds, const N: usize, const B: usize>(
+pub(super) fn encrypt_last_round<I: AesRounds, const N: usize, const B: usize>(
     isa: I,
     blocks: &mut [[I::Reg; N]; B],
     keys: &[I::Reg; N],
@@ -244,7 +262,7 @@ fn next_keys<I: AesRounds>(isa: I, keys: &mut [I::Reg], round: usize) {
 /// for all of them; turning rows into keys takes eight more shuffles. Key by key it is six
 /// operations for each register, 24 in all.
 #[inline(always)]
-fn next_rows<I: AesRounds>(isa: I, rows: [I::Reg; 4], substituted: I::Reg) -> [I::Reg; 4] {
+pub(super) fn next_rows<I: AesRounds>(isa: I, rows: [I::Reg; 4], substituted: I::Reg) -> [I::Reg; 4] {
     let [w0, w1, w2, w3] = rows;
     let n0 = isa.xor(w0, substituted);
     let n1 = isa.xor3(w0, w1, substituted);
@@ -255,8 +273,15 @@ fn next_rows<I: AesRounds>(isa: I, rows: [I::Reg; 4], substituted: I::Reg) -> [I
 }
 
 #[inline(always)]
-fn substitute<I: AesRounds>(isa: I, rows: [I::Reg; 4], round: usize) -> I::Reg {
+pub(super) fn substitute<I: AesRounds>(isa: I, rows: [I::Reg; 4], round: usize) -> I::Reg {
     isa.substitute_words(rows[3], round_constant(isa, round))
+}
+
+/// The keys that were last expanded, of either kind.
+#[derive(Default)]
+pub(crate) struct Keys {
+    pub(super) numbered: KeyCache,
+    pub(super) ahead: KeysAhead,
 }
 
 /// Keys that are expanded together.

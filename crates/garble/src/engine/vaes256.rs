@@ -7,8 +7,8 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers,
-    rounds::{self, AesRounds, KeyCache, TURN_WORDS},
+    AesNi, Isa, KeyNumbers, TweakNumbers,
+    rounds::{self, AesRounds, Keys, TURN_WORDS},
 };
 use crate::Label;
 
@@ -53,7 +53,7 @@ impl Isa for Vaes256 {
     const NARROW_REST: usize = 2;
 
     type Reg = __m256i;
-    type Keys = KeyCache;
+    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m256i {
@@ -207,11 +207,22 @@ impl Isa for Vaes256 {
     #[inline(always)]
     fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        cache: &mut KeyCache,
+        cache: &mut Keys,
         numbers: KeyNumbers,
         blocks: [[[__m256i; N]; B]; K],
     ) -> [[[__m256i; N]; B]; K] {
-        rounds::encrypt_numbered(self, cache, numbers, blocks)
+        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_tweaked<const N: usize, const B: usize>(
+        self,
+        cache: &mut Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[[__m256i; N]; B]; 2],
+    ) -> [[[__m256i; N]; B]; 2] {
+        cache.ahead.encrypt(self, numbers, &mut blocks);
+        blocks
     }
 
     #[inline(always)]

@@ -7,8 +7,8 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers, MAX_WIDTH,
-    rounds::{self, AesRounds, KeyCache, TURN_WORDS},
+    AesNi, Isa, KeyNumbers, TweakNumbers, MAX_WIDTH,
+    rounds::{self, AesRounds, Keys, TURN_WORDS},
 };
 use crate::Label;
 
@@ -77,7 +77,7 @@ impl Isa for Vaes512 {
     const NARROW_REST: usize = 1;
 
     type Reg = __m512i;
-    type Keys = KeyCache;
+    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m512i {
@@ -276,11 +276,22 @@ impl Isa for Vaes512 {
     #[inline(always)]
     fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
-        cache: &mut KeyCache,
+        cache: &mut Keys,
         numbers: KeyNumbers,
         blocks: [[[__m512i; N]; B]; K],
     ) -> [[[__m512i; N]; B]; K] {
-        rounds::encrypt_numbered(self, cache, numbers, blocks)
+        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_tweaked<const N: usize, const B: usize>(
+        self,
+        cache: &mut Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[[__m512i; N]; B]; 2],
+    ) -> [[[__m512i; N]; B]; 2] {
+        cache.ahead.encrypt(self, numbers, &mut blocks);
+        blocks
     }
 
     #[inline(always)]

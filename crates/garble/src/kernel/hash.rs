@@ -1,6 +1,6 @@
 //! The hash of half gates: `AES_k(y) ^ y`, where `k` and `y` depend on the tweak.
 
-use crate::engine::{Isa, KeyNumbers, Lanes, Wide};
+use crate::engine::{Isa, KeyNumbers, Lanes, TweakNumbers, Wide};
 
 /// Hashes the operands of a group of gates. Inputs are labels already mapped by sigma.
 pub(crate) trait PairHash {
@@ -25,13 +25,15 @@ impl PairHash for PerTweak {
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
-        _keys: &mut I::Keys,
+        keys: &mut I::Keys,
         id: u64,
         operands: [[Lanes<I, N>; B]; 2],
     ) -> [[Lanes<I, N>; B]; 2] {
-        let keys = w.xor(w.splat(self.start), w.counter(2 * id, 2, 0));
-        // An even number plus one is an exclusive or.
-        keyed(w, [keys, w.xor(keys, w.splat(1))], operands)
+        let numbers = TweakNumbers {
+            start: self.start,
+            gate: id,
+        };
+        fed_forward(w, w.encrypt_tweaked(keys, numbers, operands), operands)
     }
 }
 
