@@ -190,22 +190,17 @@ impl Cursor {
         limit: usize,
         lanes: usize,
     ) -> Span {
-        let mut span = Span {
-            start: self,
-            end: self,
-            ciphertext_bytes: 0,
-            trailer_bits: 0,
-        };
+        let cost = |bytes: usize, bits: usize| (lanes * (8 * bytes + bits)) as u64;
+        let and_cost = cost(scheme.and_bytes(), scheme.and_bits());
+        let xor_cost = cost(scheme.xor_bytes(), 0);
         // Costs are counted in bits; a limit past what any program needs changes nothing.
         let mut budget = (limit.max(lanes * MIN_CHUNK_LIMIT) as u64).saturating_mul(8);
-        while let Some(batch) = program.batches().get(span.end.batch) {
-            let (bytes, bits) = match batch.kind {
-                BatchKind::And => (scheme.and_bytes(), scheme.and_bits()),
-                BatchKind::Xor => (scheme.xor_bytes(), 0),
-            };
-            let (bytes, bits) = (lanes * bytes, lanes * bits);
-            let cost = (8 * bytes + bits) as u64;
-            let left = batch.len - span.end.done_in_batch;
+        let mut end = self;
+        let mut ands = 0;
+        for batch in &program.batches()[self.batch.min(program.batches().len())..] {
+            let left = batch.len - end.done_in_batch;
+            let is_and = batch.kind == BatchKind::And;
+            let cost = if is_and { and_cost } else { xor_cost };
             // No overflow: fewer than 2^31 gates of less than 2^12 bits.
             let whole = u64::from(left) * cost;
             let taken = if whole <= budget {
@@ -216,26 +211,22 @@ impl Cursor {
                 (budget / cost) as u32
             };
             budget -= u64::from(taken) * cost;
-            span.ciphertext_bytes += taken as usize * bytes;
-            span.trailer_bits += taken as usize * bits;
-            span.end.skip(batch, taken);
+            end.gate += taken as usize;
+            ands += if is_and { u64::from(taken) } else { 0 };
             if taken < left {
+                end.done_in_batch += taken;
                 break;
             }
+            end.batch += 1;
+            end.done_in_batch = 0;
         }
-        span
-    }
-
-    /// Moves on by gates of the current batch.
-    fn skip(&mut self, batch: &Batch, gates: u32) {
-        self.gate += gates as usize;
-        self.done_in_batch += gates;
-        if batch.kind == BatchKind::And {
-            self.and += u64::from(gates);
-        }
-        if self.done_in_batch == batch.len {
-            self.batch += 1;
-            self.done_in_batch = 0;
+        end.and += ands;
+        let xors = end.gate - self.gate - ands as usize;
+        Span {
+            start: self,
+            end,
+            ciphertext_bytes: lanes * (ands as usize * scheme.and_bytes() + xors * scheme.xor_bytes()),
+            trailer_bits: lanes * ands as usize * scheme.and_bits(),
         }
     }
 }
@@ -252,9 +243,14 @@ pub(crate) struct Run<'a> {
 
 /// Iterates over the runs of a span.
 pub(crate) struct Runs<'a> {
-    program: &'a Program,
-    cursor: Cursor,
-    left: usize,
+    /// From the one that the next gate is in.
+    batches: &'a [Batch],
+    /// How many gates of the first of the batches are done.
+    done_in_batch: u32,
+    /// Those of the span that are still to come.
+    gates: &'a [ProgramGate],
+    gate: u64,
+    and: u64,
     joins_xors: bool,
 }
 
@@ -263,34 +259,20 @@ impl<'a> Runs<'a> {
     /// their gates one by one: a serial circuit has several between any two AND gates, and the end
     /// of each is a jump that processors foresee badly.
     pub(crate) fn new(program: &'a Program, span: &Span, joins_xors: bool) -> Self {
+        let Cursor {
+            batch,
+            done_in_batch,
+            gate,
+            and,
+        } = span.start;
         Self {
-            program,
-            cursor: span.start,
-            left: span.gates(),
+            batches: &program.batches()[batch.min(program.batches().len())..],
+            done_in_batch,
+            gates: &program.gates()[gate..span.end.gate],
+            gate: gate as u64,
+            and,
             joins_xors,
         }
-    }
-
-    /// Moves on by what is left of the current batch and returns its kind and number of gates.
-    #[inline(always)]
-    fn advance(&mut self) -> Option<(BatchKind, usize)> {
-        let batch = self.program.batches().get(self.cursor.batch)?;
-        let in_batch = (batch.len - self.cursor.done_in_batch) as usize;
-        let taken = in_batch.min(self.left);
-        self.left -= taken;
-        // Fits: it is at most a batch.
-        self.cursor.skip(batch, taken as u32);
-        Some((batch.kind, taken))
-    }
-
-    /// Says whether the run of `kind` that ends here goes on.
-    #[inline(always)]
-    fn goes_on(&self, kind: BatchKind) -> bool {
-        let next = self.program.batches().get(self.cursor.batch);
-        self.joins_xors
-            && kind == BatchKind::Xor
-            && self.left > 0
-            && next.is_some_and(|next| next.kind == BatchKind::Xor)
     }
 }
 
@@ -299,19 +281,34 @@ impl<'a> Iterator for Runs<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Run<'a>> {
-        if self.left == 0 {
+        let (first, mut batches) = self.batches.split_first()?;
+        if self.gates.is_empty() {
             return None;
         }
-        let Cursor { gate, and, .. } = self.cursor;
-        let (kind, mut taken) = self.advance()?;
-        while self.goes_on(kind) {
-            taken += self.advance()?.1;
+        let kind = first.kind;
+        let mut len = (first.len - self.done_in_batch) as usize;
+        if kind == BatchKind::Xor && self.joins_xors {
+            while let Some((next, rest)) = batches.split_first()
+                && next.kind == BatchKind::Xor
+            {
+                len += next.len as usize;
+                batches = rest;
+            }
         }
-        Some(Run {
+        let (gates, rest) = self.gates.split_at(len.min(self.gates.len()));
+        let run = Run {
             kind,
-            gates: &self.program.gates()[gate..gate + taken],
-            gate: gate as u64,
-            and,
-        })
+            gates,
+            gate: self.gate,
+            and: self.and,
+        };
+        self.batches = batches;
+        self.done_in_batch = 0;
+        self.gates = rest;
+        self.gate += gates.len() as u64;
+        if kind == BatchKind::And {
+            self.and += gates.len() as u64;
+        }
+        Some(run)
     }
 }
