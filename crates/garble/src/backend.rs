@@ -96,14 +96,17 @@ impl FromStr for Backend {
 ///
 /// `run` and all it calls on vectors must be `#[inline(always)]`.
 pub(crate) trait Job {
-    /// Does the work: groups of gates on `wide` and `half`, half as wide, single ones on `narrow`.
-    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
+    /// Does the work: groups of gates on `wide` and `half`, half as wide, single ones on `pair`, two
+    /// labels wide, or `narrow`, one label wide.
+    fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         self,
         wide: Wide<I, N>,
-        half: Wide<H, M>,
-        narrow: Wide<J, 1>,
+        half: Wide<I, M>,
+        pair: Wide<J, P>,
+        narrow: Wide<L, 1>,
     ) where
-        J: Isa<Keys = I::Keys>;
+        J: Isa<Keys = I::Keys>,
+        L: Isa<Keys = I::Keys>;
 }
 
 /// A back end with the proof that this CPU can run it.
@@ -141,6 +144,7 @@ impl Dispatch {
             Self::Portable => job.run(
                 Wide::<_, 8>(Portable),
                 Wide::<_, 4>(Portable),
+                Wide::<_, 2>(Portable),
                 Wide(Portable),
             ),
             #[cfg(target_arch = "x86_64")]
@@ -162,19 +166,19 @@ impl Dispatch {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
 fn run_aes_ni(isa: AesNi, job: impl Job) {
-    job.run(Wide::<_, 8>(isa), Wide::<_, 4>(isa), Wide(isa));
+    job.run(Wide::<_, 8>(isa), Wide::<_, 4>(isa), Wide::<_, 2>(isa), Wide(isa));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,vaes,avx2")]
 fn run_vaes256(isa: Vaes256, job: impl Job) {
-    job.run(Wide::<_, 4>(isa), Wide::<_, 2>(isa), Wide(isa.narrow()));
+    job.run(Wide::<_, 4>(isa), Wide::<_, 2>(isa), Wide::<_, 1>(isa), Wide(isa.narrow()));
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 fn run_vaes512(isa: Vaes512, job: impl Job) {
-    job.run(Wide::<_, 2>(isa), Wide::<_, 1>(isa), Wide(isa.narrow()));
+    job.run(Wide::<_, 2>(isa), Wide::<_, 1>(isa), Wide::<_, 1>(isa.pair()), Wide(isa.narrow()));
 }
 
 #[cfg(test)]

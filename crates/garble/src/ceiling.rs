@@ -43,13 +43,15 @@ struct Measure<'a> {
 
 impl Job for Measure<'_> {
     #[inline(always)]
-    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
+    fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         self,
         w: Wide<I, N>,
-        _half: Wide<H, M>,
-        _narrow: Wide<J, 1>,
+        _half: Wide<I, M>,
+        _pair: Wide<J, P>,
+        _narrow: Wide<L, 1>,
     ) where
         J: Isa<Keys = I::Keys>,
+        L: Isa<Keys = I::Keys>,
     {
         let width = Wide::<I, N>::WIDTH as u64;
         let start = u128::from(black_box(self.rounds));

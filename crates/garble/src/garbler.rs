@@ -11,7 +11,7 @@ use crate::{
     frame::Frame,
     inputs::{Party, PublicLabels, SecretLabels},
     kernel::{
-        HalfGatesGarble, PairHash, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble,
+        HalfGatesGarble, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble,
     },
     seed::{Dice, Purpose},
 };
@@ -317,14 +317,14 @@ impl Garbler {
         let tables = TableWriter::new(chunk, span.ciphertext_bytes);
         match params.scheme {
             Scheme::HalfGates if params.rekey_period == 1 => {
-                frame.run(span, half_gates(PerTweak { start }, delta, tables));
+                frame.run(span, HalfGatesGarble::new(PerTweak { start }, delta, tables));
             }
             Scheme::HalfGates => {
                 let log_period = params.rekey_period.trailing_zeros();
                 let hash = PerPeriod { start, log_period };
-                frame.run(span, half_gates(hash, delta, tables));
+                frame.run(span, HalfGatesGarble::new(hash, delta, tables));
             }
-            Scheme::FixedKey => frame.run(span, half_gates(PerPeriod::FIXED_KEY, delta, tables)),
+            Scheme::FixedKey => frame.run(span, HalfGatesGarble::new(PerPeriod::FIXED_KEY, delta, tables)),
             Scheme::Prf => {
                 let kernel = PrfGarble {
                     nonce: params.nonce,
@@ -345,18 +345,6 @@ impl Garbler {
                 frame.run(span, kernel);
             }
         }
-    }
-}
-
-fn half_gates<H: PairHash>(
-    hash: H,
-    delta: Label,
-    tables: TableWriter<'_>,
-) -> HalfGatesGarble<'_, H> {
-    HalfGatesGarble {
-        hash,
-        delta,
-        tables,
     }
 }
 

@@ -64,6 +64,12 @@ impl Isa for AesNi {
     }
 
     #[inline(always)]
+    unsafe fn put_first(self, reg: __m128i, to: &mut [Label], slot: u32) {
+        // SAFETY: what the caller promises.
+        unsafe { self.scatter(reg, to, &[slot]) }
+    }
+
+    #[inline(always)]
     fn load_labels(self, from: &[Label]) -> __m128i {
         let from = &from[..1];
         // SAFETY: `self` proves the CPU features; the slice was cut to 16 bytes.
@@ -87,6 +93,11 @@ impl Isa for AesNi {
     fn store(self, reg: __m128i, bytes: &mut [u8], _stride: usize) {
         // SAFETY: `self` proves the CPU features; the slice was cut to 16 bytes.
         unsafe { _mm_storeu_si128(bytes[..16].as_mut_ptr().cast(), reg) }
+    }
+
+    #[inline(always)]
+    fn swap_lanes(self, reg: __m128i) -> __m128i {
+        reg
     }
 
     #[inline(always)]
@@ -159,6 +170,27 @@ impl Isa for AesNi {
         mut blocks: [[[__m128i; N]; B]; 2],
     ) -> [[[__m128i; N]; B]; 2] {
         cache.ahead.encrypt(self, numbers, &mut blocks);
+        blocks
+    }
+
+    #[inline(always)]
+    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
+        cache.ahead.left(gate)
+    }
+
+    #[inline(always)]
+    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
+        cache.ahead.prepare(self, numbers);
+    }
+
+    #[inline(always)]
+    fn encrypt_ready<const N: usize, const B: usize>(
+        self,
+        cache: &Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[__m128i; N]; B],
+    ) -> [[__m128i; N]; B] {
+        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
         blocks
     }
 

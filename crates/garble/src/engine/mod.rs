@@ -72,6 +72,12 @@ pub(crate) trait Isa: Copy {
     /// The first [`Isa::LANES`] numbers of `index` are below the length of `to`.
     unsafe fn scatter(self, reg: Self::Reg, to: &mut [Label], index: &[u32]);
 
+    /// Writes lane 0 to `to[slot]`.
+    ///
+    /// # Safety
+    /// `slot` is below the length of `to`.
+    unsafe fn put_first(self, reg: Self::Reg, to: &mut [Label], slot: u32);
+
     /// Returns `from[i]` in lane `i`.
     fn load_labels(self, from: &[Label]) -> Self::Reg;
 
@@ -97,6 +103,9 @@ pub(crate) trait Isa: Copy {
         self.store(pair[0], bytes, 32);
         self.store(pair[1], &mut bytes[16..], 32);
     }
+
+    /// Swaps lanes `2 i` and `2 i + 1`, of which there are at least two.
+    fn swap_lanes(self, reg: Self::Reg) -> Self::Reg;
 
     fn xor(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
 
@@ -165,6 +174,21 @@ pub(crate) trait Isa: Copy {
         numbers: TweakNumbers,
         blocks: [[[Self::Reg; N]; B]; 2],
     ) -> [[[Self::Reg; N]; B]; 2];
+
+    /// Returns for how many gates from `gate` on the keys of both tweaks are expanded.
+    fn tweaks_ready(self, cache: &Self::Keys, gate: u64) -> usize;
+
+    /// Expands the keys of the first gate and of some that follow, unless they are there.
+    fn prepare_tweaks(self, cache: &mut Self::Keys, numbers: TweakNumbers);
+
+    /// Encrypts `blocks[b]` of one gate, whose keys are ready: the first of two lanes under the key
+    /// of the first tweak, the second under that of the second.
+    fn encrypt_ready<const N: usize, const B: usize>(
+        self,
+        cache: &Self::Keys,
+        numbers: TweakNumbers,
+        blocks: [[Self::Reg; N]; B],
+    ) -> [[Self::Reg; N]; B];
 
     /// Encrypts `blocks[k][b][n]` under the keys in the lanes of `keys[k][n]`.
     fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
@@ -327,6 +351,20 @@ impl<I: Isa, const N: usize> Wide<I, N> {
     #[inline(always)]
     pub(crate) fn swap(self, a: Lanes<I, N>) -> Lanes<I, N> {
         each!(self.swap(a))
+    }
+
+    /// Swaps the labels `2 i` and `2 i + 1`.
+    #[inline(always)]
+    pub(crate) fn swap_lanes(self, a: Lanes<I, N>) -> Lanes<I, N> {
+        let mut out = a;
+        for n in 0..N {
+            out[n] = if I::LANES == 1 {
+                a[(n ^ 1) % N]
+            } else {
+                self.0.swap_lanes(a[n])
+            };
+        }
+        out
     }
 
     #[inline(always)]

@@ -50,6 +50,12 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
+    unsafe fn put_first(self, reg: u128, to: &mut [Label], slot: u32) {
+        // SAFETY: what the caller promises.
+        unsafe { self.scatter(reg, to, &[slot]) }
+    }
+
+    #[inline(always)]
     fn load_labels(self, from: &[Label]) -> u128 {
         from[0].0
     }
@@ -69,6 +75,11 @@ impl Isa for Portable {
     #[inline(always)]
     fn store(self, reg: u128, bytes: &mut [u8], _stride: usize) {
         bytes[..16].copy_from_slice(&reg.to_le_bytes());
+    }
+
+    #[inline(always)]
+    fn swap_lanes(self, reg: u128) -> u128 {
+        reg
     }
 
     #[inline(always)]
@@ -153,6 +164,29 @@ impl Isa for Portable {
             keys[1][n] ^= u128::from(tweak | 1);
         }
         self.encrypt_keyed(keys, blocks)
+    }
+
+    #[inline(always)]
+    fn tweaks_ready(self, _cache: &LastKey, _gate: u64) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn prepare_tweaks(self, _cache: &mut LastKey, _numbers: TweakNumbers) {}
+
+    #[inline(always)]
+    fn encrypt_ready<const N: usize, const B: usize>(
+        self,
+        _cache: &LastKey,
+        TweakNumbers { start, gate }: TweakNumbers,
+        blocks: [[u128; N]; B],
+    ) -> [[u128; N]; B] {
+        let mut keys = [start; N];
+        for (key, tweak) in keys.iter_mut().zip(gate.wrapping_mul(2)..) {
+            *key ^= u128::from(tweak);
+        }
+        let [blocks] = self.encrypt_keyed([keys], [blocks]);
+        blocks
     }
 
     #[inline(always)]

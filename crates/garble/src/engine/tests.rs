@@ -192,26 +192,30 @@ impl Probe<'_> {
 enum Width {
     Wide,
     Half,
+    Pair,
     Narrow,
 }
 
-const WIDTHS: [Width; 3] = [Width::Wide, Width::Half, Width::Narrow];
+const WIDTHS: [Width; 4] = [Width::Wide, Width::Half, Width::Pair, Width::Narrow];
 
 struct AtWidth<'a>(Probe<'a>, Width);
 
 impl Job for AtWidth<'_> {
     #[inline(always)]
-    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
+    fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         mut self,
         wide: Wide<I, N>,
-        half: Wide<H, M>,
-        narrow: Wide<J, 1>,
+        half: Wide<I, M>,
+        pair: Wide<J, P>,
+        narrow: Wide<L, 1>,
     ) where
         J: Isa<Keys = I::Keys>,
+        L: Isa<Keys = I::Keys>,
     {
         match self.1 {
             Width::Wide => self.0.operations(wide),
             Width::Half => self.0.operations(half),
+            Width::Pair => self.0.operations(pair),
             Width::Narrow => self.0.operations(narrow),
         }
     }

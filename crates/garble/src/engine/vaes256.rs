@@ -85,6 +85,12 @@ impl Isa for Vaes256 {
     }
 
     #[inline(always)]
+    unsafe fn put_first(self, reg: __m256i, to: &mut [Label], slot: u32) {
+        // SAFETY: what the caller promises.
+        unsafe { self.0.put_first(self.parts(reg)[0], to, slot) }
+    }
+
+    #[inline(always)]
     fn load_labels(self, from: &[Label]) -> __m256i {
         let from = &from[..2];
         // SAFETY: `self` proves the CPU features; the slice was cut to 32 bytes.
@@ -146,6 +152,12 @@ impl Isa for Vaes256 {
         let [low, high] = self.parts(reg);
         self.0.store(low, bytes, stride);
         self.0.store(high, &mut bytes[stride..], stride);
+    }
+
+    #[inline(always)]
+    fn swap_lanes(self, reg: __m256i) -> __m256i {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm256_permute4x64_epi64::<0b01_00_11_10>(reg) }
     }
 
     #[inline(always)]
@@ -222,6 +234,27 @@ impl Isa for Vaes256 {
         mut blocks: [[[__m256i; N]; B]; 2],
     ) -> [[[__m256i; N]; B]; 2] {
         cache.ahead.encrypt(self, numbers, &mut blocks);
+        blocks
+    }
+
+    #[inline(always)]
+    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
+        cache.ahead.left(gate)
+    }
+
+    #[inline(always)]
+    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
+        cache.ahead.prepare(self, numbers);
+    }
+
+    #[inline(always)]
+    fn encrypt_ready<const N: usize, const B: usize>(
+        self,
+        cache: &Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[__m256i; N]; B],
+    ) -> [[__m256i; N]; B] {
+        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
         blocks
     }
 

@@ -7,14 +7,17 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers, TweakNumbers, MAX_WIDTH,
+    AesNi, Isa, KeyNumbers, MAX_WIDTH, TweakNumbers, Vaes256,
     rounds::{self, AesRounds, Keys, TURN_WORDS},
 };
 use crate::Label;
 
 /// A CPU with vector AES, AVX-512 F, BW, DQ and VL, BMI2, and all that [`AesNi`] needs.
 #[derive(Clone, Copy)]
-pub(crate) struct Vaes512(AesNi);
+pub(crate) struct Vaes512 {
+    narrow: AesNi,
+    pair: Vaes256,
+}
 
 impl Vaes512 {
     /// Asks the CPU.
@@ -26,12 +29,18 @@ impl Vaes512 {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("bmi2");
-        AesNi::detect().filter(|_| vectors).map(Self)
+        let (narrow, pair) = (AesNi::detect()?, Vaes256::detect()?);
+        vectors.then_some(Self { narrow, pair })
     }
 
-    /// The narrower instruction set this one includes.
+    /// The narrowest instruction set this one includes.
     pub(crate) fn narrow(self) -> AesNi {
-        self.0
+        self.narrow
+    }
+
+    /// The instruction set with registers of two labels that this one includes.
+    pub(crate) fn pair(self) -> Vaes256 {
+        self.pair
     }
 
     /// Puts four lanes together.
@@ -82,7 +91,7 @@ impl Isa for Vaes512 {
     #[inline(always)]
     fn splat(self, value: u128) -> __m512i {
         // SAFETY: `self` proves the CPU features.
-        unsafe { _mm512_broadcast_i32x4(self.0.splat(value)) }
+        unsafe { _mm512_broadcast_i32x4(self.narrow.splat(value)) }
     }
 
     #[inline(always)]
@@ -101,10 +110,10 @@ impl Isa for Vaes512 {
         // SAFETY: what the caller promises.
         unsafe {
             self.join([
-                self.0.gather(from, index),
-                self.0.gather(from, &index[1..]),
-                self.0.gather(from, &index[2..]),
-                self.0.gather(from, &index[3..]),
+                self.narrow.gather(from, index),
+                self.narrow.gather(from, &index[1..]),
+                self.narrow.gather(from, &index[2..]),
+                self.narrow.gather(from, &index[3..]),
             ])
         }
     }
@@ -114,8 +123,14 @@ impl Isa for Vaes512 {
         let lanes = self.parts(reg);
         for i in 0..4 {
             // SAFETY: what the caller promises.
-            unsafe { self.0.scatter(lanes[i], to, &index[i..]) };
+            unsafe { self.narrow.scatter(lanes[i], to, &index[i..]) };
         }
+    }
+
+    #[inline(always)]
+    unsafe fn put_first(self, reg: __m512i, to: &mut [Label], slot: u32) {
+        // SAFETY: what the caller promises.
+        unsafe { self.narrow.put_first(self.parts(reg)[0], to, slot) }
     }
 
     #[inline(always)]
@@ -170,10 +185,10 @@ impl Isa for Vaes512 {
             return unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
         }
         self.join([
-            self.0.load(bytes, stride),
-            self.0.load(&bytes[stride..], stride),
-            self.0.load(&bytes[2 * stride..], stride),
-            self.0.load(&bytes[3 * stride..], stride),
+            self.narrow.load(bytes, stride),
+            self.narrow.load(&bytes[stride..], stride),
+            self.narrow.load(&bytes[2 * stride..], stride),
+            self.narrow.load(&bytes[3 * stride..], stride),
         ])
     }
 
@@ -186,8 +201,14 @@ impl Isa for Vaes512 {
         }
         let lanes = self.parts(reg);
         for i in 0..4 {
-            self.0.store(lanes[i], &mut bytes[i * stride..], stride);
+            self.narrow.store(lanes[i], &mut bytes[i * stride..], stride);
         }
+    }
+
+    #[inline(always)]
+    fn swap_lanes(self, reg: __m512i) -> __m512i {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { _mm512_permutex_epi64::<0b01_00_11_10>(reg) }
     }
 
     #[inline(always)]
@@ -295,6 +316,27 @@ impl Isa for Vaes512 {
     }
 
     #[inline(always)]
+    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
+        cache.ahead.left(gate)
+    }
+
+    #[inline(always)]
+    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
+        cache.ahead.prepare(self, numbers);
+    }
+
+    #[inline(always)]
+    fn encrypt_ready<const N: usize, const B: usize>(
+        self,
+        cache: &Keys,
+        numbers: TweakNumbers,
+        mut blocks: [[__m512i; N]; B],
+    ) -> [[__m512i; N]; B] {
+        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
+        blocks
+    }
+
+    #[inline(always)]
     fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
         self,
         keys: [[__m512i; N]; K],
@@ -342,7 +384,7 @@ impl AesRounds for Vaes512 {
 
     #[inline(always)]
     fn middle_rounds(self) -> usize {
-        self.0.middle_rounds()
+        self.narrow.middle_rounds()
     }
 
     #[inline(always)]

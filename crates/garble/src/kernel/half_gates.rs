@@ -9,13 +9,20 @@
 //! C  = WG ^ WE;  the table is TG, TE
 //! ```
 
+#![expect(
+    unsafe_code,
+    reason = "label slots are checked once per program, not at every gate"
+)]
+
+use transpute_circuit::{INVERT, ProgramGate};
+
 use super::{
     Group, Kernel, PairHash, Place,
     tape::{TableReader, TableWriter},
 };
 use crate::{
     Label,
-    engine::{Isa, Wide},
+    engine::{Isa, Lanes, MAX_WIDTH, Wide},
 };
 
 /// Bytes of a table.
@@ -23,9 +30,23 @@ const BYTES: usize = 32;
 
 /// The garbler's role.
 pub(crate) struct HalfGatesGarble<'a, H> {
-    pub(crate) hash: H,
-    pub(crate) delta: Label,
-    pub(crate) tables: TableWriter<'a>,
+    hash: H,
+    delta: Label,
+    /// What to add to both operands, by which of them are inverted.
+    offsets: [[Label; 2]; 4],
+    tables: TableWriter<'a>,
+}
+
+impl<'a, H> HalfGatesGarble<'a, H> {
+    pub(crate) fn new(hash: H, delta: Label, tables: TableWriter<'a>) -> Self {
+        let none = Label::ZERO;
+        Self {
+            hash,
+            delta,
+            offsets: [[none; 2], [delta, none], [none, delta], [delta; 2]],
+            tables,
+        }
+    }
 }
 
 impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
@@ -63,6 +84,43 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         let table = self.tables.group(BYTES, live, width);
         w.store_pairs([tg, w.xor(te_a, a)], table);
         self.tables.keep(BYTES, live, width);
+    }
+
+    #[inline(always)]
+    fn ones_first<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> Option<usize> {
+        Some(self.hash.ready(isa, keys, id))
+    }
+
+    #[inline(always)]
+    unsafe fn and_one<I: Isa, J: Isa<Keys = I::Keys>, const N: usize>(
+        &mut self,
+        wide: I,
+        w: Wide<J, N>,
+        keys: &mut I::Keys,
+        slots: &mut [Label],
+        (gate, id): (ProgramGate, u64),
+    ) {
+        self.hash.prepare(wide, keys, id);
+        // SAFETY: what the caller promises.
+        let operands = unsafe { operands(w, slots, gate) };
+        let inverted = gate.a >> 31 | gate.b >> 31 << 1;
+        let offsets = w.load_labels(&self.offsets[inverted as usize % 4]);
+        let operands = w.xor(operands, offsets);
+        // The delta in the first lane.
+        let delta = w.load_labels(&self.offsets[1]);
+        let (sigma, sd) = (w.sigma(operands), w.sigma(w.splat(self.delta.0)));
+        let permute = w.colour_mask(operands);
+        let [zero, one] = self.hash.one(w, keys, id, [sigma, w.xor(sigma, sd)]);
+        // TG and TE ^ A
+        let sum = w.xor(zero, one);
+        let tables = w.xor(sum, w.and(w.swap_lanes(permute), delta));
+        let table = w.xor(tables, first_to_second(w, operands));
+        w.store(table, self.tables.group(BYTES, 1, 1), 16);
+        self.tables.keep(BYTES, 1, 1);
+        // WG and WE
+        let halves = w.xor(zero, w.and(permute, tables));
+        // SAFETY: what the caller promises.
+        unsafe { set_sum(w, halves, slots, gate.out) };
     }
 
     #[inline(always)]
@@ -105,6 +163,32 @@ impl<H: PairHash> Kernel for HalfGatesEvaluate<'_, H> {
     }
 
     #[inline(always)]
+    fn ones_first<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> Option<usize> {
+        Some(self.hash.ready(isa, keys, id))
+    }
+
+    #[inline(always)]
+    unsafe fn and_one<I: Isa, J: Isa<Keys = I::Keys>, const N: usize>(
+        &mut self,
+        wide: I,
+        w: Wide<J, N>,
+        keys: &mut I::Keys,
+        slots: &mut [Label],
+        (gate, id): (ProgramGate, u64),
+    ) {
+        self.hash.prepare(wide, keys, id);
+        let table = w.load(self.tables.group(BYTES, 1, 1), 16);
+        // SAFETY: what the caller promises.
+        let operands = unsafe { operands(w, slots, gate) };
+        let [hash] = self.hash.one(w, keys, id, [w.sigma(operands)]);
+        // TG and TE ^ A
+        let tables = w.xor(table, first_to_second(w, operands));
+        let halves = w.xor(hash, w.and(w.colour_mask(operands), tables));
+        // SAFETY: what the caller promises.
+        unsafe { set_sum(w, halves, slots, gate.out) };
+    }
+
+    #[inline(always)]
     fn xor_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         _: Wide<I, N>,
@@ -113,4 +197,43 @@ impl<H: PairHash> Kernel for HalfGatesEvaluate<'_, H> {
     ) {
         // XOR gates have no tables.
     }
+}
+
+/// Both operands of a gate, side by side.
+///
+/// # Safety
+/// The slots of the gate exist.
+#[inline(always)]
+unsafe fn operands<I: Isa, const N: usize>(
+    w: Wide<I, N>,
+    slots: &[Label],
+    gate: ProgramGate,
+) -> Lanes<I, N> {
+    let mut index = [0; MAX_WIDTH];
+    (index[0], index[1]) = (gate.a & !INVERT, gate.b & !INVERT);
+    // SAFETY: what the caller promises.
+    unsafe { w.gather(slots, &index) }
+}
+
+/// Returns zero in the first lane and the first lane in the second.
+#[inline(always)]
+fn first_to_second<I: Isa, const N: usize>(w: Wide<I, N>, pair: Lanes<I, N>) -> Lanes<I, N> {
+    let second = w.load_labels(&[Label::ZERO, Label(!0)]);
+    w.and(w.swap_lanes(pair), second)
+}
+
+/// Writes the sum of both lanes to a slot.
+///
+/// # Safety
+/// The slot exists.
+#[inline(always)]
+unsafe fn set_sum<I: Isa, const N: usize>(
+    w: Wide<I, N>,
+    pair: Lanes<I, N>,
+    slots: &mut [Label],
+    slot: u32,
+) {
+    let sum = w.xor(pair, w.swap_lanes(pair));
+    // SAFETY: what the caller promises.
+    unsafe { w.0.put_first(sum[0], slots, slot) };
 }

@@ -1,6 +1,6 @@
 //! The hash of half gates: `AES_k(y) ^ y`, where `k` and `y` depend on the tweak.
 
-use crate::engine::{Isa, KeyNumbers, Lanes, TweakNumbers, Wide};
+use crate::engine::{Isa, KeyNumbers, Lanes, MAX_WIDTH, TweakNumbers, Wide};
 
 /// Hashes the operands of a group of gates. Inputs are labels already mapped by sigma.
 pub(crate) trait PairHash {
@@ -13,6 +13,23 @@ pub(crate) trait PairHash {
         id: u64,
         operands: [[Lanes<I, N>; B]; 2],
     ) -> [[Lanes<I, N>; B]; 2];
+
+    /// How many gates from `id` on are best hashed one by one, so that what was computed for them
+    /// is of use.
+    fn ready<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> usize;
+
+    /// Must come before [`PairHash::one`].
+    fn prepare<I: Isa>(&self, isa: I, keys: &mut I::Keys, id: u64);
+
+    /// Hashes the operands of one gate, side by side in two lanes: the first under the tweak `2 id`
+    /// and the second under the tweak after it.
+    fn one<I: Isa, const N: usize, const B: usize>(
+        &self,
+        w: Wide<I, N>,
+        keys: &mut I::Keys,
+        id: u64,
+        operands: [Lanes<I, N>; B],
+    ) -> [Lanes<I, N>; B];
 }
 
 /// A fresh key for every tweak `j`: `AES_{S ^ j}(y) ^ y`, `y = sigma(x)`.
@@ -34,6 +51,32 @@ impl PairHash for PerTweak {
             gate: id,
         };
         fed_forward(w, w.encrypt_tweaked(keys, numbers, operands), operands)
+    }
+
+    #[inline(always)]
+    fn ready<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> usize {
+        isa.tweaks_ready(keys, id) % MAX_WIDTH
+    }
+
+    #[inline(always)]
+    fn prepare<I: Isa>(&self, isa: I, keys: &mut I::Keys, id: u64) {
+        let (start, gate) = (self.start, id);
+        isa.prepare_tweaks(keys, TweakNumbers { start, gate });
+    }
+
+    #[inline(always)]
+    fn one<I: Isa, const N: usize, const B: usize>(
+        &self,
+        w: Wide<I, N>,
+        keys: &mut I::Keys,
+        id: u64,
+        operands: [Lanes<I, N>; B],
+    ) -> [Lanes<I, N>; B] {
+        let (start, gate) = (self.start, id);
+        let numbers = TweakNumbers { start, gate };
+        let out = w.0.encrypt_ready(keys, numbers, operands);
+        let [out] = fed_forward(w, [out], [operands]);
+        out
     }
 }
 
@@ -81,6 +124,38 @@ impl PairHash for PerPeriod {
         };
         let operands = [a, b];
         fed_forward(w, w.encrypt_numbered(keys, numbers, operands), operands)
+    }
+
+    #[inline(always)]
+    fn ready<I: Isa>(&self, _isa: I, _keys: &I::Keys, _id: u64) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn prepare<I: Isa>(&self, _isa: I, _keys: &mut I::Keys, _id: u64) {}
+
+    #[inline(always)]
+    fn one<I: Isa, const N: usize, const B: usize>(
+        &self,
+        w: Wide<I, N>,
+        keys: &mut I::Keys,
+        id: u64,
+        mut operands: [Lanes<I, N>; B],
+    ) -> [Lanes<I, N>; B] {
+        let rest = w.splat((1 << self.log_period) - 1);
+        let tweaks = w.and(w.counter(2 * id, 1, 0), rest);
+        for operand in &mut operands {
+            *operand = w.xor(*operand, tweaks);
+        }
+        // Here a number counts for a tweak.
+        let numbers = KeyNumbers {
+            start: self.start,
+            gate: 2 * id,
+            log_gates: self.log_period,
+        };
+        let out = w.encrypt_numbered(keys, numbers, [operands]);
+        let [out] = fed_forward(w, out, [operands]);
+        out
     }
 }
 

@@ -50,6 +50,31 @@ pub(crate) trait Kernel: Sized {
         group: Group<P>,
     );
 
+    /// How many AND gates from `id` on, at most, are best done one by one even if there are more;
+    /// `None` where the kernel does none so.
+    #[inline(always)]
+    fn ones_first<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> Option<usize> {
+        let _ = (isa, keys, id);
+        None
+    }
+
+    /// Does one AND gate on vectors of two labels, where [`Kernel::ones_first`] allows it. `wide`
+    /// is for what serves several gates.
+    ///
+    /// # Safety
+    /// No slot of the gate is past those there are.
+    #[inline(always)]
+    unsafe fn and_one<I: Isa, J: Isa<Keys = I::Keys>, const N: usize>(
+        &mut self,
+        wide: I,
+        w: Wide<J, N>,
+        keys: &mut I::Keys,
+        slots: &mut [Label],
+        (gate, id): (ProgramGate, u64),
+    ) {
+        let _ = (wide, w, keys, slots, gate, id);
+    }
+
     /// Does a group of independent XOR gates that have tables.
     fn xor_group<I: Isa, const N: usize, P: Place>(
         &mut self,
@@ -119,20 +144,47 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         }
     }
 
+    /// Does AND gates of one instance one by one.
+    #[inline(always)]
+    fn ones<I: Isa, J: Isa<Keys = I::Keys>, const P: usize>(
+        &mut self,
+        wide: I,
+        pair: Wide<J, P>,
+        keys: &mut I::Keys,
+        gates: &[ProgramGate],
+        first_id: u64,
+    ) {
+        for (id, &gate) in (first_id..).zip(gates) {
+            // SAFETY: slots as `ChunkJob::new` demands.
+            unsafe { self.kernel.and_one(wide, pair, keys, self.slots, (gate, id)) };
+        }
+    }
+
     /// Does a run of gates of one instance.
     #[inline(always)]
-    fn scattered<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
+    fn scattered<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         &mut self,
-        widths: (Wide<I, N>, Wide<H, M>, Wide<J, 1>),
+        widths: (Wide<I, N>, Wide<I, M>, Wide<J, P>, Wide<L, 1>),
         keys: &mut I::Keys,
         kind: BatchKind,
-        gates: &[ProgramGate],
+        mut gates: &[ProgramGate],
         mut id: u64,
     ) where
         J: Isa<Keys = I::Keys>,
+        L: Isa<Keys = I::Keys>,
     {
-        let (wide, half, narrow) = widths;
+        let (wide, half, pair, narrow) = widths;
         let width = Wide::<I, N>::WIDTH;
+        let ones_first = match kind {
+            BatchKind::And => self.kernel.ones_first(wide.0, keys, id),
+            BatchKind::Xor => None,
+        };
+        if let Some(count) = ones_first {
+            let (ones, rest) = gates.split_at(count.min(gates.len()));
+            self.ones(wide.0, pair, keys, ones, id);
+            id += ones.len() as u64;
+            gates = rest;
+        }
         let mut groups = gates.chunks_exact(width);
         for gates in &mut groups {
             // SAFETY: as many gates as the vectors are wide; slots as `ChunkJob::new` demands.
@@ -142,6 +194,10 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
             id += width as u64;
         }
         let rest = groups.remainder();
+        if ones_first.is_some() {
+            self.ones(wide.0, pair, keys, rest, id);
+            return;
+        }
         if rest.len() <= I::NARROW_REST {
             for gates in rest.chunks_exact(1) {
                 // SAFETY: one gate; slots as `ChunkJob::new` demands.
@@ -157,10 +213,10 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         }; MAX_WIDTH];
         padded[..rest.len()].copy_from_slice(rest);
         let live = rest.len();
-        if live <= Wide::<H, M>::WIDTH {
+        if live <= Wide::<I, M>::WIDTH {
             // SAFETY: as many gates as the vectors are wide; slots as `ChunkJob::new` demands, and
             // the spare one exists too.
-            let place = unsafe { Scattered::new(&padded[..Wide::<H, M>::WIDTH]) };
+            let place = unsafe { Scattered::new(&padded[..Wide::<I, M>::WIDTH]) };
             self.group(half, keys, kind, Group { place, live, id });
         } else {
             // SAFETY: likewise.
@@ -172,13 +228,15 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
 
 impl<K: Kernel> Job for ChunkJob<'_, K> {
     #[inline(always)]
-    fn run<I: Isa, const N: usize, H: Isa<Keys = I::Keys>, const M: usize, J>(
+    fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         mut self,
         wide: Wide<I, N>,
-        half: Wide<H, M>,
-        narrow: Wide<J, 1>,
+        half: Wide<I, M>,
+        pair: Wide<J, P>,
+        narrow: Wide<L, 1>,
     ) where
         J: Isa<Keys = I::Keys>,
+        L: Isa<Keys = I::Keys>,
     {
         let mut keys = I::Keys::default();
         let lanes = self.lanes;
@@ -191,7 +249,7 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
                     // SAFETY: slots as `ChunkJob::new` demands.
                     unsafe { free_xors(narrow, self.slots, run.gates) };
                 } else {
-                    self.scattered((wide, half, narrow), &mut keys, run.kind, run.gates, id);
+                    self.scattered((wide, half, pair, narrow), &mut keys, run.kind, run.gates, id);
                 }
             } else if free {
                 for &gate in run.gates {

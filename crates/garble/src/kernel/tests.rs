@@ -97,11 +97,7 @@ impl Case {
         let (spare, id) = (spare as u32, self.id);
         match self.scheme {
             Scheme::HalfGates | Scheme::FixedKey => {
-                let kernel = HalfGatesGarble {
-                    hash,
-                    delta,
-                    tables,
-                };
+                let kernel = HalfGatesGarble::new(hash, delta, tables);
                 run(backend, (kernel, &mut slots[..], spare, runs, id));
             }
             Scheme::ThreeHalves => {
@@ -334,6 +330,30 @@ impl PairHash for WithoutSigma {
             *input = w.sigma(w.sigma(*input));
         }
         PerTweak { start: START }.pair(w, keys, id, operands)
+    }
+
+    #[inline(always)]
+    fn ready<I: Isa>(&self, _isa: I, _keys: &I::Keys, _id: u64) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn prepare<I: Isa>(&self, isa: I, keys: &mut I::Keys, id: u64) {
+        PerTweak { start: START }.prepare(isa, keys, id);
+    }
+
+    #[inline(always)]
+    fn one<I: Isa, const N: usize, const B: usize>(
+        &self,
+        w: Wide<I, N>,
+        keys: &mut I::Keys,
+        id: u64,
+        mut operands: [Lanes<I, N>; B],
+    ) -> [Lanes<I, N>; B] {
+        for input in &mut operands {
+            *input = w.sigma(w.sigma(*input));
+        }
+        PerTweak { start: START }.one(w, keys, id, operands)
     }
 }
 
