@@ -166,19 +166,34 @@ impl Dispatch {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
 fn run_aes_ni(isa: AesNi, job: impl Job) {
-    job.run(Wide::<_, 8>(isa), Wide::<_, 4>(isa), Wide::<_, 2>(isa), Wide(isa));
+    job.run(
+        Wide::<_, 8>(isa),
+        Wide::<_, 4>(isa),
+        Wide::<_, 2>(isa),
+        Wide(isa),
+    );
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,vaes,avx2")]
 fn run_vaes256(isa: Vaes256, job: impl Job) {
-    job.run(Wide::<_, 4>(isa), Wide::<_, 2>(isa), Wide::<_, 1>(isa), Wide(isa.narrow()));
+    job.run(
+        Wide::<_, 4>(isa),
+        Wide::<_, 2>(isa),
+        Wide::<_, 1>(isa),
+        Wide(isa.narrow()),
+    );
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
 fn run_vaes512(isa: Vaes512, job: impl Job) {
-    job.run(Wide::<_, 2>(isa), Wide::<_, 1>(isa), Wide::<_, 1>(isa.pair()), Wide(isa.narrow()));
+    job.run(
+        Wide::<_, 2>(isa),
+        Wide::<_, 1>(isa),
+        Wide::<_, 1>(isa.pair()),
+        Wide(isa.narrow()),
+    );
 }
 
 #[cfg(test)]

@@ -168,11 +168,6 @@ impl Span {
     pub(crate) fn bytes(&self) -> usize {
         self.ciphertext_bytes + self.trailer_bits.div_ceil(8)
     }
-
-    /// Gates in the span.
-    pub(crate) fn gates(&self) -> usize {
-        self.end.gate - self.start.gate
-    }
 }
 
 impl Cursor {
@@ -225,7 +220,8 @@ impl Cursor {
         Span {
             start: self,
             end,
-            ciphertext_bytes: lanes * (ands as usize * scheme.and_bytes() + xors * scheme.xor_bytes()),
+            ciphertext_bytes: lanes
+                * (ands as usize * scheme.and_bytes() + xors * scheme.xor_bytes()),
             trailer_bits: lanes * ands as usize * scheme.and_bits(),
         }
     }

@@ -10,9 +10,7 @@ use crate::{
     chunk::{Span, check_limit},
     frame::Frame,
     inputs::{Party, PublicLabels, SecretLabels},
-    kernel::{
-        HalfGatesGarble, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble,
-    },
+    kernel::{HalfGatesGarble, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble},
     seed::{Dice, Purpose},
 };
 
@@ -317,14 +315,20 @@ impl Garbler {
         let tables = TableWriter::new(chunk, span.ciphertext_bytes);
         match params.scheme {
             Scheme::HalfGates if params.rekey_period == 1 => {
-                frame.run(span, HalfGatesGarble::new(PerTweak { start }, delta, tables));
+                frame.run(
+                    span,
+                    HalfGatesGarble::new(PerTweak { start }, delta, tables),
+                );
             }
             Scheme::HalfGates => {
                 let log_period = params.rekey_period.trailing_zeros();
                 let hash = PerPeriod { start, log_period };
                 frame.run(span, HalfGatesGarble::new(hash, delta, tables));
             }
-            Scheme::FixedKey => frame.run(span, HalfGatesGarble::new(PerPeriod::FIXED_KEY, delta, tables)),
+            Scheme::FixedKey => frame.run(
+                span,
+                HalfGatesGarble::new(PerPeriod::FIXED_KEY, delta, tables),
+            ),
             Scheme::Prf => {
                 let kernel = PrfGarble {
                     nonce: params.nonce,

@@ -1,14 +1,15 @@
 //! Keys that serve one tweak each, expanded ahead of the gates that use them.
 //!
-//! Such keys are counted up from gate to gate and depend on no label. While one group of gates is
-//! encrypted, the schedules for the next are computed and stored: the two have nothing to do with
-//! one another, so the processor need not wait for either where gates depend on the gates before.
+//! Such keys are counted up from gate to gate and depend on no label. Where every gate waits for the
+//! one before it, the keys of the next eight are expanded together, and each gate then takes no
+//! longer than its own rounds. Groups of independent gates do better without: their schedules go
+//! along with their rounds, and nothing has to be stored.
 
 use super::{
     TweakNumbers,
     rounds::{
-        AesRounds, MIDDLE_ROUNDS, add_keys, encrypt_last_round, encrypt_round, next_rows, put,
-        substitute, take,
+        AesRounds, MIDDLE_ROUNDS, add_keys, encrypt_last_round, encrypt_round, next_rows,
+        substitute,
     },
 };
 
@@ -24,24 +25,20 @@ type Round = [u8; 2 * SECOND];
 
 /// The round keys of [`GATES`] gates; padded, so that no bound has to be checked.
 #[repr(align(64))]
-struct Window([Round; 16], [u8; 1280]);
+struct Window([Round; 16]);
 
-/// The schedules of the keys of eight gates, and room for those of the eight that follow; public
-/// like the keys.
+/// The schedules of the keys of eight gates; public like the keys.
 pub(crate) struct KeysAhead {
-    /// The first gate of the window that is ready.
+    /// The first of the gates.
     gate: Option<u64>,
-    /// Which of the windows is ready.
-    ready: usize,
-    windows: [Window; 2],
+    window: Window,
 }
 
 impl Default for KeysAhead {
     fn default() -> Self {
         Self {
             gate: None,
-            ready: 0,
-            windows: [const { Window([[0; _]; 16], [0; _]) }; 2],
+            window: Window([[0; _]; 16]),
         }
     }
 }
@@ -68,7 +65,7 @@ impl KeysAhead {
 
     #[inline(always)]
     fn fill<I: AesRounds>(&mut self, isa: I, numbers: TweakNumbers) {
-        let window = &mut self.windows[self.ready % 2];
+        let window = &mut self.window;
         for quad in 0..2 * GATES / (4 * I::LANES) {
             let mut schedule = Schedule::new(isa, numbers, quad, window);
             for round in 0..isa.middle_rounds() {
@@ -77,47 +74,6 @@ impl KeysAhead {
             schedule.last(isa, window);
         }
         self.gate = Some(numbers.gate);
-    }
-
-    /// Encrypts `blocks[k][b]` of a group of eight gates under the keys of the tweaks `k`, and
-    /// expands the keys of the eight gates that follow.
-    #[inline(always)]
-    pub(super) fn encrypt<I: AesRounds, const N: usize, const B: usize>(
-        &mut self,
-        isa: I,
-        numbers: TweakNumbers,
-        blocks: &mut [[[I::Reg; N]; B]; 2],
-    ) {
-        debug_assert_eq!(N * I::LANES, GATES);
-        if self.gate != Some(numbers.gate) {
-            self.fill(isa, numbers);
-        }
-        let next_gate = numbers.gate.wrapping_add(GATES as u64);
-        let next = TweakNumbers {
-            gate: next_gate,
-            ..numbers
-        };
-        let [first, second] = &mut self.windows;
-        let (window, ahead) = if self.ready == 0 {
-            (&*first, second)
-        } else {
-            (&*second, first)
-        };
-        self.ready ^= 1;
-        self.gate = Some(next_gate);
-        for quad in 0..2 * N / 4 {
-            let mut state = take::<I, N, B, 2, 4>(blocks, 4 * quad);
-            add_keys(isa, &mut state, &round_keys(isa, window, 0, quad));
-            let mut schedule = Schedule::new(isa, next, quad, ahead);
-            for round in 0..isa.middle_rounds() {
-                schedule.next(isa, round, ahead);
-                encrypt_round(isa, &mut state, &round_keys(isa, window, round + 1, quad));
-            }
-            schedule.last(isa, ahead);
-            let last = round_keys(isa, window, MIDDLE_ROUNDS + 1, quad);
-            encrypt_last_round(isa, &mut state, &last);
-            put(blocks, 4 * quad, state);
-        }
     }
 
     /// Encrypts the blocks of one gate, under the first key in the first of two lanes and under the
@@ -131,7 +87,7 @@ impl KeysAhead {
     ) {
         debug_assert_eq!(N * I::LANES, 2);
         let number = gate.wrapping_sub(self.gate.unwrap_or(gate)) as usize % GATES;
-        let Window(rounds, _) = &self.windows[self.ready % 2];
+        let Window(rounds) = &self.window;
         let mut state = *blocks;
         add_keys(isa, &mut state, &keys_of(isa, &rounds[0], number));
         for round in &rounds[1..=MIDDLE_ROUNDS] {
@@ -153,17 +109,6 @@ fn keys_of<I: AesRounds, const N: usize>(isa: I, round: &Round, number: usize) -
     keys
 }
 
-/// The keys of one round in the registers `4 quad` to `4 quad + 3`.
-#[inline(always)]
-fn round_keys<I: AesRounds>(isa: I, window: &Window, round: usize, quad: usize) -> [I::Reg; 4] {
-    let round = &window.0[round % 16];
-    let mut keys = [isa.splat(0); 4];
-    for (n, key) in keys.iter_mut().enumerate() {
-        *key = isa.load(&round[(4 * quad + n) * 16 * I::LANES..], 16);
-    }
-    keys
-}
-
 /// Four registers of keys whose schedules are being computed.
 struct Schedule<I: AesRounds> {
     rows: [I::Reg; 4],
@@ -174,7 +119,12 @@ struct Schedule<I: AesRounds> {
 impl<I: AesRounds> Schedule<I> {
     /// Begins with the keys themselves.
     #[inline(always)]
-    fn new(isa: I, TweakNumbers { start, gate }: TweakNumbers, quad: usize, to: &mut Window) -> Self {
+    fn new(
+        isa: I,
+        TweakNumbers { start, gate }: TweakNumbers,
+        quad: usize,
+        to: &mut Window,
+    ) -> Self {
         let mut keys = [isa.splat(start); 4];
         for (n, key) in keys.iter_mut().enumerate() {
             let lane = (4 * quad + n) * I::LANES;

@@ -166,15 +166,6 @@ pub(crate) trait Isa: Copy {
         blocks: [[[Self::Reg; N]; B]; K],
     ) -> [[[Self::Reg; N]; B]; K];
 
-    /// Encrypts lane `i` of `blocks[k][b][n]` under the key of the tweak `k` of the gate
-    /// `n * LANES + i`.
-    fn encrypt_tweaked<const N: usize, const B: usize>(
-        self,
-        cache: &mut Self::Keys,
-        numbers: TweakNumbers,
-        blocks: [[[Self::Reg; N]; B]; 2],
-    ) -> [[[Self::Reg; N]; B]; 2];
-
     /// Returns for how many gates from `gate` on the keys of both tweaks are expanded.
     fn tweaks_ready(self, cache: &Self::Keys, gate: u64) -> usize;
 
@@ -464,16 +455,13 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         self.0.encrypt_numbered(cache, numbers, blocks)
     }
 
+    /// Encrypts `blocks[k]` of a group of gates under the keys of the tweaks `k`.
     #[inline(always)]
     pub(crate) fn encrypt_tweaked<const B: usize>(
         self,
-        cache: &mut I::Keys,
         numbers: TweakNumbers,
         blocks: [[Lanes<I, N>; B]; 2],
     ) -> [[Lanes<I, N>; B]; 2] {
-        if Self::WIDTH == MAX_WIDTH {
-            return self.0.encrypt_tweaked(cache, numbers, blocks);
-        }
         let keys = self.counter(numbers.gate.wrapping_mul(2), 2, 0);
         let keys = self.xor(self.splat(numbers.start), keys);
         // An even number plus one is an exclusive or.

@@ -151,22 +151,6 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn encrypt_tweaked<const N: usize, const B: usize>(
-        self,
-        _cache: &mut LastKey,
-        TweakNumbers { start, gate }: TweakNumbers,
-        blocks: [[[u128; N]; B]; 2],
-    ) -> [[[u128; N]; B]; 2] {
-        let mut keys = [[start; N]; 2];
-        for n in 0..N {
-            let tweak = gate.wrapping_add(n as u64).wrapping_mul(2);
-            keys[0][n] ^= u128::from(tweak);
-            keys[1][n] ^= u128::from(tweak | 1);
-        }
-        self.encrypt_keyed(keys, blocks)
-    }
-
-    #[inline(always)]
     fn tweaks_ready(self, _cache: &LastKey, _gate: u64) -> usize {
         0
     }

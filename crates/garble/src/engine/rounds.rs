@@ -89,7 +89,7 @@ pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize, const 
     for quad in 0..count / 4 {
         let first = 4 * quad;
         let some = take_keys::<I, N, K, 4>(&keys, first);
-            let state = take::<I, N, B, K, 4>(&blocks, first);
+        let state = take::<I, N, B, K, 4>(&blocks, first);
         put(&mut blocks, first, encrypt_quad::<I, B>(isa, some, state));
     }
     let first = count - count % 4;
@@ -133,7 +133,7 @@ fn take_keys<I: AesRounds, const N: usize, const K: usize, const R: usize>(
     clippy::needless_range_loop,
     reason = "counted loops over constant bounds always unroll"
 )]
-pub(super) fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: usize>(
+fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: usize>(
     blocks: &[[[I::Reg; N]; B]; K],
     first: usize,
 ) -> [[I::Reg; R]; B] {
@@ -153,7 +153,7 @@ pub(super) fn take<I: AesRounds, const N: usize, const B: usize, const K: usize,
     clippy::needless_range_loop,
     reason = "counted loops over constant bounds always unroll"
 )]
-pub(super) fn put<R: Copy, const N: usize, const B: usize, const K: usize, const M: usize>(
+fn put<R: Copy, const N: usize, const B: usize, const K: usize, const M: usize>(
     blocks: &mut [[[R; N]; B]; K],
     first: usize,
     state: [[R; M]; B],
@@ -262,7 +262,11 @@ fn next_keys<I: AesRounds>(isa: I, keys: &mut [I::Reg], round: usize) {
 /// for all of them; turning rows into keys takes eight more shuffles. Key by key it is six
 /// operations for each register, 24 in all.
 #[inline(always)]
-pub(super) fn next_rows<I: AesRounds>(isa: I, rows: [I::Reg; 4], substituted: I::Reg) -> [I::Reg; 4] {
+pub(super) fn next_rows<I: AesRounds>(
+    isa: I,
+    rows: [I::Reg; 4],
+    substituted: I::Reg,
+) -> [I::Reg; 4] {
     let [w0, w1, w2, w3] = rows;
     let n0 = isa.xor(w0, substituted);
     let n1 = isa.xor3(w0, w1, substituted);

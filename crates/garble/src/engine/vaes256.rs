@@ -227,17 +227,6 @@ impl Isa for Vaes256 {
     }
 
     #[inline(always)]
-    fn encrypt_tweaked<const N: usize, const B: usize>(
-        self,
-        cache: &mut Keys,
-        numbers: TweakNumbers,
-        mut blocks: [[[__m256i; N]; B]; 2],
-    ) -> [[[__m256i; N]; B]; 2] {
-        cache.ahead.encrypt(self, numbers, &mut blocks);
-        blocks
-    }
-
-    #[inline(always)]
     fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
         cache.ahead.left(gate)
     }

@@ -201,7 +201,8 @@ impl Isa for Vaes512 {
         }
         let lanes = self.parts(reg);
         for i in 0..4 {
-            self.narrow.store(lanes[i], &mut bytes[i * stride..], stride);
+            self.narrow
+                .store(lanes[i], &mut bytes[i * stride..], stride);
         }
     }
 
@@ -302,17 +303,6 @@ impl Isa for Vaes512 {
         blocks: [[[__m512i; N]; B]; K],
     ) -> [[[__m512i; N]; B]; K] {
         rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
-    }
-
-    #[inline(always)]
-    fn encrypt_tweaked<const N: usize, const B: usize>(
-        self,
-        cache: &mut Keys,
-        numbers: TweakNumbers,
-        mut blocks: [[[__m512i; N]; B]; 2],
-    ) -> [[[__m512i; N]; B]; 2] {
-        cache.ahead.encrypt(self, numbers, &mut blocks);
-        blocks
     }
 
     #[inline(always)]

@@ -42,7 +42,7 @@ impl PairHash for PerTweak {
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
-        keys: &mut I::Keys,
+        _keys: &mut I::Keys,
         id: u64,
         operands: [[Lanes<I, N>; B]; 2],
     ) -> [[Lanes<I, N>; B]; 2] {
@@ -50,7 +50,7 @@ impl PairHash for PerTweak {
             start: self.start,
             gate: id,
         };
-        fed_forward(w, w.encrypt_tweaked(keys, numbers, operands), operands)
+        fed_forward(w, w.encrypt_tweaked(numbers, operands), operands)
     }
 
     #[inline(always)]

@@ -156,7 +156,10 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
     ) {
         for (id, &gate) in (first_id..).zip(gates) {
             // SAFETY: slots as `ChunkJob::new` demands.
-            unsafe { self.kernel.and_one(wide, pair, keys, self.slots, (gate, id)) };
+            unsafe {
+                self.kernel
+                    .and_one(wide, pair, keys, self.slots, (gate, id))
+            };
         }
     }
 
@@ -249,7 +252,13 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
                     // SAFETY: slots as `ChunkJob::new` demands.
                     unsafe { free_xors(narrow, self.slots, run.gates) };
                 } else {
-                    self.scattered((wide, half, pair, narrow), &mut keys, run.kind, run.gates, id);
+                    self.scattered(
+                        (wide, half, pair, narrow),
+                        &mut keys,
+                        run.kind,
+                        run.gates,
+                        id,
+                    );
                 }
             } else if free {
                 for &gate in run.gates {
