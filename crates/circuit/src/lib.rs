@@ -7,7 +7,9 @@
 //! * [`Builder`] makes circuits out of Rust functions over typed values.
 //! * [`Bits`] is a packed string of bits: the value of inputs and outputs.
 //!
-//! The crate does no I/O beyond reading and writing circuit files and knows nothing about labels,
+//! * [`ProgramCache`] keeps programs in files, for circuits that take long to read and compile.
+//!
+//! The crate does no I/O beyond reading and writing circuits and programs and knows nothing about labels,
 //! keys or networks.
 
 #![forbid(unsafe_code)]
@@ -15,6 +17,7 @@
 mod bits;
 pub mod bristol;
 pub mod builder;
+mod cache;
 pub mod catalogue;
 mod circuit;
 pub mod generators;
@@ -26,6 +29,9 @@ mod testing;
 pub use bits::{Bits, BitsError};
 pub use bristol::BristolError;
 pub use builder::{Bit, Builder, FixedValue, Int, UInt, Value, Word};
+pub use cache::{CacheError, ProgramCache, SourceKey};
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
-pub use program::{Batch, BatchKind, INVERT, OutputBit, Program, ProgramError, ProgramGate};
+pub use program::{
+    Batch, BatchKind, INVERT, LoadError, OutputBit, Program, ProgramError, ProgramGate,
+};
 pub use split::{InputSplit, SplitError};

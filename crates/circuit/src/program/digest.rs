@@ -1,14 +1,29 @@
-//! The digest that two parties compare to know that they garble and evaluate the same program.
+//! The canonical encoding of a program, and its digest, which two parties compare to know that they garble and evaluate
+//! the same one.
 
 use sha2::{Digest, Sha256};
 
 use super::{BatchKind, OutputBit, Program, ProgramGate};
 
 /// Names the encoding; changes with it.
-const TAG: &[u8; 20] = b"transpute program v1";
+pub(super) const TAG: &[u8; 20] = b"transpute program v1";
+
+/// Takes the words of an encoding.
+pub(super) trait Sink {
+    fn word(&mut self, word: u32);
+
+    fn gates(&mut self, gates: &[ProgramGate]);
+}
 
 impl Program {
     /// Hashes the canonical encoding.
+    pub(super) fn compute_digest(&self) -> [u8; 32] {
+        let mut hasher = Hasher::new();
+        self.encode(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Writes the canonical encoding, but for its tag.
     ///
     /// The encoding is the 20 bytes of [`TAG`] and then 32-bit little-endian integers:
     ///
@@ -21,28 +36,29 @@ impl Program {
     /// A count precedes each list (that of the output bits is the sum of the widths), so two
     /// programs with the same encoding are the same. No number overflows: a program has fewer
     /// than 2^31 gates and slots.
-    pub(super) fn compute_digest(&self) -> [u8; 32] {
-        let mut hasher = Hasher::new();
+    pub(super) fn encode(&self, sink: &mut impl Sink) {
         for widths in [&self.input_widths, &self.output_widths] {
-            hasher.word(widths.len() as u32);
-            widths.iter().for_each(|&width| hasher.word(width));
+            sink.word(widths.len() as u32);
+            widths.iter().for_each(|&width| sink.word(width));
         }
-        hasher.word(self.slot_count);
-        hasher.word(self.batches.len() as u32);
+        sink.word(self.slot_count);
+        sink.word(self.batches.len() as u32);
         for batch in &self.batches {
-            hasher.word(batch.len << 1 | u32::from(batch.kind == BatchKind::And));
+            sink.word(batch.len << 1 | u32::from(batch.kind == BatchKind::And));
         }
-        hasher.word(self.gates.len() as u32);
-        hasher.gates(&self.gates);
+        sink.word(self.gates.len() as u32);
+        sink.gates(&self.gates);
         for &output in &self.outputs {
-            hasher.word(match output {
+            sink.word(match output {
                 OutputBit::Slot { slot, invert } => slot << 1 | u32::from(invert),
-                OutputBit::Constant(bit) => 0xffff_fffe | u32::from(bit),
+                OutputBit::Constant(bit) => CONSTANT | u32::from(bit),
             });
         }
-        hasher.finish()
     }
 }
+
+/// An output bit that is constant, to which its value is added: no slot has so high a number.
+pub(super) const CONSTANT: u32 = 0xffff_fffe;
 
 /// Collects words, since hashing them one by one costs more than the hash.
 struct Hasher {
@@ -60,6 +76,13 @@ impl Hasher {
         }
     }
 
+    fn finish(mut self) -> [u8; 32] {
+        self.hasher.update(&self.buffer);
+        self.hasher.finalize().into()
+    }
+}
+
+impl Sink for Hasher {
     fn word(&mut self, word: u32) {
         if self.buffer.len() == BUFFER {
             self.hasher.update(&self.buffer);
@@ -80,10 +103,5 @@ impl Hasher {
             }
             self.hasher.update(words[..gates.len()].as_flattened());
         }
-    }
-
-    fn finish(mut self) -> [u8; 32] {
-        self.hasher.update(&self.buffer);
-        self.hasher.finalize().into()
     }
 }

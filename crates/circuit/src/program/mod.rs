@@ -4,11 +4,13 @@ mod check;
 mod compile;
 mod digest;
 mod evaluate;
+mod file;
 mod fold;
 mod schedule;
 mod window;
 
 pub use check::ProgramError;
+pub use file::LoadError;
 
 use crate::{Bits, circuit::split_values};
 
