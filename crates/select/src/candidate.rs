@@ -29,6 +29,8 @@ pub enum Setup {
     Begun(f64),
     /// It can begin in so long.
     In(f64),
+    /// So much, whatever the model predicts.
+    Left(f64),
 }
 
 impl Setup {
@@ -49,6 +51,7 @@ impl Setup {
                 due.max(rtt / 8.0).max(-due / 2.0)
             }
             Self::In(seconds) => time(seconds) + whole,
+            Self::Left(seconds) => time(seconds),
         }
     }
 }
@@ -133,6 +136,10 @@ mod tests {
         let left = |setup: Setup| (setup.left(0.16, 0.08) * 1e3).round();
         assert_eq!((left(Setup::Whole), left(Setup::Done)), (160.0, 0.0));
         assert_eq!(left(Setup::In(0.04)), 200.0);
+        assert_eq!(
+            (left(Setup::Left(0.04)), left(Setup::Left(-1.0))),
+            (40.0, 0.0)
+        );
         let begun = |ago: f64| left(Setup::Begun(ago));
         assert_eq!([0.0, 0.1, 0.155].map(begun), [160.0, 60.0, 10.0]);
         assert_eq!([0.17, 0.26].map(begun), [10.0, 50.0]);

@@ -255,7 +255,7 @@ impl ModelChooser {
     }
 
     /// Returns what tipped it.
-    fn reason(&self, ranking: &[Ranked]) -> String {
+    fn reason(&self, ranking: &[Ranked], candidates: &[Candidate]) -> String {
         let [first, others @ ..] = ranking else {
             return String::new();
         };
@@ -279,8 +279,12 @@ impl ModelChooser {
         let gain = second.prediction.seconds - first.prediction.seconds;
         let is_wanted = self.factor(&first.transport) != self.factor(&second.transport);
         let expected = |ranked: &Ranked| ranked.prediction.seconds * ranked.prediction.excess;
+        let is_doubted = (candidates.iter())
+            .any(|candidate| candidate.spec == second.transport && candidate.doubt > 0.0);
         if gain < 0.0 && expected(first) <= expected(second) && !is_wanted {
             reason.push_str("; but that takes longer now and then");
+        } else if gain < 0.0 && !is_wanted && is_doubted {
+            reason.push_str("; but it may not come up: nothing has come over UDP so far");
         } else if gain < 0.0 && !is_wanted {
             reason.push_str("; next door, and it is up already");
         } else if gain < 0.0 {
@@ -342,7 +346,7 @@ impl Chooser for ModelChooser {
             prediction.seconds * prediction.excess * self.factor(spec) * doubt
         };
         let rank = |candidates: &[Candidate], score: &dyn Fn(&Spec, &Prediction) -> f64| {
-            let reason = |ranking: &[Ranked]| self.reason(ranking);
+            let reason = |ranking: &[Ranked]| self.reason(ranking, candidates);
             Choice::of(
                 self.name(),
                 &self.model,

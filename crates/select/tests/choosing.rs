@@ -169,6 +169,23 @@ fn a_link_that_is_up_counts_without_its_set_up() {
 }
 
 #[test]
+fn a_doubted_candidate_loses_in_words_of_its_own() {
+    // Far from next door.
+    let path = path(0.11, 1e9, 0.0);
+    let choose = |doubt| {
+        let tcp = Candidate::new("tcp").unwrap();
+        let rudp = Candidate::new("rudp").unwrap().with_doubt(doubt);
+        let both = [tcp, rudp].map(|candidate| candidate.with_setup(Setup::Done));
+        theory().choose(&path, &tables(300_000), &both).unwrap()
+    };
+    assert_eq!(choose(0.0).winner().as_str(), "rudp");
+    let choice = choose(0.9);
+    assert_eq!(choice.winner().as_str(), "tcp");
+    let why = "; but it may not come up: nothing has come over UDP so far";
+    assert!(choice.reason.ends_with(why), "{}", choice.reason);
+}
+
+#[test]
 fn named_takes_what_was_asked_for_or_nothing() {
     let (path, work) = (path(0.1, 1e9, 0.0), tables(1));
     let named = Named::new("tcp").unwrap();

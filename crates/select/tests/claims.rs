@@ -158,6 +158,7 @@ fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
         Just(Setup::Done),
         number(0.0, 1e9).prop_map(Setup::Begun),
         number(0.0, 1e9).prop_map(Setup::In),
+        number(0.0, 1e9).prop_map(Setup::Left),
     ];
     let doubt = prop_oneof![Just(0.0), number(0.0, 1.0)];
     let one = (0..TRANSPORTS.len(), setup, doubt, 0..5);

@@ -180,7 +180,7 @@ async fn silence_over_udp_does_not_hold_up_tcp() {
     relay.tcp.abort();
 }
 
-/// The control connection is up, and further ones are taken and never answered.
+/// The control connection is up, and further ones are taken and never answered: the link does without them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_on_further_connections_does_not_hold_up_the_first() {
     let (listening, connecting) = pinned();
@@ -191,11 +191,8 @@ async fn silence_on_further_connections_does_not_hold_up_the_first() {
     let among = ["tcp-striped", "tcp-striped:n=2", "tcp"];
     let auto = in_order(&among, false, only_the_choice_is_timed());
     let selection = meet(&mut listener, &relay.address, &auto, &connecting).await;
-    assert_eq!(selection.choice.winner().as_str(), "tcp");
-    assert_eq!(selection.failed.len(), 2);
-    for (_, why) in &selection.failed {
-        assert!(why.contains("timed out"), "{why}");
-    }
+    assert_eq!(selection.choice.winner().as_str(), "tcp-striped");
+    assert!(selection.failed.is_empty());
     relay.tcp.abort();
 }
 

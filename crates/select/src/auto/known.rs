@@ -212,8 +212,6 @@ impl Known {
         match spec.name() {
             "quic" => self.quic.up().is_some(),
             "rudp" => self.rudp.up().is_some(),
-            // Its further connections are only begun when it is picked.
-            "tcp-striped" => false,
             _ => self.control.up().is_some(),
         }
     }
@@ -248,11 +246,10 @@ impl Known {
                 };
                 let candidate = candidate.with_doubt(doubt);
                 candidate.with_setup(match spec.name() {
+                    // Its further connections are only begun when it is picked. On a long path their handshakes are done while
+                    // the session waits for its first answer.
+                    "tcp-striped" if self.is_up(spec) => Setup::Left(HANDSHAKE_S - rtt_s),
                     _ if self.is_up(spec) => Setup::Done,
-                    "tcp-striped" if self.control.is_pending() => {
-                        Setup::In((2.0 * rtt_s - elapsed_s).max(rtt_s / 8.0))
-                    }
-                    "tcp-striped" => Setup::Whole,
                     "quic" => match self.quic_begun {
                         Some(begun) => Setup::Begun(elapsed.saturating_sub(begun).as_secs_f64()),
                         None => Setup::In(HANDSHAKE_S),
@@ -362,10 +359,7 @@ mod tests {
         known.quic_begun = Some(Duration::ZERO);
         let candidates = known.candidates(Duration::from_millis(80), Duration::from_millis(100));
         let setups: Vec<Setup> = candidates.iter().map(|one| one.setup).collect();
-        let begun = Setup::Begun(0.1);
-        assert_eq!(setups[0], begun);
-        assert!(matches!(setups[1], Setup::In(left) if (left - 0.06).abs() < 1e-9));
-        assert_eq!(setups[2..], [begun, begun]);
+        assert_eq!(setups, [Setup::Begun(0.1); 4]);
         assert!(candidates.iter().all(|one| known.is_coming(&one.spec)));
     }
 

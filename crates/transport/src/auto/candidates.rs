@@ -23,7 +23,7 @@ use crate::{
     link::Bare,
     quic,
     rudp::Attempt,
-    striped,
+    striped::{self, Opening},
     tcp::{Channel, Connector, Route, UNSENT_LIMIT},
 };
 
@@ -365,56 +365,54 @@ impl Inner {
         if let Some(name) = choice.pick.congestion_control() {
             channel.socket().set_congestion_control(name)?;
         }
-        // Before anything is said on the control connection, so that it can still be picked if these fail.
-        let further = match choice.pick {
-            Pick::TcpStriped { connections, .. } => {
-                let opening = self.open_further(channel, connections, choice);
-                self.in_time("further connections", self.started, opening)
-                    .await?
-            }
-            _ => Vec::new(),
-        };
         let mut channel = held.take().ok_or(TransportError::Closed)?;
         self.control.forget();
+        // Begun before anything is said, so that they are there sooner.
+        let further = match choice.pick {
+            Pick::TcpStriped { connections, .. } => Some((
+                self.open_further(&channel, connections, choice),
+                connections,
+            )),
+            _ => None,
+        };
         let context = channel.context().clone();
         if let Err(error) = say(context, &mut channel, &choice.encode()).await {
             return Err(last_word(&mut channel).await.unwrap_or(error));
         }
-        if !matches!(choice.pick, Pick::TcpStriped { .. }) {
+        let Some((opening, connections)) = further else {
             return Ok(answered(channel.into_bare()));
-        }
-        let mut channels = vec![channel];
-        channels.extend(further);
-        let channels = striped::join(channels).await?;
-        let striped = StripedOptions {
+        };
+        let founder = opening.found(&mut channel, connections).await?;
+        let striped = TcpStriped::new(StripedOptions {
             max_out_of_order: self.options.max_out_of_order,
             ..StripedOptions::default()
-        };
-        TcpStriped::new(striped)
-            .link_behind(channels, |first| Box::new(Answered::new(first)))
-            .ok_or(TransportError::Closed)
+        });
+        let (link, growth) =
+            striped.begin(channel, connections, |first| Box::new(Answered::new(first)));
+        founder.grow(growth, self.options.tcp.handshake_timeout);
+        Ok(link)
     }
 
-    /// Opens the other connections of `tcp-striped`.
-    async fn open_further(
-        &self,
-        first: &Channel,
-        count: u8,
-        choice: &Choice,
-    ) -> Result<Vec<Channel>, TransportError> {
+    /// Begins to open the other connections of `tcp-striped`.
+    fn open_further(&self, first: &Channel, count: u8, choice: &Choice) -> Opening {
         let mut options = self.options.tcp;
         options.congestion_control =
             (choice.pick.congestion_control()).or(options.congestion_control);
         let route = Route::to(first.context().peer, options);
-        let mut channels = striped::open(&route, &self.connector, 1..count).await?;
-        for channel in &mut channels {
-            if !channel.is_encrypted() {
-                let context = channel.context().clone();
-                let read = Offer::read(channel);
-                context.limit("the listener's offer", read).await??;
-            }
+        let mut opening = Opening::new();
+        for _ in 1..count {
+            let opened = striped::open(route.clone(), self.connector.clone());
+            opening.begin(async move {
+                let mut channel = opened.await?;
+                if !channel.is_encrypted() {
+                    let context = channel.context().clone();
+                    let read = Offer::read(&mut channel);
+                    context.limit("the listener's offer", read).await??;
+                }
+                Ok(channel)
+            });
         }
-        Ok(channels)
+        opening
     }
 
     async fn pick_quic(&self, choice: &Choice) -> Result<Link, TransportError> {

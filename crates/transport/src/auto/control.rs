@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Quic, Rudp, RudpOptions, TcpStriped, TransportError,
     link::Bare,
-    quic::{self, Host},
+    quic::{self, Host as QuicHost},
     rudp::{Attempt, Door, Hello, Open, Wait},
     striped::{Join, Stripe},
     tcp::{Acceptor, Channel, Context, Greeter, Socket, UNSENT_LIMIT},
@@ -36,7 +36,7 @@ pub(super) struct Rules {
 /// What comes of a control connection.
 pub(super) enum Guest {
     Link(Box<Accepted>),
-    /// One of several connections; the first one has the choice.
+    /// One of several connections; the first one, and no other, has the choice.
     Stripe(Box<Stripe<Option<Choice>>>),
     /// The peer has picked another connection, or thought better of it.
     Nobody,
@@ -236,7 +236,7 @@ async fn rudp_chosen(
     Ok(accepted(open.over(&channel, info)?.link(), choice))
 }
 
-impl Host for Doorman {
+impl QuicHost for Doorman {
     type Guest = Box<Accepted>;
 
     const OVER: Option<&'static str> = Some(NAME);

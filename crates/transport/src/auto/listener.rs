@@ -13,18 +13,21 @@ use crate::{
     Link, Listener, Quic, Rudp, Security, StripedOptions, TcpStriped, TransportError,
     quic::QuicListener,
     rudp::{Door, Foreign, bind_on_both},
-    striped::{Groups, Stripe},
+    striped::{Founded, Gatherer, Groups, Host},
     tcp::{Acceptor, Port},
 };
 
 /// Listens for connectors that pick one of several transports.
 ///
-/// As every [`Listener`] it takes up connections only while somebody waits for one, runs a bounded number of handshakes, and
-/// drops strangers and garbage.
+/// As every [`Listener`] it takes up connections only while somebody waits for one (or a link of `tcp-striped` lacks
+/// connections, for the time of a handshake at most), runs a bounded number of handshakes, and drops strangers and garbage.
 pub struct AutoListener {
-    control: Port<Doorman>,
+    control: Gatherer<ControlHost>,
     quic: Option<QuicListener<Doorman>>,
-    groups: Groups<Option<Choice>>,
+}
+
+/// Makes links of control connections.
+struct ControlHost {
     striped: TcpStriped,
 }
 
@@ -108,16 +111,15 @@ impl AutoListener {
             }
             _ => None,
         };
-        let striped = StripedOptions {
+        let striped = TcpStriped::new(StripedOptions {
             tcp: options.tcp,
             max_out_of_order: options.max_out_of_order,
             ..StripedOptions::default()
-        };
+        });
+        let groups = Groups::new(options.tcp.handshake_timeout);
         Ok(Self {
-            control,
+            control: Gatherer::new(control, groups, ControlHost { striped }),
             quic,
-            groups: Groups::new(options.tcp.handshake_timeout),
-            striped: TcpStriped::new(striped),
         })
     }
 
@@ -139,34 +141,40 @@ impl AutoListener {
     /// # Errors
     /// [`TransportError::Accept`] if a listening socket itself is broken.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
-        loop {
-            // Every branch is cancel-safe, and nothing is awaited outside of them.
-            tokio::select! {
-                guest = self.control.next() => match guest? {
-                    Guest::Link(accepted) => return Ok(Some(*accepted)),
-                    Guest::Stripe(stripe) => {
-                        let whole = self.groups.add(*stripe, Instant::now());
-                        if let Some(accepted) = whole.and_then(|stripes| self.whole(stripes)) {
-                            return Ok(Some(accepted));
-                        }
-                    }
-                    Guest::Nobody => return Ok(None),
-                },
-                accepted = next_of(&mut self.quic) => return Ok(Some(*accepted?)),
-                () = self.groups.expired() => {}
-            }
+        // Both branches are cancel-safe.
+        tokio::select! {
+            visit = self.control.next() => Ok(visit?.map(|accepted| *accepted)),
+            accepted = next_of(&mut self.quic) => Ok(Some(*accepted?)),
         }
     }
+}
 
-    /// Makes a link of several connections, the first of which has the choice.
-    fn whole(&self, mut stripes: Vec<Stripe<Option<Choice>>>) -> Option<Accepted> {
-        let choice = stripes.first_mut()?.note.take()?;
-        for stripe in &stripes {
-            control::apply(&stripe.channel, &choice.pick);
+impl Host for ControlHost {
+    type Greeter = Doorman;
+    type Note = Option<Choice>;
+    /// `None` if somebody has gone.
+    type Visit = Option<Box<Accepted>>;
+
+    fn receive(
+        &self,
+        guest: Guest,
+        groups: &mut Groups<Option<Choice>>,
+    ) -> Option<Option<Box<Accepted>>> {
+        match guest {
+            Guest::Link(accepted) => Some(Some(accepted)),
+            Guest::Nobody => Some(None),
+            Guest::Stripe(stripe) => groups.add(*stripe, Instant::now(), |first, count, choice| {
+                // The first of several always has one.
+                let choice = choice?;
+                control::apply(&first, &choice.pick);
+                let (link, growth) = self.striped.begin(first, count, |first| first);
+                Some(Founded {
+                    growth,
+                    congestion_control: choice.pick.congestion_control(),
+                    visit: Some(Box::new(Accepted::new(link, choice))),
+                })
+            }),
         }
-        let channels = stripes.into_iter().map(|stripe| stripe.channel).collect();
-        let link = self.striped.link_behind(channels, |first| first)?;
-        Some(Accepted::new(link, choice))
     }
 }
 

@@ -10,8 +10,8 @@
 //! | --- | --- |
 //! | `quic` | 1 |
 //! | `tcp` | 2 |
+//! | `tcp-striped` | 2, with further connections 3 later |
 //! | `rudp` | 3 |
-//! | `tcp-striped` | 4 |
 //!
 //! The listener says which transports it allows in the extension of a certificate, and in plaintext right behind the
 //! preamble, so that the connector has it when the control connection or that of QUIC is there.

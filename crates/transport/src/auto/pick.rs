@@ -20,7 +20,7 @@ pub enum Pick {
         /// The congestion control of both sides; the listener goes without if it does not have it.
         congestion_control: Option<CongestionControl>,
     },
-    /// The control connection and others that are opened now, which takes two more round trips.
+    /// The control connection, and others that are opened now and join it when they are there, two round trips later.
     TcpStriped {
         /// How many connections, 1 to 32.
         connections: u8,

@@ -260,7 +260,7 @@ mod tests {
             let heard = Ear::default().next(&mut &strange[..]).await;
             assert!(matches!(heard, Ok(Word::Strange)), "{strange:?}");
         }
-        for cut in [&b""[..], b"tp", b"tpchose1\x03tc", b"tpstrip1"] {
+        for cut in [&b""[..], b"tp", b"tpchose1\x03tc", b"tpstrip2"] {
             let heard = Ear::default().next(&mut &cut[..]).await;
             assert!(matches!(heard, Ok(Word::End)), "{cut:?}");
         }

@@ -1,49 +1,43 @@
-//! The listening end: collects connections until a link has all its stripes.
+//! Which connections belong together, at the listening end.
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
+use tokio::{io::AsyncWriteExt, sync::Notify};
 
 use super::{
     TcpStriped,
-    join::{Binding, ID, Join},
+    join::{Binding, ID, JOINED, Join, MAX_STRIPES},
+    roster::{Ending, Growth},
 };
 use crate::{
-    Fingerprint, Link, Listener, TransportError,
-    tcp::{Acceptor, Channel, Context, Greeter, Port, Socket},
+    CongestionControl, Fingerprint, TransportError,
+    tcp::{Channel, Context},
     throttle::Throttle,
 };
 
-/// Stripes that may wait for others at once, over all links: one more drops the link that has waited longest.
+/// Links that may grow, and stripes that wait for the first one of theirs, at once: one more drops the oldest.
 const MAX_WAITING: usize = 256;
 
-pub(super) struct StripedListener {
-    port: Port<StripeGreeter>,
-    transport: TcpStriped,
-    groups: Groups<()>,
-}
-
-/// Links that lack stripes.
+/// Links that may get further stripes.
 pub(crate) struct Groups<N> {
     /// Oldest first.
     groups: VecDeque<Group<N>>,
     patience: Duration,
+    /// Told when a link is gone.
+    gone: Arc<Notify>,
     log: Throttle,
 }
-
-/// Authenticates a connection and hears which link it belongs to.
-#[derive(Clone)]
-pub(super) struct StripeGreeter(pub(super) Acceptor);
 
 /// A connection that has said which link it belongs to, and a note of the listener.
 pub(crate) struct Stripe<N> {
     join: Join,
     binding: Binding,
-    pub(crate) channel: Channel,
-    pub(crate) note: N,
+    channel: Channel,
+    note: N,
 }
 
 impl<N> Stripe<N> {
@@ -57,122 +51,189 @@ impl<N> Stripe<N> {
     }
 }
 
-/// A link that lacks stripes.
+/// What was made of the first stripe of a link.
+pub(crate) struct Founded<V> {
+    pub(crate) visit: V,
+    pub(crate) growth: Growth,
+    /// What further stripes are to have.
+    pub(crate) congestion_control: Option<CongestionControl>,
+}
+
 struct Group<N> {
     id: [u8; ID],
     peer: Option<Fingerprint>,
     deadline: Instant,
-    stripes: Vec<Option<Stripe<N>>>,
+    stage: Stage<N>,
 }
 
-impl Greeter for StripeGreeter {
-    type Guest = Stripe<()>;
-
-    const UNSENT_LIMIT: u32 = super::UNSENT_LIMIT;
-
-    async fn greet(self, socket: Socket, context: Context) -> Result<Stripe<()>, TransportError> {
-        let mut channel = self.0.authenticate(socket.clone(), context.clone()).await?;
-        match Join::read(&mut channel, &context).await {
-            Ok(join) => Stripe::new(join, channel, ()),
-            Err(error) => {
-                socket.close_politely().await;
-                Err(error)
-            }
-        }
-    }
+enum Stage<N> {
+    /// Its first stripe has not come, though others have.
+    Early(Vec<Stripe<N>>),
+    Growing(Growing),
 }
 
-impl StripedListener {
-    pub(super) fn new(port: Port<StripeGreeter>, transport: TcpStriped) -> Self {
-        Self {
-            port,
-            groups: Groups::new(transport.options.tcp.handshake_timeout),
-            transport,
-        }
-    }
+/// A link in use that lacks stripes.
+struct Growing {
+    count: u8,
+    first: Binding,
+    /// A bit for each stripe that has come.
+    taken: u32,
+    growth: Growth,
+    congestion_control: Option<CongestionControl>,
 }
 
 impl<N> Groups<N> {
-    /// Lets a link wait so long for all its stripes.
+    /// Lets a link grow for so long.
     pub(crate) fn new(patience: Duration) -> Self {
         Self {
             groups: VecDeque::new(),
             patience,
+            gone: Arc::default(),
             log: Throttle::new(),
         }
     }
 
-    /// Adds a stripe to its link, and returns those of the link, in order, if that was the last one.
-    pub(crate) fn add(&mut self, stripe: Stripe<N>, now: Instant) -> Option<Vec<Stripe<N>>> {
+    /// Adds a stripe to its link. If it is the first one, `found` makes a link of it, which is returned.
+    pub(crate) fn add<V>(
+        &mut self,
+        stripe: Stripe<N>,
+        now: Instant,
+        found: impl FnOnce(Channel, u8, N) -> Option<Founded<V>>,
+    ) -> Option<V> {
         let peer = stripe.channel.info(TcpStriped::NAME).peer_fingerprint;
-        let (id, index) = (stripe.join.id, usize::from(stripe.join.index));
-        let count = usize::from(stripe.join.count);
+        let (id, is_first) = (stripe.join.id, stripe.join.index == 0);
         // The peer's proven identity is part of what is looked for: links of different peers never meet.
-        let found = (self.groups.iter()).position(|group| group.id == id && group.peer == peer);
-        let place = found.unwrap_or_else(|| {
-            self.groups.push_back(Group {
-                id,
-                peer,
-                deadline: now + self.patience,
-                stripes: (0..count).map(|_| None).collect(),
-            });
-            self.groups.len() - 1
-        });
-        let stripes = &mut self.groups[place].stripes;
-        let fits = stripes.len() == count;
-        match stripes.get_mut(index) {
-            Some(free @ None) if fits => *free = Some(stripe),
-            _ => {
-                self.complain("a stripe does not fit the others of its link");
+        let place = (self.groups.iter()).position(|group| group.id == id && group.peer == peer);
+        if is_first {
+            return self.found(place, stripe, now, found);
+        }
+        let Some(place) = place else {
+            self.push(id, peer, now, Stage::Early(vec![stripe]));
+            return None;
+        };
+        let refused = match &mut self.groups[place].stage {
+            Stage::Early(early) if early.len() < usize::from(MAX_STRIPES) => {
+                early.push(stripe);
+                self.bound();
                 return None;
             }
+            Stage::Early(_) => Err("a link has too many stripes"),
+            Stage::Growing(growing) => growing.let_in(stripe),
+        };
+        if let Err(reason) = refused {
+            self.complain(reason);
         }
-        if self.groups[place].stripes.iter().any(Option::is_none) {
-            self.bound();
-            return None;
-        }
-        let group = self.groups.remove(place)?;
-        let stripes: Vec<_> = group.stripes.into_iter().flatten().collect();
-        let is_bound = stripes
-            .iter()
-            .all(|stripe| stripe.binding.verify(&stripes[0].binding, &stripe.join));
-        if !is_bound {
-            self.complain("a stripe was not opened by who opened the others of its link");
-            return None;
-        }
-        Some(stripes)
+        self.expire(now);
+        None
     }
 
-    /// Keeps the number of waiting stripes bounded.
-    fn bound(&mut self) {
-        let waiting = |groups: &VecDeque<Group<N>>| -> usize {
-            let present = |group: &Group<N>| group.stripes.iter().flatten().count();
-            groups.iter().map(present).sum()
+    /// Begins a link with its first stripe, and lets those in that came earlier.
+    fn found<V>(
+        &mut self,
+        place: Option<usize>,
+        stripe: Stripe<N>,
+        now: Instant,
+        found: impl FnOnce(Channel, u8, N) -> Option<Founded<V>>,
+    ) -> Option<V> {
+        let is_new = place.is_none_or(|place| matches!(self.groups[place].stage, Stage::Early(_)));
+        if !is_new || !stripe.binding.verify(&stripe.binding, &stripe.join) {
+            self.complain("the first stripe of a link does not fit the others");
+            return None;
+        }
+        let early = place.and_then(|place| self.groups.remove(place));
+        let Stripe {
+            join,
+            binding,
+            channel,
+            note,
+        } = stripe;
+        let peer = channel.info(TcpStriped::NAME).peer_fingerprint;
+        let founded = found(channel, join.count, note)?;
+        (founded.growth).at_end(Ending::Tell(Arc::clone(&self.gone)));
+        let mut growing = Growing {
+            count: join.count,
+            first: binding,
+            taken: 1,
+            growth: founded.growth,
+            congestion_control: founded.congestion_control,
         };
-        while waiting(&self.groups) > MAX_WAITING {
+        if let Some(Stage::Early(early)) = early.map(|group| group.stage) {
+            for stripe in early {
+                if let Err(reason) = growing.let_in(stripe) {
+                    self.complain(reason);
+                }
+            }
+        }
+        if !growing.is_complete() {
+            self.push(join.id, peer, now, Stage::Growing(growing));
+        }
+        Some(founded.visit)
+    }
+
+    /// Returns whether a link may still get stripes.
+    pub(super) fn is_growing(&self) -> bool {
+        let is_growing = |group: &Group<N>| matches!(group.stage, Stage::Growing(_));
+        self.groups.iter().any(is_growing)
+    }
+
+    /// Lets no link grow any further.
+    pub(super) fn clear(&mut self) {
+        self.groups.clear();
+    }
+
+    fn push(&mut self, id: [u8; ID], peer: Option<Fingerprint>, now: Instant, stage: Stage<N>) {
+        self.groups.push_back(Group {
+            id,
+            peer,
+            deadline: now + self.patience,
+            stage,
+        });
+        self.bound();
+    }
+
+    /// Keeps what waits bounded.
+    fn bound(&mut self) {
+        let size = |group: &Group<N>| match &group.stage {
+            Stage::Early(early) => early.len(),
+            Stage::Growing(_) => 1,
+        };
+        while self.groups.iter().map(size).sum::<usize>() > MAX_WAITING {
             self.groups.pop_front();
             self.complain("too many links lack stripes");
         }
     }
 
-    /// Waits until the oldest link has waited long enough. Cancel-safe.
+    /// Waits until a link has waited long enough, or is gone. Cancel-safe.
     pub(crate) async fn expired(&mut self) {
         let deadline = self.groups.front().map(|group| group.deadline);
-        match deadline {
-            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-            None => std::future::pending().await,
+        let due = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {}
+            () = self.gone.notified() => {}
         }
         self.expire(Instant::now());
     }
 
     fn expire(&mut self, now: Instant) {
-        while self
-            .groups
-            .front()
-            .is_some_and(|group| group.deadline <= now)
-        {
-            self.groups.pop_front();
-            self.complain("a link did not get all its stripes in time");
+        let mut late = None;
+        self.groups.retain(|group| {
+            let is_due = group.deadline <= now;
+            match &group.stage {
+                Stage::Early(_) if is_due => late = Some("stripes came without the first of them"),
+                Stage::Growing(growing) if growing.is_complete() => return false,
+                Stage::Growing(growing) if !growing.growth.is_wanted() => return false,
+                Stage::Growing(_) if is_due => late = Some("a link did not get all its stripes"),
+                _ => {}
+            }
+            !is_due
+        });
+        if let Some(reason) = late {
+            self.complain(reason);
         }
     }
 
@@ -183,25 +244,48 @@ impl<N> Groups<N> {
     }
 }
 
-#[async_trait]
-impl Listener for StripedListener {
-    fn local_address(&self) -> String {
-        self.port.local_address()
+impl Growing {
+    fn is_complete(&self) -> bool {
+        self.taken.count_ones() == u32::from(self.count)
     }
 
-    async fn accept(&mut self) -> Result<Link, TransportError> {
-        loop {
-            // Both branches are cancel-safe, and nothing is awaited outside of them.
-            tokio::select! {
-                stripe = self.port.next() => {
-                    let stripes = self.groups.add(stripe?, Instant::now()).unwrap_or_default();
-                    let channels = stripes.into_iter().map(|stripe| stripe.channel).collect();
-                    if let Some(link) = self.transport.link(channels) {
-                        return Ok(link);
-                    }
-                }
-                () = self.groups.expired() => {}
-            }
+    /// Checks that a stripe is one of this link and lets it in.
+    fn let_in<N>(&mut self, stripe: Stripe<N>) -> Result<(), &'static str> {
+        let Stripe {
+            join,
+            binding,
+            channel,
+            ..
+        } = stripe;
+        // Less than the 32 bits that there are: it was checked when it was read.
+        let bit = 1_u32 << join.index;
+        if join.count != self.count || self.taken & bit != 0 {
+            return Err("a stripe does not fit the others of its link");
         }
+        if !binding.verify(&self.first, &join) {
+            return Err("a stripe was not opened by who opened the first of its link");
+        }
+        self.taken |= bit;
+        if let Some(name) = self.congestion_control
+            && let Err(error) = channel.socket().set_congestion_control(name)
+        {
+            tracing::debug!(%error, "the peer's congestion control is not there; keeping ours");
+        }
+        tokio::spawn(welcome(channel, join.index, self.growth.clone()));
+        Ok(())
+    }
+}
+
+/// Tells a stripe that it is one, which makes it one.
+async fn welcome(mut channel: Channel, index: u8, growth: Growth) {
+    let context: Context = channel.context().clone();
+    let said = async {
+        channel.write_all(&[JOINED]).await?;
+        channel.flush().await
+    };
+    match context.limit("a stripe to be welcomed", said).await {
+        Ok(Ok(())) => growth.add(index, channel),
+        Ok(Err(error)) => tracing::debug!(%error, "a stripe ended when it joined"),
+        Err(error) => tracing::debug!(%error, "a stripe ended when it joined"),
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! | bytes | field |
 //! | --- | --- |
-//! | 8 | `tpstrip1` |
+//! | 8 | `tpstrip2` |
 //! | 16 | the link's random id |
 //! | 1 | number of this stripe, from 0 |
-//! | 1 | number of stripes |
+//! | 1 | most stripes that the link will have |
 //! | 32 | tag |
+//!
+//! A link begins with stripe 0, and goes on with the others as they come. To each of these the listener says one byte, 0,
+//! when it has let it in. Then both ends know that it belongs to the link, and not before: whatever happens to a connection
+//! before that costs the link nothing.
 //!
 //! It travels inside TLS, where both ends have proved their identities. The tag is HMAC-SHA-256, with a key exported
 //! from the TLS session of stripe 0 (RFC 8446, section 7.5), over what this stripe's own session exports and its
@@ -22,7 +26,10 @@ use crate::{
     tcp::{Channel, Context},
 };
 
-pub(crate) const MAGIC: [u8; 8] = *b"tpstrip1";
+pub(crate) const MAGIC: [u8; 8] = *b"tpstrip2";
+/// What the listener says to a further stripe that it lets in.
+pub(super) const JOINED: u8 = 0;
+
 pub(super) const ID: usize = 16;
 const TAG: usize = 32;
 pub(crate) const LENGTH: usize = MAGIC.len() + ID + 2 + TAG;
@@ -37,6 +44,7 @@ const LABEL: &[u8] = b"EXPORTER-transpute-striped";
 pub(crate) struct Join {
     pub(super) id: [u8; ID],
     pub(crate) index: u8,
+    /// How many there may be.
     pub(crate) count: u8,
     pub(super) tag: [u8; TAG],
 }

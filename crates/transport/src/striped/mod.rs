@@ -2,30 +2,44 @@
 //!
 //! A connection that loses a packet slows down alone, and each starts with its own first window. The stream is cut into
 //! frames, each of which goes to a connection that has room; the receiving end puts them in order in bounded memory.
-//! Every connection is authenticated by itself, and all of a link are bound to one another. If one dies,
-//! the link is broken.
+//! Every connection is authenticated by itself, and all of a link are bound to one another.
+//!
+//! A link begins with its first connection and grows: the others join when they are there. One that does not come up in time
+//! is done without. One that has carried something is needed until it has ended: if it dies, the link is broken.
+//!
+//! # The end
+//!
+//! Each direction ends by itself, at a byte of the stream, which the sender says on every stripe that it knows of (and on
+//! those that join later when they do). The receiver knows that it has everything when it has every byte before that: so it
+//! does not matter which stripes the sender knew of. It then waits for the end of the connections that brought some, and of
+//! stripe 0, and of no others.
 
 mod frame;
+mod gather;
 mod groups;
 pub(crate) mod join;
+mod listen;
+mod open;
 mod probe;
 mod receive;
+mod roster;
 mod send;
 #[cfg(test)]
 mod tests;
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::{io::AsyncWriteExt, task::JoinSet};
 
 pub(crate) use self::{
-    groups::{Groups, Stripe},
+    gather::{Gatherer, Host},
+    groups::{Founded, Groups, Stripe},
     join::{Join, MAX_STRIPES},
+    open::{Opening, open},
+    roster::Growth,
 };
 use self::{
-    groups::{StripeGreeter, StripedListener},
-    join::{Binding, ID},
+    listen::{StripeGreeter, StripedListener},
     probe::StripedProbe,
     receive::StripedReader,
     send::StripedWriter,
@@ -48,7 +62,7 @@ pub struct StripedOptions {
     /// Connections under a link, from 1 to 32; the connecting side decides. Default: 8.
     pub connections: u8,
     /// What concerns each connection. A listener runs [`TcpOptions::max_handshakes`] of them at once (default here:
-    /// 128), and a link must be complete within [`TcpOptions::handshake_timeout`].
+    /// 128), and a link goes without those that have not joined within [`TcpOptions::handshake_timeout`].
     pub tcp: TcpOptions,
     /// Bytes that the receiving side may hold because earlier ones are missing. Default: 16 MiB.
     pub max_out_of_order: usize,
@@ -70,6 +84,9 @@ impl Default for StripedOptions {
 /// Unsent bytes that the kernel may hold on each connection.
 const UNSENT_LIMIT: u32 = 64 * 1024;
 
+/// The same for the first one while others are on their way: they are to get a share of what is being written.
+const UNSENT_LIMIT_ALONE: u32 = 16 * 1024;
+
 impl TcpStriped {
     /// The name by which the registry knows this transport.
     pub const NAME: &'static str = "tcp-striped";
@@ -80,35 +97,31 @@ impl TcpStriped {
         Self { options }
     }
 
-    /// Makes a link of its connections, in the order of their numbers.
-    fn link(&self, channels: Vec<Channel>) -> Option<Link> {
-        self.link_behind(channels, |first| first)
-    }
-
-    /// Does the same with something in front of the first connection's reader.
-    pub(crate) fn link_behind(
+    /// Begins a link of so many connections with its first one, and puts something in front of that one's reader.
+    pub(crate) fn begin(
         &self,
-        channels: Vec<Channel>,
+        first: Channel,
+        count: u8,
         front: impl FnOnce(LinkReader) -> LinkReader,
-    ) -> Option<Link> {
-        let probe = StripedProbe::new(channels.iter().map(|channel| channel.socket().probe()));
-        let mut info = channels.first()?.info(Self::NAME);
-        for channel in &channels {
-            // It takes as long as its slowest part.
-            let timings = channel.info(Self::NAME).timings;
-            info.timings.connect = info.timings.connect.max(timings.connect);
-            info.timings.handshake = info.timings.handshake.max(timings.handshake);
-        }
-        let (mut readers, writers): (Vec<_>, _) =
-            channels.into_iter().map(Channel::into_halves).unzip();
-        let first = readers.remove(0);
-        readers.insert(0, front(first));
-        Some(Link::new(
-            StripedReader::new(readers, self.options.max_out_of_order),
-            StripedWriter::new(writers),
+    ) -> (Link, Growth) {
+        let socket = first.socket();
+        let unsent = match count {
+            1 => UNSENT_LIMIT,
+            _ => UNSENT_LIMIT_ALONE,
+        };
+        socket.set_unsent_limit(unsent);
+        let probe = Arc::<StripedProbe>::default();
+        probe.add(socket.probe());
+        let (growth, readers, writers) = Growth::begin(Arc::clone(&probe), socket.downgrade());
+        let info = first.info(Self::NAME);
+        let (reader, writer) = first.into_halves();
+        let link = Link::new(
+            StripedReader::new(front(reader), readers, self.options.max_out_of_order),
+            StripedWriter::new(writer, writers),
             info,
-            Some(Arc::new(probe)),
-        ))
+            Some(probe),
+        );
+        (link, growth)
     }
 }
 
@@ -154,69 +167,15 @@ impl Transport for TcpStriped {
         let connector = Connector::new(security)?;
         let route = Route::find(address, self.options.tcp).await?;
         let count = self.options.connections.clamp(1, MAX_STRIPES);
-        let channels = open(&route, &connector, 0..count).await?;
-        let joined = join(channels).await?;
-        // There is at least one.
-        self.link(joined).ok_or(TransportError::Closed)
-    }
-}
-
-/// Opens the connections of these numbers.
-pub(crate) async fn open(
-    route: &Route,
-    connector: &Connector,
-    numbers: Range<u8>,
-) -> Result<Vec<Channel>, TransportError> {
-    // All at once: a link takes no more round trips than a connection. Dropping the set stops the tasks.
-    let mut opening = JoinSet::new();
-    for index in numbers {
-        let (route, connector) = (route.clone(), connector.clone());
-        opening.spawn(async move {
-            let (socket, context) = route.open(UNSENT_LIMIT).await?;
-            Ok((index, connector.authenticate(socket, context).await?))
-        });
-    }
-    let mut channels: Vec<(u8, Channel)> = Vec::with_capacity(opening.len());
-    while let Some(done) = opening.join_next().await {
-        let opened: Result<_, TransportError> = done.unwrap_or_else(|error| {
-            Err(TransportError::Io {
-                source: error.into(),
-            })
-        });
-        channels.push(opened?);
-    }
-    channels.sort_unstable_by_key(|&(index, _)| index);
-    Ok(channels.into_iter().map(|(_, channel)| channel).collect())
-}
-
-/// Has connections say that they belong to one link, in their order.
-pub(crate) async fn join(channels: Vec<Channel>) -> Result<Vec<Channel>, TransportError> {
-    let id: [u8; ID] = rand::random();
-    // There are few.
-    let count = u8::try_from(channels.len()).unwrap_or(u8::MAX);
-    let bindings = channels
-        .iter()
-        .map(|channel| Binding::of(channel, &id))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut joined = Vec::with_capacity(channels.len());
-    for ((index, mut channel), binding) in (0..count).zip(channels).zip(&bindings) {
-        let join = Join {
-            id,
-            index,
-            count,
-            tag: binding.tag(&bindings[0], index, count),
-        };
-        let context = channel.context().clone();
-        let written = async {
-            channel.write_all(&join.encode()).await?;
-            channel.flush().await
-        };
-        let written = context.limit("a stripe to join", written).await?;
-        // If the listener has hung up already, reading says why: it refuses us, for example.
-        if let Err(error) = written {
-            tracing::debug!(%error, "a stripe ended before it joined");
+        // All at once: whichever is there first begins.
+        let mut opening = Opening::new();
+        for _ in 0..count {
+            opening.begin(open(route.clone(), connector.clone()));
         }
-        joined.push(channel);
+        let mut first = opening.first().await?;
+        let founder = opening.found(&mut first, count).await?;
+        let (link, growth) = self.begin(first, count, |reader| reader);
+        founder.grow(growth, self.options.tcp.handshake_timeout);
+        Ok(link)
     }
-    Ok(joined)
 }

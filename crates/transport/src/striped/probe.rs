@@ -1,24 +1,32 @@
 //! The figures of a link, put together from those of its connections.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use crate::{PathProbe, PathSample, SendTimes};
 
+/// Those of the stripes that have joined.
+#[derive(Default)]
 pub(super) struct StripedProbe {
-    parts: Vec<Arc<dyn PathProbe>>,
+    parts: Mutex<Vec<Arc<dyn PathProbe>>>,
 }
 
 impl StripedProbe {
-    pub(super) fn new(parts: impl Iterator<Item = Arc<dyn PathProbe>>) -> Self {
-        Self {
-            parts: parts.collect(),
-        }
+    /// Adds those of another stripe.
+    pub(super) fn add(&self, part: Arc<dyn PathProbe>) {
+        self.lock().push(part);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<dyn PathProbe>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PathProbe for StripedProbe {
     fn sample(&self) -> PathSample {
-        let parts: Vec<_> = self.parts.iter().map(|part| part.sample()).collect();
+        let parts: Vec<_> = self.lock().iter().map(|part| part.sample()).collect();
         combine(&parts)
     }
 }

@@ -3,17 +3,23 @@
 //! The next bytes of the stream are always at the front of some stripe, because the offsets on a stripe only grow. Only
 //! while that stripe has nothing are others read ahead, up to a limit; what is beyond it stays in the kernel, whose
 //! window then closes and holds the sender back.
+//!
+//! Stripes may join at any time. As long as more can, a byte that is on none of them may still come on another one.
 
 use std::{
     collections::VecDeque,
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::frame::{HEADER, Header, MAX_FRAME, violation};
+use super::{
+    frame::{HEADER, Header, MAX_FRAME, violation},
+    roster::{Fate, Newcomer, Seat},
+};
 use crate::{LinkReader, TransportError};
 
 /// What a kept piece costs beside its bytes.
@@ -21,6 +27,7 @@ const PIECE_COST: usize = 64;
 
 pub(super) struct StripedReader {
     lanes: Vec<Lane>,
+    seat: Seat<LinkReader>,
     /// Where the next byte is expected to be.
     current: usize,
     delivered: u64,
@@ -34,7 +41,11 @@ pub(super) struct StripedReader {
 }
 
 struct Lane {
+    number: u8,
     reader: LinkReader,
+    fate: Arc<Fate>,
+    /// A frame has come on it.
+    has_carried: bool,
     state: State,
     /// Offset behind the last frame that began.
     next_offset: u64,
@@ -70,16 +81,16 @@ const NEW_FRAME: State = State::Header {
 };
 
 impl StripedReader {
-    /// Reads ahead at most about `most_held` bytes.
-    pub(super) fn new(readers: Vec<LinkReader>, most_held: usize) -> Self {
-        let lane = |reader| Lane {
-            reader,
-            state: NEW_FRAME,
-            next_offset: 0,
-            ahead: VecDeque::new(),
-        };
+    /// Begins with stripe 0. Reads ahead at most about `most_held` bytes.
+    pub(super) fn new(first: LinkReader, seat: Seat<LinkReader>, most_held: usize) -> Self {
+        let first = Lane::new(Newcomer {
+            number: 0,
+            half: first,
+            fate: Arc::default(),
+        });
         Self {
-            lanes: readers.into_iter().map(lane).collect(),
+            lanes: vec![first],
+            seat,
             current: 0,
             delivered: 0,
             held: 0,
@@ -98,6 +109,8 @@ impl StripedReader {
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
+        let newcomers = self.seat.newcomers(cx).into_iter();
+        self.lanes.extend(newcomers.map(Lane::new));
         let before = buf.filled().len();
         loop {
             while buf.remaining() > 0 && self.deliver(cx, buf)?.is_ready() {}
@@ -112,11 +125,14 @@ impl StripedReader {
         }
     }
 
-    /// Every byte was delivered and every connection has ended: a connection closed with something unread is reset, and
-    /// the peer would take that for a failure.
+    /// Every byte was delivered, and every connection that carried some has ended: a connection closed with something
+    /// unread is reset, and the peer would take that for a failure. The others may not even know of the end yet.
     fn is_complete(&self) -> bool {
-        let is_closed = |lane: &Lane| matches!(lane.state, State::Closed);
-        self.end == Some(self.delivered) && self.lanes.iter().all(is_closed)
+        let is_done = |lane: &Lane| match lane.state {
+            State::Closed => true,
+            _ => lane.is_needless(),
+        };
+        self.end == Some(self.delivered) && self.lanes.iter().all(is_done)
     }
 
     /// Hands out bytes that are next in the stream: those read ahead, or straight from their stripe. Pending if there
@@ -203,9 +219,10 @@ impl StripedReader {
     fn check(&mut self, index: usize, header: Header) -> Result<(), TransportError> {
         let lane = &mut self.lanes[index];
         let end = header.offset + u64::from(header.length);
+        let number = lane.number;
         if header.offset < lane.next_offset || header.offset < self.delivered {
             return Err(violation(format!(
-                "stripe {index} repeats byte {}",
+                "stripe {number} repeats byte {}",
                 header.offset
             )));
         }
@@ -216,6 +233,10 @@ impl StripedReader {
             }
             self.end = Some(end);
             lane.state = State::Ended;
+        } else if !lane.has_carried {
+            // Whoever thought that it had ended without harm would have made this the end of the link.
+            lane.has_carried = true;
+            lane.fate.claim();
         }
         if (self.end).is_some_and(|known| self.lanes.iter().any(|lane| lane.next_offset > known)) {
             return Err(violation("there is more behind the end".into()));
@@ -228,10 +249,14 @@ impl StripedReader {
         if self.end == Some(self.delivered) {
             return Ok(());
         }
-        for (index, lane) in self.lanes.iter().enumerate() {
+        for lane in &self.lanes {
             if let Some(front) = lane.front().filter(|&front| front < self.delivered) {
-                return Err(violation(format!("stripe {index} repeats byte {front}")));
+                let number = lane.number;
+                return Err(violation(format!("stripe {number} repeats byte {front}")));
             }
+        }
+        if self.seat.is_growing() {
+            return Ok(());
         }
         let is_past = |lane: &Lane| match (lane.front(), lane.state) {
             (Some(front), _) => front > self.delivered,
@@ -249,6 +274,23 @@ impl StripedReader {
 }
 
 impl Lane {
+    fn new(newcomer: Newcomer<LinkReader>) -> Self {
+        Self {
+            number: newcomer.number,
+            reader: newcomer.half,
+            fate: newcomer.fate,
+            has_carried: false,
+            state: NEW_FRAME,
+            next_offset: 0,
+            ahead: VecDeque::new(),
+        }
+    }
+
+    /// Nothing has come on it that anybody waited for.
+    fn is_needless(&self) -> bool {
+        self.number != 0 && !self.has_carried
+    }
+
     /// Offset of the next byte that this stripe will yield, if it is known.
     fn front(&self) -> Option<u64> {
         match (self.ahead.front(), self.state) {
@@ -264,8 +306,15 @@ impl Lane {
         };
         while *got < HEADER {
             let mut rest = ReadBuf::new(&mut bytes[*got..]);
-            ready!(poll_some(&mut self.reader, cx, &mut rest))?;
+            let read = ready!(poll_some(&mut self.reader, cx, &mut rest));
             *got += rest.filled().len();
+            let is_needless = self.number != 0 && !self.has_carried;
+            if read.is_err() && is_needless && self.fate.give_up() {
+                // Neither direction misses it.
+                self.state = State::Closed;
+                return Poll::Pending;
+            }
+            read?;
         }
         let header = Header::decode(*bytes)?;
         self.state = State::Body {

@@ -1,17 +1,21 @@
 //! The sending half: hands each frame to a stripe that has room.
 //!
 //! A stripe takes the next frame only when the kernel has taken all of its last one, so a stripe that the path holds up
-//! gets less, and at most one frame per stripe is held here.
+//! gets less, and at most one frame per stripe is held here. One that has just joined has room.
 
 use std::{
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use tokio::io::AsyncWrite;
 
-use super::frame::{HEADER, Header, MAX_FRAME};
+use super::{
+    frame::{HEADER, Header, MAX_FRAME},
+    roster::{Fate, Newcomer, Seat},
+};
 use crate::{LinkWriter, TransportError};
 
 /// Frames are this short until [`LONG_AFTER`] bytes were sent, so that a short message uses every stripe.
@@ -20,6 +24,7 @@ const LONG_AFTER: u64 = 1 << 20;
 
 pub(super) struct StripedWriter {
     lanes: Vec<Lane>,
+    seat: Seat<LinkWriter>,
     /// The stripe that small messages stay on: it was the last to take a frame.
     current: usize,
     /// Bytes that `current` took since it became so.
@@ -30,7 +35,13 @@ pub(super) struct StripedWriter {
 }
 
 struct Lane {
+    number: u8,
     writer: LinkWriter,
+    fate: Arc<Fate>,
+    /// It was given a frame of the stream.
+    has_carried: bool,
+    /// It has ended without having carried anything.
+    is_gone: bool,
     /// A frame with its header, of which `sent` bytes were handed on.
     frame: Vec<u8>,
     sent: usize,
@@ -39,15 +50,16 @@ struct Lane {
 }
 
 impl StripedWriter {
-    pub(super) fn new(writers: Vec<LinkWriter>) -> Self {
-        let lane = |writer| Lane {
-            writer,
-            frame: Vec::new(),
-            sent: 0,
-            is_dirty: false,
-        };
+    /// Begins with stripe 0.
+    pub(super) fn new(first: LinkWriter, seat: Seat<LinkWriter>) -> Self {
+        let first = Lane::new(Newcomer {
+            number: 0,
+            half: first,
+            fate: Arc::default(),
+        });
         Self {
-            lanes: writers.into_iter().map(lane).collect(),
+            lanes: vec![first],
+            seat,
             current: 0,
             taken: 0,
             offset: 0,
@@ -71,6 +83,8 @@ impl StripedWriter {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
+        let newcomers = self.seat.newcomers(cx).into_iter();
+        self.lanes.extend(newcomers.map(Lane::new));
         // Frames that are under way come first: the oldest bytes are what the peer waits for.
         let mut free = None;
         let count = self.lanes.len();
@@ -80,7 +94,8 @@ impl StripedWriter {
         }
         for step in 0..count {
             let index = (self.current + step) % count;
-            if self.lanes[index].poll_clear(cx)?.is_ready() && free.is_none() {
+            let lane = &mut self.lanes[index];
+            if lane.poll_clear(cx)?.is_ready() && free.is_none() && lane.claim() {
                 free = Some(index);
             }
         }
@@ -108,7 +123,8 @@ impl StripedWriter {
     fn poll_clear_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut result = Poll::Ready(Ok(()));
         for lane in &mut self.lanes {
-            if lane.poll_clear(cx)?.is_pending() {
+            let cleared = lane.poll_clear(cx);
+            if lane.excused(cleared)?.is_pending() {
                 result = Poll::Pending;
             }
         }
@@ -122,6 +138,8 @@ impl StripedWriter {
                 offset: self.offset,
                 length: 0,
             };
+            let newcomers = self.seat.end_at(self.offset).into_iter();
+            self.lanes.extend(newcomers.map(Lane::new));
             for lane in &mut self.lanes {
                 lane.load(end, &[]);
             }
@@ -130,7 +148,11 @@ impl StripedWriter {
         ready!(self.poll_clear_all(cx))?;
         let mut result = Poll::Ready(Ok(()));
         for lane in &mut self.lanes {
-            if Pin::new(&mut lane.writer).poll_shutdown(cx)?.is_pending() {
+            if lane.is_gone {
+                continue;
+            }
+            let shut = Pin::new(&mut lane.writer).poll_shutdown(cx);
+            if lane.excused(shut)?.is_pending() {
                 result = Poll::Pending;
             }
         }
@@ -152,6 +174,39 @@ impl StripedWriter {
 }
 
 impl Lane {
+    fn new(newcomer: Newcomer<LinkWriter>) -> Self {
+        Self {
+            number: newcomer.number,
+            writer: newcomer.half,
+            fate: newcomer.fate,
+            has_carried: false,
+            is_gone: false,
+            frame: Vec::new(),
+            sent: 0,
+            is_dirty: false,
+        }
+    }
+
+    /// Takes the stripe for a frame of the stream, if it has not ended.
+    fn claim(&mut self) -> bool {
+        if !self.has_carried && !self.is_gone {
+            self.has_carried = self.fate.claim();
+            self.is_gone = !self.has_carried;
+        }
+        self.has_carried
+    }
+
+    /// Lets a failure pass of a stripe that has carried nothing: the peer does not wait for its end.
+    fn excused(&mut self, result: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+        match result {
+            Poll::Ready(Err(_)) if self.number != 0 && !self.has_carried => {
+                self.is_gone = true;
+                Poll::Ready(Ok(()))
+            }
+            other => other,
+        }
+    }
+
     /// Puts a frame on an empty lane.
     fn load(&mut self, header: Header, payload: &[u8]) {
         self.frame.clear();
@@ -176,6 +231,9 @@ impl Lane {
 
     /// Hands everything to the kernel.
     fn poll_clear(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_gone {
+            return Poll::Ready(Ok(()));
+        }
         ready!(self.poll_send(cx))?;
         if self.is_dirty {
             ready!(Pin::new(&mut self.writer).poll_flush(cx))?;

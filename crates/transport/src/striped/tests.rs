@@ -1,6 +1,6 @@
 //! Order, bounds and ends of a striped stream, over pipes in memory; and frames that do not fit together.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use proptest::prelude::*;
 use tokio::{
@@ -11,9 +11,10 @@ use tokio::{
 use super::{
     frame::{Header, MAX_FRAME},
     receive::StripedReader,
+    roster::{Ending, Growth},
     send::StripedWriter,
 };
-use crate::{LinkReader, LinkWriter, TransportError};
+use crate::{LinkReader, LinkWriter, TransportError, tcp::WeakSocket};
 
 /// Long enough for whatever can happen to have happened; time is paused.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -25,6 +26,49 @@ fn pipes(count: usize, size: usize) -> (Vec<LinkWriter>, Vec<LinkReader>) {
             (Box::new(near) as LinkWriter, Box::new(far) as LinkReader)
         })
         .unzip()
+}
+
+/// Both halves of a link at one end that begins with one stripe.
+fn begin(
+    first: (LinkReader, LinkWriter),
+    most_held: usize,
+) -> (StripedReader, StripedWriter, Growth) {
+    let (growth, readers, writers) = Growth::begin(Arc::default(), WeakSocket::default());
+    (
+        StripedReader::new(first.0, readers, most_held),
+        StripedWriter::new(first.1, writers),
+        growth,
+    )
+}
+
+fn no_reader() -> LinkReader {
+    Box::new(tokio::io::empty())
+}
+
+/// A reader of stripes that have all joined.
+fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
+    let mut readers = readers.into_iter();
+    let first = (readers.next().unwrap(), no_writer());
+    let (reader, _, growth) = begin(first, most_held);
+    for (number, half) in (1..).zip(readers) {
+        growth.add_halves(number, half, no_writer());
+    }
+    reader
+}
+
+/// A writer to stripes that have all joined.
+fn writing(writers: Vec<LinkWriter>) -> StripedWriter {
+    let mut writers = writers.into_iter();
+    let first = (no_reader(), writers.next().unwrap());
+    let (_, writer, growth) = begin(first, 0);
+    for (number, half) in (1..).zip(writers) {
+        growth.add_halves(number, no_reader(), half);
+    }
+    writer
+}
+
+fn no_writer() -> LinkWriter {
+    Box::new(tokio::io::sink())
 }
 
 fn numbered(length: usize) -> Vec<u8> {
@@ -42,7 +86,7 @@ fn frame(offset: u64, payload: &[u8]) -> Vec<u8> {
 /// A reader of two stripes, and the ends to write to.
 fn two() -> (DuplexStream, DuplexStream, StripedReader) {
     let ((a, near), (b, other)) = (duplex(1 << 20), duplex(1 << 20));
-    let reader = StripedReader::new(vec![Box::new(near), Box::new(other)], 1000);
+    let reader = reading(vec![Box::new(near), Box::new(other)], 1000);
     (a, b, reader)
 }
 
@@ -56,8 +100,8 @@ async fn error_of(reader: &mut StripedReader) -> TransportError {
 async fn bytes_arrive_in_order_over_pipes_of_any_size() {
     for (stripes, size) in [(1, 1), (2, 7), (3, 100), (8, 70_000), (32, 1 << 20)] {
         let (writers, readers) = pipes(stripes, size);
-        let mut writer = StripedWriter::new(writers);
-        let mut reader = StripedReader::new(readers, 1 << 16);
+        let mut writer = writing(writers);
+        let mut reader = reading(readers, 1 << 16);
         let data = numbered(if size < 100 { 50_000 } else { 5_000_000 });
         let mut got = Vec::new();
         let (sent, read) = tokio::join!(
@@ -80,10 +124,10 @@ async fn a_stripe_that_stands_still_holds_the_others_back() {
     // The first pipe is never read: it takes a frame's beginning.
     let (stuck, _stuck_far) = duplex(64);
     let (free, free_far) = duplex(1 << 20);
-    let mut writer = StripedWriter::new(vec![Box::new(stuck), Box::new(free)]);
+    let mut writer = writing(vec![Box::new(stuck), Box::new(free)]);
     let (_silent, silent_far) = duplex(64);
     let limit = 100_000;
-    let mut reader = StripedReader::new(vec![Box::new(silent_far), Box::new(free_far)], limit);
+    let mut reader = reading(vec![Box::new(silent_far), Box::new(free_far)], limit);
 
     let chunk = vec![1; 10_000];
     let mut taken = 0;
@@ -141,7 +185,7 @@ async fn one_dead_stripe_is_a_dead_link() {
     ));
 
     let (writers, mut readers) = pipes(2, 1 << 20);
-    let mut writer = StripedWriter::new(writers);
+    let mut writer = writing(writers);
     readers.pop();
     let chunk = vec![0; MAX_FRAME];
     let broken = async {
@@ -208,6 +252,235 @@ async fn tiny_frames_count_as_what_they_cost() {
     drop(b);
 }
 
+/// Both ends of a stripe, each with what it reads from and what it writes to.
+fn stripe(size: usize) -> [(LinkReader, LinkWriter); 2] {
+    let (near, far) = duplex(size);
+    [near, far].map(|end| {
+        let (reader, writer) = tokio::io::split(end);
+        (
+            Box::new(reader) as LinkReader,
+            Box::new(writer) as LinkWriter,
+        )
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_joins_takes_frames_at_once() {
+    // The first stripe is full, and nobody empties it.
+    let (near, _stuck) = duplex(64);
+    let (_, mut writer, growth) = begin((no_reader(), Box::new(near)), 0);
+    let data = numbered(100_000);
+    let sending = tokio::spawn(async move { writer.write_all(&data).await.map(|()| writer) });
+    tokio::time::sleep(SETTLED).await;
+    assert!(!sending.is_finished(), "there is nowhere to put it");
+    let (late, mut far) = duplex(1 << 20);
+    growth.add_halves(1, no_reader(), Box::new(late));
+    let writer = timeout(SETTLED, sending).await.expect("it hangs");
+    let _writer = writer.unwrap().unwrap();
+    let mut header = [0; 12];
+    far.read_exact(&mut header).await.unwrap();
+    let header = Header::decode(header).unwrap();
+    assert!(header.offset > 0 && header.length > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_byte_may_come_on_a_stripe_that_joins_later() {
+    let (mut first, near) = duplex(1 << 10);
+    let (mut reader, _writer, growth) = begin((Box::new(near), no_writer()), 1000);
+    first
+        .write_all(&[frame(3, b"def"), frame(6, b"")].concat())
+        .await
+        .unwrap();
+    drop(first);
+    let mut reading = tokio::spawn(async move {
+        let mut got = String::new();
+        reader.read_to_string(&mut got).await.map(|_| got)
+    });
+    assert!(timeout(SETTLED, &mut reading).await.is_err());
+    let (mut late, near) = duplex(1 << 10);
+    growth.add_halves(1, Box::new(near), no_writer());
+    late.write_all(&frame(0, b"abc")).await.unwrap();
+    assert!(
+        timeout(SETTLED, &mut reading).await.is_err(),
+        "it has not ended"
+    );
+    late.write_all(&frame(6, b"")).await.unwrap();
+    drop(late);
+    let got = timeout(SETTLED, reading).await.expect("it hangs");
+    assert_eq!(got.unwrap().unwrap(), "abcdef");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_byte_that_no_stripe_can_bring_any_more_is_an_error() {
+    let (mut first, near) = duplex(1 << 10);
+    let (mut reader, _writer, growth) = begin((Box::new(near), no_writer()), 1000);
+    first.write_all(&frame(3, b"def")).await.unwrap();
+    let reading = tokio::spawn(async move { error_of(&mut reader).await });
+    tokio::time::sleep(SETTLED / 2).await;
+    drop(growth);
+    let error = reading.await.unwrap().to_string();
+    assert!(error.contains("byte 0 is on none"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_carried_nothing_can_go_and_no_other() {
+    for carried in ["nothing", "from the peer", "to the peer"] {
+        let [first, mut peers_first] = stripe(1 << 20);
+        let (mut reader, mut writer, growth) = begin(first, 1000);
+        let [near, mut far] = stripe(1 << 20);
+        growth.add_halves(1, near.0, near.1);
+        let mut end = 3;
+        match carried {
+            "from the peer" => {
+                far.1.write_all(&frame(3, b"def")).await.unwrap();
+                end = 6;
+            }
+            "to the peer" => {
+                // The first frame stays on stripe 0.
+                writer.write_all(&[7; 40_000]).await.unwrap();
+                writer.flush().await.unwrap();
+            }
+            _ => {}
+        }
+        drop((far, growth));
+        let said = [frame(0, b"abc"), frame(end, b"")].concat();
+        peers_first.1.write_all(&said).await.unwrap();
+        let mut got = Vec::new();
+        // The end of a pipe is seen when both of its halves are gone.
+        drop(peers_first);
+        let read = timeout(SETTLED, reader.read_to_end(&mut got)).await;
+        match (carried, read.expect("it hangs")) {
+            ("nothing", read) => {
+                read.unwrap();
+                assert_eq!(got, b"abc");
+            }
+            (_, Ok(_)) => panic!("something was {carried}"),
+            (_, Err(error)) => assert!(matches!(
+                TransportError::from_io(error),
+                TransportError::Truncated
+            )),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_ended_is_not_given_anything() {
+    let [first, mut peers_first] = stripe(1 << 20);
+    let (mut reader, mut writer, growth) = begin(first, 1000);
+    let [near, far] = stripe(1 << 20);
+    growth.add_halves(1, near.0, near.1);
+    drop(far);
+    // The reader finds out.
+    assert!(timeout(SETTLED, reader.read(&mut [0])).await.is_err());
+    writer.write_all(&[7; 100_000]).await.unwrap();
+    writer.shutdown().await.unwrap();
+    let mut all = Vec::new();
+    drop((reader, writer));
+    peers_first.0.read_to_end(&mut all).await.unwrap();
+    assert!(all.len() > 100_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_joins_after_the_end_hears_of_it() {
+    let [first, _peers_first] = stripe(1 << 20);
+    let (_reader, mut writer, growth) = begin(first, 1000);
+    writer.write_all(b"abc").await.unwrap();
+    writer.shutdown().await.unwrap();
+    let [near, mut far] = stripe(1 << 20);
+    growth.add_halves(1, near.0, near.1);
+    let mut said = Vec::new();
+    let heard = timeout(SETTLED, far.0.read_to_end(&mut said)).await;
+    heard.expect("it hangs").unwrap();
+    assert_eq!(said, frame(3, b""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_brings_up_stripes_is_told_when_nobody_needs_them() {
+    let [first, _far] = stripe(64);
+    let (reader, writer, growth) = begin(first, 1000);
+    let gone = Arc::new(tokio::sync::Notify::new());
+    growth.at_end(Ending::Tell(Arc::clone(&gone)));
+    drop(reader);
+    assert!(growth.is_wanted());
+    assert!(timeout(SETTLED, gone.notified()).await.is_err());
+    drop(writer);
+    assert!(!growth.is_wanted());
+    timeout(SETTLED, gone.notified()).await.expect("not told");
+    // What comes too late ends at once.
+    let [near, mut far] = stripe(64);
+    growth.add_halves(1, near.0, near.1);
+    assert_eq!(far.0.read(&mut [0]).await.unwrap(), 0);
+    let task = tokio::spawn(std::future::pending::<()>());
+    growth.at_end(Ending::Stop(task.abort_handle()));
+    assert!(task.await.unwrap_err().is_cancelled());
+}
+
+/// A conversation over stripes that join while it goes on: at the listener first, and then at the connector.
+async fn converses(joins: Vec<(u64, u64)>, sizes: [usize; 2], pauses: [u64; 2], pipe: usize) {
+    let [near, far] = stripe(pipe);
+    let (near, far) = (begin(near, 4096), begin(far, 4096));
+    let mut opening = tokio::task::JoinSet::new();
+    for (number, (at, later)) in (1..).zip(joins) {
+        let (here, there) = (near.2.clone(), far.2.clone());
+        opening.spawn(async move {
+            let [one, other] = stripe(pipe);
+            tokio::time::sleep(Duration::from_millis(at)).await;
+            there.add_halves(number, other.0, other.1);
+            tokio::time::sleep(Duration::from_millis(later)).await;
+            here.add_halves(number, one.0, one.1);
+        });
+    }
+    let ends = [(near.0, near.1), (far.0, far.1)];
+    drop((near.2, far.2));
+    let mut talks = tokio::task::JoinSet::new();
+    for (who, (mut reader, mut writer)) in (0..).zip(ends) {
+        let mine = numbered(sizes[who]);
+        let theirs = numbered(sizes[1 - who]);
+        let pause = Duration::from_millis(pauses[who]);
+        talks.spawn(async move {
+            let sending = async {
+                for piece in mine.chunks(7001) {
+                    writer.write_all(piece).await.unwrap();
+                    tokio::time::sleep(pause).await;
+                }
+                writer.shutdown().await.unwrap();
+            };
+            let mut got = Vec::new();
+            let reading = async { reader.read_to_end(&mut got).await.unwrap() };
+            tokio::join!(sending, reading);
+            assert!(got == theirs, "{} bytes of {}", got.len(), theirs.len());
+            // Leaves as soon as it has everything.
+            drop((reader, writer));
+        });
+    }
+    while let Some(talked) = talks.join_next().await {
+        talked.unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whenever stripes join, at either end, before or after the ends: every byte comes through, and nobody waits for ever.
+    #[test]
+    fn stripes_may_join_at_any_time(
+        joins in prop::collection::vec((0..60u64, 0..30u64), 0..6),
+        sizes in [0..200_000usize, 0..200_000usize],
+        pauses in [0..4u64, 0..4u64],
+        pipe in prop::sample::select(vec![13usize, 600, 20_000, 1 << 20]),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let talked = timeout(Duration::from_secs(3600), converses(joins, sizes, pauses, pipe));
+            talked.await.expect("it hangs");
+        });
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -229,7 +502,7 @@ proptest! {
             }
             drop(near);
             let readers = far.into_iter().map(|end| Box::new(end) as LinkReader).collect();
-            let mut reader = StripedReader::new(readers, 50);
+            let mut reader = reading(readers, 50);
             let mut got = Vec::new();
             let read = timeout(SETTLED, reader.read_to_end(&mut got)).await;
             assert!(read.is_ok(), "it hangs");

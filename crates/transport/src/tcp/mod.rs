@@ -28,7 +28,7 @@ pub use self::congestion::{CongestionControl, InvalidCongestionControl};
 pub(crate) use self::{
     handshake::{Acceptor, Channel, Connector, Context},
     listener::{Greeter, Port},
-    socket::Socket,
+    socket::{Socket, WeakSocket},
 };
 use crate::{Link, Listener, Security, Settings, Transport, TransportError};
 

@@ -62,6 +62,19 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_PROBES: u32 = 3;
 const RELAXED_KEEPALIVE: Duration = Duration::from_secs(20);
 
+/// A handle on a [`Connection`] that does not keep it open.
+#[derive(Clone, Default)]
+pub(crate) struct WeakSocket(Weak<Connection>);
+
+impl WeakSocket {
+    /// Sets how many bytes the kernel may hold that it has not sent yet.
+    pub(crate) fn set_unsent_limit(&self, limit: u32) {
+        if let Some(connection) = self.0.upgrade() {
+            set_unsent_limit(&connection.stream, limit);
+        }
+    }
+}
+
 impl Socket {
     /// Takes over a fresh connection and sets its options. The kernel may hold `unsent_limit` bytes that it has not
     /// sent yet; the buffers themselves are left to its autotuning.
@@ -105,6 +118,16 @@ impl Socket {
         *(self.0.congestion_control.lock()).unwrap_or_else(PoisonError::into_inner) =
             congestion::in_force(&self.0.stream);
         Ok(())
+    }
+
+    /// Sets how many bytes the kernel may hold that it has not sent yet.
+    pub(crate) fn set_unsent_limit(&self, limit: u32) {
+        set_unsent_limit(&self.0.stream, limit);
+    }
+
+    /// Returns a handle that does not keep the connection open.
+    pub(crate) fn downgrade(&self) -> WeakSocket {
+        WeakSocket(Arc::downgrade(&self.0))
     }
 
     /// Lets the connection survive a silence of a minute: for one that carries nothing and only shows that the peer's
@@ -317,14 +340,19 @@ fn configure(stream: &TcpStream, unsent_limit: u32) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)?;
     set_user_timeout(&socket, PEER_TIMEOUT);
     retries::bound(stream);
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    if let Err(error) = socket.set_tcp_notsent_lowat(unsent_limit) {
-        tracing::debug!(%error, "cannot bound the unsent bytes of a TCP socket");
-    }
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let _ = unsent_limit;
+    set_unsent_limit(stream, unsent_limit);
     Ok(())
 }
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn set_unsent_limit(stream: &TcpStream, limit: u32) {
+    if let Err(error) = SockRef::from(stream).set_tcp_notsent_lowat(limit) {
+        tracing::debug!(%error, "cannot bound the unsent bytes of a TCP socket");
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn set_unsent_limit(_: &TcpStream, _: u32) {}
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn set_user_timeout(socket: &SockRef<'_>, timeout: Duration) {
