@@ -1,12 +1,12 @@
 //! Where a circuit comes from: a file, or the catalogue of built-in ones.
 
-use std::path::Path;
+use std::{fs::File, io::Read, path::Path};
 
 use transpute::{
-    Circuit,
+    Circuit, Program,
     circuit::{
-        BristolError,
-        bristol::{self, Format, Limits},
+        BristolError, ProgramCache, SourceKey,
+        bristol::{self, Format, Limits, MAX_PIPE_BYTES},
         catalogue::{self, CatalogueError},
     },
 };
@@ -47,6 +47,30 @@ pub(crate) fn load(flag: &str, text: &str) -> Result<Loaded, Failure> {
     })
 }
 
+/// Finds a circuit and compiles it, or takes what a folder has kept of the last time.
+pub(crate) fn program(flag: &str, text: &str, cache: Option<&Path>) -> Result<Program, Failure> {
+    let Some(folder) = cache else {
+        // The circuit is not needed beside its compiled form, which is as large.
+        return Ok(Program::compile(&load(flag, text)?.circuit));
+    };
+    let cache = ProgramCache::new(folder);
+    let (program, problem) = if is_path(text) {
+        let path = Path::new(text);
+        let bytes = read(path)?;
+        cache.program(&SourceKey::of(&bytes), || parse(path, &bytes))?
+    } else {
+        let name = concat!("built into ", env!("CARGO_PKG_VERSION"), ": ");
+        let key = SourceKey::of(&[name.as_bytes(), text.as_bytes()].concat());
+        cache.program(&key, || named(flag, text))?
+    };
+    if let Some(error) = problem {
+        let why = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::warn!(why, "{error}");
+    }
+    tracing::info!(circuit = text, gates = program.gates().len(), "loaded");
+    Ok(program)
+}
+
 /// Makes a built-in circuit.
 pub(crate) fn named(flag: &str, name: &str) -> Result<Circuit, Failure> {
     catalogue::named(name).map_err(|error| {
@@ -68,7 +92,28 @@ pub(crate) fn named(flag: &str, name: &str) -> Result<Circuit, Failure> {
 }
 
 fn open(path: &Path) -> Result<bristol::Parsed, Failure> {
-    bristol::open(path, &Limits::default()).map_err(|error| match error {
+    bristol::open(path, &Limits::default()).map_err(|error| no_circuit(path, error))
+}
+
+/// Reads a whole file, or of what is no regular file as much as a circuit may have.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| {
+        let length = file.metadata()?.len().max(MAX_PIPE_BYTES);
+        file.take(length).read_to_end(&mut bytes)
+    });
+    read.map_err(|error| no_circuit(path, error.into()))?;
+    Ok(bytes)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Circuit, Failure> {
+    bristol::read(bytes, bytes.len() as u64, &Limits::default())
+        .map(|parsed| parsed.circuit)
+        .map_err(|error| no_circuit(path, error))
+}
+
+fn no_circuit(path: &Path, error: BristolError) -> Failure {
+    match error {
         BristolError::Invalid { position, problem } => Failure::new(
             Kind::File,
             format!(
@@ -79,7 +124,7 @@ fn open(path: &Path) -> Result<bristol::Parsed, Failure> {
             ),
         ),
         error => Failure::file(path, error.to_string()).because(error),
-    })
+    }
 }
 
 fn is_path(text: &str) -> bool {

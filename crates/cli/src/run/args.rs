@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// The circuit: a file, or the name of a built-in one (see `transpute circuit generate --list`)
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) circuit: String,
+    /// Keep compiled circuits in this folder, and use what it has
+    #[arg(long, value_name = "DIR")]
+    pub(super) program_cache: Option<PathBuf>,
     /// An input value of this party, N being its number in the circuit; may be repeated
     #[arg(short, long = "input", value_name = "N=VALUE")]
     pub(super) inputs: Vec<InputText>,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use transpute::{Config, Inputs, OtPlan, Party, Program, Repeat, garble::Params};
+use transpute::{Config, Inputs, OtPlan, Party, Repeat, garble::Params};
 
 pub(crate) use args::{Args, InputText, parse_offer};
 pub(crate) use report::RunReport;
@@ -35,11 +35,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         .as_deref()
         .map(id::load)
         .transpose()?;
-    let program = {
-        // The circuit is not needed beside its compiled form, which is as large.
-        let circuit = source::load("--circuit", &args.circuit)?.circuit;
-        Arc::new(Program::compile(&circuit))
-    };
+    let cache = args.program_cache.as_deref();
+    let program = Arc::new(source::program("--circuit", &args.circuit, cache)?);
     let mut party = Party::new(args.role, program.clone())
         .transport(args.transport.clone())
         .patience(args.patience)

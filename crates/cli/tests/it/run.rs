@@ -26,6 +26,45 @@ fn aes_of_fips_197_under_every_scheme() {
 }
 
 #[test]
+fn compiled_circuits_are_kept_and_damaged_ones_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let circuit = folder.path().join("aes.txt");
+    transpute(["circuit", "generate", "aes128", circuit.to_str().unwrap()]).expect(0);
+    let programs = folder.path().join("programs");
+    let compute = |circuit: &str| {
+        let party =
+            |role| Party::new(role, circuit).and(["--program-cache", programs.to_str().unwrap()]);
+        let [_, evaluator] = meet(
+            party("garbler").input(0, KEY),
+            party("evaluator").input(1, PLAINTEXT),
+        )
+        .map(|party| party.expect(0));
+        assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
+    };
+    let kept = || {
+        let files = std::fs::read_dir(&programs).unwrap();
+        files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+    };
+    for circuit in ["aes128", circuit.to_str().unwrap()] {
+        compute(circuit);
+        compute(circuit);
+    }
+    assert_eq!(kept().len(), 2);
+    for file in kept() {
+        std::fs::write(&file, "something else").unwrap();
+    }
+    compute("aes128");
+    let lengths = kept()
+        .iter()
+        .map(|file| file.metadata().unwrap().len())
+        .collect::<Vec<_>>();
+    assert!(
+        lengths.contains(&14) && lengths.iter().any(|&length| length > 300_000),
+        "{lengths:?}"
+    );
+}
+
+#[test]
 fn sha_256_of_fips_180_under_every_scheme() {
     for scheme in SCHEMES {
         let [garbler, evaluator] = meet(

@@ -470,8 +470,10 @@ mod tests {
     #[test]
     fn the_first_flight_ends_when_it_has_left_or_met_losses() {
         let now = Instant::now();
-        let mut options = QuicOptions::default();
-        options.first_flight = 100_000;
+        let options = QuicOptions {
+            first_flight: 100_000,
+            ..QuicOptions::default()
+        };
         let build = || {
             let mut controller = Arc::new(Factory::new(&options)).build(now, 1200);
             assert_eq!(controller.window(), 38_400);

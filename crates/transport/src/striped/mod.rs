@@ -84,8 +84,8 @@ impl Default for StripedOptions {
 /// Unsent bytes that the kernel may hold on each connection.
 const UNSENT_LIMIT: u32 = 64 * 1024;
 
-/// The same for the first one while others are on their way: they are to get a share of what is being written.
-const UNSENT_LIMIT_ALONE: u32 = 16 * 1024;
+/// The same while others are on their way: they are to get a share of what is being written, each of the first flight.
+const UNSENT_LIMIT_GROWING: u32 = 4 * 1024;
 
 impl TcpStriped {
     /// The name by which the registry knows this transport.
@@ -107,7 +107,7 @@ impl TcpStriped {
         let socket = first.socket();
         let unsent = match count {
             1 => UNSENT_LIMIT,
-            _ => UNSENT_LIMIT_ALONE,
+            _ => UNSENT_LIMIT_GROWING,
         };
         socket.set_unsent_limit(unsent);
         let probe = Arc::<StripedProbe>::default();

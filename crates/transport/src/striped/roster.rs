@@ -15,7 +15,7 @@ use std::{
 
 use tokio::{io::AsyncWriteExt, sync::Notify, task::AbortHandle};
 
-use super::{UNSENT_LIMIT, frame::Header, probe::StripedProbe};
+use super::{UNSENT_LIMIT, UNSENT_LIMIT_GROWING, frame::Header, probe::StripedProbe};
 use crate::{
     LinkReader, LinkWriter,
     tcp::{Channel, WeakSocket},
@@ -33,7 +33,8 @@ struct Inner {
     writers: Side<LinkWriter>,
     probe: Arc<StripedProbe>,
     life: Weak<Life>,
-    first: WeakSocket,
+    /// Their kernels hold little until the link is complete.
+    sockets: Mutex<Vec<WeakSocket>>,
 }
 
 type Side<H> = Arc<Mutex<Waiting<H>>>;
@@ -140,7 +141,7 @@ impl Growth {
             writers,
             probe,
             life: Arc::downgrade(&life),
-            first,
+            sockets: Mutex::new(vec![first]),
         };
         (Self(Arc::new(inner)), reader, writer)
     }
@@ -161,7 +162,8 @@ impl Growth {
 
     /// Adds a stripe that both ends know to be one.
     pub(super) fn add(&self, number: u8, channel: Channel) {
-        channel.socket().set_unsent_limit(UNSENT_LIMIT);
+        channel.socket().set_unsent_limit(UNSENT_LIMIT_GROWING);
+        lock(&self.0.sockets).push(channel.socket().downgrade());
         self.0.probe.add(channel.socket().probe());
         let (reader, writer) = channel.into_halves();
         self.add_halves(number, reader, writer);
@@ -187,7 +189,9 @@ impl Growth {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.first.set_unsent_limit(UNSENT_LIMIT);
+        for socket in lock(&self.sockets).drain(..) {
+            socket.set_unsent_limit(UNSENT_LIMIT);
+        }
         settle(&self.readers);
         settle(&self.writers);
     }
@@ -236,8 +240,8 @@ fn wake<H>(mut waiting: MutexGuard<'_, Waiting<H>>) {
     }
 }
 
-fn lock<H>(side: &Side<H>) -> MutexGuard<'_, Waiting<H>> {
-    side.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<H> Seat<H> {

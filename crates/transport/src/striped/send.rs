@@ -22,6 +22,9 @@ use crate::{LinkWriter, TransportError};
 const SHORT_FRAME: usize = 16 * 1024 - HEADER;
 const LONG_AFTER: u64 = 1 << 20;
 
+/// And this short while stripes may join: the first that does is not to take what the next ones could.
+const GROWING_FRAME: usize = 8 * 1024 - HEADER;
+
 pub(super) struct StripedWriter {
     lanes: Vec<Lane>,
     seat: Seat<LinkWriter>,
@@ -69,7 +72,9 @@ impl StripedWriter {
     }
 
     fn frame_limit(&self) -> usize {
-        if self.offset < LONG_AFTER {
+        if self.seat.is_growing() {
+            GROWING_FRAME
+        } else if self.offset < LONG_AFTER {
             SHORT_FRAME
         } else {
             MAX_FRAME
