@@ -25,6 +25,7 @@ mod ot;
 mod pieces;
 mod report;
 mod session;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod transcript;
@@ -37,4 +38,7 @@ pub use hello::{HELLO_START, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};
 pub use report::{Milestone, Progress, Report, Traffic};
 pub use session::{Output, Progressed, Session};
+pub use standing::{
+    Call, Connection, ConnectionConfig, Event, OPEN_START, RunId, RunReport, is_open_start,
+};
 pub use wire::{Frame, FrameDecoder, FrameError, FrameKind, MAX_PAYLOAD};
