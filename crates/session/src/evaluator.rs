@@ -255,10 +255,19 @@ impl EvaluatorCore {
         self.asked == 0 && self.terms.total_choices <= OtPlan::DIRECT_LIMIT
     }
 
+    /// Returns the choices of the next [`question`](Self::question), to be asked at once.
+    pub(crate) fn draw_choices(&mut self, count: usize) -> Result<Bits, SessionError> {
+        self.take_choices(count)
+    }
+
     /// Asks the next [`question`](Self::question) with as many items.
-    pub(crate) fn ask(&mut self, items: Items, out: &mut Vec<u8>) -> Result<(), SessionError> {
+    pub(crate) fn ask(
+        &mut self,
+        items: Items,
+        choices: Bits,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SessionError> {
         let first = self.asked;
-        let choices = self.take_choices(items.len())?;
         self.asked += items.len() as u64;
         let (stock, count) = (items.first(), items.len());
         let (corrections, asked) = items.correct(choices);
@@ -286,7 +295,8 @@ impl EvaluatorCore {
 
     /// Returns how many transfers were asked for and not answered.
     pub(crate) fn outstanding(&self) -> u64 {
-        self.asked - self.answered
+        // Without the stock nothing counts as asked for.
+        self.asked.saturating_sub(self.answered)
     }
 
     /// Says whether there is something to send that the garbler waits for; questions apart.

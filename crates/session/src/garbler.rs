@@ -160,7 +160,15 @@ impl GarblerCore {
                 self.handle_extend(first, &message)
             }
             FrameKind::Output => match self.output_pieces.add(&payload)? {
-                Some((instance, message)) => self.handle_output(instance, &message),
+                Some((instance, message)) => {
+                    // The answer may be here before anything was sent behind the last table, and where
+                    // there are no tables even before the evaluation has begun.
+                    self.begin_without_tables()?;
+                    while let Some(outputs) = self.take_held() {
+                        self.release(outputs);
+                    }
+                    self.handle_output(instance, &message)
+                }
                 None => Ok(()),
             },
             FrameKind::Finish => {
@@ -317,6 +325,20 @@ impl GarblerCore {
         }
         if self.tables_left == 0 {
             self.finish_instances()?;
+        }
+        Ok(())
+    }
+
+    /// Begins the evaluation that is answered next, if that needs no tables.
+    fn begin_without_tables(&mut self) -> Result<(), SessionError> {
+        while self.awaited.is_empty()
+            && self.held_outputs.is_empty()
+            && !self.is_running
+            && self.begun < self.terms.config.batch
+            && self.layout.tables(self.layout.lanes(self.begun)) == 0
+            && self.may_begin()
+        {
+            self.begin()?;
         }
         Ok(())
     }

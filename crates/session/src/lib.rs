@@ -32,7 +32,10 @@ mod transcript;
 mod wire;
 
 pub use config::{Config, ConfigError, OtChoice, OtPlan, OutputPolicy, Role};
-pub use driver::{Closing, DriverOptions, Outcome, run};
+pub use driver::{
+    Closing, ConnectionHandle, DriverOptions, Outcome, PreparedRun, RunOutcome, Running, Standing,
+    run, stand,
+};
 pub use error::{AbortReason, Field, SessionError};
 pub use hello::{HELLO_START, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use rand::{CryptoRng, SeedableRng, rngs::StdRng};
-use transpute_circuit::{InputSplit, Program};
+use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_ot::{BLOCK_OTS, BaseSender};
 
 use super::{
@@ -645,6 +645,9 @@ impl Connection {
             None => Ok(()),
             Some(Ok(())) => {
                 self.note(run);
+                if self.end_finished(run) {
+                    return self.start_waiting(run.role());
+                }
                 self.schedule(run);
                 Ok(())
             }
@@ -654,6 +657,17 @@ impl Connection {
                 self.start_waiting(run.role())
             }
         }
+    }
+
+    /// Ends a run that is complete in both directions; says whether it is. At once, because the peer
+    /// may use its place from then on.
+    fn end_finished(&mut self, run: RunId) -> bool {
+        let active = self.side(run.role()).active(run.number);
+        let is_finished = active.is_some_and(|active| active.session.channel().is_finished());
+        if is_finished {
+            self.end(run, Ok(()));
+        }
+        is_finished
     }
 
     /// Tells what a run has come to.
@@ -752,16 +766,27 @@ impl Connection {
             && total <= self.direct_left;
         let done = match &mut self.receiver {
             Some(stock) if has_room => {
-                if stock.len() < count {
-                    extend_stock(stock, count - stock.len(), &mut self.rng, out);
+                // No transfer leaves the stock before there is a choice to use it for.
+                let drawn = side.work(run.number, limits, |session| match &mut session.0 {
+                    Core::Evaluator(core) => core.draw_choices(count),
+                    Core::Garbler(_) => Ok(Bits::new()),
+                });
+                match drawn {
+                    None => None,
+                    Some(Err(error)) => Some(Err(error)),
+                    Some(Ok(choices)) => {
+                        if stock.len() < count {
+                            extend_stock(stock, count - stock.len(), &mut self.rng, out);
+                        }
+                        let Some(items) = stock.take(count) else {
+                            return Err(SessionError::Cancelled);
+                        };
+                        side.work(run.number, limits, |session| match &mut session.0 {
+                            Core::Evaluator(core) => core.ask(items, choices, out),
+                            Core::Garbler(_) => Ok(()),
+                        })
+                    }
                 }
-                let Some(items) = stock.take(count) else {
-                    return Err(SessionError::Cancelled);
-                };
-                side.work(run.number, limits, |session| match &mut session.0 {
-                    Core::Evaluator(core) => core.ask(items, out),
-                    Core::Garbler(_) => Ok(()),
-                })
             }
             None if has_room && may_be_direct => {
                 self.direct_left -= total;
@@ -836,17 +861,19 @@ impl Connection {
                     }
                 }
             }
-            let is_finished = done.is_ok() && progressed == Progressed::Finished;
-            if is_finished {
-                self.note(run);
-                self.end(run, Ok(()));
-                self.start_waiting(role)?;
-            } else if done.is_err() {
+            let is_finished = if done.is_err() {
                 self.settle(run, Some(done))?;
-            } else if progressed == Progressed::Worked {
+                false
+            } else {
                 self.note(run);
-                self.schedule_urgent(run);
-            }
+                let is_finished = self.end_finished(run);
+                if is_finished {
+                    self.start_waiting(role)?;
+                } else {
+                    self.schedule_urgent(run);
+                }
+                is_finished
+            };
             if is_freed {
                 self.wake(role);
             }

@@ -348,5 +348,8 @@ fn the_wire_format_of_connections_is_the_documented_one() {
             hasher.update(&frame.payload);
         }
     }
-    assert_eq!(hasher.finalize().to_hex().as_str(), "");
+    assert_eq!(
+        hasher.finalize().to_hex().as_str(),
+        "47d909d680e1f714087cf5afcdc42897b1e2a76398dc320af5e66a404d7d5f6a"
+    );
 }

@@ -1,6 +1,7 @@
 //! Two sides of a standing connection joined in memory, frame by frame, in any order.
 
 mod bounds;
+mod driver;
 mod flights;
 mod hostile;
 mod runs;
@@ -64,7 +65,7 @@ impl Pair {
     }
 
     fn with(seed: u64, config: &ConnectionConfig) -> Self {
-        let side = |own| {
+        let side = |own: u64| {
             let mut rng = StdRng::seed_from_u64(seed ^ own << 32);
             Connection::with_rng(config.clone(), false, &mut rng)
         };
@@ -252,9 +253,7 @@ impl Pair {
     }
 
     fn assert_alive(&self) {
-        for failed in &self.failed {
-            assert!(failed.is_none(), "{failed:?}");
-        }
+        assert!(self.failed.iter().all(Option::is_none), "{:?}", self.failed);
     }
 }
 
