@@ -174,7 +174,10 @@ impl Garbler {
     /// Where the labels of these inputs are not sent: see
     /// [`sending_garbler_labels`](Self::sending_garbler_labels).
     pub fn begin_without_inputs(&mut self, lanes: usize) -> Result<(), GarbleError> {
-        assert!(self.sends_labels, "labels that are not sent depend on inputs");
+        assert!(
+            self.sends_labels,
+            "labels that are not sent depend on inputs"
+        );
         let instance = self.frame.next_instance(lanes)?;
         self.frame.make_room(lanes);
         for lane in 0..lanes {

@@ -219,7 +219,7 @@ pub enum SessionError {
     },
     /// The connection that the run is part of has failed.
     #[error(transparent)]
-    Connection(std::sync::Arc<SessionError>),
+    Connection(std::sync::Arc<Self>),
     /// The computing thread ended without a result.
     #[error("the session was cancelled")]
     Cancelled,

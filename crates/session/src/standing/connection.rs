@@ -2,30 +2,23 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use bytes::Bytes;
 use rand::{CryptoRng, SeedableRng, rngs::StdRng};
-use transpute_circuit::{Bits, InputSplit, Program};
-use transpute_ot::{BLOCK_OTS, BaseSender};
+use transpute_circuit::{InputSplit, Program};
+use transpute_ot::BaseSender;
 
 use super::{
-    ConnectionConfig, Event, RunId, RunReport,
+    ConnectionConfig, Event, RunId,
     events::GARBLES,
     open::{Agreed, FIRST, Limits, Open},
-    side::{Active, Arrived, Held, Run, Side},
+    side::{Run, Side},
     stock::{ReceiverStock, SenderStock},
 };
 use crate::{
-    Config, Frame, FrameKind, Inputs, OtChoice, OtPlan, Progressed, Role, Session, SessionError,
-    config::ConfigError,
+    Config, Frame, FrameKind, Inputs, OtPlan, Progressed, Role, SessionError,
     error::{AbortReason, Farewell},
-    ot::OT_CHUNK,
     pieces::whole_frame,
-    session::{Core, Setting, Terms, total_choices},
+    session::Core,
 };
-
-/// Bytes of tables that one run sends before others have their turn: small runs pass whole, so that
-/// those which are called first end first.
-const TURN: usize = 256 << 10;
 
 /// Bytes of answers that wait to be sent above which no input is taken. Peers that keep to the limits
 /// never ask for as much.
@@ -33,15 +26,6 @@ const QUEUE_LIMIT: u64 = 32 << 20;
 
 /// Bytes of tables that could be evaluated above which no input is taken.
 const BACKLOG_LIMIT: u64 = 4 << 20;
-
-/// Transfers that may be asked for and not answered, in all runs together.
-const TRANSFER_LIMIT: u64 = 1 << 19;
-
-/// The most transfers to have in stock.
-const MAX_STOCK: usize = 1 << 16;
-
-/// Reason in the `Abort` that only says that the other one has been heard.
-const HEARD: u8 = 0;
 
 /// What an application asks for: a run in one of the two roles.
 pub struct Call {
@@ -61,31 +45,31 @@ pub struct Call {
 /// what happens ([`next_event`](Self::next_event)). An error of either ends the connection; a run that
 /// fails alone ends with an event.
 pub struct Connection {
-    config: ConnectionConfig,
-    open: Open,
-    agreed: Option<Agreed>,
-    rng: StdRng,
+    pub(super) config: ConnectionConfig,
+    pub(super) open: Open,
+    pub(super) agreed: Option<Agreed>,
+    pub(super) rng: StdRng,
     /// Whole frames to be sent before anything else.
-    control: VecDeque<Vec<u8>>,
-    control_bytes: usize,
-    garbling: Side,
-    evaluating: Side,
+    pub(super) control: VecDeque<Vec<u8>>,
+    pub(super) control_bytes: usize,
+    pub(super) garbling: Side,
+    pub(super) evaluating: Side,
     /// Runs with something to send that the peer waits for.
-    urgent: VecDeque<RunId>,
-    events: VecDeque<Event>,
+    pub(super) urgent: VecDeque<RunId>,
+    pub(super) events: VecDeque<Event>,
     /// For runs in which this side garbles.
-    sender: Option<SenderStock>,
+    pub(super) sender: Option<SenderStock>,
     /// For runs in which it evaluates: before the peer's base-OT message is here, and behind that.
-    base: Option<BaseSender>,
-    receiver: Option<ReceiverStock>,
+    pub(super) base: Option<BaseSender>,
+    pub(super) receiver: Option<ReceiverStock>,
     /// Transfers that may still be done without the stock.
-    direct_left: u64,
+    pub(super) direct_left: u64,
     /// Whether it is the turn of a run in which this side evaluates.
-    evaluates_next: bool,
-    is_closing: bool,
-    close_sent: bool,
+    pub(super) evaluates_next: bool,
+    pub(super) is_closing: bool,
+    pub(super) close_sent: bool,
     /// Calls of the peer, as garbler and as evaluator, when it closed.
-    close_received: Option<[u32; 2]>,
+    pub(super) close_received: Option<[u32; 2]>,
 }
 
 impl Connection {
@@ -310,14 +294,14 @@ impl Connection {
         })
     }
 
-    fn side(&mut self, role: Role) -> &mut Side {
+    pub(super) fn side(&mut self, role: Role) -> &mut Side {
         match role {
             Role::Garbler => &mut self.garbling,
             Role::Evaluator => &mut self.evaluating,
         }
     }
 
-    fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         match &self.agreed {
             Some(agreed) => agreed.limits,
             None => Limits {
@@ -327,38 +311,20 @@ impl Connection {
         }
     }
 
-    fn control(&mut self, frame: Vec<u8>) {
+    pub(super) fn control(&mut self, frame: Vec<u8>) {
         self.control_bytes += frame.len();
         self.control.push_back(frame);
     }
 
     /// Queues a frame about the connection, or about the stock of one direction.
-    fn control_frame(&mut self, garbles: bool, kind: FrameKind, content: &[u8]) {
+    pub(super) fn control_frame(&mut self, garbles: bool, kind: FrameKind, content: &[u8]) {
         let tag = if garbles { GARBLES } else { 0 };
         let payload = [&tag.to_le_bytes(), content].concat();
         self.control(whole_frame(kind, &payload));
     }
 
-    fn handle_open(&mut self, payload: &[u8]) -> Result<(), SessionError> {
-        let agreed = self.open.agree(Open::decode(payload)?)?;
-        self.agreed = Some(agreed);
-        self.connect_sender()?;
-        for role in [Role::Garbler, Role::Evaluator] {
-            for number in self.side(role).numbers() {
-                let context = self.context(role, number);
-                if let Some(active) = self.side(role).active(number) {
-                    set_context(&mut active.session, context);
-                }
-            }
-            self.start_waiting(role)?;
-        }
-        self.wake(Role::Garbler);
-        self.events.push_back(Event::Opened);
-        Ok(())
-    }
-
     /// Returns what a run is bound to, if it is known.
-    fn context(&self, role: Role, number: u32) -> Option<[u8; 32]> {
+    pub(super) fn context(&self, role: Role, number: u32) -> Option<[u8; 32]> {
         let agreed = self.agreed.as_ref()?;
         let garbler = match role {
             Role::Garbler => &self.open.nonce,
@@ -368,626 +334,19 @@ impl Connection {
     }
 
     /// Begins the stock for runs in which this side garbles.
-    fn set_up_sender(&mut self) {
+    pub(super) fn set_up_sender(&mut self) {
         let (stock, message) = SenderStock::start(&self.open.nonce, &mut self.rng);
         self.control_frame(true, FrameKind::OtSetup, &message);
         self.sender = Some(stock);
     }
 
     /// Goes on with that once the peer's opening is here.
-    fn connect_sender(&mut self) -> Result<(), SessionError> {
+    pub(super) fn connect_sender(&mut self) -> Result<(), SessionError> {
         let (Some(sender), Some(agreed)) = (&mut self.sender, &self.agreed) else {
             return Ok(());
         };
         let sid = agreed.stock_id(&self.open.nonce);
         sender.connect(agreed.theirs.extension, &sid, &agreed.theirs.point)
-    }
-
-    fn handle_control(
-        &mut self,
-        role: Role,
-        kind: FrameKind,
-        content: &Bytes,
-    ) -> Result<(), SessionError> {
-        let unexpected = SessionError::Unexpected {
-            kind,
-            problem: "it is not about a run",
-        };
-        match (kind, role) {
-            (FrameKind::OtSetup, Role::Evaluator) => {
-                let (Some(agreed), Some(base)) = (&self.agreed, self.base.take()) else {
-                    return Err(unexpected);
-                };
-                let (kind, nonce) = (self.open.extension, agreed.theirs.nonce);
-                let sid = agreed.stock_id(&nonce);
-                let (stock, corrections) = ReceiverStock::new(kind, base, &sid, &nonce, content)?;
-                self.receiver = Some(stock);
-                if !corrections.is_empty() {
-                    self.control_frame(false, FrameKind::OtExtendSetup, &corrections);
-                }
-                self.wake(Role::Evaluator);
-                Ok(())
-            }
-            (FrameKind::OtExtendSetup, Role::Garbler) => match &mut self.sender {
-                Some(sender) => sender.handle_setup(content),
-                None => Err(unexpected),
-            },
-            (FrameKind::OtExtend, Role::Garbler) => match &mut self.sender {
-                Some(sender) => sender.handle_extend(content, MAX_STOCK + OT_CHUNK + BLOCK_OTS),
-                None => Err(unexpected),
-            },
-            (FrameKind::Close, Role::Garbler) => {
-                let (counts, rest) = content.as_chunks::<4>();
-                let (&[garbled, evaluated], []) = (counts, rest) else {
-                    return Err(SessionError::Length {
-                        kind,
-                        expected: 8,
-                        found: content.len(),
-                    });
-                };
-                let called = [garbled, evaluated].map(u32::from_le_bytes);
-                self.close_received = Some(called);
-                self.handle_close(called)
-            }
-            (FrameKind::Abort, Role::Garbler) => {
-                let reason = content
-                    .first()
-                    .and_then(|code| AbortReason::from_code(*code));
-                Err(SessionError::PeerAborted(
-                    reason.unwrap_or(AbortReason::Protocol),
-                ))
-            }
-            _ => Err(unexpected),
-        }
-    }
-
-    /// Ends what the peer will not call for any more.
-    fn handle_close(&mut self, [garbled, evaluated]: [u32; 2]) -> Result<(), SessionError> {
-        for (role, theirs) in [(Role::Evaluator, garbled), (Role::Garbler, evaluated)] {
-            for number in self.side(role).numbers() {
-                let run = RunId::new(role, number);
-                if number > theirs {
-                    let side = self.side(role);
-                    let held = side.take_held(number);
-                    let was_called = held.is_some_and(|held| held.call.is_some());
-                    let was_active = side.take_active(number).is_some();
-                    side.close(number);
-                    if was_called || was_active {
-                        self.events
-                            .push_back(Event::Ended(run, Err(SessionError::Closed)));
-                    }
-                }
-            }
-            self.start_waiting(role)?;
-        }
-        self.is_closing = true;
-        Ok(())
-    }
-
-    fn handle_run(
-        &mut self,
-        run: RunId,
-        kind: FrameKind,
-        payload: Bytes,
-    ) -> Result<(), SessionError> {
-        let limits = self.limits();
-        // Transfers leave the stock in the order of these frames, whatever becomes of the run.
-        let is_correct = kind == FrameKind::OtCorrect && run.garbles;
-        let rows = match (&mut self.sender, is_correct) {
-            (Some(sender), true) => Some(sender.take(&payload)?),
-            _ => None,
-        };
-        let frame = Frame { kind, payload };
-        let side = self.side(run.role());
-        side.check(run.number, limits, kind)?;
-        let arrived = match rows {
-            Some(rows) => Arrived::Correct(frame, rows),
-            None => Arrived::Frame(frame),
-        };
-        match side.get(run.number) {
-            None | Some(Run::Held(_)) => {
-                side.hold(run.number, arrived, limits)?;
-                Ok(())
-            }
-            Some(Run::Active(_)) => self.deliver(run, arrived),
-            Some(Run::Over) => {
-                if matches!(
-                    kind,
-                    FrameKind::Finish | FrameKind::Refuse | FrameKind::Abort
-                ) {
-                    side.close(run.number);
-                    self.start_waiting(run.role())?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Gives an active run what came about it.
-    fn deliver(&mut self, run: RunId, arrived: Arrived) -> Result<(), SessionError> {
-        let limits = self.limits();
-        let before = self.side(run.role()).sum;
-        let done = self
-            .side(run.role())
-            .work(run.number, limits, |session| match arrived {
-                Arrived::Frame(frame) => session.handle(frame),
-                Arrived::Correct(frame, rows) => match &mut session.0 {
-                    Core::Garbler(core) => core.handle_correct(frame, rows),
-                    // Only a garbler's runs have them.
-                    Core::Evaluator(_) => Ok(()),
-                },
-            });
-        self.settle(run, done)?;
-        let sum = self.side(run.role()).sum;
-        if sum.used < before.used
-            || sum.transfers < before.transfers
-            || sum.unagreed < before.unagreed
-        {
-            self.wake(run.role());
-        }
-        Ok(())
-    }
-
-    /// Starts the calls whose turn it is.
-    fn start_waiting(&mut self, role: Role) -> Result<(), SessionError> {
-        let limits = self.limits();
-        let mut from = 0;
-        loop {
-            let side = self.side(role);
-            let Some(&number) = side.waiting.range(from..).next() else {
-                return Ok(());
-            };
-            if !side.is_in_range(number, limits) {
-                return Ok(());
-            }
-            from = number + 1;
-            // Room for prepared runs is not known before the openings are.
-            let is_prepared = match side.get(number) {
-                Some(Run::Held(held)) => held.is_prepared,
-                _ => false,
-            };
-            if is_prepared && self.agreed.is_none() {
-                continue;
-            }
-            if let Some(held) = self.side(role).take_held(number) {
-                self.start(RunId::new(role, number), held)?;
-            }
-        }
-    }
-
-    /// Starts a run and gives it what has come already.
-    fn start(&mut self, run: RunId, held: Held) -> Result<(), SessionError> {
-        let begun = match held.call {
-            Some(call) => self.begin(run, call, held.is_prepared),
-            None => Err(SessionError::Cancelled),
-        };
-        match begun {
-            Ok(active) => self.side(run.role()).insert(run.number, active),
-            Err(error) => {
-                self.part(run, &error, held.is_ended);
-                self.events.push_back(Event::Ended(run, Err(error)));
-                return Ok(());
-            }
-        }
-        self.schedule(run);
-        for arrived in held.arrived {
-            self.deliver(run, arrived)?;
-        }
-        Ok(())
-    }
-
-    /// Makes the session of a run.
-    fn begin(&mut self, run: RunId, call: Call, is_prepared: bool) -> Result<Active, SessionError> {
-        let Call {
-            program,
-            split,
-            mut config,
-            inputs,
-        } = call;
-        config.table_lead = 0;
-        config.threads = std::num::NonZeroUsize::MIN;
-        let count = total_choices(&split, &config)?;
-        let plan = match (config.ot, count) {
-            (_, 0) => OtPlan::None,
-            (OtChoice::Auto, _) => OtPlan::Stock,
-            (OtChoice::Direct, count) if !is_prepared && count <= OtPlan::DIRECT_LIMIT => {
-                OtPlan::Direct
-            }
-            _ => return Err(ConfigError::OtOfConnection.into()),
-        };
-        let setting = Setting::Run {
-            context: self.context(run.role(), run.number),
-            is_prepared,
-        };
-        let terms = Terms::new(program, split, config, plan, setting)?;
-        let encrypted = self.open.is_encrypted;
-        let (early, late) = match run.role() {
-            Role::Garbler if is_prepared => (None, inputs),
-            _ => (inputs, None),
-        };
-        let mut session = Session::start(
-            run.role(),
-            terms,
-            early,
-            encrypted,
-            &run.tag(),
-            &mut self.rng,
-        )?;
-        let mut reserved = 0;
-        if is_prepared {
-            let layout = match &mut session.0 {
-                Core::Garbler(core) => *core.layout(),
-                Core::Evaluator(core) => *core.layout(),
-            };
-            reserved = layout.total_tables();
-            let limit = self.limits().prepared;
-            let free = limit.saturating_sub(self.side(run.role()).prepared);
-            if reserved > free {
-                return Err(SessionError::PreparedFull {
-                    needed: reserved,
-                    free,
-                });
-            }
-        }
-        if let (Some(inputs), Core::Garbler(core)) = (late, &mut session.0) {
-            core.provide(inputs)?;
-        }
-        Ok(Active::new(session, reserved))
-    }
-
-    /// Looks at what became of a piece of work on a run.
-    fn settle(
-        &mut self,
-        run: RunId,
-        done: Option<Result<(), SessionError>>,
-    ) -> Result<(), SessionError> {
-        match done {
-            None => Ok(()),
-            Some(Ok(())) => {
-                self.note(run);
-                if self.end_finished(run) {
-                    return self.start_waiting(run.role());
-                }
-                self.schedule(run);
-                Ok(())
-            }
-            Some(Err(error)) if error.ends_connection() => Err(error),
-            Some(Err(error)) => {
-                self.end(run, Err(error));
-                self.start_waiting(run.role())
-            }
-        }
-    }
-
-    /// Ends a run that is complete in both directions; says whether it is. At once, because the peer
-    /// may use its place from then on.
-    fn end_finished(&mut self, run: RunId) -> bool {
-        let active = self.side(run.role()).active(run.number);
-        let is_finished = active.is_some_and(|active| active.session.channel().is_finished());
-        if is_finished {
-            self.end(run, Ok(()));
-        }
-        is_finished
-    }
-
-    /// Tells what a run has come to.
-    fn note(&mut self, run: RunId) {
-        let Self {
-            garbling,
-            evaluating,
-            events,
-            ..
-        } = self;
-        let side = if run.garbles { garbling } else { evaluating };
-        let Some(active) = side.active(run.number) else {
-            return;
-        };
-        while let Some(output) = active.session.next_output() {
-            events.push_back(Event::Output(run, output));
-        }
-        if active.session.terms().is_prepared() && !active.is_announced && active.is_prepared() {
-            active.is_announced = true;
-            events.push_back(Event::Prepared(run));
-        }
-    }
-
-    /// Puts a run where it is polled.
-    fn schedule(&mut self, run: RunId) {
-        let Self {
-            garbling,
-            evaluating,
-            urgent,
-            ..
-        } = self;
-        let side = if run.garbles { garbling } else { evaluating };
-        let Some(active) = side.active(run.number) else {
-            return;
-        };
-        if active.wants_urgently() && !active.is_urgent {
-            active.is_urgent = true;
-            urgent.push_back(run);
-        }
-        if !active.is_ready {
-            active.is_ready = true;
-            side.ready.push_back(run.number);
-        }
-    }
-
-    /// Lets runs of a role try again that waited for room or transfers.
-    fn wake(&mut self, role: Role) {
-        for number in std::mem::take(&mut self.side(role).parked) {
-            self.schedule(RunId::new(role, number));
-        }
-    }
-
-    /// Sends what the peer waits for; says whether there was anything.
-    fn poll_urgent(&mut self, run: RunId, out: &mut Vec<u8>) -> Result<bool, SessionError> {
-        let limits = self.limits();
-        let side = self.side(run.role());
-        let Some(active) = side.active(run.number) else {
-            return Ok(false);
-        };
-        active.is_urgent = false;
-        let is_question = match &active.session.0 {
-            Core::Garbler(core) if !core.is_urgent() => return Ok(false),
-            Core::Garbler(_) => false,
-            Core::Evaluator(core) => !core.is_urgent(),
-        };
-        if is_question {
-            return self.ask(run, out);
-        }
-        let done = side.work(run.number, limits, |session| {
-            session.poll(out, true).map(drop)
-        });
-        self.settle(run, done)?;
-        Ok(true)
-    }
-
-    /// Asks for the next labels of a run; says whether it could.
-    fn ask(&mut self, run: RunId, out: &mut Vec<u8>) -> Result<bool, SessionError> {
-        let limits = self.limits();
-        let side = &mut self.evaluating;
-        let (sum, called) = (side.sum, side.active(run.number));
-        let Some(active) = called else {
-            return Ok(false);
-        };
-        let Core::Evaluator(core) = &active.session.0 else {
-            return Ok(false);
-        };
-        let Some(count) = core.question() else {
-            return Ok(false);
-        };
-        let total = active.session.terms().total_choices;
-        let added = count as u64;
-        let has_room = sum.transfers + added <= TRANSFER_LIMIT
-            && (core.has_agreed() || sum.unagreed + added <= super::side::HELD_TRANSFERS);
-        let may_be_direct = core.may_ask_directly()
-            && !active.session.terms().is_prepared()
-            && total <= self.direct_left;
-        let done = match &mut self.receiver {
-            Some(stock) if has_room => {
-                // No transfer leaves the stock before there is a choice to use it for.
-                let drawn = side.work(run.number, limits, |session| match &mut session.0 {
-                    Core::Evaluator(core) => core.draw_choices(count),
-                    Core::Garbler(_) => Ok(Bits::new()),
-                });
-                match drawn {
-                    None => None,
-                    Some(Err(error)) => Some(Err(error)),
-                    Some(Ok(choices)) => {
-                        if stock.len() < count {
-                            extend_stock(stock, count - stock.len(), &mut self.rng, out);
-                        }
-                        let Some(items) = stock.take(count) else {
-                            return Err(SessionError::Cancelled);
-                        };
-                        side.work(run.number, limits, |session| match &mut session.0 {
-                            Core::Evaluator(core) => core.ask(items, choices, out),
-                            Core::Garbler(_) => Ok(()),
-                        })
-                    }
-                }
-            }
-            None if has_room && may_be_direct => {
-                self.direct_left -= total;
-                active.is_direct = true;
-                side.work(run.number, limits, |session| match &mut session.0 {
-                    Core::Evaluator(core) => core.ask_directly(out),
-                    Core::Garbler(_) => Ok(()),
-                })
-            }
-            _ => {
-                side.parked.insert(run.number);
-                return Ok(false);
-            }
-        };
-        self.settle(run, done)?;
-        Ok(true)
-    }
-
-    /// Does a piece of work of the run whose turn it is; says whether any run had one.
-    fn poll_ready(
-        &mut self,
-        role: Role,
-        out: &mut Vec<u8>,
-        may_send: bool,
-    ) -> Result<bool, SessionError> {
-        let limits = self.limits();
-        for _ in 0..self.side(role).ready.len() {
-            let Some(&number) = self.side(role).ready.front() else {
-                break;
-            };
-            let run = RunId::new(role, number);
-            let side = self.side(role);
-            let start = out.len();
-            let used = side.sum.used;
-            let Some(result) = side.work(number, limits, |session| session.poll(out, may_send))
-            else {
-                side.ready.pop_front();
-                continue;
-            };
-            let (done, progressed) = match result {
-                Ok(progressed) => (Ok(()), progressed),
-                Err(error) => (Err(error), Progressed::Idle),
-            };
-            let is_freed = side.sum.used < used;
-            if done.is_ok() {
-                match progressed {
-                    Progressed::Worked => {
-                        if let Some(active) = side.active(number) {
-                            active.turn += out.len() - start;
-                            // Evaluation takes turns chunk by chunk, as they come.
-                            if active.turn >= TURN || role == Role::Evaluator {
-                                active.turn = 0;
-                                side.ready.rotate_left(1);
-                            }
-                        }
-                    }
-                    // It may have something to send.
-                    Progressed::Idle if !may_send => side.ready.rotate_left(1),
-                    Progressed::Idle | Progressed::Finished => {
-                        side.ready.pop_front();
-                        if let Some(active) = side.active(number) {
-                            active.is_ready = false;
-                            active.turn = 0;
-                            let is_held_back = match &active.session.0 {
-                                Core::Garbler(core) => core.is_held_back(),
-                                Core::Evaluator(_) => false,
-                            };
-                            if is_held_back {
-                                side.parked.insert(number);
-                            }
-                        }
-                    }
-                }
-            }
-            let is_finished = if done.is_err() {
-                self.settle(run, Some(done))?;
-                false
-            } else {
-                self.note(run);
-                let is_finished = self.end_finished(run);
-                if is_finished {
-                    self.start_waiting(role)?;
-                } else {
-                    self.schedule_urgent(run);
-                }
-                is_finished
-            };
-            if is_freed {
-                self.wake(role);
-            }
-            if progressed == Progressed::Worked || is_finished {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Puts a run among the urgent ones if it is.
-    fn schedule_urgent(&mut self, run: RunId) {
-        let side = if run.garbles {
-            &mut self.garbling
-        } else {
-            &mut self.evaluating
-        };
-        if let Some(active) = side.active(run.number)
-            && active.wants_urgently()
-            && !active.is_urgent
-        {
-            active.is_urgent = true;
-            self.urgent.push_back(run);
-        }
-    }
-
-    /// Ends an active run on this side.
-    fn end(&mut self, run: RunId, result: Result<(), SessionError>) {
-        let side = self.side(run.role());
-        let Some(active) = side.take_active(run.number) else {
-            return;
-        };
-        let channel = active.session.channel();
-        match result {
-            Ok(()) => {
-                let report = RunReport {
-                    traffic: channel.traffic,
-                    bytes_sent: channel.bytes_sent,
-                    bytes_received: channel.bytes_received,
-                    ot: if active.is_direct {
-                        OtPlan::Direct
-                    } else {
-                        active.session.terms().plan
-                    },
-                };
-                side.close(run.number);
-                self.events.push_back(Event::Ended(run, Ok(report)));
-            }
-            Err(error) => {
-                let is_sent = channel.finish_sent;
-                let is_received = channel.finish_received
-                    || matches!(
-                        error,
-                        SessionError::PeerAborted(_) | SessionError::RefusedByPeer(_)
-                    );
-                if is_sent {
-                    if is_received {
-                        side.close(run.number);
-                    } else {
-                        side.expect_end(run.number);
-                    }
-                } else {
-                    self.part(run, &error, is_received);
-                }
-                self.events.push_back(Event::Ended(run, Err(error)));
-            }
-        }
-        self.wake(run.role());
-    }
-
-    /// Tells the peer that this side is done with a run that failed.
-    fn part(&mut self, run: RunId, error: &SessionError, is_received: bool) {
-        let (kind, code) = match error.farewell() {
-            _ if matches!(error, SessionError::Cancelled) => {
-                (FrameKind::Abort, AbortReason::Cancelled as u8)
-            }
-            Some(Farewell::Refuse(field)) => (FrameKind::Refuse, field as u8),
-            Some(Farewell::Abort(reason)) => (FrameKind::Abort, reason as u8),
-            None => (FrameKind::Abort, HEARD),
-        };
-        let payload = [&run.tag()[..], &[code]].concat();
-        self.control(whole_frame(kind, &payload));
-        let side = self.side(run.role());
-        if is_received {
-            side.close(run.number);
-        } else {
-            side.expect_end(run.number);
-        }
-    }
-
-    /// Adds to the stock when there is nothing else to do; says whether it did.
-    fn top_up(&mut self, out: &mut Vec<u8>) -> bool {
-        let target = (self.config.stock as usize).min(MAX_STOCK);
-        match &mut self.receiver {
-            // Not for every transfer that is used: half of it at a time.
-            Some(stock) if !self.is_closing && 2 * stock.len() < target => {
-                extend_stock(stock, target - stock.len(), &mut self.rng, out);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn poll_close(&mut self, out: &mut Vec<u8>) -> bool {
-        let is_done = self.garbling.is_done() && self.evaluating.is_done();
-        if !self.is_closing || self.close_sent || !is_done || self.agreed.is_none() {
-            return false;
-        }
-        self.close_sent = true;
-        let mut payload = vec![0; 4];
-        payload.extend_from_slice(&self.garbling.called.to_le_bytes());
-        payload.extend_from_slice(&self.evaluating.called.to_le_bytes());
-        out.extend_from_slice(&whole_frame(FrameKind::Close, &payload));
-        true
     }
 
     /// Returns what is held for runs in which this side has `role`: bytes of tables of runs not
@@ -1006,28 +365,5 @@ impl Connection {
             Core::Garbler(core) => core.delta().map(transpute_garble::Label::to_bytes),
             Core::Evaluator(_) => None,
         }
-    }
-}
-
-fn set_context(session: &mut Session, context: Option<[u8; 32]>) {
-    let Some(context) = context else { return };
-    match &mut session.0 {
-        Core::Garbler(core) => core.set_context(context),
-        Core::Evaluator(core) => core.set_context(context),
-    }
-}
-
-/// Appends frames that add at least `count` transfers to the stock.
-fn extend_stock(
-    stock: &mut ReceiverStock,
-    count: usize,
-    rng: &mut impl CryptoRng,
-    out: &mut Vec<u8>,
-) {
-    let due = stock.len() + count;
-    while stock.len() < due {
-        let mut payload = vec![0; 4];
-        stock.extend(due - stock.len(), rng, &mut payload);
-        out.extend_from_slice(&whole_frame(FrameKind::OtExtend, &payload));
     }
 }

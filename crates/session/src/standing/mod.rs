@@ -2,14 +2,17 @@
 //!
 //! [`Connection`] is a pure state machine, as [`Session`](crate::Session) is: frames in, bytes out.
 //! Each run is a session of its own, with its own hellos, secrets and transcripts, whose frames bear
-//! the number of the run. What runs share is the link, the limits on what is held, and the
-//! [stock](stock) of oblivious transfers.
+//! the number of the run. What runs share is the link, the limits on what is held, and a
+//! stock of oblivious transfers.
 
 mod connection;
 mod events;
+mod lives;
 mod open;
+mod receive;
 mod side;
 pub(crate) mod stock;
+mod turns;
 
 pub use connection::{Call, Connection};
 pub use events::{Event, RunId, RunReport};

@@ -22,6 +22,9 @@ use crate::{FrameKind, SessionError, ot::OT_CHUNK};
 /// Bytes in front of the corrections: the index of the first transfer (8) and their number (4).
 pub(crate) const CORRECT_HEADER: usize = 12;
 
+/// The most transfers to have in stock.
+pub(super) const MAX_STOCK: usize = 1 << 16;
+
 /// Transfers that the evaluator's side has and has not used.
 ///
 /// No `Debug`: everything inside is secret. Wiped on drop.

@@ -109,7 +109,7 @@ impl Pair {
         if self.failed[end].is_some() || self.finished[end] {
             return false;
         }
-        let may_send = self.rng.next_u32() % 4 > 0;
+        let may_send = !self.rng.next_u32().is_multiple_of(4);
         let mut out = Vec::new();
         let mut polled = self.sides[end].poll(&mut out, may_send);
         if matches!(polled, Ok(Progressed::Idle)) && !may_send {
