@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Transfers that may be asked for beyond the evaluations that are running: at most so many, and no
-/// more than [`Config::table_lead`](crate::Config::table_lead) has tables for. That keeps a path busy
+/// more than [`Config::table_lead`](crate::Config::table_lead), or the window of a connection, has tables for. That keeps a path busy
 /// which the lead keeps busy, in little memory (48 bytes each).
 const OT_WINDOW: u64 = 1 << 18;
 
@@ -240,7 +240,7 @@ impl EvaluatorCore {
         let per_instance = self.terms.choices as u64;
         let consumed = self.begun * per_instance;
         let next = per_instance * self.layout.lanes(self.begun) as u64;
-        let within_lead = self.terms.config.table_lead / self.layout.tables(1).max(1);
+        let within_lead = self.lead.limit() / self.layout.tables(1).max(1);
         let window = OT_WINDOW.min(per_instance.saturating_mul(within_lead));
         self.asked < self.terms.total_choices && self.asked < consumed + next.max(window)
     }

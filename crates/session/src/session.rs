@@ -374,6 +374,11 @@ impl Lead {
         self.others = others;
     }
 
+    /// Returns how many bytes may count.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     pub(crate) fn set_labelled(&mut self, instances: u64) {
         self.labelled = instances;
     }

@@ -188,3 +188,17 @@ fn the_stock_is_topped_up_to_what_was_asked_for() {
         assert_eq!(blocks, due, "{stock}");
     }
 }
+
+#[test]
+fn a_warm_batch_is_one_round_trip() {
+    // Its tables stay within the window, so that all labels may be asked for at once.
+    let circuit = chain(200);
+    let setup = Setup::new(&circuit, random_inputs(&circuit, 100, 1));
+    let mut pair = warm();
+    let [_, evaluator] = pair.call_both(0, &setup);
+    pair.exhaust(1);
+    pair.arrive(0);
+    pair.exhaust(0);
+    while pair.deliver(1) || pair.poll(1) {}
+    pair.check(1, evaluator, &setup);
+}
