@@ -191,9 +191,10 @@ fn the_stock_is_topped_up_to_what_was_asked_for() {
 
 #[test]
 fn a_warm_batch_is_one_round_trip() {
-    // Its tables stay within the window, so that all labels may be asked for at once.
-    let circuit = chain(200);
-    let setup = Setup::new(&circuit, random_inputs(&circuit, 100, 1));
+    // Its tables stay within the window, so that all labels may be asked for at once: those of more
+    // transfers than one message has.
+    let circuit = chain(60);
+    let setup = Setup::new(&circuit, random_inputs(&circuit, 1500, 1));
     let mut pair = warm();
     let [_, evaluator] = pair.call_both(0, &setup);
     pair.exhaust(1);
