@@ -35,7 +35,7 @@ struct Args {
     transport: String,
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let aes = Arc::new(Program::compile(&generators::aes128()));
