@@ -25,6 +25,8 @@ use crate::{
 pub struct Evaluator {
     frame: Frame,
     public: PublicLabels,
+    /// Whether the labels of the garbler's inputs are given.
+    expects_labels: bool,
 }
 
 impl Evaluator {
@@ -42,7 +44,20 @@ impl Evaluator {
         Ok(Self {
             frame: Frame::new(program, split, params, backend, 1)?,
             public: PublicLabels::new(params.input_seed),
+            expects_labels: params.scheme.sends_garbler_labels(),
         })
+    }
+
+    /// Expects the labels of the garbler's inputs under every scheme; see
+    /// [`Garbler::sending_garbler_labels`](crate::Garbler::sending_garbler_labels).
+    ///
+    /// # Panics
+    /// If an instance has begun.
+    #[must_use]
+    pub fn expecting_garbler_labels(mut self) -> Self {
+        assert!(!self.frame.has_begun(), "before the first instance");
+        self.expects_labels = true;
+        self
     }
 
     /// Returns the program.
@@ -58,7 +73,8 @@ impl Evaluator {
     }
 
     /// Begins the next instance with the active labels of both parties' input bits. The garbler's
-    /// are given where [`Scheme::sends_garbler_labels`] says so and nowhere else.
+    /// are given where [`Scheme::sends_garbler_labels`] or
+    /// [`expecting_garbler_labels`](Self::expecting_garbler_labels) says so and nowhere else.
     ///
     /// # Errors
     /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing,
@@ -85,7 +101,7 @@ impl Evaluator {
         evaluator_labels: &[Label],
     ) -> Result<(), GarbleError> {
         let instance = self.frame.next_instance(lanes)?;
-        let sends = self.frame.params.scheme.sends_garbler_labels();
+        let sends = self.expects_labels;
         let (mine, others) = (&self.frame.evaluator_slots, &self.frame.garbler_slots);
         let given = garbler_labels.unwrap_or_default();
         let sent = if sends { lanes * others.len() } else { 0 };

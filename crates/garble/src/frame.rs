@@ -195,6 +195,11 @@ impl Frame {
         Ok(lane)
     }
 
+    /// Says whether any instance has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun > 0
+    }
+
     /// Leaves out the instances before `instance`.
     pub(crate) fn leave_out(&mut self, instance: u64) -> Result<(), GarbleError> {
         if self.phase == Phase::Running {

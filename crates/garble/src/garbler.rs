@@ -56,6 +56,8 @@ pub struct Garbler {
     secret: SecretLabels,
     public: PublicLabels,
     dice: [Dice; 2],
+    /// Whether the labels of the garbler's inputs come from the seed and are sent.
+    sends_labels: bool,
 }
 
 impl Garbler {
@@ -72,8 +74,10 @@ impl Garbler {
         backend: Backend,
     ) -> Result<Self, GarbleError> {
         let labels_per_slot = params.scheme.labels_per_slot();
+        let sends_labels = params.scheme.sends_garbler_labels();
         let frame = Frame::new(program, split, params, backend, labels_per_slot)?;
         Ok(Self {
+            sends_labels,
             frame,
             secret: SecretLabels::new(&seed, params.scheme.is_free_xor()),
             public: PublicLabels::new(params.input_seed),
@@ -82,6 +86,20 @@ impl Garbler {
                 Dice::new(Purpose::SecondDice),
             ],
         })
+    }
+
+    /// Makes the labels of the garbler's inputs under every scheme from the seed, so that instances
+    /// can be garbled before those inputs are known: with
+    /// [`begin_without_inputs`](Self::begin_without_inputs). The evaluator must do
+    /// [the same](crate::Evaluator::expecting_garbler_labels), and the active labels are sent.
+    ///
+    /// # Panics
+    /// If an instance has begun.
+    #[must_use]
+    pub fn sending_garbler_labels(mut self) -> Self {
+        assert!(!self.frame.has_begun(), "before the first instance");
+        self.sends_labels = true;
+        self
     }
 
     /// Returns the program.
@@ -131,7 +149,37 @@ impl Garbler {
         }
         self.frame.make_room(lanes);
         for (lane, bits) in garbler_bits.iter().enumerate() {
-            self.place_inputs(instance + lane as u64, bits, lane, lanes);
+            if self.sends_labels {
+                self.place_secret_inputs(instance + lane as u64, lane, lanes);
+            } else {
+                self.place_inputs(instance + lane as u64, bits, lane, lanes);
+            }
+        }
+        self.frame.begin(lanes);
+        self.skip_free_instance();
+        Ok(())
+    }
+
+    /// Begins the next instances side by side, as
+    /// [`begin_side_by_side`](Self::begin_side_by_side), whatever the garbler's inputs are going to
+    /// be.
+    ///
+    /// # Errors
+    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing,
+    /// [`GarbleError::LaneCount`], [`GarbleError::TooManyGates`].
+    ///
+    /// # Panics
+    /// Where the labels of these inputs are not sent: see
+    /// [`sending_garbler_labels`](Self::sending_garbler_labels).
+    pub fn begin_without_inputs(&mut self, lanes: usize) -> Result<(), GarbleError> {
+        assert!(
+            self.sends_labels,
+            "labels that are not sent depend on inputs"
+        );
+        let instance = self.frame.next_instance(lanes)?;
+        self.frame.make_room(lanes);
+        for lane in 0..lanes {
+            self.place_secret_inputs(instance + lane as u64, lane, lanes);
         }
         self.frame.begin(lanes);
         self.skip_free_instance();
@@ -188,7 +236,8 @@ impl Garbler {
 
     /// Appends the active labels of the garbler's input bits `range`, 16 bytes each, to `out`.
     /// `garbler_bits` are all its input bits of that instance. To be sent where
-    /// [`Scheme::sends_garbler_labels`] says so; elsewhere the evaluator derives the same labels.
+    /// [`Scheme::sends_garbler_labels`] or [`sending_garbler_labels`](Self::sending_garbler_labels)
+    /// says so; elsewhere the evaluator derives the same labels.
     ///
     /// # Panics
     /// If `range` reaches past the garbler's input bits or `garbler_bits`.
@@ -203,7 +252,7 @@ impl Garbler {
             range.end <= self.frame.garbler_slots.len(),
             "past the garbler's inputs"
         );
-        if self.frame.params.scheme.is_free_xor() {
+        if !self.sends_labels {
             self.public.labels(instance, range, |_, label| {
                 out.extend_from_slice(&label.to_bytes());
             });
@@ -281,33 +330,45 @@ impl Garbler {
         }
     }
 
-    /// Puts the labels of all input bits into their slots in one of `lanes` lanes.
+    /// Puts the labels of all input bits into their slots in one of `lanes` lanes, those of the
+    /// garbler's being public.
     fn place_inputs(&mut self, instance: u64, garbler_bits: &Bits, lane: usize, lanes: usize) {
-        let place = |label: usize| label * lanes + lane;
-        let Self {
-            frame,
-            secret,
-            public,
-            ..
-        } = self;
-        let (mine, others) = (&frame.garbler_slots, &frame.evaluator_slots);
-        let slots = &mut *frame.slots;
-        let Some(delta) = secret.delta() else {
-            for (party, of_party) in [(Party::Garbler, mine), (Party::Evaluator, others)] {
-                secret.pairs(party, instance, 0..of_party.len(), |i, pair| {
-                    let slot = 2 * of_party[i] as usize;
-                    slots[place(slot)] = pair[0];
-                    slots[place(slot + 1)] = pair[1];
-                });
-            }
-            return;
-        };
+        // Only under free XOR are they.
+        let delta = self.secret.delta().unwrap_or(Label::ZERO);
+        let Self { frame, public, .. } = self;
+        let (slots, mine) = (&mut *frame.slots, &frame.garbler_slots);
         public.labels(instance, 0..mine.len(), |i, active| {
-            slots[place(mine[i] as usize)] = active ^ delta.masked(garbler_bits.get(i));
+            slots[mine[i] as usize * lanes + lane] = active ^ delta.masked(garbler_bits.get(i));
         });
-        secret.pairs(Party::Evaluator, instance, 0..others.len(), |i, pair| {
-            slots[place(others[i] as usize)] = pair[0];
-        });
+        self.place_secret(Party::Evaluator, instance, lane, lanes);
+    }
+
+    /// Puts the labels of all input bits into their slots in one of `lanes` lanes, all from the seed.
+    fn place_secret_inputs(&mut self, instance: u64, lane: usize, lanes: usize) {
+        self.place_secret(Party::Garbler, instance, lane, lanes);
+        self.place_secret(Party::Evaluator, instance, lane, lanes);
+    }
+
+    /// Puts the labels of one party's input bits, made from the seed, into their slots.
+    fn place_secret(&mut self, party: Party, instance: u64, lane: usize, lanes: usize) {
+        let per_slot = self.frame.params.scheme.labels_per_slot();
+        let Frame {
+            slots,
+            garbler_slots,
+            evaluator_slots,
+            ..
+        } = &mut self.frame;
+        let of_party = match party {
+            Party::Garbler => garbler_slots,
+            Party::Evaluator => evaluator_slots,
+        };
+        self.secret
+            .pairs(party, instance, 0..of_party.len(), |i, pair| {
+                let first = per_slot * of_party[i] as usize;
+                for (offset, label) in pair[..per_slot].iter().enumerate() {
+                    slots[(first + offset) * lanes + lane] = *label;
+                }
+            });
     }
 
     /// Does an instance that has no tables.
@@ -406,6 +467,60 @@ mod tests {
             let mut out = Vec::new();
             while !garbler.garble_chunk(1 << 20, &mut out).unwrap() {}
             assert_eq!(garbler.take_outputs().unwrap().instance(), last - 1);
+        }
+    }
+
+    #[test]
+    fn inputs_can_be_chosen_after_garbling() {
+        let circuit = generators::aes128();
+        let program = Arc::new(Program::compile(&circuit));
+        let split = InputSplit::first_to_garbler(program.input_widths());
+        let all = Bits::from_hex("000102030405060708090a0b0c0d0e0f", 128).unwrap();
+        for scheme in Scheme::ALL {
+            for lanes in [1, crate::LANES] {
+                let params = Params::random(scheme, 1, &mut rand::rng());
+                let (backend, limit) = (Backend::best(), 1 << 16);
+                let mut garbler =
+                    Garbler::new(program.clone(), &split, params, Seed::random(), backend)
+                        .unwrap()
+                        .sending_garbler_labels();
+                let mut evaluator = Evaluator::new(program.clone(), &split, params, backend)
+                    .unwrap()
+                    .expecting_garbler_labels();
+                garbler.begin_without_inputs(lanes).unwrap();
+                let mut chunks = Vec::new();
+                while !garbler.is_instance_done() {
+                    let mut chunk = Vec::new();
+                    garbler.garble_chunk(limit, &mut chunk).unwrap();
+                    chunks.push(chunk);
+                }
+                // Now the inputs: the key, and the evaluator's plaintext of zeros.
+                let (mut given, mut own) = (Vec::new(), Vec::new());
+                for instance in 0..lanes as u64 {
+                    garbler.garbler_labels(instance, 0..128, &all, &mut given);
+                    garbler.evaluator_zero_labels(instance, 0..128, &mut own);
+                }
+                let given: Vec<Label> = (given.as_chunks().0.iter())
+                    .map(|bytes| Label::from_bytes(*bytes))
+                    .collect();
+                evaluator
+                    .begin_side_by_side(lanes, Some(&given), &own)
+                    .unwrap();
+                for chunk in &chunks {
+                    evaluator.evaluate_chunk(chunk, limit).unwrap();
+                }
+                let sid = [1; 32];
+                for _ in 0..lanes {
+                    let decode = garbler.take_outputs().unwrap().decode_info(&sid, true);
+                    let outputs = evaluator.take_outputs().unwrap();
+                    let outputs = outputs.decode(&decode, &sid).unwrap();
+                    // AES-128 of zeros under that key.
+                    let mut inputs = all.clone();
+                    inputs.extend([Bits::zeros(128)]);
+                    let expected = circuit.evaluate(&inputs).unwrap();
+                    assert_eq!(outputs, expected, "{scheme}, {lanes} lanes");
+                }
+            }
         }
     }
 

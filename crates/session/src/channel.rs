@@ -27,6 +27,9 @@ pub(crate) struct Channel {
     pub(crate) finish_received: bool,
     /// Bit `m` tells that milestone `m` has been passed.
     milestones: u8,
+    /// What stands between the header and the content of every frame: in a standing connection, of
+    /// which run it is.
+    tag: Vec<u8>,
 }
 
 impl Channel {
@@ -43,7 +46,14 @@ impl Channel {
             finish_sent: false,
             finish_received: false,
             milestones: 0,
+            tag: Vec::new(),
         }
+    }
+
+    /// Puts `tag` between the header and the content of every frame to be sent. Transcripts are of
+    /// the frames without it.
+    pub(crate) fn set_tag(&mut self, tag: &[u8]) {
+        self.tag = tag.to_vec();
     }
 
     /// Writes a frame to the stream at once.
@@ -53,8 +63,13 @@ impl Channel {
         kind: FrameKind,
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
-        let start = write_frame(out, kind, fill)?;
-        self.sent.add_frame(&out[start..]);
+        let tag = &self.tag;
+        let start = write_frame(out, kind, |out| {
+            out.extend_from_slice(tag);
+            fill(out)
+        })?;
+        self.sent
+            .add(kind, &out[start + HEADER_LEN + self.tag.len()..]);
         self.count(kind, out.len() - start, true);
         Ok(())
     }
@@ -92,12 +107,22 @@ impl Channel {
             return false;
         };
         self.queued_bytes -= frame.len();
-        self.sent.add_frame(&frame);
-        if let Some(kind) = FrameKind::from_code(frame[0]) {
-            self.count(kind, frame.len(), true);
+        let (header, content) = frame.split_at(HEADER_LEN);
+        if let Some(kind) = FrameKind::from_code(header[0]) {
+            self.sent.add(kind, content);
+            self.count(kind, frame.len() + self.tag.len(), true);
         }
-        out.extend_from_slice(&frame);
+        let len = (content.len() + self.tag.len()) as u32;
+        out.push(header[0]);
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&self.tag);
+        out.extend_from_slice(content);
         true
+    }
+
+    /// Returns the bytes that wait to be sent.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
     }
 
     /// Says whether nothing is queued.
@@ -118,7 +143,7 @@ impl Channel {
         if *kind == FrameKind::Alive {
             return Ok(None);
         }
-        self.count(*kind, HEADER_LEN + payload.len(), false);
+        self.count(*kind, HEADER_LEN + self.tag.len() + payload.len(), false);
         if self.finish_received {
             return Err(SessionError::Unexpected {
                 kind: *kind,
@@ -165,7 +190,9 @@ impl Channel {
     /// two `Finish` frames, which are in neither.
     pub(crate) fn send_finish(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
         let hashes = [self.sent.hash(), self.received.hash()];
+        let tag = &self.tag;
         let start = write_frame(out, FrameKind::Finish, |out| {
+            out.extend_from_slice(tag);
             out.extend_from_slice(hashes.as_flattened());
             Ok::<(), SessionError>(())
         })?;
@@ -195,14 +222,16 @@ impl Channel {
         };
         *total += frame_len as u64;
         // The number in front of a table chunk, label run or piece is framing too.
+        let header_len = HEADER_LEN + self.tag.len();
         let (purpose, overhead) = match kind {
-            FrameKind::Tables => (&mut self.traffic.tables, HEADER_LEN + 8),
-            FrameKind::GarblerLabels => (&mut self.traffic.garbler_labels, HEADER_LEN + 8),
-            FrameKind::Decode | FrameKind::Output => (&mut self.traffic.outputs, HEADER_LEN + 8),
+            FrameKind::Tables => (&mut self.traffic.tables, header_len + 8),
+            FrameKind::GarblerLabels => (&mut self.traffic.garbler_labels, header_len + 8),
+            FrameKind::Decode | FrameKind::Output => (&mut self.traffic.outputs, header_len + 8),
             FrameKind::OtSetup
             | FrameKind::OtExtendSetup
             | FrameKind::OtExtend
-            | FrameKind::OtReply => (&mut self.traffic.ot, HEADER_LEN),
+            | FrameKind::OtReply
+            | FrameKind::OtCorrect => (&mut self.traffic.ot, header_len),
             _ => {
                 self.traffic.framing += frame_len as u64;
                 return;

@@ -64,6 +64,8 @@ pub enum OtPlan {
     Direct,
     /// Base OTs and an extension.
     Extension(Extension),
+    /// From the transfers in stock of a standing connection, or public-key OT before there are any.
+    Stock,
 }
 
 impl OtPlan {
@@ -98,7 +100,7 @@ impl OtPlan {
     pub fn flights(self) -> u32 {
         match self {
             // The garbler's decoding information waits for the evaluator's hello.
-            Self::None | Self::Direct => 2,
+            Self::None | Self::Direct | Self::Stock => 2,
             Self::Extension(_) => 3,
         }
     }
@@ -108,6 +110,7 @@ impl OtPlan {
             Self::None => 0,
             Self::Direct => 1,
             Self::Extension(extension) => 0x10 | extension.code(),
+            Self::Stock => 0x40,
         }
     }
 }
@@ -183,6 +186,13 @@ pub enum ConfigError {
         /// Evaluator input bits of the batch.
         count: u64,
     },
+    /// Another oblivious transfer than a standing connection has.
+    #[error(
+        "a run of a standing connection takes its oblivious transfers from the connection, or \
+         directly for at most {} input bits if it is not prepared",
+        OtPlan::DIRECT_LIMIT
+    )]
+    OtOfConnection,
     /// More input bits in the whole batch than can be counted.
     #[error("a batch of {batch} evaluations has too many input bits")]
     TooLarge {
@@ -226,6 +236,7 @@ impl fmt::Display for OtPlan {
             Self::None => f.pad("none"),
             Self::Direct => f.pad("direct"),
             Self::Extension(extension) => extension.fmt(f),
+            Self::Stock => f.pad("stock"),
         }
     }
 }

@@ -40,10 +40,12 @@ pub enum Field {
     Encryption = 12,
     /// Bytes of tables that may run ahead of the evaluator's labels.
     TableLead = 13,
+    /// Whether a run is prepared before its inputs are known.
+    Prepared = 14,
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Version,
         Self::Role,
         Self::Circuit,
@@ -57,6 +59,7 @@ impl Field {
         Self::OutputCheck,
         Self::Encryption,
         Self::TableLead,
+        Self::Prepared,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
@@ -80,6 +83,7 @@ impl fmt::Display for Field {
             Self::OutputCheck => "output check",
             Self::Encryption => "encryption",
             Self::TableLead => "table lead",
+            Self::Prepared => "preparation before the inputs",
         })
     }
 }
@@ -97,6 +101,8 @@ pub enum AbortReason {
     Transcript = 3,
     /// Its own input or machine failed.
     Local = 4,
+    /// Its application does not want the run any more.
+    Cancelled = 5,
 }
 
 impl AbortReason {
@@ -106,6 +112,7 @@ impl AbortReason {
             Self::OutputCheck,
             Self::Transcript,
             Self::Local,
+            Self::Cancelled,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -119,6 +126,7 @@ impl fmt::Display for AbortReason {
             Self::OutputCheck => "its outputs did not pass the check",
             Self::Transcript => "it did not receive what was sent",
             Self::Local => "of a failure on its side",
+            Self::Cancelled => "it does not want the run any more",
         })
     }
 }
@@ -201,6 +209,17 @@ pub enum SessionError {
     /// A thread to compute on cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
+    /// There is no room for the tables of another prepared run.
+    #[error("a prepared run has {needed} bytes of tables where there is room for {free}")]
+    PreparedFull {
+        /// Bytes of its tables.
+        needed: u64,
+        /// Bytes that are free of what both sides agreed to.
+        free: u64,
+    },
+    /// The connection that the run is part of has failed.
+    #[error(transparent)]
+    Connection(std::sync::Arc<Self>),
     /// The computing thread ended without a result.
     #[error("the session was cancelled")]
     Cancelled,
@@ -219,15 +238,35 @@ impl SessionError {
             | Self::Ot(_) => Farewell::Abort(AbortReason::Protocol),
             Self::Garble(_) => Farewell::Abort(AbortReason::OutputCheck),
             Self::Transcript => Farewell::Abort(AbortReason::Transcript),
-            Self::Config(_) | Self::Input { .. } | Self::Thread(_) | Self::Cancelled => {
-                Farewell::Abort(AbortReason::Local)
-            }
+            Self::Config(_)
+            | Self::Input { .. }
+            | Self::Thread(_)
+            | Self::Cancelled
+            | Self::PreparedFull { .. } => Farewell::Abort(AbortReason::Local),
             Self::RefusedByPeer(_)
             | Self::PeerAborted(_)
             | Self::Closed
             | Self::PeerLost(_)
-            | Self::Transport(_) => return None,
+            | Self::Transport(_)
+            | Self::Connection(_) => return None,
         })
+    }
+
+    /// Says whether the error of one run of a standing connection ends all of it: what came is not
+    /// what the protocol allows, so nothing that follows can be made sense of.
+    pub(crate) fn ends_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::NotTranspute
+                | Self::Frame(_)
+                | Self::Unexpected { .. }
+                | Self::Length { .. }
+                | Self::Ot(_)
+                | Self::Transcript
+                | Self::Closed
+                | Self::PeerLost(_)
+                | Self::Transport(_)
+        )
     }
 }
 

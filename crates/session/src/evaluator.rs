@@ -1,5 +1,7 @@
 //! The evaluator's side of the protocol.
 
+mod in_connection;
+
 use std::{collections::VecDeque, iter};
 
 use bytes::Bytes;
@@ -14,14 +16,15 @@ use crate::{
     garbler::{decode_bytes, write_output},
     hello::Hello,
     helpers::{EvaluatingThreads, Group},
+    inputs::fetch,
     layout::Layout,
     ot::{EvaluatorOt, OT_CHUNK},
-    pieces::{Assembler, piece_frames, split_number},
+    pieces::{Assembler, piece_frames, split_number, whole_frame},
     session::{Lead, Terms, check_setup, out_of_order},
 };
 
 /// Transfers that may be asked for beyond the evaluations that are running: at most so many, and no
-/// more than [`Config::table_lead`](crate::Config::table_lead) has tables for. That keeps a path busy
+/// more than [`Config::table_lead`](crate::Config::table_lead), or the window of a connection, has tables for. That keeps a path busy
 /// which the lead keeps busy, in little memory (48 bytes each).
 const OT_WINDOW: u64 = 1 << 18;
 
@@ -29,7 +32,8 @@ pub(crate) struct EvaluatorCore {
     pub(crate) terms: Terms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
-    inputs: Box<dyn Inputs>,
+    /// `None` before the inputs of a prepared run are known.
+    inputs: Option<Box<dyn Inputs>>,
     hello: Hello,
     /// The base-OT message, until it is sent behind the hello.
     setup: Option<Vec<u8>>,
@@ -52,6 +56,7 @@ pub(crate) struct EvaluatorCore {
     lead: Lead,
     layout: Layout,
     tables: VecDeque<Bytes>,
+    table_bytes: u64,
     chunks_received: u64,
     /// Evaluations begun.
     begun: u64,
@@ -83,16 +88,14 @@ impl EvaluatorCore {
         terms: Terms,
         channel: Channel,
         mut hello: Hello,
-        mut inputs: Box<dyn Inputs>,
+        mut inputs: Option<Box<dyn Inputs>>,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
         let config = &terms.config;
         let mut direct_choices = Bits::new();
         let mut fetched = 0;
-        if terms.plan == OtPlan::Direct {
-            for instance in 0..config.batch {
-                direct_choices.extend(fetch(&mut *inputs, instance, terms.choices)?.iter());
-            }
+        if let Some(inputs) = inputs.as_mut().filter(|_| terms.plan == OtPlan::Direct) {
+            direct_choices = fetch_all(&mut **inputs, &terms)?;
             fetched = config.batch;
         }
         let correlated = config.scheme.is_free_xor();
@@ -128,6 +131,7 @@ impl EvaluatorCore {
             garbler_labels_received: 0,
             layout,
             tables: VecDeque::new(),
+            table_bytes: 0,
             chunks_received: 0,
             begun: 0,
             is_running: false,
@@ -236,7 +240,7 @@ impl EvaluatorCore {
         let per_instance = self.terms.choices as u64;
         let consumed = self.begun * per_instance;
         let next = per_instance * self.layout.lanes(self.begun) as u64;
-        let within_lead = self.terms.config.table_lead / self.layout.tables(1).max(1);
+        let within_lead = self.lead.limit() / self.layout.tables(1).max(1);
         let window = OT_WINDOW.min(per_instance.saturating_mul(within_lead));
         self.asked < self.terms.total_choices && self.asked < consumed + next.max(window)
     }
@@ -246,7 +250,11 @@ impl EvaluatorCore {
         let mut taken = Bits::with_capacity(n);
         while taken.len() < n {
             if self.choices.1 == self.choices.0.len() {
-                let bits = fetch(&mut *self.inputs, self.fetched, self.terms.choices)?;
+                // Whoever asks has inputs.
+                let Some(inputs) = &mut self.inputs else {
+                    break;
+                };
+                let bits = fetch(&mut **inputs, self.fetched, self.terms.choices)?;
                 self.fetched += 1;
                 self.choices = (bits, 0);
             }
@@ -274,6 +282,7 @@ impl EvaluatorCore {
                 return Ok(false);
             };
             let (len, max_len) = (chunk.len() as u64, self.terms.config.chunk_len as usize);
+            self.table_bytes -= len;
             match &mut agreed.evaluating {
                 Evaluating::Here(evaluator) => evaluator.evaluate_chunk(&chunk, max_len)?,
                 Evaluating::Others(others) => others.chunk(chunk)?,
@@ -283,7 +292,7 @@ impl EvaluatorCore {
         } else {
             let lanes = self.layout.lanes(self.begun);
             let own = lanes * self.terms.choices;
-            let theirs = if self.terms.config.scheme.sends_garbler_labels() {
+            let theirs = if self.terms.sends_garbler_labels() {
                 lanes * self.terms.split.garbler_bits()
             } else {
                 0
@@ -297,7 +306,7 @@ impl EvaluatorCore {
             // In place: a copy of half a million labels would be the peak of a party's memory.
             let labels = &self.labels.make_contiguous()[..own];
             let given = &self.garbler_labels.make_contiguous()[..theirs];
-            let given = (self.terms.config.scheme.sends_garbler_labels()).then_some(given);
+            let given = (self.terms.sends_garbler_labels()).then_some(given);
             match &mut agreed.evaluating {
                 Evaluating::Here(evaluator) => {
                     evaluator.begin_side_by_side(lanes, given, labels)?;
@@ -412,15 +421,20 @@ impl EvaluatorCore {
         }
         let theirs = Hello::decode(payload)?;
         self.hello.agree(&theirs)?;
-        let sid = Hello::session_id(payload, &self.hello.encode());
+        let sid = self.terms.session_id(payload, &self.hello.encode());
         let config = &self.terms.config;
         let evaluator = || {
-            Evaluator::new(
+            let evaluator = Evaluator::new(
                 self.terms.program.clone(),
                 &self.terms.split,
                 theirs.params(config),
                 config.backend,
-            )
+            )?;
+            Ok::<_, SessionError>(if self.terms.is_prepared() {
+                evaluator.expecting_garbler_labels()
+            } else {
+                evaluator
+            })
         };
         let evaluating = match config.threads.get() {
             1 => Evaluating::Here(Box::new(evaluator()?)),
@@ -450,16 +464,14 @@ impl EvaluatorCore {
             return Err(out_of_order(FrameKind::OtSetup));
         };
         self.setup_received = true;
-        check_setup(&agreed.theirs, message)?;
+        if self.terms.plan != OtPlan::Stock {
+            check_setup(&agreed.theirs, message)?;
+        }
         let corrections = self
             .ot
             .handle_setup(&agreed.sid, &agreed.theirs.nonce, message)?;
         if let Some(corrections) = corrections {
-            let mut frame = Vec::with_capacity(corrections.len() + 5);
-            crate::wire::write_frame(&mut frame, FrameKind::OtExtendSetup, |out| {
-                out.extend_from_slice(&corrections);
-                Ok::<(), SessionError>(())
-            })?;
+            let frame = whole_frame(FrameKind::OtExtendSetup, &corrections);
             self.channel.queue(frame);
         }
         Ok(())
@@ -481,7 +493,7 @@ impl EvaluatorCore {
     fn handle_garbler_labels(&mut self, first: u64, bytes: &[u8]) -> Result<(), SessionError> {
         let (labels, rest) = bytes.as_chunks::<16>();
         let total = self.terms.split.garbler_bits() as u64 * self.terms.config.batch;
-        if !self.terms.config.scheme.sends_garbler_labels()
+        if !self.terms.sends_garbler_labels()
             || first != self.garbler_labels_received
             || labels.len() as u64 > total - first
             || labels.is_empty()
@@ -509,6 +521,7 @@ impl EvaluatorCore {
         self.chunks_received += 1;
         self.commit(FrameKind::Tables, chunk.len())?;
         self.channel.reach(Milestone::FirstTable);
+        self.table_bytes += chunk.len() as u64;
         self.tables.push_back(chunk);
         Ok(())
     }
@@ -516,13 +529,7 @@ impl EvaluatorCore {
     /// Counts bytes that came unasked and refuses what goes beyond the agreed lead.
     fn commit(&mut self, kind: FrameKind, bytes: usize) -> Result<(), SessionError> {
         self.lead.commit(bytes as u64);
-        if self.lead.used(0)
-            > self
-                .terms
-                .config
-                .table_lead
-                .saturating_add(self.layout.max_untabled())
-        {
+        if self.lead.is_exceeded() {
             return Err(SessionError::Unexpected {
                 kind,
                 problem: "it runs further ahead of the labels than agreed",
@@ -546,16 +553,11 @@ fn discard(labels: &mut VecDeque<Label>, count: usize) {
     labels.drain(..count);
 }
 
-/// Fetches one evaluation's input and checks its width.
-fn fetch(inputs: &mut dyn Inputs, instance: u64, width: usize) -> Result<Bits, SessionError> {
-    let bits = inputs
-        .bits(instance)
-        .map_err(|source| SessionError::Input { instance, source })?;
-    if bits.len() == width {
-        return Ok(bits);
+/// Fetches the inputs of the whole batch.
+fn fetch_all(inputs: &mut dyn Inputs, terms: &Terms) -> Result<Bits, SessionError> {
+    let mut all = Bits::new();
+    for instance in 0..terms.config.batch {
+        all.extend(fetch(inputs, instance, terms.choices)?.iter());
     }
-    Err(SessionError::Input {
-        instance,
-        source: format!("{} bits given where {width} are due", bits.len()).into(),
-    })
+    Ok(all)
 }

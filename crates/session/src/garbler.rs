@@ -1,5 +1,7 @@
 //! The garbler's side of the protocol.
 
+mod in_connection;
+
 use std::{collections::VecDeque, iter};
 
 use rand::CryptoRng;
@@ -8,13 +10,13 @@ use transpute_garble::{GarbledOutputs, Garbler, Params, Seed, decode_len};
 use zeroize::Zeroizing;
 
 use crate::{
-    Frame, FrameKind, Inputs, Milestone, Output, Progressed, Role, SessionError,
+    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
     hello::Hello,
     helpers::GarblingThreads,
     layout::Layout,
     ot::{GarblerOt, OT_CHUNK},
-    pieces::{Assembler, numbered_frame, piece_frames, split_number},
+    pieces::{Assembler, numbered_frame, piece_frames, split_number, whole_frame},
     session::{Lead, Terms, check_setup, out_of_order},
 };
 
@@ -31,7 +33,10 @@ pub(crate) struct GarblerCore {
     /// Garbles, unless others do so; knows the labels of all inputs.
     garbler: Garbler,
     others: Option<GarblingThreads>,
-    inputs: Box<dyn Inputs>,
+    /// `None` before the inputs of a prepared run are known, and behind that.
+    inputs: Option<Box<dyn Inputs>>,
+    /// Whether the labels of a prepared run's inputs are sent.
+    is_provided: bool,
     /// This party's input bits of groups of evaluations that were fetched and not begun.
     fetched: VecDeque<Vec<Bits>>,
     /// Evaluations whose input bits were fetched.
@@ -71,7 +76,7 @@ impl GarblerCore {
         terms: Terms,
         channel: Channel,
         mut hello: Hello,
-        inputs: Box<dyn Inputs>,
+        inputs: Option<Box<dyn Inputs>>,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
         let config = &terms.config;
@@ -80,13 +85,18 @@ impl GarblerCore {
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *seed);
         let garbler = || {
-            Garbler::new(
+            let garbler = Garbler::new(
                 terms.program.clone(),
                 &terms.split,
                 params,
                 Seed::from_bytes(*seed),
                 config.backend,
-            )
+            )?;
+            Ok::<_, SessionError>(if terms.is_prepared() {
+                garbler.sending_garbler_labels()
+            } else {
+                garbler
+            })
         };
         let threads = config.threads.get();
         let others = (threads > 1)
@@ -114,6 +124,7 @@ impl GarblerCore {
             garbler,
             others,
             inputs,
+            is_provided: false,
             fetched: VecDeque::new(),
             fetched_to: 0,
             hello,
@@ -149,7 +160,15 @@ impl GarblerCore {
                 self.handle_extend(first, &message)
             }
             FrameKind::Output => match self.output_pieces.add(&payload)? {
-                Some((instance, message)) => self.handle_output(instance, &message),
+                Some((instance, message)) => {
+                    // The answer may be here before anything was sent behind the last table, and where
+                    // there are no tables even before the evaluation has begun.
+                    self.begin_without_tables()?;
+                    while let Some(outputs) = self.take_held() {
+                        self.release(outputs);
+                    }
+                    self.handle_output(instance, &message)
+                }
                 None => Ok(()),
             },
             FrameKind::Finish => {
@@ -200,16 +219,25 @@ impl GarblerCore {
 
     /// Takes a finished evaluation that waited for the hellos to agree, if they do now.
     fn take_held(&mut self) -> Option<GarbledOutputs> {
-        self.agreed.as_ref()?;
-        self.held_outputs.pop_front()
+        self.may_release().then(|| self.held_outputs.pop_front())?
     }
 
+    /// Says whether outputs may be decoded: not before the hellos agree and, where tables are made
+    /// before the inputs are known, not before both parties are bound to theirs.
+    fn may_release(&self) -> bool {
+        let is_bound = self.is_provided && self.answered == self.terms.total_choices;
+        self.agreed.is_some() && (is_bound || !self.terms.is_prepared())
+    }
+
+    /// Sends the active labels of this party's inputs, as soon
     fn may_begin(&self) -> bool {
         let lanes = self.layout.lanes(self.begun);
         let per_output = 16 * self.terms.program.outputs().len();
         let waiting = (self.awaited.len() + self.held_outputs.len()) * per_output;
-        (self.lead.used(0) == 0 || self.lead.allows(self.layout.untabled(lanes)))
-            && (waiting == 0 || waiting + lanes * per_output <= AWAITED_LIMIT)
+        (self.lead.is_empty() || self.lead.allows(self.layout.untabled(lanes)))
+            && (self.terms.is_prepared()
+                || waiting == 0
+                || waiting + lanes * per_output <= AWAITED_LIMIT)
     }
 
     fn begin(&mut self) -> Result<(), SessionError> {
@@ -219,20 +247,37 @@ impl GarblerCore {
         };
         let lanes = bits.len();
         let instances = self.begun..self.begun + lanes as u64;
-        if self.others.is_none() {
+        let is_prepared = self.terms.is_prepared();
+        if is_prepared {
+            self.garbler.begin_without_inputs(lanes)?;
+        } else if self.others.is_none() {
             self.garbler.begin_side_by_side(&bits)?;
         }
         self.begun = instances.end;
         self.is_running = true;
         self.tables_left = self.layout.tables(lanes);
         self.lead.commit(self.layout.untabled(lanes));
-        if self.terms.config.scheme.sends_garbler_labels() {
+        if self.terms.sends_garbler_labels() && !is_prepared {
             for (instance, bits) in instances.zip(&bits) {
                 self.send_labels(instance, bits);
             }
         }
         if self.tables_left == 0 {
             self.finish_instances()?;
+        }
+        Ok(())
+    }
+
+    /// Begins the evaluation that is answered next, if that needs no tables.
+    fn begin_without_tables(&mut self) -> Result<(), SessionError> {
+        while self.awaited.is_empty()
+            && self.held_outputs.is_empty()
+            && !self.is_running
+            && self.begun < self.terms.config.batch
+            && self.layout.tables(self.layout.lanes(self.begun)) == 0
+            && self.may_begin()
+        {
+            self.begin()?;
         }
         Ok(())
     }
@@ -246,8 +291,13 @@ impl GarblerCore {
             self.fetched_to += lanes as u64;
             let mut bits = Vec::with_capacity(lanes);
             for instance in first..self.fetched_to {
-                let own = self.inputs.bits(instance);
-                bits.push(own.map_err(|source| SessionError::Input { instance, source })?);
+                bits.push(match &mut self.inputs {
+                    Some(inputs) if !self.terms.is_prepared() => {
+                        let own = inputs.bits(instance);
+                        own.map_err(|source| SessionError::Input { instance, source })?
+                    }
+                    _ => Bits::new(),
+                });
             }
             if let Some(others) = &mut self.others {
                 others.begin(first, bits.clone())?;
@@ -356,7 +406,7 @@ impl GarblerCore {
         }
         let theirs = Hello::decode(payload)?;
         self.hello.agree(&theirs)?;
-        let sid = Hello::session_id(&self.hello.encode(), payload);
+        let sid = self.terms.session_id(&self.hello.encode(), payload);
         self.agreed = Some(Agreed { sid, theirs });
         self.channel.reach(Milestone::Agreed);
         for frame in self.held_labels.drain(..) {
@@ -371,7 +421,15 @@ impl GarblerCore {
             return Err(out_of_order(FrameKind::OtSetup));
         };
         self.setup_received = true;
-        check_setup(&agreed.theirs, message)?;
+        if self.terms.plan == OtPlan::Stock {
+            if self.answered > 0 || self.terms.total_choices > OtPlan::DIRECT_LIMIT {
+                return Err(out_of_order(FrameKind::OtSetup));
+            }
+            let own = self.ot.begin_direct()?;
+            self.channel.queue(whole_frame(FrameKind::OtSetup, &own));
+        } else {
+            check_setup(&agreed.theirs, message)?;
+        }
         let reply = self.ot.handle_setup(
             &agreed.sid,
             &agreed.theirs.nonce,
@@ -444,8 +502,7 @@ impl GarblerCore {
 
 /// Bytes per evaluation, besides tables, that the garbler sends unasked.
 pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
-    let config = &terms.config;
-    let labels = if config.scheme.sends_garbler_labels() {
+    let labels = if terms.sends_garbler_labels() {
         16 * terms.split.garbler_bits()
     } else {
         0

@@ -21,6 +21,7 @@ const VERSION: u16 = 3;
 
 const FLAG_OUTPUT_CHECK: u8 = 1;
 const FLAG_ENCRYPTED: u8 = 2;
+const FLAG_PREPARED: u8 = 4;
 
 /// Everything two parties must agree on, and what each brings.
 #[derive(Clone)]
@@ -103,6 +104,11 @@ impl Hello {
                 split: Sha256::digest(&owners).into(),
             },
         }
+    }
+
+    /// Says that the run is prepared before its inputs are known.
+    pub(crate) fn set_prepared(&mut self) {
+        self.terms.flags |= FLAG_PREPARED;
     }
 
     /// Announces the base-OT message that follows.
@@ -205,6 +211,17 @@ impl Hello {
         self.terms.compare(&theirs.terms)
     }
 
+    /// Returns the session id of a run of a standing connection.
+    pub(crate) fn run_id(context: &[u8; 32], garbler: &[u8], evaluator: &[u8]) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(b"transpute 1 run id")
+            .chain_update(context)
+            .chain_update(garbler)
+            .chain_update(evaluator)
+            .finalize()
+            .into()
+    }
+
     /// Returns the session id: a hash of both hellos.
     pub(crate) fn session_id(garbler: &[u8], evaluator: &[u8]) -> [u8; 32] {
         Sha256::new()
@@ -279,6 +296,7 @@ impl Terms {
         for (field, mask) in [
             (Field::OutputCheck, FLAG_OUTPUT_CHECK),
             (Field::Encryption, FLAG_ENCRYPTED),
+            (Field::Prepared, FLAG_PREPARED),
         ] {
             if flag(self, mask) != flag(theirs, mask) {
                 return differ(field, yes_no(flag(self, mask)), yes_no(flag(theirs, mask)));

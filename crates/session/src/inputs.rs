@@ -4,6 +4,8 @@ use std::error::Error;
 
 use transpute_circuit::Bits;
 
+use crate::SessionError;
+
 /// Why an input could not be provided.
 pub type InputError = Box<dyn Error + Send + Sync>;
 
@@ -41,4 +43,22 @@ impl Inputs for Repeat {
     fn bits(&mut self, _instance: u64) -> Result<Bits, InputError> {
         Ok(self.0.clone())
     }
+}
+
+/// Fetches one evaluation's input and checks its width.
+pub(crate) fn fetch(
+    inputs: &mut dyn Inputs,
+    instance: u64,
+    width: usize,
+) -> Result<Bits, SessionError> {
+    let bits = inputs
+        .bits(instance)
+        .map_err(|source| SessionError::Input { instance, source })?;
+    if bits.len() == width {
+        return Ok(bits);
+    }
+    Err(SessionError::Input {
+        instance,
+        source: format!("{} bits given where {width} are due", bits.len()).into(),
+    })
 }

@@ -25,16 +25,23 @@ mod ot;
 mod pieces;
 mod report;
 mod session;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod transcript;
 mod wire;
 
 pub use config::{Config, ConfigError, OtChoice, OtPlan, OutputPolicy, Role};
-pub use driver::{Closing, DriverOptions, Outcome, run};
+pub use driver::{
+    Closing, ConnectionHandle, DriverOptions, Outcome, PreparedRun, RunOutcome, Running, Standing,
+    run, stand,
+};
 pub use error::{AbortReason, Field, SessionError};
 pub use hello::{HELLO_START, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};
 pub use report::{Milestone, Progress, Report, Traffic};
 pub use session::{Output, Progressed, Session};
+pub use standing::{
+    Call, Connection, ConnectionConfig, Event, OPEN_START, RunId, RunReport, is_open_start,
+};
 pub use wire::{Frame, FrameDecoder, FrameError, FrameKind, MAX_PAYLOAD};

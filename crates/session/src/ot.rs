@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use rand::CryptoRng;
+use rand::{CryptoRng, SeedableRng, rngs::StdRng};
 use transpute_circuit::Bits;
 use transpute_garble::{Garbler, Label};
 use transpute_ot::{
@@ -14,7 +14,7 @@ use transpute_ot::{
 };
 use zeroize::Zeroizing;
 
-use crate::{FrameKind, OtPlan, SessionError};
+use crate::{FrameKind, OtPlan, SessionError, standing::stock::Asked};
 
 /// Transfers per `OtExtend` message.
 pub(crate) const OT_CHUNK: usize = 8192;
@@ -41,6 +41,10 @@ pub(crate) enum GarblerOt {
         masks: Option<Box<MaskHash>>,
         scratch: Zeroizing<Vec<u128>>,
     },
+    /// From the stock of a connection, unless the evaluator asks directly. The seed is for that.
+    Stock {
+        seed: Zeroizing<[u8; 32]>,
+    },
 }
 
 impl GarblerOt {
@@ -56,6 +60,10 @@ impl GarblerOt {
             OtPlan::Direct => {
                 let (base, message) = BaseSender::start(rng);
                 (Self::Direct { base: Some(base) }, message.to_vec())
+            }
+            OtPlan::Stock => {
+                let seed = draw_seed(rng);
+                (Self::Stock { seed }, Vec::new())
             }
             OtPlan::Extension(kind) => {
                 let delta = Zeroizing::new(match correlation {
@@ -81,6 +89,21 @@ impl GarblerOt {
         }
     }
 
+    /// Does without the stock; returns the base-OT message.
+    pub(crate) fn begin_direct(&mut self) -> Result<Vec<u8>, SessionError> {
+        let Self::Stock { seed } = self else {
+            return Err(unexpected_setup());
+        };
+        let (ot, message) = Self::start(
+            OtPlan::Direct,
+            None,
+            &[0; 32],
+            &mut StdRng::from_seed(**seed),
+        );
+        *self = ot;
+        Ok(message)
+    }
+
     /// Takes the evaluator's base-OT message; returns the answer, if one is due at once.
     pub(crate) fn handle_setup(
         &mut self,
@@ -92,7 +115,7 @@ impl GarblerOt {
         per_instance: usize,
     ) -> Result<Option<Vec<u8>>, SessionError> {
         match self {
-            Self::None => Err(unexpected_setup()),
+            Self::None | Self::Stock { .. } => Err(unexpected_setup()),
             Self::Direct { base } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
                 let keys = base.finish(sid, evaluator_nonce, message, count)?;
@@ -199,6 +222,12 @@ pub(crate) enum EvaluatorOt {
         /// What was asked for and not answered: first number, choices, and t rows.
         open: VecDeque<OpenChunk>,
     },
+    /// From the stock of a connection, or directly as long as that is empty.
+    Stock {
+        seed: Zeroizing<[u8; 32]>,
+        /// What was asked for and not answered, with the number of its first transfer.
+        open: VecDeque<(u64, Asked)>,
+    },
 }
 
 /// A run of transfers that the garbler has not answered yet.
@@ -220,6 +249,10 @@ impl EvaluatorOt {
     ) -> (Self, Vec<u8>) {
         match plan {
             OtPlan::None => (Self::None, Vec::new()),
+            OtPlan::Stock => {
+                let (seed, open) = (draw_seed(rng), VecDeque::new());
+                (Self::Stock { seed, open }, Vec::new())
+            }
             OtPlan::Direct => {
                 let as_bools: Zeroizing<Vec<bool>> = Zeroizing::new(choices.iter().collect());
                 let (base, message) = BaseReceiver::start(&as_bools, nonce, rng);
@@ -245,6 +278,28 @@ impl EvaluatorOt {
         }
     }
 
+    /// Does without the stock; returns the base-OT message.
+    pub(crate) fn begin_direct(
+        &mut self,
+        choices: Bits,
+        nonce: &[u8; 32],
+    ) -> Result<Vec<u8>, SessionError> {
+        let Self::Stock { seed, .. } = self else {
+            return Err(unexpected_setup());
+        };
+        let mut rng = StdRng::from_seed(**seed);
+        let (ot, message) = Self::start(OtPlan::Direct, false, choices, nonce, &mut rng);
+        *self = ot;
+        Ok(message)
+    }
+
+    /// Waits for the answer to corrections of transfers from `first` on.
+    pub(crate) fn expect(&mut self, first: u64, asked: Asked) {
+        if let Self::Stock { open, .. } = self {
+            open.push_back((first, asked));
+        }
+    }
+
     /// Takes the garbler's base-OT message; returns the seed corrections to send, if any.
     pub(crate) fn handle_setup(
         &mut self,
@@ -253,7 +308,7 @@ impl EvaluatorOt {
         message: &[u8],
     ) -> Result<Option<Vec<u8>>, SessionError> {
         match self {
-            Self::None => Err(unexpected_setup()),
+            Self::None | Self::Stock { .. } => Err(unexpected_setup()),
             Self::Direct { base, keys, .. } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
                 *keys = base.finish(sid, message)?;
@@ -318,6 +373,20 @@ impl EvaluatorOt {
         };
         match self {
             Self::None => Err(no_question),
+            Self::Stock { open, .. } => {
+                let Some((_, asked)) = open.pop_front().filter(|(due, _)| *due == first) else {
+                    return Err(no_question);
+                };
+                check_reply(reply, asked.len() * 32)?;
+                let pairs: Vec<_> = read_pairs(reply).collect();
+                let opened = asked.open(&pairs);
+                labels.extend(
+                    opened
+                        .iter()
+                        .map(|label| Label::from_bytes(label.to_le_bytes())),
+                );
+                Ok(())
+            }
             Self::Direct { choices, keys, .. } => {
                 if keys.is_empty() || first != 0 {
                     return Err(no_question);
@@ -367,6 +436,13 @@ impl EvaluatorOt {
             }
         }
     }
+}
+
+/// Draws what begins a generator of its own, for what may be drawn later.
+fn draw_seed(rng: &mut impl CryptoRng) -> Zeroizing<[u8; 32]> {
+    let mut seed = Zeroizing::new([0; 32]);
+    rng.fill_bytes(&mut *seed);
+    seed
 }
 
 fn block(label: Label) -> u128 {
@@ -439,7 +515,8 @@ fn zero_labels(
     labels
 }
 
-fn label_pairs(
+/// Returns both labels of the transfers `first..first + n`.
+pub(crate) fn label_pairs(
     garbler: &Garbler,
     first: u64,
     n: usize,

@@ -44,6 +44,19 @@ pub(crate) fn numbered_frame(kind: FrameKind, number: u64, content: &[&[u8]]) ->
     }
 }
 
+/// Encodes a frame.
+pub(crate) fn whole_frame(kind: FrameKind, content: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(HEADER_LEN + content.len());
+    let written = write_frame(&mut frame, kind, |out| {
+        out.extend_from_slice(content);
+        Ok::<(), std::convert::Infallible>(())
+    });
+    match written {
+        Ok(_) => frame,
+        Err(never) => match never {},
+    }
+}
+
 /// Splits the leading number off a payload.
 pub(crate) fn split_number(kind: FrameKind, payload: &Bytes) -> Result<(u64, Bytes), SessionError> {
     match payload.split_first_chunk() {

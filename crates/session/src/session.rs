@@ -22,6 +22,87 @@ pub(crate) struct Terms {
     /// The same for the whole batch.
     pub(crate) total_choices: u64,
     pub(crate) progress: Progress,
+    pub(crate) setting: Setting,
+}
+
+/// What a session is part of.
+#[derive(Clone, Copy)]
+pub(crate) enum Setting {
+    /// It has the link for itself.
+    Alone,
+    /// It is a run of a standing connection.
+    Run {
+        /// What keys and hashes of this run are bound to besides the hellos; known when the peer's
+        /// hello is here.
+        context: Option<[u8; 32]>,
+        /// Whether tables are made before the inputs are known.
+        is_prepared: bool,
+    },
+}
+
+impl Terms {
+    /// Checks the settings.
+    pub(crate) fn new(
+        program: Arc<Program>,
+        split: InputSplit,
+        config: Config,
+        plan: OtPlan,
+        setting: Setting,
+    ) -> Result<Self, SessionError> {
+        if config.batch == 0 {
+            return Err(ConfigError::EmptyBatch.into());
+        }
+        if !(64..=1 << 20).contains(&config.chunk_len) {
+            return Err(ConfigError::ChunkLen {
+                found: config.chunk_len,
+            }
+            .into());
+        }
+        Ok(Self {
+            choices: split.evaluator_bits(),
+            total_choices: total_choices(&split, &config)?,
+            config,
+            plan,
+            program,
+            split,
+            progress: Progress::default(),
+            setting,
+        })
+    }
+
+    /// Says whether tables are made before the inputs are known.
+    pub(crate) fn is_prepared(&self) -> bool {
+        matches!(
+            self.setting,
+            Setting::Run {
+                is_prepared: true,
+                ..
+            }
+        )
+    }
+
+    /// Binds keys and hashes to the connection and the number of the run.
+    pub(crate) fn set_context(&mut self, known: [u8; 32]) {
+        if let Setting::Run { context, .. } = &mut self.setting {
+            *context = Some(known);
+        }
+    }
+
+    /// Says whether the labels of the garbler's inputs are sent.
+    pub(crate) fn sends_garbler_labels(&self) -> bool {
+        self.config.scheme.sends_garbler_labels() || self.is_prepared()
+    }
+
+    /// Returns the session id.
+    pub(crate) fn session_id(&self, garbler: &[u8], evaluator: &[u8]) -> [u8; 32] {
+        match self.setting {
+            Setting::Run {
+                context: Some(context),
+                ..
+            } => Hello::run_id(&context, garbler, evaluator),
+            _ => Hello::session_id(garbler, evaluator),
+        }
+    }
 }
 
 /// The outputs of one evaluation.
@@ -48,9 +129,9 @@ pub enum Progressed {
 ///
 /// Give it what arrives ([`handle`](Self::handle)), send what it makes ([`poll`](Self::poll)),
 /// collect what it finds out ([`next_output`](Self::next_output)).
-pub struct Session(Core);
+pub struct Session(pub(crate) Core);
 
-enum Core {
+pub(crate) enum Core {
     Garbler(Box<GarblerCore>),
     Evaluator(Box<EvaluatorCore>),
 }
@@ -86,36 +167,34 @@ impl Session {
         encrypted: bool,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
-        if config.batch == 0 {
-            return Err(ConfigError::EmptyBatch.into());
-        }
-        if !(64..=1 << 20).contains(&config.chunk_len) {
-            return Err(ConfigError::ChunkLen {
-                found: config.chunk_len,
-            }
-            .into());
-        }
-        let choices = split.evaluator_bits();
-        let total_choices = config
-            .batch
-            .checked_mul(split.widths().iter().map(|&width| u64::from(width)).sum())
-            .filter(|bits| *bits < 1 << 56)
-            .map(|_| config.batch * choices as u64)
-            .ok_or(ConfigError::TooLarge {
-                batch: config.batch,
-            })?;
-        let plan = OtPlan::new(config.ot, total_choices)?;
-        let hello = Hello::new(role, &config, plan, &program, &split, encrypted, rng);
-        let terms = Terms {
+        let plan = OtPlan::new(config.ot, total_choices(&split, &config)?)?;
+        let terms = Terms::new(program, split, config, plan, Setting::Alone)?;
+        Self::start(role, terms, Some(inputs), encrypted, &[], rng)
+    }
+
+    /// Starts a session on `terms`. In a standing connection its frames bear `tag`, and its inputs
+    /// may come later, with [`provide`](Self::provide).
+    pub(crate) fn start(
+        role: Role,
+        terms: Terms,
+        inputs: Option<Box<dyn Inputs>>,
+        encrypted: bool,
+        tag: &[u8],
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self, SessionError> {
+        let Terms {
             config,
             plan,
             program,
             split,
-            choices,
-            total_choices,
-            progress: Progress::default(),
-        };
-        let channel = Channel::new(!encrypted);
+            ..
+        } = &terms;
+        let mut hello = Hello::new(role, config, *plan, program, split, encrypted, rng);
+        if terms.is_prepared() {
+            hello.set_prepared();
+        }
+        let mut channel = Channel::new(!encrypted);
+        channel.set_tag(tag);
         Ok(Self(match role {
             Role::Garbler => Core::Garbler(Box::new(GarblerCore::new(
                 terms, channel, hello, inputs, rng,
@@ -227,6 +306,19 @@ impl Session {
     }
 }
 
+/// Returns the evaluator's input bits of a whole batch.
+pub(crate) fn total_choices(split: &InputSplit, config: &Config) -> Result<u64, ConfigError> {
+    let all = split.widths().iter().map(|&width| u64::from(width)).sum();
+    config
+        .batch
+        .checked_mul(all)
+        .filter(|bits| *bits < 1 << 56)
+        .map(|_| config.batch * split.evaluator_bits() as u64)
+        .ok_or(ConfigError::TooLarge {
+            batch: config.batch,
+        })
+}
+
 /// Checks a received base-OT message against the hello that announced it.
 pub(crate) fn check_setup(hello: &Hello, message: &[u8]) -> Result<(), SessionError> {
     let mut announced = hello.clone();
@@ -257,6 +349,8 @@ pub(crate) fn out_of_order(kind: FrameKind) -> SessionError {
 /// or take the untabled part of the evaluations that are garbled together.
 pub(crate) struct Lead {
     limit: u64,
+    /// Bytes that count of other runs on the same connection.
+    others: u64,
     layout: Layout,
     committed: u64,
     /// Evaluations whose evaluator labels are complete.
@@ -267,10 +361,22 @@ impl Lead {
     pub(crate) fn new(limit: u64, layout: Layout) -> Self {
         Self {
             limit,
+            others: 0,
             layout,
             committed: 0,
             labelled: 0,
         }
+    }
+
+    /// Sets the limit of all runs of a connection together, and what counts of the others.
+    pub(crate) fn share(&mut self, limit: u64, others: u64) {
+        self.limit = limit;
+        self.others = others;
+    }
+
+    /// Returns how many bytes may count.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
     }
 
     pub(crate) fn set_labelled(&mut self, instances: u64) {
@@ -283,8 +389,20 @@ impl Lead {
         (self.committed + more).saturating_sub(free)
     }
 
+    /// Says whether nothing counts, of other runs neither.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used(0) == 0 && self.others == 0
+    }
+
     pub(crate) fn allows(&self, more: u64) -> bool {
-        self.used(more) <= self.limit
+        let used = self.used(more);
+        used == 0 || used.saturating_add(self.others) <= self.limit
+    }
+
+    /// Says whether what has come unasked is more than could be sent.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        let limit = self.limit.saturating_add(self.layout.max_untabled());
+        self.used(0).saturating_add(self.others) > limit
     }
 
     pub(crate) fn commit(&mut self, bytes: u64) {

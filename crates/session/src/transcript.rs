@@ -1,6 +1,6 @@
 //! The running hash of one direction of a session.
 
-use crate::wire::{FrameKind, HEADER_LEN};
+use crate::wire::FrameKind;
 
 /// Hashes the frames of one direction in order.
 ///
@@ -29,16 +29,7 @@ impl Transcript {
         }
     }
 
-    /// Adds one frame as it stands in the stream, header included.
-    pub(crate) fn add_frame(&mut self, frame: &[u8]) {
-        let (header, payload) = frame.split_at(HEADER_LEN);
-        self.update(header);
-        if self.covers_tables || header[0] != FrameKind::Tables as u8 {
-            self.update(payload);
-        }
-    }
-
-    /// Adds one received frame.
+    /// Adds one frame.
     pub(crate) fn add(&mut self, kind: FrameKind, payload: &[u8]) {
         self.update(&[kind as u8]);
         self.update(&(payload.len() as u32).to_le_bytes());

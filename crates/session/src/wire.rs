@@ -22,12 +22,17 @@ pub enum FrameKind {
     OtSetup = 0x02,
     /// Why a party does not agree; the last frame of its direction.
     Refuse = 0x03,
+    /// The first frame of each direction of a standing connection.
+    Open = 0x04,
     /// Evaluator to garbler: seed corrections of a SoftSpoken extension.
     OtExtendSetup = 0x10,
     /// Evaluator to garbler: choices of a run of oblivious transfers, masked.
     OtExtend = 0x11,
     /// Garbler to evaluator: the answer to the base-OT message or to one `OtExtend`.
     OtReply = 0x12,
+    /// Evaluator to garbler, in a standing connection: how choices differ from those of the
+    /// transfers in stock.
+    OtCorrect = 0x13,
     /// Garbler to evaluator: labels of the garbler's inputs, for schemes that must send them.
     GarblerLabels = 0x20,
     /// Garbler to evaluator: a chunk of garbled tables.
@@ -40,24 +45,29 @@ pub enum FrameKind {
     Finish = 0x30,
     /// A party gave up; the last frame of its direction.
     Abort = 0x31,
+    /// A party calls no more runs; the last frame of its direction of a standing connection.
+    Close = 0x32,
     /// Nothing but a sign of life.
     Alive = 0x40,
 }
 
 impl FrameKind {
-    const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Hello,
         Self::OtSetup,
         Self::Refuse,
+        Self::Open,
         Self::OtExtendSetup,
         Self::OtExtend,
         Self::OtReply,
+        Self::OtCorrect,
         Self::GarblerLabels,
         Self::Tables,
         Self::Decode,
         Self::Output,
         Self::Finish,
         Self::Abort,
+        Self::Close,
         Self::Alive,
     ];
 

@@ -48,6 +48,7 @@
 #![forbid(unsafe_code)]
 
 mod choice;
+mod connection;
 mod error;
 mod listening;
 mod machine;
@@ -56,6 +57,7 @@ mod result;
 mod workload;
 
 pub use choice::Choice;
+pub use connection::{Connection, Outcome, Prepared};
 pub use error::Error;
 pub use listening::Listening;
 pub use machine::{MeasureError, Speed, measure, words};
@@ -69,8 +71,9 @@ pub use transpute_circuit::{
 pub use transpute_garble::{Backend, Scheme};
 pub use transpute_select::Machine;
 pub use transpute_session::{
-    Config, DriverOptions, InputError, Inputs, Milestone, OtChoice, OtPlan, OutputPolicy, Progress,
-    Repeat, Role, SessionError, Traffic,
+    Config, ConnectionConfig, ConnectionHandle, DriverOptions, InputError, Inputs, Milestone,
+    OtChoice, OtPlan, OutputPolicy, Progress, Repeat, Role, RunOutcome, RunReport, Running,
+    SessionError, Traffic,
 };
 pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkTimings, Registry, Transport,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::{io::AsyncReadExt, task::JoinSet, time::timeout};
 use transpute_circuit::Bits;
-use transpute_session::{HELLO_START, Inputs, is_hello_start};
+use transpute_session::{HELLO_START, Inputs, is_hello_start, is_open_start};
 use transpute_transport::{Link, Listener};
 
-use crate::{Error, Party, Results, party::Why};
+use crate::{Connection, Error, Party, Results, party::Why};
 
 /// How long a peer without a key may take to say its first words.
 const FIRST_WORDS: Duration = Duration::from_secs(5);
@@ -73,6 +73,25 @@ impl Listening {
     }
 }
 
+impl Listening {
+    /// Waits for the peer, for any number of computations.
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn open(self) -> Result<Connection, Error> {
+        let Self {
+            party,
+            mut listener,
+            ..
+        } = self;
+        let link = first_peer(&mut *listener).await?;
+        party.stand(link)
+    }
+}
+
 /// Waits for the first link to a peer that proved its key or, without keys, at least speaks the
 /// protocol: strangers must not end the listening.
 async fn first_peer(listener: &mut dyn Listener) -> Result<Link, Error> {
@@ -99,7 +118,8 @@ async fn first_peer(listener: &mut dyn Listener) -> Result<Link, Error> {
 async fn hear_out(mut link: Link) -> Option<Link> {
     let mut first = [0; HELLO_START];
     let heard = timeout(FIRST_WORDS, link.reader_mut().read_exact(&mut first)).await;
-    if matches!(heard, Ok(Ok(_))) && is_hello_start(&first) {
+    let is_peer = is_hello_start(&first) || is_open_start(&first);
+    if matches!(heard, Ok(Ok(_))) && is_peer {
         return Some(link.unread(first.to_vec()));
     }
     tracing::warn!(peer = link.info().peer_address, "a stranger said no hello");

@@ -15,14 +15,16 @@ use transpute_circuit::{Bits, Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_select::{Auto, Chooser, End, Machine, Selection, Workload};
 use transpute_session::{
-    Config, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role, Session, SessionError,
+    Config, ConnectionConfig, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role,
+    Session, SessionError,
 };
 use transpute_transport::{
     Fingerprint, Identity, Link, Registry, Security, Transport, TransportError, auto::Offer,
 };
 
 use crate::{
-    Choice, Computation, Error, Evaluation, Listening, Report, Results, Speed, choice::Chosen,
+    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, Speed,
+    choice::Chosen,
 };
 
 /// Pause before a refused connection is tried again.
@@ -53,6 +55,7 @@ pub struct Party {
     offer: Option<Offer>,
     patience: Duration,
     driver: DriverOptions,
+    connection: ConnectionConfig,
     on_progress: Option<Box<dyn FnOnce(Progress) + Send>>,
 }
 
@@ -88,6 +91,7 @@ impl Party {
             offer: None,
             patience: Duration::ZERO,
             driver: DriverOptions::default(),
+            connection: ConnectionConfig::default(),
             on_progress: None,
         }
     }
@@ -216,6 +220,14 @@ impl Party {
     #[must_use]
     pub fn driver_options(mut self, options: DriverOptions) -> Self {
         self.driver = options;
+        self
+    }
+
+    /// Sets the limits of a connection for any number of computations, and its stock of oblivious
+    /// transfers; see [`Connecting::open`] and [`Listening::open`](crate::Listening::open).
+    #[must_use]
+    pub fn connection_config(mut self, config: ConnectionConfig) -> Self {
+        self.connection = config;
         self
     }
 
@@ -374,6 +386,20 @@ impl Party {
         })
     }
 
+    /// Makes a link one for any number of computations.
+    pub(crate) fn stand(self, link: Link) -> Result<Connection, Error> {
+        let split = self.split()?;
+        Ok(Connection::new(
+            link,
+            self.connection,
+            self.driver,
+            self.role,
+            self.program,
+            split,
+            self.config,
+        ))
+    }
+
     pub(crate) async fn run_over(
         self,
         link: Link,
@@ -496,22 +522,49 @@ impl Connecting {
         let Self { party, address } = self;
         let security = party.security()?;
         let ready = party.get_ready(inputs)?;
-        let chosen = match party.choice.among(&party.registry)? {
-            Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto).await?)),
-            fixed => fixed,
-        };
-        let deadline = Instant::now() + party.patience;
-        let (link, why) = loop {
-            match open(&chosen, &address, &security).await {
-                Err(error)
-                    if matches!(error.root(), TransportError::Connect { .. })
-                        && Instant::now() + RETRY_PAUSE < deadline =>
-                {
-                    sleep(RETRY_PAUSE).await;
-                }
-                other => break other?,
-            }
-        };
+        let (party, link, why) = reach(party, &address, &security).await?;
         party.run_over(link, why, ready).await
+    }
+
+    /// Connects for any number of computations.
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn open(self) -> Result<Connection, Error> {
+        let Self { party, address } = self;
+        let security = party.security()?;
+        party.split()?;
+        let (party, link, _) = reach(party, &address, &security).await?;
+        party.stand(link)
+    }
+}
+
+/// Connects, again and again while the peer refuses and there is patience.
+async fn reach(
+    party: Party,
+    address: &str,
+    security: &Security,
+) -> Result<(Party, Link, Why), Error> {
+    let chosen = match party.choice.among(&party.registry)? {
+        Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto).await?)),
+        fixed => fixed,
+    };
+    let deadline = Instant::now() + party.patience;
+    loop {
+        match open(&chosen, address, security).await {
+            Err(error)
+                if matches!(error.root(), TransportError::Connect { .. })
+                    && Instant::now() + RETRY_PAUSE < deadline =>
+            {
+                sleep(RETRY_PAUSE).await;
+            }
+            other => {
+                let (link, why) = other?;
+                return Ok((party, link, why));
+            }
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Computation {
             is_checked: config.output_check,
             // Of more transfers than the protocol can do, the session says so in time.
             transfers: match OtPlan::new(config.ot, transfers) {
-                Ok(OtPlan::None) | Err(_) => Transfers::None,
+                Ok(OtPlan::None | OtPlan::Stock) | Err(_) => Transfers::None,
                 Ok(OtPlan::Direct) => Transfers::Direct,
                 Ok(OtPlan::Extension(extension)) => Transfers::Extension {
                     k: extension.code(),

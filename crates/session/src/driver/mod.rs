@@ -12,6 +12,7 @@ mod engine;
 mod inbox;
 mod outbox;
 mod reader;
+mod standing;
 mod writer;
 
 use std::time::Duration;
@@ -24,6 +25,9 @@ use tokio::{
 };
 use transpute_transport::Link;
 
+#[cfg(test)]
+pub(crate) use self::standing::stand_over;
+pub use self::standing::{ConnectionHandle, PreparedRun, RunOutcome, Running, Standing, stand};
 use self::{engine::Engine, reader::read_frames, writer::write_buffers};
 use crate::{Output, Report, Session, SessionError};
 

@@ -4,6 +4,7 @@ mod agreement;
 mod driver;
 mod hostile;
 mod runs;
+mod standing;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -39,9 +40,9 @@ impl Setup {
         }
     }
 
-    /// Starts one side. A seed makes its randomness reproducible.
-    fn start(&self, role: Role, seed: u64) -> Result<Session, SessionError> {
-        let own: Vec<Bits> = (self.inputs.iter())
+    /// Returns the input bits of one party.
+    fn own_inputs(&self, role: Role) -> Vec<Bits> {
+        (self.inputs.iter())
             .map(|all| {
                 let mut bits = Bits::new();
                 for range in self.split.ranges(role == Role::Garbler) {
@@ -49,7 +50,12 @@ impl Setup {
                 }
                 bits
             })
-            .collect();
+            .collect()
+    }
+
+    /// Starts one side. A seed makes its randomness reproducible.
+    fn start(&self, role: Role, seed: u64) -> Result<Session, SessionError> {
+        let own = self.own_inputs(role);
         Session::with_rng(
             role,
             Arc::new(Program::compile(&self.circuit)),

@@ -1,0 +1,111 @@
+//! What an evaluator does only in a standing connection.
+
+use transpute_circuit::Bits;
+
+use super::{EvaluatorCore, fetch_all};
+use crate::{
+    FrameKind, Inputs, OtPlan, SessionError,
+    layout::Layout,
+    ot::{EvaluatorOt, OT_CHUNK},
+    session::Lead,
+    standing::stock::{Items, write_correct},
+};
+
+impl EvaluatorCore {
+    /// Takes the inputs of a prepared run.
+    pub(crate) fn provide(&mut self, inputs: Box<dyn Inputs>) {
+        self.inputs = Some(inputs);
+    }
+
+    /// Returns how many transfers of a connection's stock are to be asked for next, if any.
+    pub(crate) fn question(&self) -> Option<usize> {
+        let is_due = matches!(self.ot, EvaluatorOt::Stock { .. })
+            && self.setup.is_none()
+            && self.inputs.is_some()
+            && self.may_ask();
+        let left = self.terms.total_choices - self.asked;
+        is_due.then_some(left.min(OT_CHUNK as u64) as usize)
+    }
+
+    /// Says whether the stock can be done without.
+    pub(crate) fn may_ask_directly(&self) -> bool {
+        self.asked == 0 && self.terms.total_choices <= OtPlan::DIRECT_LIMIT
+    }
+
+    /// Returns the choices of the next [`question`](Self::question), to be asked at once.
+    pub(crate) fn draw_choices(&mut self, count: usize) -> Result<Bits, SessionError> {
+        self.take_choices(count)
+    }
+
+    /// Asks the next [`question`](Self::question) with as many items.
+    pub(crate) fn ask(
+        &mut self,
+        items: Items,
+        choices: Bits,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SessionError> {
+        let first = self.asked;
+        self.asked += items.len() as u64;
+        let (stock, count) = (items.first(), items.len());
+        let (corrections, asked) = items.correct(choices);
+        self.channel.send(out, FrameKind::OtCorrect, |out| {
+            write_correct(stock, count, &corrections, out);
+            Ok(())
+        })?;
+        self.ot.expect(first, asked);
+        Ok(())
+    }
+
+    /// Asks for all labels without the stock.
+    pub(crate) fn ask_directly(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
+        let Some(inputs) = &mut self.inputs else {
+            return Ok(());
+        };
+        let choices = fetch_all(&mut **inputs, &self.terms)?;
+        (self.fetched, self.asked) = (self.terms.config.batch, self.terms.total_choices);
+        let message = self.ot.begin_direct(choices, &self.hello.nonce)?;
+        self.channel.send(out, FrameKind::OtSetup, |out| {
+            out.extend_from_slice(&message);
+            Ok(())
+        })
+    }
+
+    /// Returns how many transfers were asked for and not answered.
+    pub(crate) fn outstanding(&self) -> u64 {
+        // Without the stock nothing counts as asked for.
+        self.asked.saturating_sub(self.answered)
+    }
+
+    /// Says whether there is something to send that the garbler waits for; questions apart.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.setup.is_some() || !self.channel.is_flushed()
+    }
+
+    /// Says whether the peer agrees.
+    pub(crate) fn has_agreed(&self) -> bool {
+        self.agreed.is_some()
+    }
+
+    /// Says whether all tables are here and the peer agrees.
+    pub(crate) fn is_received(&self) -> bool {
+        self.agreed.is_some() && self.chunks_received == self.layout.total_chunks()
+    }
+
+    pub(crate) fn lead(&mut self) -> &mut Lead {
+        &mut self.lead
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Returns the bytes of tables that are here and not evaluated.
+    pub(crate) fn held_tables(&self) -> u64 {
+        self.table_bytes
+    }
+
+    /// Binds the run to its connection.
+    pub(crate) fn set_context(&mut self, context: [u8; 32]) {
+        self.terms.set_context(context);
+    }
+}

@@ -1,0 +1,88 @@
+//! What a garbler does only in a standing connection.
+
+use super::GarblerCore;
+use crate::{
+    Frame, FrameKind, Inputs, OtPlan, SessionError,
+    inputs::fetch,
+    layout::Layout,
+    ot::label_pairs,
+    pieces::numbered_frame,
+    session::{Lead, out_of_order},
+    standing::stock::{CORRECT_HEADER, Rows},
+};
+
+impl GarblerCore {
+    /// Takes the inputs of a prepared run and sends their labels.
+    ///
+    /// # Errors
+    /// [`SessionError::Input`].
+    pub(crate) fn provide(&mut self, mut inputs: Box<dyn Inputs>) -> Result<(), SessionError> {
+        for instance in 0..self.terms.config.batch {
+            let bits = fetch(&mut *inputs, instance, self.terms.split.garbler_bits())?;
+            self.send_labels(instance, &bits);
+        }
+        self.is_provided = true;
+        Ok(())
+    }
+
+    /// Says whether there is something to send that others wait for.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.setup.is_some()
+            || !self.channel.is_flushed()
+            || (self.may_release() && !self.held_outputs.is_empty())
+            || self.may_finish()
+    }
+
+    /// Says whether there are tables to send that may run no further ahead.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.is_running || self.begun < self.terms.config.batch
+    }
+
+    /// Says whether all tables are sent to a peer that agrees.
+    pub(crate) fn is_garbled(&self) -> bool {
+        self.agreed.is_some()
+            && self.begun == self.terms.config.batch
+            && !self.is_running
+            && self.channel.is_flushed()
+    }
+
+    pub(crate) fn lead(&mut self) -> &mut Lead {
+        &mut self.lead
+    }
+
+    /// Returns the offset of this run.
+    #[cfg(test)]
+    pub(crate) fn delta(&self) -> Option<transpute_garble::Label> {
+        self.garbler.delta()
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Binds the run to its connection.
+    pub(crate) fn set_context(&mut self, context: [u8; 32]) {
+        self.terms.set_context(context);
+    }
+
+    /// Takes the evaluator's corrections and the transfers they are about.
+    pub(crate) fn handle_correct(&mut self, frame: Frame, rows: Rows) -> Result<(), SessionError> {
+        let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
+            return Ok(());
+        };
+        let left = self.terms.total_choices - self.answered;
+        let is_due = self.agreed.is_some() && self.terms.plan == OtPlan::Stock;
+        if !is_due || rows.len() as u64 > left {
+            return Err(out_of_order(kind));
+        }
+        let (first, count) = (self.answered, rows.len());
+        let pairs = label_pairs(&self.garbler, first, count, self.terms.choices);
+        let mut reply = Vec::with_capacity(count * 32);
+        rows.answer(&payload[CORRECT_HEADER..], &pairs, &mut reply);
+        self.channel
+            .queue(numbered_frame(FrameKind::OtReply, first, &[&reply]));
+        self.answered += count as u64;
+        self.count_labelled();
+        Ok(())
+    }
+}

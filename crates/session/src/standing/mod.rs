@@ -1,0 +1,55 @@
+//! Standing connections: many runs on one link.
+//!
+//! [`Connection`] is a pure state machine, as [`Session`](crate::Session) is: frames in, bytes out.
+//! Each run is a session of its own, with its own hellos, secrets and transcripts, whose frames bear
+//! the number of the run. What runs share is the link, the limits on what is held, and a
+//! stock of oblivious transfers.
+
+mod connection;
+mod events;
+mod lives;
+mod open;
+mod receive;
+mod side;
+pub(crate) mod stock;
+mod turns;
+
+pub use connection::{Call, Connection};
+pub use events::{Event, RunId, RunReport};
+pub use open::{OPEN_START, is_open_start};
+
+use transpute_ot::Extension;
+
+/// The settings of a standing connection. Each side has its own; of limits the smaller counts.
+#[derive(Clone, Debug)]
+pub struct ConnectionConfig {
+    /// Runs that may be under way in each role, at least 32; further calls wait. Default 512: at
+    /// 1 Gbit/s and a round trip of 300 ms about 280 runs of AES-128 are under way if nothing waits.
+    pub max_runs: u32,
+    /// Bytes of tables, of all runs together, that may be sent before the evaluator has the labels to
+    /// use them, at least 1 MiB; what an evaluator holds at most besides prepared runs. Default 24 MiB.
+    pub window: u64,
+    /// Bytes of tables of prepared runs together. Default 64 MiB.
+    pub prepared: u64,
+    /// How oblivious transfers are extended where this side evaluates. Default `SoftSpoken4`.
+    pub extension: Extension,
+    /// Unused transfers to have in stock where this side evaluates; topped up when there is nothing
+    /// else to do. At most 65,536; 0 extends for each run as it needs. 16 bytes each. Default 4,096.
+    pub stock: u32,
+    /// Whether transfers for runs in which this side garbles are set up at once: a message of 8 KiB
+    /// and some milliseconds. Otherwise the first such run sets them up. Default true.
+    pub garbles: bool,
+}
+
+impl Default for ConnectionConfig {
+    fn default() -> Self {
+        Self {
+            max_runs: 512,
+            window: 24 << 20,
+            prepared: 64 << 20,
+            extension: Extension::SoftSpoken4,
+            stock: 4096,
+            garbles: true,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What arrives on a connection.
+
+use bytes::Bytes;
+use transpute_ot::BLOCK_OTS;
+
+use super::{
+    Connection, Event, RunId,
+    open::Open,
+    side::{Arrived, Run},
+    stock::{MAX_STOCK, ReceiverStock},
+};
+use crate::{
+    Frame, FrameKind, Role, Session, SessionError, error::AbortReason, ot::OT_CHUNK, session::Core,
+};
+
+impl Connection {
+    pub(super) fn handle_open(&mut self, payload: &[u8]) -> Result<(), SessionError> {
+        let agreed = self.open.agree(Open::decode(payload)?)?;
+        self.agreed = Some(agreed);
+        self.connect_sender()?;
+        for role in [Role::Garbler, Role::Evaluator] {
+            for number in self.side(role).numbers() {
+                let context = self.context(role, number);
+                if let Some(active) = self.side(role).active(number) {
+                    set_context(&mut active.session, context);
+                }
+            }
+            self.start_waiting(role)?;
+        }
+        self.wake(Role::Garbler);
+        self.events.push_back(Event::Opened);
+        Ok(())
+    }
+
+    pub(super) fn handle_control(
+        &mut self,
+        role: Role,
+        kind: FrameKind,
+        content: &Bytes,
+    ) -> Result<(), SessionError> {
+        let unexpected = SessionError::Unexpected {
+            kind,
+            problem: "it is not about a run",
+        };
+        match (kind, role) {
+            (FrameKind::OtSetup, Role::Evaluator) => {
+                let (Some(agreed), Some(base)) = (&self.agreed, self.base.take()) else {
+                    return Err(unexpected);
+                };
+                let (kind, nonce) = (self.open.extension, agreed.theirs.nonce);
+                let sid = agreed.stock_id(&nonce);
+                let (stock, corrections) = ReceiverStock::new(kind, base, &sid, &nonce, content)?;
+                self.receiver = Some(stock);
+                if !corrections.is_empty() {
+                    self.control_frame(false, FrameKind::OtExtendSetup, &corrections);
+                }
+                self.wake(Role::Evaluator);
+                Ok(())
+            }
+            (FrameKind::OtExtendSetup, Role::Garbler) => match &mut self.sender {
+                Some(sender) => sender.handle_setup(content),
+                None => Err(unexpected),
+            },
+            (FrameKind::OtExtend, Role::Garbler) => match &mut self.sender {
+                Some(sender) => sender.handle_extend(content, MAX_STOCK + OT_CHUNK + BLOCK_OTS),
+                None => Err(unexpected),
+            },
+            (FrameKind::Close, Role::Garbler) => {
+                let (counts, rest) = content.as_chunks::<4>();
+                let (&[garbled, evaluated], []) = (counts, rest) else {
+                    return Err(SessionError::Length {
+                        kind,
+                        expected: 8,
+                        found: content.len(),
+                    });
+                };
+                let called = [garbled, evaluated].map(u32::from_le_bytes);
+                self.close_received = Some(called);
+                self.handle_close(called)
+            }
+            (FrameKind::Abort, Role::Garbler) => {
+                let reason = content
+                    .first()
+                    .and_then(|code| AbortReason::from_code(*code));
+                Err(SessionError::PeerAborted(
+                    reason.unwrap_or(AbortReason::Protocol),
+                ))
+            }
+            _ => Err(unexpected),
+        }
+    }
+
+    /// Ends what the peer will not call for any more.
+    pub(super) fn handle_close(
+        &mut self,
+        [garbled, evaluated]: [u32; 2],
+    ) -> Result<(), SessionError> {
+        for (role, theirs) in [(Role::Evaluator, garbled), (Role::Garbler, evaluated)] {
+            for number in self.side(role).numbers() {
+                let run = RunId::new(role, number);
+                if number > theirs {
+                    let side = self.side(role);
+                    let held = side.take_held(number);
+                    let was_called = held.is_some_and(|held| held.call.is_some());
+                    let was_active = side.take_active(number).is_some();
+                    side.close(number);
+                    if was_called || was_active {
+                        self.events
+                            .push_back(Event::Ended(run, Err(SessionError::Closed)));
+                    }
+                }
+            }
+            self.start_waiting(role)?;
+        }
+        self.is_closing = true;
+        Ok(())
+    }
+
+    pub(super) fn handle_run(
+        &mut self,
+        run: RunId,
+        kind: FrameKind,
+        payload: Bytes,
+    ) -> Result<(), SessionError> {
+        let limits = self.limits();
+        // Transfers leave the stock in the order of these frames, whatever becomes of the run.
+        let is_correct = kind == FrameKind::OtCorrect && run.garbles;
+        let rows = match (&mut self.sender, is_correct) {
+            (Some(sender), true) => Some(sender.take(&payload)?),
+            _ => None,
+        };
+        let frame = Frame { kind, payload };
+        let side = self.side(run.role());
+        side.check(run.number, limits, kind)?;
+        let arrived = match rows {
+            Some(rows) => Arrived::Correct(frame, rows),
+            None => Arrived::Frame(frame),
+        };
+        match side.get(run.number) {
+            None | Some(Run::Held(_)) => {
+                side.hold(run.number, arrived, limits)?;
+                Ok(())
+            }
+            Some(Run::Active(_)) => self.deliver(run, arrived),
+            Some(Run::Over) => {
+                if matches!(
+                    kind,
+                    FrameKind::Finish | FrameKind::Refuse | FrameKind::Abort
+                ) {
+                    side.close(run.number);
+                    self.start_waiting(run.role())?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives an active run what came about it.
+    pub(super) fn deliver(&mut self, run: RunId, arrived: Arrived) -> Result<(), SessionError> {
+        let limits = self.limits();
+        let before = self.side(run.role()).sum;
+        let done = self
+            .side(run.role())
+            .work(run.number, limits, |session| match arrived {
+                Arrived::Frame(frame) => session.handle(frame),
+                Arrived::Correct(frame, rows) => match &mut session.0 {
+                    Core::Garbler(core) => core.handle_correct(frame, rows),
+                    // Only a garbler's runs have them.
+                    Core::Evaluator(_) => Ok(()),
+                },
+            });
+        self.settle(run, done)?;
+        let sum = self.side(run.role()).sum;
+        if sum.used < before.used
+            || sum.transfers < before.transfers
+            || sum.unagreed < before.unagreed
+        {
+            self.wake(run.role());
+        }
+        Ok(())
+    }
+}
+
+fn set_context(session: &mut Session, context: Option<[u8; 32]>) {
+    let Some(context) = context else { return };
+    match &mut session.0 {
+        Core::Garbler(core) => core.set_context(context),
+        Core::Evaluator(core) => core.set_context(context),
+    }
+}

@@ -1,0 +1,205 @@
+//! How many flights a run takes.
+
+use transpute_circuit::generators;
+use transpute_garble::Scheme;
+
+use super::{Pair, tag};
+use crate::{
+    ConnectionConfig, FrameKind, OtPlan, Role,
+    tests::{Setup, chain, random_inputs},
+};
+
+/// Two sides that know each other, with the stock of either in place.
+fn warm() -> Pair {
+    let mut pair = Pair::new(1);
+    pair.rest();
+    pair
+}
+
+#[test]
+fn a_warm_run_is_one_round_trip() {
+    let aes = generators::aes128();
+    let wide =
+        generators::min_of_candidates(1200, 20, generators::CandidatesOptions::default()).unwrap();
+    for scheme in Scheme::ALL {
+        for circuit in [&aes, &wide] {
+            let mut setup = Setup::new(circuit, random_inputs(circuit, 1, 1));
+            setup.config.scheme = scheme;
+            let mut pair = warm();
+            let [garbler, evaluator] = pair.call_both(0, &setup);
+            // All that the evaluator ever asks leaves before anything of the run has come.
+            pair.exhaust(1);
+            pair.arrive(0);
+            // One answer, and what was sent unasked.
+            pair.exhaust(0);
+            assert!(
+                pair.arriving[1]
+                    .iter()
+                    .all(|frame| frame.kind != FrameKind::Open)
+            );
+            while pair.deliver(1) || pair.poll(1) {}
+            pair.check_outputs(1, evaluator, &setup);
+            pair.check(1, evaluator, &setup);
+            pair.rest();
+            pair.check(0, garbler, &setup);
+            pair.assert_alive();
+        }
+    }
+}
+
+#[test]
+fn warm_runs_do_not_wait_for_each_other() {
+    let aes = generators::aes128();
+    let setup = Setup::new(&aes, random_inputs(&aes, 1, 1));
+    let mut pair = warm();
+    let runs: Vec<_> = (0..40).map(|_| pair.call_both(0, &setup)).collect();
+    pair.exhaust(1);
+    pair.arrive(0);
+    pair.exhaust(0);
+    while pair.deliver(1) || pair.poll(1) {}
+    for run in runs {
+        pair.check(1, run[1], &setup);
+    }
+}
+
+#[test]
+fn a_cold_run_of_few_bits_is_one_round_trip_from_the_connection() {
+    let aes = generators::aes128();
+    let setup = Setup::new(&aes, random_inputs(&aes, 1, 1));
+    let mut pair = Pair::new(2);
+    let [_, evaluator] = pair.call_both(0, &setup);
+    pair.exhaust(0);
+    pair.exhaust(1);
+    // Both first flights cross.
+    let ours = pair.arriving[1].len();
+    pair.arrive(0);
+    pair.exhaust(0);
+    assert!(pair.arriving[1].len() > ours);
+    while pair.deliver(1) || pair.poll(1) {}
+    pair.check(1, evaluator, &setup);
+    let Some(Ok(report)) = &pair.done(1, evaluator).end else {
+        unreachable!()
+    };
+    assert_eq!(report.ot, OtPlan::Direct);
+}
+
+#[test]
+fn few_cold_runs_do_without_the_stock() {
+    let aes = generators::aes128();
+    let setup = Setup::new(&aes, random_inputs(&aes, 1, 1));
+    let mut pair = Pair::new(2);
+    let runs: Vec<_> = (0..5).map(|_| pair.call_both(0, &setup)).collect();
+    pair.rest();
+    let plans: Vec<OtPlan> = (runs.iter())
+        .map(|run| match &pair.done(1, run[1]).end {
+            Some(Ok(report)) => report.ot,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    // 128 transfers each, of 256 that may be direct.
+    let directly = plans.iter().filter(|plan| **plan == OtPlan::Direct).count();
+    assert!(directly <= 2, "{plans:?}");
+}
+
+#[test]
+fn a_prepared_run_is_one_round_trip_without_tables() {
+    let wide =
+        generators::min_of_candidates(400, 20, generators::CandidatesOptions::default()).unwrap();
+    for scheme in Scheme::ALL {
+        let mut setup = Setup::new(&wide, random_inputs(&wide, 3, 1));
+        setup.config.scheme = scheme;
+        let mut pair = warm();
+        let garbler = pair.prepare(0, Role::Garbler, &setup);
+        let evaluator = pair.prepare(1, Role::Evaluator, &setup);
+        pair.rest();
+        assert!(pair.done(0, garbler).is_prepared);
+        assert!(pair.done(1, evaluator).is_prepared);
+        let before = pair.sent.len();
+        // The inputs come, on both sides at once.
+        pair.provide(0, garbler, &setup);
+        pair.provide(1, evaluator, &setup);
+        pair.exhaust(1);
+        pair.exhaust(0);
+        pair.arrive(0);
+        pair.exhaust(0);
+        while pair.deliver(1) || pair.poll(1) {}
+        pair.check(1, evaluator, &setup);
+        pair.rest();
+        pair.check(0, garbler, &setup);
+        // Not a table among it, and per input bit a label of the garbler's and a pair for the
+        // evaluator's.
+        let online = &pair.sent[before..];
+        assert!(
+            online
+                .iter()
+                .all(|(_, frame)| frame.kind != FrameKind::Tables)
+        );
+        let down: usize = online
+            .iter()
+            .filter(|(end, _)| *end == 0)
+            .map(|(_, frame)| frame.payload.len())
+            .sum();
+        let bits = 3 * (200 * 20);
+        assert!(
+            down < bits * (16 + 32) + 3 * 20 * 17 + 2000,
+            "{scheme}: {down}"
+        );
+    }
+}
+
+#[test]
+fn decoding_waits_until_both_inputs_are_fixed() {
+    let circuit = chain(100);
+    let setup = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
+    let mut pair = warm();
+    let garbler = pair.prepare(0, Role::Garbler, &setup);
+    let evaluator = pair.prepare(1, Role::Evaluator, &setup);
+    pair.rest();
+    let decodes = |pair: &Pair| {
+        (pair.sent.iter())
+            .filter(|(_, frame)| frame.kind == FrameKind::Decode)
+            .count()
+    };
+    pair.provide(0, garbler, &setup);
+    pair.rest();
+    assert_eq!(decodes(&pair), 0);
+    pair.provide(1, evaluator, &setup);
+    pair.rest();
+    assert_eq!(decodes(&pair), 1);
+    pair.check(1, evaluator, &setup);
+}
+
+#[test]
+fn the_stock_is_topped_up_to_what_was_asked_for() {
+    for stock in [0, 100, 4096, 70_000] {
+        let config = ConnectionConfig {
+            stock,
+            ..ConnectionConfig::default()
+        };
+        let mut pair = Pair::with(1, &config);
+        pair.rest();
+        pair.assert_alive();
+        let blocks: usize = (pair.sent.iter())
+            .filter(|(end, frame)| *end == 1 && frame.kind == FrameKind::OtExtend)
+            .inspect(|(_, frame)| assert_eq!(tag(frame), 0))
+            .map(|(_, frame)| (frame.payload.len() - 12) / 512)
+            .sum();
+        let due = (stock as usize).min(65_536).div_ceil(128);
+        assert_eq!(blocks, due, "{stock}");
+    }
+}
+
+#[test]
+fn a_warm_batch_is_one_round_trip() {
+    // Its tables stay within the window, so that all labels may be asked for at once: those of more
+    // transfers than one message has.
+    let circuit = chain(60);
+    let setup = Setup::new(&circuit, random_inputs(&circuit, 1500, 1));
+    let mut pair = warm();
+    let [_, evaluator] = pair.call_both(0, &setup);
+    pair.exhaust(1);
+    pair.arrive(0);
+    pair.exhaust(0);
+    while pair.deliver(1) || pair.poll(1) {}
+    pair.check(1, evaluator, &setup);
+}

@@ -1,0 +1,250 @@
+//! A link on which any number of computations run.
+
+use std::{sync::Arc, time::Duration};
+
+use transpute_circuit::{Bits, InputSplit, Program};
+use transpute_session::{
+    Config, ConnectionConfig, ConnectionHandle, DriverOptions, Inputs, PreparedRun, Role,
+    RunOutcome, RunReport, Running, Standing, stand,
+};
+use transpute_transport::{Link, LinkInfo};
+
+use crate::{Error, Evaluation};
+
+/// A link to a peer on which any number of computations run, one after the other or at the same time,
+/// without another handshake.
+///
+/// Made with [`Connecting::open`](crate::Connecting::open) on one side and
+/// [`Listening::open`](crate::Listening::open) on the other. Once it is warm, a computation takes one
+/// round trip from the evaluator's call to its output. The calls of both sides pair in order: the third
+/// call to garble on one side with the third to evaluate on the other.
+///
+/// # Examples
+/// ```
+/// use transpute::{Bits, Builder, Party, UInt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let circuit = Builder::build(|b| {
+///     let (x, y) = (b.input::<UInt<16>>(), b.input::<UInt<16>>());
+///     b.output(x + y);
+/// })?;
+/// let listening = Party::garbler(&circuit).plaintext().listen("127.0.0.1:0").await?;
+/// let connecting = Party::evaluator(&circuit)
+///     .plaintext()
+///     .connect(listening.local_address());
+/// let (garbler, evaluator) = tokio::join!(listening.open(), connecting.open());
+/// let (garbler, evaluator) = (garbler?, evaluator?);
+///
+/// for value in [1, 20, 300] {
+///     let (ours, theirs) = tokio::join!(
+///         garbler.run(Bits::from_u128(value, 16)),
+///         evaluator.run(Bits::from_u128(4000, 16)),
+///     );
+///     ours?;
+///     assert_eq!(theirs?.bits(), Bits::from_u128(4000 + value, 16));
+/// }
+///
+/// // Garbled and sent before the inputs are known.
+/// let (ours, theirs) = tokio::join!(garbler.prepare(), evaluator.prepare());
+/// let (ours, theirs) = tokio::join!(
+///     ours?.run(Bits::from_u128(5, 16)),
+///     theirs?.run(Bits::from_u128(6, 16)),
+/// );
+/// ours?;
+/// assert_eq!(theirs?.bits(), Bits::from_u128(11, 16));
+///
+/// let (ours, theirs) = tokio::join!(garbler.close(), evaluator.close());
+/// ours?;
+/// theirs?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Connection {
+    handle: ConnectionHandle,
+    standing: Standing,
+    link: LinkInfo,
+    role: Role,
+    program: Arc<Program>,
+    split: InputSplit,
+    config: Config,
+}
+
+/// What a computation on a [`Connection`] gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The evaluations in order; empty for a party that learns no output.
+    pub evaluations: Vec<Evaluation>,
+    /// From the call, or from the inputs of a prepared run, until the last output was known.
+    pub elapsed: Duration,
+    /// Bytes by purpose, and how the oblivious transfers were done.
+    pub report: RunReport,
+}
+
+impl Outcome {
+    /// Returns all output bits of the first evaluation; none for a party that learns no output.
+    #[must_use]
+    pub fn bits(&self) -> Bits {
+        let mut bits = Bits::new();
+        if let Some(first) = self.evaluations.first() {
+            bits.extend(first.outputs.iter().cloned());
+        }
+        bits
+    }
+
+    fn new(program: &Program, outcome: RunOutcome) -> Self {
+        let evaluations = (outcome.outputs.iter())
+            .map(|bits| Evaluation {
+                outputs: program.split_outputs(bits),
+            })
+            .collect();
+        Self {
+            evaluations,
+            elapsed: outcome.elapsed,
+            report: outcome.report,
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(
+        link: Link,
+        settings: ConnectionConfig,
+        options: DriverOptions,
+        role: Role,
+        program: Arc<Program>,
+        split: InputSplit,
+        config: Config,
+    ) -> Self {
+        let info = link.info().clone();
+        let connection = transpute_session::Connection::new(settings, info.encrypted);
+        let (handle, standing) = stand(connection, link, options);
+        Self {
+            handle,
+            standing,
+            link: info,
+            role,
+            program,
+            split,
+            config,
+        }
+    }
+
+    /// Computes with `input`: this party's input values concatenated. It may be called again before
+    /// the first call is over. The peer is called when the future is first polled; who has several in
+    /// hand and cares for their order calls with the [`handle`](Self::handle).
+    ///
+    /// # Errors
+    /// Any [`Error`]; the connection goes on unless it is one of the link or the protocol.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels this computation and no other.
+    pub async fn run(&self, input: Bits) -> Result<Outcome, Error> {
+        self.run_batch(Box::new(vec![input])).await
+    }
+
+    /// Computes the whole batch set in [`Config::batch`].
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels this computation and no other.
+    pub async fn run_batch(&self, inputs: Box<dyn Inputs>) -> Result<Outcome, Error> {
+        let running = self.handle.run(
+            self.role,
+            self.program.clone(),
+            self.split.clone(),
+            self.config.clone(),
+            inputs,
+        );
+        finish(running, &self.program).await
+    }
+
+    /// Has the tables of a computation made and sent before its inputs are known; the peer must do the
+    /// same. What then remains when the inputs come does not depend on the number of gates but for the
+    /// time to evaluate them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels this computation and no other.
+    pub async fn prepare(&self) -> Result<Prepared, Error> {
+        let run = self
+            .handle
+            .prepare(
+                self.role,
+                self.program.clone(),
+                self.split.clone(),
+                self.config.clone(),
+            )
+            .await?;
+        Ok(Prepared {
+            run,
+            program: self.program.clone(),
+        })
+    }
+
+    /// Returns what computations of other circuits, and in the other role, are called for with.
+    #[must_use]
+    pub fn handle(&self) -> ConnectionHandle {
+        self.handle.clone()
+    }
+
+    /// Describes the link: transport, addresses, peer, encryption.
+    #[must_use]
+    pub fn link(&self) -> &LinkInfo {
+        &self.link
+    }
+
+    /// Waits until all computations are over and closes the link.
+    ///
+    /// # Errors
+    /// What ended the connection before.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn close(self) -> Result<(), Error> {
+        self.handle.close();
+        Ok(self.standing.wait().await?)
+    }
+}
+
+/// A computation whose tables are there and whose inputs are not. It can be used once.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the computation"]
+pub struct Prepared {
+    run: PreparedRun,
+    program: Arc<Program>,
+}
+
+impl Prepared {
+    /// Computes with `input`.
+    ///
+    /// # Errors
+    /// As [`Connection::run`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels this computation and no other.
+    pub async fn run(self, input: Bits) -> Result<Outcome, Error> {
+        self.run_batch(Box::new(vec![input])).await
+    }
+
+    /// Computes the whole batch.
+    ///
+    /// # Errors
+    /// As [`Connection::run`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels this computation and no other.
+    pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Outcome, Error> {
+        let Self { run, program } = self;
+        finish(run.run(inputs), &program).await
+    }
+}
+
+async fn finish(running: Running, program: &Program) -> Result<Outcome, Error> {
+    Ok(Outcome::new(program, running.await?))
+}
