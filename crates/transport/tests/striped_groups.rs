@@ -263,8 +263,10 @@ struct Gate {
     address: String,
     open: Arc<Semaphore>,
     /// Bytes that each connection has brought back, and what stops it.
-    passing: Arc<Mutex<Vec<(Arc<AtomicU64>, AbortHandle)>>>,
+    passing: Arc<Mutex<Vec<Passing>>>,
 }
+
+type Passing = (Arc<AtomicU64>, AbortHandle);
 
 impl Gate {
     async fn before(target: String) -> Self {
@@ -299,7 +301,7 @@ impl Gate {
     /// Returns how many have brought back so much.
     fn busy(&self, bytes: u64) -> usize {
         let passing = self.passing.lock().unwrap();
-        let is_busy = |(count, _): &&(Arc<AtomicU64>, _)| count.load(Ordering::Relaxed) >= bytes;
+        let is_busy = |(count, _): &&Passing| count.load(Ordering::Relaxed) >= bytes;
         passing.iter().filter(is_busy).count()
     }
 

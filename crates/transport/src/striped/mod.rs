@@ -105,11 +105,10 @@ impl TcpStriped {
         front: impl FnOnce(LinkReader) -> LinkReader,
     ) -> (Link, Growth) {
         let socket = first.socket();
-        let unsent = match count {
-            1 => UNSENT_LIMIT,
-            _ => UNSENT_LIMIT_GROWING,
-        };
-        socket.set_unsent_limit(unsent);
+        match count {
+            1 => socket.set_unsent_limit(UNSENT_LIMIT, false),
+            _ => socket.set_unsent_limit(UNSENT_LIMIT_GROWING, true),
+        }
         let probe = Arc::<StripedProbe>::default();
         probe.add(socket.probe());
         let (growth, readers, writers) = Growth::begin(Arc::clone(&probe), socket.downgrade());

@@ -162,7 +162,9 @@ impl Growth {
 
     /// Adds a stripe that both ends know to be one.
     pub(super) fn add(&self, number: u8, channel: Channel) {
-        channel.socket().set_unsent_limit(UNSENT_LIMIT_GROWING);
+        channel
+            .socket()
+            .set_unsent_limit(UNSENT_LIMIT_GROWING, true);
         lock(&self.0.sockets).push(channel.socket().downgrade());
         self.0.probe.add(channel.socket().probe());
         let (reader, writer) = channel.into_halves();
@@ -190,7 +192,7 @@ impl Growth {
 impl Drop for Inner {
     fn drop(&mut self) {
         for socket in lock(&self.sockets).drain(..) {
-            socket.set_unsent_limit(UNSENT_LIMIT);
+            socket.set_unsent_limit(UNSENT_LIMIT, false);
         }
         settle(&self.readers);
         settle(&self.writers);

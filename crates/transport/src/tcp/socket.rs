@@ -17,7 +17,7 @@ use std::{
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
 };
 
@@ -40,6 +40,8 @@ pub(super) struct Connection {
     /// The peer has said everything, and it was read.
     ended: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
+    /// What is written is not put together with what follows.
+    is_exact: AtomicBool,
 }
 
 /// The first bytes that arrived, kept to tell what a peer speaks when the handshake fails.
@@ -67,10 +69,10 @@ const RELAXED_KEEPALIVE: Duration = Duration::from_secs(20);
 pub(crate) struct WeakSocket(Weak<Connection>);
 
 impl WeakSocket {
-    /// Sets how many bytes the kernel may hold that it has not sent yet.
-    pub(crate) fn set_unsent_limit(&self, limit: u32) {
+    /// As that of the socket.
+    pub(crate) fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
         if let Some(connection) = self.0.upgrade() {
-            set_unsent_limit(&connection.stream, limit);
+            connection.set_unsent_limit(limit, is_exact);
         }
     }
 }
@@ -89,6 +91,7 @@ impl Socket {
             finished: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             last_sample: Arc::default(),
+            is_exact: AtomicBool::new(false),
         })))
     }
 
@@ -120,9 +123,10 @@ impl Socket {
         Ok(())
     }
 
-    /// Sets how many bytes the kernel may hold that it has not sent yet.
-    pub(crate) fn set_unsent_limit(&self, limit: u32) {
-        set_unsent_limit(&self.0.stream, limit);
+    /// Lets the kernel hold at most so many bytes that it has not sent yet, and one more piece of what is written: without
+    /// `is_exact`, as much as it puts together with that.
+    pub(crate) fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
+        self.0.set_unsent_limit(limit, is_exact);
     }
 
     /// Returns a handle that does not keep the connection open.
@@ -186,6 +190,23 @@ impl Connection {
 
     pub(super) fn info(&self) -> TcpInfo {
         TcpInfo::of(&self.stream)
+    }
+
+    fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
+        set_unsent_limit(&self.stream, limit);
+        self.is_exact.store(is_exact, Ordering::Relaxed);
+    }
+
+    fn try_write(&self, bufs: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        // Linux looks at the limit only when it begins a buffer of up to 64 KiB. The end of a record ends a buffer, too.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if self.is_exact.load(Ordering::Relaxed) {
+            return self.stream.try_io(Interest::WRITABLE, || {
+                SockRef::from(&*self.stream)
+                    .send_vectored_with_flags(bufs, libc::MSG_EOR | libc::MSG_NOSIGNAL)
+            });
+        }
+        self.stream.try_write_vectored(bufs)
     }
 
     fn sample(&self) -> PathSample {
@@ -275,7 +296,7 @@ impl AsyncWrite for Socket {
         let connection = &*self.0;
         loop {
             ready!(connection.stream.poll_write_ready(cx))?;
-            match connection.stream.try_write_vectored(bufs) {
+            match connection.try_write(bufs) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(connection.check_alive().and(Err(error))),
                 written => return Poll::Ready(written),
