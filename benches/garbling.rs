@@ -1,5 +1,5 @@
 //! Garbling and evaluating: what the AES units do at most, AND gates per second by scheme and
-//! circuit, compiling programs and reading circuit files.
+//! circuit, compiling programs, reading circuit files and compiled programs.
 //!
 //! Instances are garbled as a session of many does it, side by side where the program allows it; the
 //! circuits whose names end in `-alone` are garbled one instance at a time.
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use transpute::{
     Backend, Bits, Program, Scheme,
-    circuit::{Circuit, bristol, generators},
+    circuit::{Circuit, ProgramCache, SourceKey, bristol, generators},
     garble::{Evaluator, Garbler, Label, Params, Seed, ceiling::Ceiling, lanes},
 };
 use transpute_benches::{Subject, subjects};
@@ -204,5 +204,22 @@ fn parse(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, ceilings, gates, compile, parse);
+/// A compiled program from a file that the system has in memory, with all checks.
+fn load(c: &mut Criterion) {
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let cache = ProgramCache::new(folder.path());
+    let mut group = c.benchmark_group("load");
+    for (name, circuit) in circuits() {
+        let key = SourceKey::of(name.as_bytes());
+        let program = Program::compile(&circuit);
+        cache
+            .store(&key, &program)
+            .expect("the folder can be written to");
+        group.throughput(Throughput::Bytes(program.to_bytes().len() as u64));
+        group.bench_function(name, |b| b.iter(|| cache.load(black_box(&key))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, ceilings, gates, compile, parse, load);
 criterion_main!(benches);
