@@ -59,7 +59,7 @@ fn settings_it_does_not_have_are_refused() {
     for (text, message) in [
         (
             "quic:n=2",
-            "transport quic has no setting \"n\"; it has: cc, rate, rtt",
+            "transport quic has no setting \"n\"; it has: cc, first, rate, rtt",
         ),
         ("quic:cc=reno", "it has bbr3 and cubic"),
         ("quic:rate=1t", "expected bits per second"),

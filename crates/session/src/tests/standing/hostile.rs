@@ -350,6 +350,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "47d909d680e1f714087cf5afcdc42897b1e2a76398dc320af5e66a404d7d5f6a"
+        "d1c5ef1729e676b049e4abfa9381042a09ddafb3be9825673c2f97a2d3bb9b2c"
     );
 }

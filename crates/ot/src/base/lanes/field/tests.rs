@@ -88,39 +88,3 @@ fn arithmetic_holds_at_the_limits() {
         check_lanes();
     }
 }
-
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn time(square: bool) {
-    // Eight chains at once hide the latency of each.
-    let factor = Field::splat(&super::super::constants::D);
-    let mut chains = [factor; 8];
-    let mut best = f64::INFINITY;
-    for _ in 0..200 {
-        let start = std::time::Instant::now();
-        for _ in 0..500 {
-            for chain in &mut chains {
-                *chain = if square {
-                    chain.square()
-                } else {
-                    chain.mul(&factor)
-                };
-            }
-        }
-        best = best.min(start.elapsed().as_secs_f64());
-    }
-    std::hint::black_box(&chains);
-    let name = if square { "square" } else { "product" };
-    println!("eight of a {name}: {:.1} ns", best * 1e9 / 4000.0);
-}
-
-#[test]
-#[ignore = "prints figures, checks nothing"]
-fn throughput() {
-    if Lanes::detect().is_some() {
-        // SAFETY: the CPU has the features.
-        unsafe {
-            time(false);
-            time(true);
-        }
-    }
-}
