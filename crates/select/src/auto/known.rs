@@ -246,9 +246,10 @@ impl Known {
                 };
                 let candidate = candidate.with_doubt(doubt);
                 candidate.with_setup(match spec.name() {
-                    // Its further connections are only begun when it is picked. On a long path their handshakes are done while
-                    // the session waits for its first answer.
-                    "tcp-striped" if self.is_up(spec) => Setup::Left(HANDSHAKE_S - rtt_s),
+                    // Its further connections are only begun when it is picked, and carry something two round trips later at the
+                    // earliest: until then it is no faster than TCP alone, which the law does not know.
+                    "tcp-striped" if self.is_up(spec) => Setup::Left(HANDSHAKE_S + 2.0 * rtt_s),
+                    "tcp-striped" => Setup::In((2.0 * rtt_s - elapsed_s).max(rtt_s / 8.0)),
                     _ if self.is_up(spec) => Setup::Done,
                     "quic" => match self.quic_begun {
                         Some(begun) => Setup::Begun(elapsed.saturating_sub(begun).as_secs_f64()),
@@ -359,7 +360,10 @@ mod tests {
         known.quic_begun = Some(Duration::ZERO);
         let candidates = known.candidates(Duration::from_millis(80), Duration::from_millis(100));
         let setups: Vec<Setup> = candidates.iter().map(|one| one.setup).collect();
-        assert_eq!(setups, [Setup::Begun(0.1); 4]);
+        let begun = Setup::Begun(0.1);
+        assert_eq!(setups[0], begun);
+        assert!(matches!(setups[1], Setup::In(left) if (left - 0.06).abs() < 1e-9));
+        assert_eq!(setups[2..], [begun, begun]);
         assert!(candidates.iter().all(|one| known.is_coming(&one.spec)));
     }
 
