@@ -1,12 +1,12 @@
 //! Where a circuit comes from: a file, or the catalogue of built-in ones.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{fs::File, path::Path};
 
 use transpute::{
     Circuit, Program,
     circuit::{
         BristolError, ProgramCache, SourceKey,
-        bristol::{self, Format, Limits, MAX_PIPE_BYTES},
+        bristol::{self, Format, Limits},
         catalogue::{self, CatalogueError},
     },
 };
@@ -56,7 +56,8 @@ pub(crate) fn program(flag: &str, text: &str, cache: Option<&Path>) -> Result<Pr
     let cache = ProgramCache::new(folder);
     let (program, problem) = if is_path(text) {
         let path = Path::new(text);
-        let bytes = read(path)?;
+        let bytes = (File::open(path).and_then(bristol::contents))
+            .map_err(|error| no_circuit(path, error.into()))?;
         cache.program(&SourceKey::of(&bytes), || parse(path, &bytes))?
     } else {
         let name = concat!("built into ", env!("CARGO_PKG_VERSION"), ": ");
@@ -93,17 +94,6 @@ pub(crate) fn named(flag: &str, name: &str) -> Result<Circuit, Failure> {
 
 fn open(path: &Path) -> Result<bristol::Parsed, Failure> {
     bristol::open(path, &Limits::default()).map_err(|error| no_circuit(path, error))
-}
-
-/// Reads a whole file, or of what is no regular file as much as a circuit may have.
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| {
-        let length = file.metadata()?.len().max(MAX_PIPE_BYTES);
-        file.take(length).read_to_end(&mut bytes)
-    });
-    read.map_err(|error| no_circuit(path, error.into()))?;
-    Ok(bytes)
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Circuit, Failure> {

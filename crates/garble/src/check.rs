@@ -10,15 +10,12 @@ use aes::{
     cipher::{BlockCipherEncrypt, KeyInit},
 };
 use sha2::{Digest, Sha256};
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::Label;
 
 /// Bytes of a hash.
 pub(crate) const CHECK_BYTES: usize = 8;
-
-/// Blocks per call of the cipher, which is several times slower on few.
-const AT_ONCE: usize = 64;
 
 /// Hashes the labels of one evaluation.
 pub(crate) struct CheckHash(Aes128);
@@ -36,42 +33,24 @@ impl CheckHash {
     }
 
     /// Returns the hashes of labels of output bits, in their order.
-    pub(crate) fn all(
-        &self,
-        labels: impl ExactSizeIterator<Item = (usize, Label)>,
-    ) -> Vec<[u8; CHECK_BYTES]> {
-        let mut hashes = Vec::with_capacity(labels.len());
-        let mut labels = labels.peekable();
-        let (mut inner, mut outer) = ([Block::default(); AT_ONCE], [Block::default(); AT_ONCE]);
-        while labels.peek().is_some() {
-            let mut bits = [0; AT_ONCE];
-            let mut count = 0;
-            for ((bit, label), (place, block)) in
-                (labels.by_ref()).zip(bits.iter_mut().zip(&mut inner))
-            {
-                (*place, *block) = (bit, label.to_bytes().into());
-                count += 1;
-                if count == AT_ONCE {
-                    break;
-                }
-            }
-            self.0.encrypt_blocks(&mut inner[..count]);
-            for ((outer, inner), bit) in outer.iter_mut().zip(&inner).zip(bits) {
-                let tweaked = u128::from_le_bytes((*inner).into()) ^ bit as u128;
-                *outer = tweaked.to_le_bytes().into();
-            }
-            self.0.encrypt_blocks(&mut outer[..count]);
-            hashes.extend(
-                outer
-                    .iter()
-                    .zip(&inner)
-                    .take(count)
-                    .map(|(outer, inner)| std::array::from_fn(|byte| outer[byte] ^ inner[byte])),
-            );
+    pub(crate) fn all(&self, labels: &[(usize, Label)]) -> Vec<[u8; CHECK_BYTES]> {
+        // The key is public: either permutation gives the label away.
+        let bytes = labels.iter().map(|(_, label)| label.to_bytes());
+        let mut inner = Zeroizing::new(bytes.collect::<Vec<_>>());
+        self.permute(&mut inner);
+        let mut outer = inner.clone();
+        for (bytes, &(bit, _)) in outer.iter_mut().zip(labels) {
+            *bytes = (u128::from_le_bytes(*bytes) ^ bit as u128).to_le_bytes();
         }
-        // What stands here decides no secret once the labels are gone, and costs as little to wipe.
-        inner.iter_mut().for_each(|block| block.zeroize());
-        hashes
+        self.permute(&mut outer);
+        (inner.iter().zip(outer.iter()))
+            .map(|(inner, outer)| std::array::from_fn(|byte| inner[byte] ^ outer[byte]))
+            .collect()
+    }
+
+    fn permute(&self, blocks: &mut [[u8; 16]]) {
+        self.0
+            .encrypt_blocks(Block::cast_slice_from_core_mut(blocks));
     }
 }
 
@@ -85,7 +64,7 @@ mod tests {
         let label = |i: usize| Label::from_bytes([i as u8; 16]);
         let numbered = |i: usize| (3 * i, label(i));
         for count in [0, 1, 63, 64, 65, 200] {
-            let all = hash.all((0..count).map(numbered));
+            let all = hash.all(&(0..count).map(numbered).collect::<Vec<_>>());
             assert_eq!(all.len(), count);
             for (i, found) in all.iter().enumerate() {
                 let encrypt = |bytes: [u8; 16]| {
@@ -103,8 +82,7 @@ mod tests {
     #[test]
     fn a_hash_depends_on_session_evaluation_output_and_label() {
         let one = |sid: u8, instance, bit, label: u8| {
-            CheckHash::new(&[sid; 32], instance)
-                .all([(bit, Label::from_bytes([label; 16]))].into_iter())[0]
+            CheckHash::new(&[sid; 32], instance).all(&[(bit, Label::from_bytes([label; 16]))])[0]
         };
         let hash = one(1, 1, 1, 1);
         for other in [

@@ -145,7 +145,7 @@ impl GarbledOutputs {
             by_value.extend(labels.map(|label| (bit, label)));
         }
         let checks = check.then(|| {
-            let hashes = CheckHash::new(sid, self.instance).all(by_value.iter().copied());
+            let hashes = CheckHash::new(sid, self.instance).all(&by_value);
             hashes.as_chunks().0.to_vec()
         });
         DecodeInfo {
@@ -256,12 +256,13 @@ impl EvaluatedOutputs {
         }
         let mut genuine = Choice::from(1);
         if let Some(checks) = &info.checks {
-            let bits: Vec<usize> = slot_outputs(&self.program).map(|(bit, _)| bit).collect();
-            let labelled = bits.iter().copied().zip(self.labels.iter().copied());
-            let found = CheckHash::new(sid, self.instance).all(labelled);
-            for ((bit, pair), found) in bits.iter().zip(checks).zip(found) {
+            let bits = slot_outputs(&self.program).map(|(bit, _)| bit);
+            let labelled = bits.zip(self.labels.iter().copied());
+            let labelled = Zeroizing::new(labelled.collect::<Vec<_>>());
+            let found = CheckHash::new(sid, self.instance).all(&labelled);
+            for ((&(bit, _), pair), found) in labelled.iter().zip(checks).zip(found) {
                 let [zero, one] = pair.map(u64::from_le_bytes);
-                let value = u8::from(outputs.get(*bit)).into();
+                let value = u8::from(outputs.get(bit)).into();
                 let expected = u64::conditional_select(&zero, &one, value);
                 genuine &= u64::from_le_bytes(found).ct_eq(&expected);
             }

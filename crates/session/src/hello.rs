@@ -9,6 +9,7 @@ use crate::{
     Config, FrameKind, Role, SessionError,
     config::{OtPlan, OutputPolicy},
     error::Field,
+    wire::{START, starts},
 };
 
 /// Length of an encoded hello.
@@ -55,15 +56,12 @@ struct Terms {
 }
 
 /// Bytes by which [`is_hello_start`] judges: the header and the first four bytes of a hello.
-pub const HELLO_START: usize = 9;
+pub const HELLO_START: usize = START;
 
 /// Says whether the first bytes of a stream can be those of a session.
 #[must_use]
 pub fn is_hello_start(bytes: &[u8; HELLO_START]) -> bool {
-    let [kind, l0, l1, l2, l3, magic @ ..] = *bytes;
-    kind == FrameKind::Hello as u8
-        && u32::from_le_bytes([l0, l1, l2, l3]) == HELLO_LEN as u32
-        && magic == MAGIC
+    starts(bytes, FrameKind::Hello, HELLO_LEN, MAGIC)
 }
 
 impl Hello {

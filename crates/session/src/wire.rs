@@ -157,6 +157,15 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, Fr
     Ok(Some((kind, len)))
 }
 
+/// Bytes by which a first frame is recognised: its header and four bytes of its payload.
+pub(crate) const START: usize = HEADER_LEN + 4;
+
+/// Says whether the first bytes of a stream are those of a frame of this kind and length that begins with `magic`.
+pub(crate) fn starts(bytes: &[u8; START], kind: FrameKind, len: usize, magic: [u8; 4]) -> bool {
+    matches!(read_header(bytes), Ok(Some(header)) if header == (kind, len))
+        && bytes[HEADER_LEN..] == magic
+}
+
 /// Appends one frame; `fill` appends the payload. Returns where the frame starts.
 ///
 /// # Errors

@@ -86,21 +86,12 @@ impl Outcome {
     /// Returns all output bits of the first evaluation; none for a party that learns no output.
     #[must_use]
     pub fn bits(&self) -> Bits {
-        let mut bits = Bits::new();
-        if let Some(first) = self.evaluations.first() {
-            bits.extend(first.outputs.iter().cloned());
-        }
-        bits
+        Evaluation::first_bits(&self.evaluations)
     }
 
     fn new(program: &Program, outcome: RunOutcome) -> Self {
-        let evaluations = (outcome.outputs.iter())
-            .map(|bits| Evaluation {
-                outputs: program.split_outputs(bits),
-            })
-            .collect();
         Self {
-            evaluations,
+            evaluations: Evaluation::all(program, outcome.outputs),
             elapsed: outcome.elapsed,
             report: outcome.report,
         }

@@ -431,14 +431,8 @@ impl Party {
         outcome.closing.wait().await;
         path.bytes_sent = stats.bytes_sent();
         path.bytes_received = stats.bytes_received();
-        let evaluations = outputs
-            .try_iter()
-            .map(|bits| Evaluation {
-                outputs: self.program.split_outputs(&bits),
-            })
-            .collect();
         Ok(Results {
-            evaluations,
+            evaluations: Evaluation::all(&self.program, outputs.try_iter()),
             report: Report {
                 role,
                 reason: why.reason,

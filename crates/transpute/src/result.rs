@@ -1,6 +1,6 @@
 //! What a run gives back.
 
-use transpute_circuit::Bits;
+use transpute_circuit::{Bits, Program};
 use transpute_select::Selection;
 use transpute_session::{Milestone, Role};
 use transpute_transport::{LinkInfo, LinkSnapshot};
@@ -10,6 +10,26 @@ use transpute_transport::{LinkInfo, LinkSnapshot};
 pub struct Evaluation {
     /// Each output value of the circuit.
     pub outputs: Vec<Bits>,
+}
+
+impl Evaluation {
+    /// Cuts the output bits of evaluations into values.
+    pub(crate) fn all(program: &Program, outputs: impl IntoIterator<Item = Bits>) -> Vec<Self> {
+        (outputs.into_iter())
+            .map(|bits| Self {
+                outputs: program.split_outputs(&bits),
+            })
+            .collect()
+    }
+
+    /// Returns all output bits of the first evaluation; none if there is none.
+    pub(crate) fn first_bits(evaluations: &[Self]) -> Bits {
+        let mut bits = Bits::new();
+        if let Some(first) = evaluations.first() {
+            bits.extend(first.outputs.iter().cloned());
+        }
+        bits
+    }
 }
 
 /// What a party has after a run.
@@ -25,11 +45,7 @@ impl Results {
     /// Returns all output bits of the first evaluation; none for a party that learns no output.
     #[must_use]
     pub fn bits(&self) -> Bits {
-        let mut bits = Bits::new();
-        if let Some(first) = self.evaluations.first() {
-            bits.extend(first.outputs.iter().cloned());
-        }
-        bits
+        Evaluation::first_bits(&self.evaluations)
     }
 }
 

@@ -1,23 +1,11 @@
 //! Any number of computations on one link, over loopback.
 
+mod adder;
+
 use std::sync::Arc;
 
-use transpute::{
-    Bits, Builder, Circuit, Connection, Identity, InputSplit, OutputPolicy, Party, Program, UInt,
-};
-
-fn adder() -> Circuit {
-    Builder::build(|b| {
-        let x = b.input::<UInt<16>>();
-        let y = b.input::<UInt<16>>();
-        b.output(x + y);
-    })
-    .unwrap()
-}
-
-fn number(value: u128) -> Bits {
-    Bits::from_u128(value, 16)
-}
+use adder::{adder, number};
+use transpute::{Builder, Connection, Identity, InputSplit, OutputPolicy, Party, Program, UInt};
 
 /// Connects a garbler and an evaluator that prove their keys to each other.
 async fn connect(transport: &str) -> (Connection, Connection) {

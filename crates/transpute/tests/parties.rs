@@ -1,27 +1,17 @@
 //! Two parties through the public face, over loopback.
 
+mod adder;
+
 use std::{net::TcpStream, sync::Arc, time::Duration};
 
+use adder::{adder, number};
 use transpute::{
-    Bits, Builder, Choice, Circuit, Error, Identity, Machine, OutputPolicy, Party, Program,
-    Registry, Role, Scheme, SessionError, Speed, TransportError, UInt,
+    Bits, Choice, Error, Identity, Machine, OutputPolicy, Party, Program, Registry, Role, Scheme,
+    SessionError, Speed, TransportError,
     select::{End, Named},
     transport::auto::Offer,
     words,
 };
-
-fn adder() -> Circuit {
-    Builder::build(|b| {
-        let x = b.input::<UInt<16>>();
-        let y = b.input::<UInt<16>>();
-        b.output(x + y);
-    })
-    .unwrap()
-}
-
-fn number(value: u128) -> Bits {
-    Bits::from_u128(value, 16)
-}
 
 #[tokio::test]
 async fn strangers_do_not_end_a_plaintext_listener() {

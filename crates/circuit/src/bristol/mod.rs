@@ -122,12 +122,27 @@ pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Parsed, BristolEr
     if metadata.is_file() {
         return read(file, metadata.len(), limits);
     }
-    let mut bytes = Vec::new();
-    file.take(MAX_PIPE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_PIPE_BYTES {
-        return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
-    }
+    let bytes = contents(file)?;
     read(bytes.as_slice(), bytes.len() as u64, limits)
+}
+
+/// Reads the whole of a circuit file, for those who need its bytes besides the circuit.
+///
+/// # Errors
+/// That of the system; also where `file` is no regular file and yields more than [`MAX_PIPE_BYTES`].
+pub fn contents(file: File) -> io::Result<Vec<u8>> {
+    let metadata = file.metadata()?;
+    let most = if metadata.is_file() {
+        metadata.len()
+    } else {
+        MAX_PIPE_BYTES
+    };
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 impl Circuit {

@@ -122,16 +122,6 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         // SAFETY: what the caller promises.
         unsafe { set_sum(w, halves, slots, gate.out) };
     }
-
-    #[inline(always)]
-    fn xor_group<I: Isa, const N: usize, P: Place>(
-        &mut self,
-        _: Wide<I, N>,
-        _: &mut [Label],
-        _: Group<P>,
-    ) {
-        // XOR gates have no tables.
-    }
 }
 
 /// The evaluator's role.
@@ -186,16 +176,6 @@ impl<H: PairHash> Kernel for HalfGatesEvaluate<'_, H> {
         let halves = w.xor(hash, w.and(w.colour_mask(operands), tables));
         // SAFETY: what the caller promises.
         unsafe { set_sum(w, halves, slots, gate.out) };
-    }
-
-    #[inline(always)]
-    fn xor_group<I: Isa, const N: usize, P: Place>(
-        &mut self,
-        _: Wide<I, N>,
-        _: &mut [Label],
-        _: Group<P>,
-    ) {
-        // XOR gates have no tables.
     }
 }
 

@@ -75,13 +75,16 @@ pub(crate) trait Kernel: Sized {
         let _ = (wide, w, keys, slots, gate, id);
     }
 
-    /// Does a group of independent XOR gates that have tables.
+    /// Does a group of independent XOR gates, where they have tables ([`Kernel::XOR_TABLES`]).
+    #[inline(always)]
     fn xor_group<I: Isa, const N: usize, P: Place>(
         &mut self,
         w: Wide<I, N>,
         slots: &mut [Label],
         group: Group<P>,
-    );
+    ) {
+        let _ = (w, slots, group);
+    }
 }
 
 /// Independent gates of one kind, as many as a vector is wide.

@@ -124,16 +124,6 @@ impl Kernel for ThreeHalvesGarble<'_> {
         }
         self.tables.push_bits(bits, BITS * live as u32);
     }
-
-    #[inline(always)]
-    fn xor_group<I: Isa, const N: usize, P: Place>(
-        &mut self,
-        _: Wide<I, N>,
-        _: &mut [Label],
-        _: Group<P>,
-    ) {
-        // XOR gates have no tables.
-    }
 }
 
 /// The evaluator's role.
@@ -189,16 +179,6 @@ impl Kernel for ThreeHalvesEvaluate<'_> {
             w.xor(from_tables, hashes),
         );
         place.set_out(w, slots, out);
-    }
-
-    #[inline(always)]
-    fn xor_group<I: Isa, const N: usize, P: Place>(
-        &mut self,
-        _: Wide<I, N>,
-        _: &mut [Label],
-        _: Group<P>,
-    ) {
-        // XOR gates have no tables.
     }
 }
 

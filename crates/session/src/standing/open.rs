@@ -5,7 +5,11 @@ use sha2::{Digest, Sha256};
 use transpute_ot::{BASE_SENDER_LEN, BaseSender, Extension};
 
 use super::ConnectionConfig;
-use crate::{FrameKind, SessionError, error::Field};
+use crate::{
+    FrameKind, SessionError,
+    error::Field,
+    wire::{START, starts},
+};
 
 /// Length of the payload.
 pub(super) const OPEN_LEN: usize = 92;
@@ -18,15 +22,12 @@ const VERSION: u16 = 1;
 const FLAG_ENCRYPTED: u8 = 1;
 
 /// Bytes by which [`is_open_start`] judges: the header and the first four bytes of an opening.
-pub const OPEN_START: usize = 9;
+pub const OPEN_START: usize = START;
 
 /// Says whether the first bytes of a stream can be those of a standing connection.
 #[must_use]
 pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
-    let [kind, l0, l1, l2, l3, magic @ ..] = *bytes;
-    kind == FrameKind::Open as u8
-        && u32::from_le_bytes([l0, l1, l2, l3]) == OPEN_LEN as u32
-        && magic == MAGIC
+    starts(bytes, FrameKind::Open, OPEN_LEN, MAGIC)
 }
 
 /// What a side can hold at most, and where its transfers begin.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use transpute_garble::Scheme;
 use transpute_ot::Extension;
 
-use super::{Ends, Pair, Setup, chain, random_inputs};
+use super::{Ends, Pair, Setup, chain, flipped, random_inputs};
 use crate::{
     Frame, FrameKind, OtChoice, OutputPolicy, Role, SessionError, wire::FrameKind as Kind,
 };
@@ -64,17 +64,7 @@ fn every_flipped_bit_is_caught() {
         let frames = frame_count(&setup);
         for target in 0..frames {
             for place in [0.0, 0.37, 0.99] {
-                let ends = run_with(&setup, target, &|frame| {
-                    let mut payload = frame.payload.to_vec();
-                    if !payload.is_empty() {
-                        let index = (payload.len() as f64 * place) as usize;
-                        payload[index] ^= 0x10;
-                    }
-                    vec![Frame {
-                        payload: payload.into(),
-                        ..frame
-                    }]
-                });
+                let ends = run_with(&setup, target, &|frame| vec![flipped(frame, place)]);
                 let kind = ends.delivered[target].1.kind;
                 // The evaluator is done when it has sent the last frame of all.
                 if target == frames - 1 {

@@ -214,6 +214,19 @@ impl Side {
 }
 
 /// Cuts bytes into frames.
+/// Returns a frame with one bit of its payload flipped, at a part of its length.
+fn flipped(frame: Frame, place: f64) -> Frame {
+    let mut payload = frame.payload.to_vec();
+    if !payload.is_empty() {
+        let index = (payload.len() as f64 * place) as usize;
+        payload[index] ^= 0x10;
+    }
+    Frame {
+        payload: payload.into(),
+        ..frame
+    }
+}
+
 fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut decoder = FrameDecoder::new();
     decoder.buffer().extend_from_slice(bytes);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::{Pair, indices, tag};
 use crate::{
     Connection, ConnectionConfig, Frame, FrameKind, Role, SessionError,
-    tests::{Setup, chain, random_inputs},
+    tests::{Setup, chain, flipped, random_inputs},
 };
 
 fn setup() -> Setup {
@@ -72,17 +72,7 @@ fn no_flipped_bit_gives_a_wrong_output_or_a_panic() {
     let mut noticed = 0;
     for target in 0..count {
         for place in [0.04, 0.6] {
-            let pair = run_with(target, &|frame| {
-                let mut payload = frame.payload.to_vec();
-                if !payload.is_empty() {
-                    let index = (payload.len() as f64 * place) as usize;
-                    payload[index] ^= 0x10;
-                }
-                vec![Frame {
-                    payload: payload.into(),
-                    ..frame
-                }]
-            });
+            let pair = run_with(target, &|frame| vec![flipped(frame, place)]);
             let all_well = pair.failed.iter().all(Option::is_none)
                 && (pair.runs.iter()).all(|runs| {
                     runs.len() == 3 && runs.values().all(|done| matches!(done.end, Some(Ok(_))))
