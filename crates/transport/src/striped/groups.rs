@@ -22,6 +22,9 @@ use crate::{
 /// Links that may grow, and stripes that wait for the first one of theirs, at once: one more drops the oldest.
 const MAX_WAITING: usize = 256;
 
+/// How long the welcome of a stripe waits for what the link has to send on it.
+const WELCOME_HELD: Duration = Duration::from_millis(1);
+
 /// Links that may get further stripes.
 pub(crate) struct Groups<N> {
     /// Oldest first.
@@ -279,12 +282,24 @@ impl Growing {
 /// Tells a stripe that it is one, which makes it one.
 async fn welcome(mut channel: Channel, index: u8, growth: Growth) {
     let context: Context = channel.context().clone();
+    let socket = channel.socket().clone();
+    // It shares a packet with what the link sends first, if that is at once.
+    socket.hold(true);
     let said = async {
         channel.write_all(&[JOINED]).await?;
         channel.flush().await
     };
-    match context.limit("a stripe to be welcomed", said).await {
-        Ok(Ok(())) => growth.add(index, channel),
+    let said = context.limit("a stripe to be welcomed", said).await;
+    socket.hold(false);
+    match said {
+        Ok(Ok(())) => {
+            let welcomed = socket.downgrade();
+            drop(socket);
+            growth.add(index, channel);
+            drop(growth);
+            tokio::time::sleep(WELCOME_HELD).await;
+            welcomed.release();
+        }
         Ok(Err(error)) => tracing::debug!(%error, "a stripe ended when it joined"),
         Err(error) => tracing::debug!(%error, "a stripe ended when it joined"),
     }

@@ -14,6 +14,8 @@
 //! does not matter which stripes the sender knew of. It then waits for the end of the connections that brought some, and of
 //! stripe 0, and of no others.
 
+#[cfg(test)]
+mod first_flight;
 mod frame;
 mod gather;
 mod groups;
@@ -26,6 +28,7 @@ mod roster;
 mod send;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::sync::Arc;
 
@@ -113,10 +116,11 @@ impl TcpStriped {
         probe.add(socket.probe());
         let (growth, readers, writers) = Growth::begin(Arc::clone(&probe), socket.downgrade());
         let info = first.info(Self::NAME);
+        let socket_window = socket.downgrade().into();
         let (reader, writer) = first.into_halves();
         let link = Link::new(
             StripedReader::new(front(reader), readers, self.options.max_out_of_order),
-            StripedWriter::new(writer, writers),
+            StripedWriter::new(writer, socket_window, writers),
             info,
             Some(probe),
         );

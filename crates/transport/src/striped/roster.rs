@@ -15,7 +15,9 @@ use std::{
 
 use tokio::{io::AsyncWriteExt, sync::Notify, task::AbortHandle};
 
-use super::{UNSENT_LIMIT, UNSENT_LIMIT_GROWING, frame::Header, probe::StripedProbe};
+use super::{
+    UNSENT_LIMIT, UNSENT_LIMIT_GROWING, frame::Header, probe::StripedProbe, window::Window,
+};
 use crate::{
     LinkReader, LinkWriter,
     tcp::{Channel, WeakSocket},
@@ -30,7 +32,7 @@ pub(crate) struct Growth(Arc<Inner>);
 
 struct Inner {
     readers: Side<LinkReader>,
-    writers: Side<LinkWriter>,
+    writers: Side<Sending>,
     probe: Arc<StripedProbe>,
     life: Weak<Life>,
     /// Their kernels hold little until the link is complete.
@@ -38,6 +40,12 @@ struct Inner {
 }
 
 type Side<H> = Arc<Mutex<Waiting<H>>>;
+
+/// The sending half of a stripe.
+pub(super) struct Sending {
+    pub(super) writer: LinkWriter,
+    pub(super) window: Window,
+}
 
 /// What one half of the link is to hear of.
 struct Waiting<H> {
@@ -123,7 +131,7 @@ impl Growth {
     pub(super) fn begin(
         probe: Arc<StripedProbe>,
         first: WeakSocket,
-    ) -> (Self, Seat<LinkReader>, Seat<LinkWriter>) {
+    ) -> (Self, Seat<LinkReader>, Seat<Sending>) {
         let life = Arc::new(Life::default());
         let (readers, writers) = (side(), side());
         let reader = Seat {
@@ -167,15 +175,16 @@ impl Growth {
             .set_unsent_limit(UNSENT_LIMIT_GROWING, true);
         lock(&self.0.sockets).push(channel.socket().downgrade());
         self.0.probe.add(channel.socket().probe());
+        let window = channel.socket().downgrade().into();
         let (reader, writer) = channel.into_halves();
-        self.add_halves(number, reader, writer);
+        self.add_halves(number, reader, Sending { writer, window });
     }
 
-    pub(super) fn add_halves(&self, number: u8, reader: LinkReader, writer: LinkWriter) {
+    pub(super) fn add_halves(&self, number: u8, reader: LinkReader, sending: Sending) {
         let fate = Arc::<Fate>::default();
         hand_over(&self.0.readers, number, reader, &fate);
-        let late = hand_over(&self.0.writers, number, writer, &fate);
-        if let Some((offset, mut writer)) = late {
+        let late = hand_over(&self.0.writers, number, sending, &fate);
+        if let Some((offset, Sending { mut writer, .. })) = late {
             // The half of the link has said the end and is not asked again.
             let end = Header { offset, length: 0 }.encode();
             tokio::spawn(async move {

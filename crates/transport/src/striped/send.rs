@@ -1,6 +1,6 @@
 //! The sending half: hands each frame to a stripe that has room.
 //!
-//! A stripe takes the next frame only when the kernel has taken all of its last one, so a stripe that the path holds up
+//! At first a stripe takes what its window lets go ([`window`](super::window)). Later it takes the next frame only when the kernel has taken all of its last one, so a stripe that the path holds up
 //! gets less, and at most one frame per stripe is held here. One that has just joined has room.
 
 use std::{
@@ -14,7 +14,8 @@ use tokio::io::AsyncWrite;
 
 use super::{
     frame::{HEADER, Header, MAX_FRAME},
-    roster::{Fate, Newcomer, Seat},
+    roster::{Fate, Newcomer, Seat, Sending},
+    window::{Patience, Window, frame_length},
 };
 use crate::{LinkWriter, TransportError};
 
@@ -27,7 +28,8 @@ const GROWING_FRAME: usize = 8 * 1024 - HEADER;
 
 pub(super) struct StripedWriter {
     lanes: Vec<Lane>,
-    seat: Seat<LinkWriter>,
+    seat: Seat<Sending>,
+    beginning: Beginning,
     /// The stripe that small messages stay on: it was the last to take a frame.
     current: usize,
     /// Bytes that `current` took since it became so.
@@ -37,9 +39,20 @@ pub(super) struct StripedWriter {
     is_broken: bool,
 }
 
+/// How frames are given to stripes.
+enum Beginning {
+    /// By their windows. No byte had to be kept back yet.
+    ByWindow,
+    /// By their windows, with bytes kept back that no window takes.
+    KeepingBack(Patience),
+    /// By what their kernels take.
+    Over,
+}
+
 struct Lane {
     number: u8,
     writer: LinkWriter,
+    window: Window,
     fate: Arc<Fate>,
     /// It was given a frame of the stream.
     has_carried: bool,
@@ -54,15 +67,19 @@ struct Lane {
 
 impl StripedWriter {
     /// Begins with stripe 0.
-    pub(super) fn new(first: LinkWriter, seat: Seat<LinkWriter>) -> Self {
+    pub(super) fn new(first: LinkWriter, window: Window, seat: Seat<Sending>) -> Self {
         let first = Lane::new(Newcomer {
             number: 0,
-            half: first,
+            half: Sending {
+                writer: first,
+                window,
+            },
             fate: Arc::default(),
         });
         Self {
             lanes: vec![first],
             seat,
+            beginning: Beginning::ByWindow,
             current: 0,
             taken: 0,
             offset: 0,
@@ -90,6 +107,11 @@ impl StripedWriter {
         }
         let newcomers = self.seat.newcomers(cx).into_iter();
         self.lanes.extend(newcomers.map(Lane::new));
+        match self.poll_place_by_window(cx, buf.len())? {
+            Poll::Ready(Some((index, length))) => return self.put(cx, index, &buf[..length]),
+            Poll::Ready(None) => {}
+            Poll::Pending => return Poll::Pending,
+        }
         // Frames that are under way come first: the oldest bytes are what the peer waits for.
         let mut free = None;
         let count = self.lanes.len();
@@ -107,22 +129,77 @@ impl StripedWriter {
         let Some(index) = free else {
             return Poll::Pending;
         };
+        let length = buf.len().min(self.frame_limit());
+        self.put(cx, index, &buf[..length])
+    }
+
+    /// Gives a stripe that is free a frame, of at most [`MAX_FRAME`].
+    fn put(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: usize,
+        payload: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if index != self.current {
             self.current = index;
             self.taken = 0;
         }
-        let length = buf.len().min(self.frame_limit());
+        let length = payload.len();
         let header = Header {
             offset: self.offset,
-            // At most `MAX_FRAME`.
             length: length as u32,
         };
-        self.lanes[index].load(header, &buf[..length]);
+        self.lanes[index].load(header, payload);
         self.offset += length as u64;
         self.taken += length;
         // The bytes are taken, whether they can go out now or later.
         let _ = self.lanes[index].poll_send(cx)?;
         Poll::Ready(Ok(length))
+    }
+
+    /// Finds a stripe whose window has room, and how long its frame may be. `None` once it is not the windows that decide; pending
+    /// while bytes are kept back for a stripe that may join, or for a window to open.
+    fn poll_place_by_window(
+        &mut self,
+        cx: &mut Context<'_>,
+        rest: usize,
+    ) -> Poll<io::Result<Option<(usize, usize)>>> {
+        if matches!(self.beginning, Beginning::Over) || self.offset >= LONG_AFTER {
+            self.beginning = Beginning::Over;
+            return Poll::Ready(Ok(None));
+        }
+        let count = self.lanes.len();
+        let mut seen = None;
+        for step in 0..count {
+            let index = (self.current + step) % count;
+            let lane = &mut self.lanes[index];
+            if lane.poll_clear(cx)?.is_pending() {
+                continue;
+            }
+            let Some(window) = lane.window.look() else {
+                continue;
+            };
+            if let Some(length) = frame_length(window, rest)
+                && lane.claim()
+            {
+                return Poll::Ready(Ok(Some((index, length))));
+            }
+            seen = Some(window);
+        }
+        // No window has room. The next bytes are as late on any stripe that is there.
+        if let (Beginning::ByWindow, Some(window)) = (&self.beginning, seen)
+            && let Some(patience) = Patience::of(window)
+        {
+            self.beginning = Beginning::KeepingBack(patience);
+        }
+        if let Beginning::KeepingBack(patience) = &mut self.beginning
+            && self.seat.is_growing()
+            && patience.poll_over(cx).is_pending()
+        {
+            return Poll::Pending;
+        }
+        self.beginning = Beginning::Over;
+        Poll::Ready(Ok(None))
     }
 
     fn poll_clear_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -179,10 +256,12 @@ impl StripedWriter {
 }
 
 impl Lane {
-    fn new(newcomer: Newcomer<LinkWriter>) -> Self {
+    fn new(newcomer: Newcomer<Sending>) -> Self {
+        let Sending { writer, window } = newcomer.half;
         Self {
             number: newcomer.number,
-            writer: newcomer.half,
+            writer,
+            window,
             fate: newcomer.fate,
             has_carried: false,
             is_gone: false,

@@ -28,6 +28,7 @@ use tokio::net::TcpStream;
 pub use self::congestion::{CongestionControl, InvalidCongestionControl};
 pub(crate) use self::{
     handshake::{Acceptor, Channel, Connector, Context},
+    info::SendWindow,
     listener::{Greeter, Port},
     socket::{Socket, WeakSocket},
 };

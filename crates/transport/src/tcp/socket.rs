@@ -21,7 +21,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{CongestionControl, congestion, info::TcpInfo, linger, retries};
+use super::{CongestionControl, SendWindow, congestion, info::TcpInfo, linger, retries};
 use crate::{
     PathProbe, PathSample, TransportError,
     preamble::{self, Dialect, PREAMBLE},
@@ -42,6 +42,8 @@ pub(super) struct Connection {
     last_sample: Arc<OnceLock<PathSample>>,
     /// What is written is not put together with what follows.
     is_exact: AtomicBool,
+    /// What is written waits for what follows, or for [`WeakSocket::release`].
+    is_holding: AtomicBool,
 }
 
 /// The first bytes that arrived, kept to tell what a peer speaks when the handshake fails.
@@ -75,6 +77,19 @@ impl WeakSocket {
             connection.set_unsent_limit(limit, is_exact);
         }
     }
+
+    /// Has the kernel send what it holds of [`Socket::hold`].
+    pub(crate) fn release(&self) {
+        if let Some(connection) = self.0.upgrade() {
+            // Saying so again has the kernel send what waits (tcp(7)).
+            let _ = SockRef::from(&*connection.stream).set_tcp_nodelay(true);
+        }
+    }
+
+    /// Returns how much the connection sends at once, if it is open and the system tells.
+    pub(crate) fn send_window(&self) -> Option<SendWindow> {
+        self.0.upgrade()?.info().send_window()
+    }
 }
 
 impl Socket {
@@ -92,6 +107,7 @@ impl Socket {
             ended: AtomicBool::new(false),
             last_sample: Arc::default(),
             is_exact: AtomicBool::new(false),
+            is_holding: AtomicBool::new(false),
         })))
     }
 
@@ -127,6 +143,12 @@ impl Socket {
     /// `is_exact`, as much as it puts together with that.
     pub(crate) fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
         self.0.set_unsent_limit(limit, is_exact);
+    }
+
+    /// Has the kernel keep what is written from now on until more is written without this, so that both share a packet, where it
+    /// can; nothing is to wait in it without [`WeakSocket::release`].
+    pub(crate) fn hold(&self, is_holding: bool) {
+        self.0.is_holding.store(is_holding, Ordering::Relaxed);
     }
 
     /// Returns a handle that does not keep the connection open.
@@ -200,11 +222,20 @@ impl Connection {
     fn try_write(&self, bufs: &[io::IoSlice<'_>]) -> io::Result<usize> {
         // Linux looks at the limit only when it begins a buffer of up to 64 KiB. The end of a record ends a buffer, too.
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        if self.is_exact.load(Ordering::Relaxed) {
-            return self.stream.try_io(Interest::WRITABLE, || {
-                SockRef::from(&*self.stream)
-                    .send_vectored_with_flags(bufs, libc::MSG_EOR | libc::MSG_NOSIGNAL)
-            });
+        {
+            let flags = if self.is_holding.load(Ordering::Relaxed) {
+                libc::MSG_MORE
+            } else if self.is_exact.load(Ordering::Relaxed) {
+                libc::MSG_EOR
+            } else {
+                0
+            };
+            if flags != 0 {
+                return self.stream.try_io(Interest::WRITABLE, || {
+                    SockRef::from(&*self.stream)
+                        .send_vectored_with_flags(bufs, flags | libc::MSG_NOSIGNAL)
+                });
+            }
         }
         self.stream.try_write_vectored(bufs)
     }
