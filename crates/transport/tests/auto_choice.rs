@@ -223,6 +223,44 @@ async fn blocked_udp_is_reported_and_tcp_can_still_be_picked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_begun_on_suspicion_join_or_are_closed_without_harm() {
+    let plaintext = (Security::Plaintext, Security::Plaintext);
+    for (listening, connecting) in [pinned(), plaintext] {
+        let mut listener = bind(&listening, Offer::all()).await;
+        let address = listener.local_address();
+        // As many as were begun, fewer, more, of another congestion control, and none.
+        for choice in [
+            "tcp-striped:n=4",
+            "tcp-striped:n=2",
+            "tcp-striped:n=6",
+            "tcp-striped:n=4,cc=reno",
+            "tcp-striped:n=1",
+            "tcp",
+            "rudp",
+        ] {
+            let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+            // Too early: nobody has answered yet.
+            candidates.begin_further(4);
+            beside(&mut listener, candidates.answered()).await.unwrap();
+            candidates.begin_further(4);
+            candidates.begin_further(4);
+            beside(&mut listener, candidates.control()).await.unwrap();
+            let (accepted, link) = meet(&mut listener, candidates, choice).await;
+            assert_eq!(accepted.pick, pick(choice));
+            converse(link, accepted.link).await;
+        }
+        // Nothing is picked at all.
+        let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+        beside(&mut listener, candidates.answered()).await.unwrap();
+        candidates.begin_further(32);
+        drop(candidates);
+        let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
+        let (accepted, link) = meet(&mut listener, candidates, "tcp").await;
+        converse(link, accepted.link).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_is_offered_can_be_picked() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::of(["tcp"]).unwrap()).await;

@@ -85,6 +85,7 @@ pub(super) async fn probe(
     let mut auto = auto.clone();
     auto.options.udp_patience = auto.options.udp_patience.max(PROBE_PATIENCE);
     let (mut attempt, candidates) = Attempt::begin(&auto, address, security)?;
+    attempt.suspects = false;
     while !attempt.known.is_complete() {
         attempt.wait(&candidates).await;
     }
@@ -121,6 +122,8 @@ struct Attempt<'a> {
     answered: Option<Duration>,
     /// The transport that would have been chosen, had it been up.
     wanted: Option<Spec>,
+    /// Further connections of `tcp-striped` may still be begun on suspicion that UDP does not pass.
+    suspects: bool,
     /// Of the transport that was wanted most.
     first_error: Option<TransportError>,
 }
@@ -142,6 +145,7 @@ impl<'a> Attempt<'a> {
             known,
             answered: None,
             wanted: None,
+            suspects: true,
             first_error: None,
         };
         Ok((attempt, Candidates::connect(address, security, options)?))
@@ -215,6 +219,7 @@ impl<'a> Attempt<'a> {
     /// Waits for the next report.
     async fn wait(&mut self, candidates: &Candidates) {
         let alone_until = self.alone_until();
+        let further_due = self.further_due();
         let is_alone = alone_until.is_some();
         let known = &mut self.known;
         let is_open = |transport| known.wants(transport) && !is_alone;
@@ -250,7 +255,31 @@ impl<'a> Attempt<'a> {
                 self.answered = Some(took);
             }
             () = sleep_until(alone_until), if is_alone => {}
+            () = sleep_until(further_due), if further_due.is_some() => self.begin_further(candidates),
             else => {}
+        }
+    }
+
+    /// Returns when further connections of `tcp-striped` are to be begun on suspicion, if ever.
+    fn further_due(&self) -> Option<Instant> {
+        let answered = self.answered.filter(|_| self.suspects)?;
+        Some(self.started + self.known.further_due(answered)?)
+    }
+
+    /// Begins with them, if they would be chosen were UDP blocked.
+    fn begin_further(&mut self, candidates: &Candidates) {
+        self.suspects = false;
+        let Some(rtt) = self.answered else { return };
+        let path = self.known.path(rtt, unix_ms());
+        let workload = self.auto.work.by(self.known.said());
+        let over_tcp = self.known.over_tcp_only();
+        let Ok(choice) = self.auto.chooser.choose(&path, &workload, &over_tcp) else {
+            return;
+        };
+        if let Ok(Pick::TcpStriped { connections, .. }) = choice.winner().as_str().parse() {
+            tracing::debug!(connections, "nothing over UDP yet; opening more of TCP");
+            self.known.further_begun = Some(self.started.elapsed());
+            candidates.begin_further(connections);
         }
     }
 

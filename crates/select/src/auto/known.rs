@@ -22,6 +22,13 @@ const HANDSHAKE_S: f64 = 4e-3;
 /// How late QUIC may be answered for reasons of the machines.
 const LATE: Duration = Duration::from_millis(5);
 
+/// How much later than TCP QUIC may be answered before further connections of TCP are begun on suspicion: a quarter of a round trip,
+/// and this.
+const JITTER: Duration = Duration::from_millis(2);
+
+/// No further connections are begun on suspicion on a shorter path.
+const NEXT_DOOR: Duration = Duration::from_millis(2);
+
 /// How far one of the connections has come.
 pub(super) enum Stage<R> {
     /// Nothing is known yet.
@@ -41,6 +48,8 @@ pub(super) struct Known {
     pub(super) rudp: Stage<RudpReport>,
     /// How long after the start QUIC was begun, if it was.
     pub(super) quic_begun: Option<Duration>,
+    /// How long after the start the further connections of `tcp-striped` were begun, if that was before the choice.
+    pub(super) further_begun: Option<Duration>,
     /// Reliable UDP has told all that it will.
     pub(super) is_measured: bool,
     /// What was measured before, if it still holds.
@@ -97,6 +106,7 @@ impl Known {
             quic: Stage::Pending,
             rudp: Stage::Pending,
             quic_begun: None,
+            further_begun: None,
             is_measured: false,
             cached: None,
             failed: Vec::new(),
@@ -246,9 +256,17 @@ impl Known {
                 };
                 let candidate = candidate.with_doubt(doubt);
                 candidate.with_setup(match spec.name() {
-                    // Its further connections are only begun when it is picked, and carry something two round trips later at the
-                    // earliest: until then it is no faster than TCP alone, which the law does not know.
-                    "tcp-striped" if self.is_up(spec) => Setup::Left(HANDSHAKE_S + 2.0 * rtt_s),
+                    // Its further connections carry something two round trips after they were begun, which is when it is picked if
+                    // not before: until then it is no faster than TCP alone, which the law does not know.
+                    "tcp-striped" if self.is_up(spec) || self.further_begun.is_some() => {
+                        let begun_s = self.further_begun.unwrap_or(elapsed).as_secs_f64();
+                        let further_s = (begun_s + 2.0 * rtt_s - elapsed_s).max(0.0);
+                        let control_s = match self.is_up(spec) {
+                            true => 0.0,
+                            false => Setup::Begun(elapsed_s).left(2.0 * rtt_s, rtt_s),
+                        };
+                        Setup::Left(HANDSHAKE_S + further_s.max(control_s))
+                    }
                     "tcp-striped" => Setup::In((2.0 * rtt_s - elapsed_s).max(rtt_s / 8.0)),
                     _ if self.is_up(spec) => Setup::Done,
                     "quic" => match self.quic_begun {
@@ -257,6 +275,38 @@ impl Known {
                     },
                     _ => Setup::Begun(elapsed_s),
                 })
+            })
+            .collect()
+    }
+
+    /// Returns how long after the start the further connections of `tcp-striped` are worth beginning on suspicion, given how long
+    /// the listener took to answer over TCP: when nothing has come over QUIC for a while after that. `None` for never.
+    pub(super) fn further_due(&self, answered: Duration) -> Option<Duration> {
+        let is_possible = self.wants("tcp-striped")
+            && self.further_begun.is_none()
+            && self.control.failure().is_none()
+            && (self.offer()).is_none_or(|offer| offer.allows("tcp-striped"));
+        // Next door, what they could save is less than the processor time of their handshakes.
+        if !is_possible || answered < NEXT_DOOR {
+            return None;
+        }
+        match (&self.quic, self.quic_begun) {
+            (Stage::Up(_), _) => None,
+            // Nothing over UDP is among the candidates.
+            _ if !self.wants("quic") && !self.wants("rudp") => Some(answered),
+            // Without QUIC nothing is known of UDP this early.
+            (Stage::Pending, Some(begun)) => Some(begun + answered.mul_f64(1.25) + JITTER),
+            _ => None,
+        }
+    }
+
+    /// Returns the TCP candidates as they would be if nothing else came up.
+    pub(super) fn over_tcp_only(&self) -> Vec<Candidate> {
+        let is_tcp = |spec: &&Spec| spec.name().starts_with("tcp");
+        (self.specs.iter().filter(is_tcp))
+            .map(|spec| match self.obstacle(spec) {
+                Some(reason) => Candidate::of(spec.clone()).without(reason),
+                None => Candidate::of(spec.clone()),
             })
             .collect()
     }
@@ -365,6 +415,50 @@ mod tests {
         assert!(matches!(setups[1], Setup::In(left) if (left - 0.06).abs() < 1e-9));
         assert_eq!(setups[2..], [begun, begun]);
         assert!(candidates.iter().all(|one| known.is_coming(&one.spec)));
+    }
+
+    #[test]
+    fn further_connections_are_begun_when_quic_is_late() {
+        let ms = Duration::from_millis;
+        let with = |names: &[&str]| {
+            Known::new(Some(
+                names.iter().map(|name| name.parse().unwrap()).collect(),
+            ))
+        };
+        let mut known = with(&["tcp", "tcp-striped", "quic", "rudp"]);
+        assert_eq!(known.further_due(ms(80)), None, "QUIC was not begun");
+        known.quic_begun = Some(ms(3));
+        assert_eq!(known.further_due(ms(80)), Some(ms(105)));
+        assert_eq!(known.further_due(ms(1)), None, "next door");
+        known.further_begun = Some(ms(105));
+        assert_eq!(known.further_due(ms(80)), None, "once");
+
+        known = with(&["tcp", "quic"]);
+        known.quic_begun = Some(ms(3));
+        assert_eq!(known.further_due(ms(80)), None, "it is no candidate");
+        known = with(&["tcp", "tcp-striped", "rudp"]);
+        assert_eq!(known.further_due(ms(80)), None, "UDP may pass");
+        known = with(&["tcp", "tcp-striped"]);
+        assert_eq!(known.further_due(ms(80)), Some(ms(80)));
+        known.control = Stage::Failed(TransportError::ClosedDuringHandshake);
+        assert_eq!(known.further_due(ms(80)), None, "TCP has failed");
+    }
+
+    #[test]
+    fn what_was_begun_early_has_less_left() {
+        let ms = Duration::from_millis;
+        let mut known = Known::new(Some(vec!["tcp-striped".parse().unwrap()]));
+        let left = |known: &Known, elapsed| match known.candidates(ms(80), ms(elapsed))[0].setup {
+            Setup::Left(left) => Some(((left - HANDSHAKE_S) * 1e3).round()),
+            _ => None,
+        };
+        assert_eq!(left(&known, 110), None);
+        known.further_begun = Some(ms(105));
+        // Until 265 ms after the start.
+        assert_eq!(left(&known, 110), Some(155.0));
+        assert_eq!(left(&known, 165), Some(100.0));
+        // The control connection, which is late, counts too.
+        assert_eq!(left(&known, 400), Some(120.0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The connecting end: everything at once, until one is picked.
 
+mod further;
 mod raise;
 
 use std::{
@@ -14,6 +15,7 @@ use tokio::{
     task::JoinSet,
 };
 
+use self::further::Further;
 use super::{
     AutoOptions, ControlReport, NAME, Offer, Pick, QuicReport, RudpReport, answered::Answered,
     slot::Slot, words::Choice,
@@ -23,7 +25,6 @@ use crate::{
     link::Bare,
     quic,
     rudp::Attempt,
-    striped::{self, Opening},
     tcp::{Channel, Connector, Route, UNSENT_LIMIT},
 };
 
@@ -57,6 +58,7 @@ struct Inner {
     answered: watch::Sender<Option<Duration>>,
     /// When the first connection came up, once one has.
     first_up: watch::Sender<Option<Instant>>,
+    further: Further,
     /// The lock is held while something is said on it.
     control: Slot<ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>>,
     quic: Slot<QuicReport, Bare<quic::Reader, quic::Writer>>,
@@ -97,6 +99,7 @@ impl Candidates {
             started: Instant::now(),
             answered: watch::Sender::new(None),
             first_up: watch::Sender::new(None),
+            further: Further::default(),
             control: Slot::new(Tcp::NAME),
             quic: Slot::new(Quic::NAME),
             rudp: Slot::new(Rudp::NAME),
@@ -199,6 +202,16 @@ impl Candidates {
         Ok(self.inner.rudp.report(is_complete).await?.report)
     }
 
+    /// Begins to open the further connections that a pick of `tcp-striped` with so many in all would need, before anything is
+    /// picked. They take processor time of both ends, and help only if that is picked; otherwise they are closed without a
+    /// word. Does nothing as long as nobody has [answered](Self::answered) over TCP, or when it was done before.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub fn begin_further(&self, connections: u8) {
+        self.inner.begin_further(connections);
+    }
+
     /// Makes one of them the link, and closes the others. Waits for it if it is not up yet.
     ///
     /// `blob` goes along to the layer above on the other side, at most 1,024 bytes. The listener's answer is not waited for:
@@ -271,6 +284,7 @@ impl Inner {
         let route = Route::find(&self.address, self.options.tcp).await?;
         let began = Instant::now();
         let (socket, context) = route.open(UNSENT_LIMIT).await?;
+        self.further.found(context.peer);
         self.answered.send_replace(Some(began.elapsed()));
         let mut channel = self.connector.authenticate(socket, context.clone()).await?;
         let offer = match channel.message() {
@@ -369,10 +383,12 @@ impl Inner {
         self.control.forget();
         // Begun before anything is said, so that they are there sooner.
         let further = match choice.pick {
-            Pick::TcpStriped { connections, .. } => Some((
-                self.open_further(&channel, connections, choice),
-                connections,
-            )),
+            Pick::TcpStriped { connections, .. } => {
+                let congestion_control = choice.pick.congestion_control();
+                let peer = channel.context().peer;
+                let opening = self.take_further(peer, connections, congestion_control);
+                Some((opening, connections))
+            }
             _ => None,
         };
         let context = channel.context().clone();
@@ -391,28 +407,6 @@ impl Inner {
             striped.begin(channel, connections, |first| Box::new(Answered::new(first)));
         founder.grow(growth, self.options.tcp.handshake_timeout);
         Ok(link)
-    }
-
-    /// Begins to open the other connections of `tcp-striped`.
-    fn open_further(&self, first: &Channel, count: u8, choice: &Choice) -> Opening {
-        let mut options = self.options.tcp;
-        options.congestion_control =
-            (choice.pick.congestion_control()).or(options.congestion_control);
-        let route = Route::to(first.context().peer, options);
-        let mut opening = Opening::new();
-        for _ in 1..count {
-            let opened = striped::open(route.clone(), self.connector.clone());
-            opening.begin(async move {
-                let mut channel = opened.await?;
-                if !channel.is_encrypted() {
-                    let context = channel.context().clone();
-                    let read = Offer::read(&mut channel);
-                    context.limit("the listener's offer", read).await??;
-                }
-                Ok(channel)
-            });
-        }
-        opening
     }
 
     async fn pick_quic(&self, choice: &Choice) -> Result<Link, TransportError> {

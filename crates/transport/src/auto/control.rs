@@ -40,6 +40,8 @@ pub(super) enum Guest {
     Stripe(Box<Stripe<Option<Choice>>>),
     /// The peer has picked another connection, or thought better of it.
     Nobody,
+    /// The peer has gone before it was known who it is: it did not need the connection after all.
+    Stranger,
 }
 
 /// Reliable UDP that the connector may pick.
@@ -65,9 +67,17 @@ impl Greeter for Doorman {
 
     async fn greet(self, socket: Socket, context: Context) -> Result<Guest, TransportError> {
         let farewell = socket.clone();
-        let channel = (self.0.acceptor)
+        let authenticated = (self.0.acceptor)
             .authenticate(socket, context.clone())
-            .await?;
+            .await;
+        let channel = match authenticated {
+            // Further connections that are begun on suspicion end like that, with what we said unread or not.
+            Err(TransportError::ClosedDuringHandshake | TransportError::ConnectionReset) => {
+                tracing::debug!(peer = %context.peer, "a connection ended before its handshake did");
+                return Ok(Guest::Stranger);
+            }
+            authenticated => authenticated?,
+        };
         let result = context
             .limit("the peer to pick a transport", self.0.hear(channel))
             .await

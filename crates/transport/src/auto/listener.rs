@@ -163,6 +163,7 @@ impl Host for ControlHost {
         match guest {
             Guest::Link(accepted) => Some(Some(accepted)),
             Guest::Nobody => Some(None),
+            Guest::Stranger => None,
             Guest::Stripe(stripe) => groups.add(*stripe, Instant::now(), |first, count, choice| {
                 // The first of several always has one.
                 let choice = choice?;

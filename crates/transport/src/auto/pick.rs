@@ -20,7 +20,8 @@ pub enum Pick {
         /// The congestion control of both sides; the listener goes without if it does not have it.
         congestion_control: Option<CongestionControl>,
     },
-    /// The control connection, and others that are opened now and join it when they are there, two round trips later.
+    /// The control connection, and others, which join it when they are there: two round trips after this, or after
+    /// [`Candidates::begin_further`](super::Candidates::begin_further) if they were begun before.
     TcpStriped {
         /// How many connections, 1 to 32.
         connections: u8,

@@ -14,12 +14,16 @@ use super::{
     roster::{Ending, Growth},
 };
 use crate::{
-    TransportError,
+    CongestionControl, TransportError,
     tcp::{Channel, Connector, Route},
 };
 
 /// Connections on their way. Dropping it stops them.
-pub(crate) struct Opening(JoinSet<Result<Channel, TransportError>>);
+pub(crate) struct Opening {
+    connections: JoinSet<Result<Channel, TransportError>>,
+    /// What those are to have that come up, if it was not known when they were begun.
+    congestion_control: Option<CongestionControl>,
+}
 
 /// A link that has begun, with what its further stripes need to join it.
 pub(crate) struct Founder {
@@ -37,7 +41,20 @@ pub(crate) async fn open(route: Route, connector: Connector) -> Result<Channel, 
 
 impl Opening {
     pub(crate) fn new() -> Self {
-        Self(JoinSet::new())
+        Self {
+            connections: JoinSet::new(),
+            congestion_control: None,
+        }
+    }
+
+    /// Returns how many have not been taken out yet.
+    pub(crate) fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Gives those that come up from now on another congestion control, where the system has it.
+    pub(crate) fn set_congestion_control(&mut self, name: Option<CongestionControl>) {
+        self.congestion_control = name;
     }
 
     /// Begins with another one.
@@ -45,7 +62,7 @@ impl Opening {
         &mut self,
         connection: impl Future<Output = Result<Channel, TransportError>> + Send + 'static,
     ) {
-        self.0.spawn(connection);
+        self.connections.spawn(connection);
     }
 
     /// Waits for the first one that is there. If none will be, returns what the first one met.
@@ -69,7 +86,13 @@ impl Opening {
                 source: error.into(),
             })
         };
-        Some(self.0.join_next().await?.unwrap_or_else(bug))
+        let opened = self.connections.join_next().await?.unwrap_or_else(bug);
+        if let (Ok(channel), Some(name)) = (&opened, self.congestion_control)
+            && let Err(error) = channel.socket().set_congestion_control(name)
+        {
+            tracing::debug!(%error, "a stripe goes without the congestion control asked for");
+        }
+        Some(opened)
     }
 
     /// Has a connection say that a link of so many begins with it; the others are to follow.
