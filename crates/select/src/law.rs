@@ -7,7 +7,8 @@
 //! A transport that does not know the path sends an initial window `I` and doubles what it sends each round trip until
 //! the window is `W`: the bandwidth-delay product, or what buffers allow. After `S` bytes, `log2((S + I) / 2I)` round trips
 //! have passed, plus the time that the last window takes at the rate of the bottleneck. Real windows come in whole round
-//! trips; the formula goes through the middle, so that predictions are continuous.
+//! trips; the formula goes through the middle, so that predictions are continuous. A first flight that depends on the
+//! round-trip time ([`crate::FirstFlight`]) replaces `I` where it is larger, and leaves at a pace of its own.
 //!
 //! # Losses
 //!
@@ -175,6 +176,8 @@ struct Growing {
     rtt: f64,
     /// Bytes of all connections in the first round trip.
     initial: f64,
+    /// Bytes per second at which they leave.
+    pace: f64,
     /// Bytes in flight in the end.
     window: f64,
     /// Bytes per second in the end.
@@ -200,9 +203,12 @@ impl Growing {
         } else {
             (at_line * path.rtt, Bound::Path)
         };
+        let initial = law.connections * shape.initial_window;
+        let first = (law.first_flight).filter(|first| first.bytes(path.rtt) > initial);
         Self {
             rtt: path.rtt,
-            initial: law.connections * shape.initial_window,
+            initial: first.map_or(initial, |first| first.bytes(path.rtt)),
+            pace: first.map_or(at_line, |first| first.pace(path.rtt).min(at_line)),
             window,
             speed: match bound {
                 // Not 0 / 0 where there is no round-trip time: the window is smaller than a product with it.
@@ -229,7 +235,8 @@ impl Growing {
         };
         // The last window is half of all there was and an initial window.
         let last = bytes.min((bytes + initial) / 2.0).min(self.window);
-        self.rtt * rounds.max(0.0) + last / self.line
+        let held_back = bytes.min(initial) * (1.0 / self.pace - 1.0 / self.line);
+        self.rtt * rounds.max(0.0) + last / self.line + held_back
     }
 }
 

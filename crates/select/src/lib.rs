@@ -59,5 +59,5 @@ pub use path::{
 pub use protocol::{ProtocolRun, Transfers};
 pub use rules::PaperRules;
 pub use settle::{Settlement, Unknown};
-pub use spec::{Family, Law, Spec};
+pub use spec::{Family, FirstFlight, Law, Spec};
 pub use workload::{End, Parts, Workload};

@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use transpute_transport::StripedOptions;
+
 use crate::SelectError;
 
 /// The longest name with settings.
@@ -44,6 +46,8 @@ pub struct Law {
     pub train_bytes: f64,
     /// Connections side by side.
     pub connections: f64,
+    /// What its first flight may be beyond the fitted initial window: nothing, or what a modest path carries in a round trip.
+    pub first_flight: Option<FirstFlight>,
     /// Whether the kernel's buffers bound its window.
     pub has_kernel_window: bool,
     /// Whether it needs UDP to pass.
@@ -52,6 +56,30 @@ pub struct Law {
     pub dies_of_loss: bool,
     /// Whether nothing is known of it: then it is taken to be like TCP, with a wide uncertainty.
     pub is_generic: bool,
+}
+
+/// A first flight that grows with the round-trip time, and leaves in a tenth of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FirstFlight {
+    /// Rate of the path that it fits, in bytes per second.
+    pub modest_rate: f64,
+    /// Most bytes of it.
+    pub most: f64,
+}
+
+impl FirstFlight {
+    /// The part of a round trip in which it leaves.
+    const PART: f64 = 0.1;
+
+    /// Returns its bytes.
+    pub(crate) fn bytes(&self, rtt: f64) -> f64 {
+        (self.modest_rate * rtt).min(self.most)
+    }
+
+    /// Returns the rate at which it leaves, in bytes per second.
+    pub(crate) fn pace(&self, rtt: f64) -> f64 {
+        self.bytes(rtt) / (Self::PART * rtt)
+    }
 }
 
 impl Spec {
@@ -118,6 +146,7 @@ impl Spec {
             setup_round_trips: 2.0,
             train_bytes: 0.0,
             connections: 1.0,
+            first_flight: None,
             has_kernel_window: true,
             needs_udp: false,
             dies_of_loss: false,
@@ -138,7 +167,9 @@ impl Spec {
                 connections: self
                     .setting("n")
                     .and_then(|n| n.parse::<u8>().ok())
-                    .map_or(8.0, |n| f64::from(n.clamp(1, 32))),
+                    .unwrap_or(StripedOptions::CONNECTIONS)
+                    .clamp(1, 32)
+                    .into(),
                 ..tcp
             },
             "quic" => Law {
@@ -147,6 +178,13 @@ impl Spec {
                     _ => Family::Model,
                 },
                 setup_round_trips: 1.0,
+                first_flight: Some(FirstFlight {
+                    modest_rate: 2.5e6,
+                    most: self
+                        .setting("first")
+                        .and_then(|bytes| bytes.parse::<u32>().ok())
+                        .map_or(262_144.0, f64::from),
+                }),
                 ..over_udp
             },
             "rudp" | "udp" => Law {
@@ -244,10 +282,13 @@ mod tests {
             "tcp".parse::<Spec>().unwrap().law(Some("bbr")).family,
             Family::Model
         );
-        assert_eq!(law("tcp-striped").connections, 8.0);
+        assert_eq!(law("tcp-striped").connections, 18.0);
         assert_eq!(law("tcp-striped:cc=bbr,n=4").connections, 4.0);
         assert_eq!(law("quic").setup_round_trips, 1.0);
         assert_eq!(law("quic:cc=cubic").family, Family::Window);
+        let first = |text, rtt| law(text).first_flight.unwrap().bytes(rtt);
+        assert_eq!((first("quic", 0.01), first("quic", 0.2)), (25e3, 262_144.0));
+        assert_eq!(first("quic:first=100000", 0.2), 100e3);
         assert_eq!(
             (law("rudp").family, law("rudp").setup_round_trips),
             (Family::Rate, 3.0)

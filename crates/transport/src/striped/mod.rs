@@ -62,7 +62,7 @@ pub struct TcpStriped {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct StripedOptions {
-    /// Connections under a link, from 1 to 32; the connecting side decides. Default: 8.
+    /// Connections under a link, from 1 to 32; the connecting side decides. Default: [`CONNECTIONS`](Self::CONNECTIONS).
     pub connections: u8,
     /// What concerns each connection. A listener runs [`TcpOptions::max_handshakes`] of them at once (default here:
     /// 128), and a link goes without those that have not joined within [`TcpOptions::handshake_timeout`].
@@ -74,7 +74,7 @@ pub struct StripedOptions {
 impl Default for StripedOptions {
     fn default() -> Self {
         Self {
-            connections: 8,
+            connections: Self::CONNECTIONS,
             tcp: TcpOptions {
                 max_handshakes: 128,
                 ..TcpOptions::default()
@@ -82,6 +82,11 @@ impl Default for StripedOptions {
             max_out_of_order: 16 << 20,
         }
     }
+}
+
+impl StripedOptions {
+    /// So many first windows of ten packets hold 256 kB: AES-128 garbled is 218 kB, and goes in one flight.
+    pub const CONNECTIONS: u8 = 18;
 }
 
 /// Unsent bytes that the kernel may hold on each connection.
