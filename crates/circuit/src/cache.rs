@@ -6,13 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::{Circuit, LoadError, Program};
 
 /// Changes when the same circuit is compiled to another program.
-const COMPILER: &[u8] = b"transpute program cache 1";
+const COMPILER: &[u8] = b"transpute program cache 2";
 
 /// A folder of compiled programs, each in a file named by the digest of its source.
 ///
@@ -55,11 +54,9 @@ impl SourceKey {
     /// Returns the key of a program that is compiled from these bytes: a circuit file, or what names a circuit for good.
     #[must_use]
     pub fn of(source: &[u8]) -> Self {
-        let hash = Sha256::new()
-            .chain_update(COMPILER)
-            .chain_update(source)
-            .finalize();
-        Self(hash.into())
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(COMPILER).update(source);
+        Self(hasher.finalize().into())
     }
 }
 

@@ -81,40 +81,36 @@ pub enum ProgramError {
     Digest,
 }
 
-/// Gates from which a second thread is worth its start.
-const MANY: usize = 1 << 16;
-
-/// The batch that last read or wrote a slot.
+/// The batches that last read and wrote a slot, by their numbers from [`FIRST`].
 #[derive(Clone, Copy, Default)]
 struct Touched {
-    /// Number of the batch, from 1; 0 if none did.
     read: u32,
-    /// Number of the batch, from 1; 0 if none did.
+    /// 0 if there is no label yet.
     written: u32,
-    defined: bool,
 }
+
+/// Who wrote the labels of inputs.
+const INPUTS: u32 = 1;
+
+/// Number of the first batch. There are fewer than 2^31, as there are of gates.
+const FIRST: u32 = 2;
 
 impl Program {
     /// Checks all documented invariants and the digest, for a program that was not just compiled.
     ///
-    /// It takes 12 bytes of memory per slot. That an output's slot still holds the label that was
+    /// It takes 8 bytes of memory per slot. That an output's slot still holds the label that was
     /// meant is no invariant of the program alone and cannot be checked.
     ///
     /// # Errors
     /// [`ProgramError`], the first invariant that does not hold.
     pub fn check(&self) -> Result<(), ProgramError> {
+        self.check_with(self.compute_digest())
+    }
+
+    /// Does what [`check`](Self::check) does, with the digest of its encoding.
+    pub(super) fn check_with(&self, digest: [u8; 32]) -> Result<(), ProgramError> {
         self.check_counts()?;
-        let digest = if self.gates.len() < MANY {
-            self.check_slots()?;
-            self.compute_digest()
-        } else {
-            // Both go through everything once, and take about as long.
-            std::thread::scope(|scope| {
-                let hashing = scope.spawn(|| self.compute_digest());
-                self.check_slots()?;
-                hashing.join().map_err(|_| ProgramError::Digest)
-            })?
-        };
+        self.check_slots()?;
         if digest != self.digest {
             return Err(ProgramError::Digest);
         }
@@ -169,10 +165,10 @@ impl Program {
     fn check_slots(&self) -> Result<(), ProgramError> {
         let mut slots = vec![Touched::default(); self.slot_count()];
         for slot in &mut slots[..self.input_bits()] {
-            slot.defined = true;
+            slot.written = INPUTS;
         }
         let mut gates = self.gates.iter().enumerate();
-        for (batch, number) in self.batches.iter().zip(1..) {
+        for (batch, number) in self.batches.iter().zip(FIRST..) {
             for (gate, operation) in gates.by_ref().take(batch.len as usize) {
                 let range = |slot| ProgramError::SlotRange {
                     gate,
@@ -188,7 +184,7 @@ impl Program {
                     if touched.written == number {
                         return Err(ProgramError::Dependent { gate, slot });
                     }
-                    if !touched.defined {
+                    if touched.written == 0 {
                         return Err(ProgramError::Undefined { gate, slot });
                     }
                     touched.read = number;
@@ -199,12 +195,13 @@ impl Program {
                     return Err(ProgramError::Dependent { gate, slot });
                 }
                 touched.written = number;
-                touched.defined = true;
             }
         }
         for (bit, output) in self.outputs.iter().enumerate() {
             if let OutputBit::Slot { slot, .. } = *output
-                && !slots.get(slot as usize).is_some_and(|slot| slot.defined)
+                && !slots
+                    .get(slot as usize)
+                    .is_some_and(|slot| slot.written != 0)
             {
                 return Err(ProgramError::Output { bit, slot });
             }

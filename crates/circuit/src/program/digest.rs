@@ -1,12 +1,10 @@
 //! The canonical encoding of a program, and its digest, which two parties compare to know that they garble and evaluate
 //! the same one.
 
-use sha2::{Digest, Sha256};
-
-use super::{BatchKind, OutputBit, Program, ProgramGate};
+use super::{BatchKind, OutputBit, Program, ProgramGate, file::GATE};
 
 /// Names the encoding; changes with it.
-pub(super) const TAG: &[u8; 20] = b"transpute program v1";
+pub(super) const TAG: &[u8; 20] = b"transpute program v2";
 
 /// Takes the words of an encoding.
 pub(super) trait Sink {
@@ -62,22 +60,30 @@ pub(super) const CONSTANT: u32 = 0xffff_fffe;
 
 /// Collects words, since hashing them one by one costs more than the hash.
 struct Hasher {
-    hasher: Sha256,
+    hasher: blake3::Hasher,
     buffer: Vec<u8>,
 }
 
-const BUFFER: usize = 1 << 14;
+/// The hash takes the largest power of two of chunks at a time: much less leaves its lanes empty.
+const BUFFER: usize = 1 << 17;
 
 impl Hasher {
     fn new() -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(TAG);
         Self {
-            hasher: Sha256::new_with_prefix(TAG),
+            hasher,
             buffer: Vec::with_capacity(BUFFER),
         }
     }
 
-    fn finish(mut self) -> [u8; 32] {
+    fn flush(&mut self) {
         self.hasher.update(&self.buffer);
+        self.buffer.clear();
+    }
+
+    fn finish(mut self) -> [u8; 32] {
+        self.flush();
         self.hasher.finalize().into()
     }
 }
@@ -85,23 +91,16 @@ impl Hasher {
 impl Sink for Hasher {
     fn word(&mut self, word: u32) {
         if self.buffer.len() == BUFFER {
-            self.hasher.update(&self.buffer);
-            self.buffer.clear();
+            self.flush();
         }
-        self.buffer.extend_from_slice(&word.to_le_bytes());
+        self.buffer.word(word);
     }
 
     fn gates(&mut self, gates: &[ProgramGate]) {
-        self.hasher.update(&self.buffer);
-        self.buffer.clear();
-        let mut words = [[0; 12]; BUFFER / 16];
-        for gates in gates.chunks(words.len()) {
-            for (words, gate) in words.iter_mut().zip(gates) {
-                words[..4].copy_from_slice(&gate.a.to_le_bytes());
-                words[4..8].copy_from_slice(&gate.b.to_le_bytes());
-                words[8..].copy_from_slice(&gate.out.to_le_bytes());
-            }
-            self.hasher.update(words[..gates.len()].as_flattened());
+        self.flush();
+        for gates in gates.chunks(BUFFER / GATE) {
+            self.buffer.gates(gates);
+            self.flush();
         }
     }
 }

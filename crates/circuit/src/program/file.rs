@@ -12,7 +12,7 @@ use super::{
 };
 
 const DIGEST: usize = 32;
-const GATE: usize = 12;
+pub(super) const GATE: usize = 12;
 
 /// Why bytes are no program.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -51,8 +51,7 @@ impl Program {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote, and checks it as [`check`](Self::check) does. Takes a second thread for
-    /// large programs.
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote, and checks it as [`check`](Self::check) does.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -60,7 +59,7 @@ impl Program {
         let (encoding, digest) = bytes.split_last_chunk().ok_or(LoadError::Tag)?;
         let rest = encoding.strip_prefix(TAG).ok_or(LoadError::Tag)?;
         let program = decode(rest, *digest)?;
-        program.check()?;
+        program.check_with(blake3::hash(encoding).into())?;
         Ok(program)
     }
 }
@@ -71,12 +70,17 @@ impl Sink for Vec<u8> {
     }
 
     fn gates(&mut self, gates: &[ProgramGate]) {
-        for gate in gates {
-            let mut bytes = [0; GATE];
+        let start = self.len();
+        self.resize(start + GATE * gates.len(), 0);
+        for (bytes, gate) in self[start..]
+            .as_chunks_mut::<GATE>()
+            .0
+            .iter_mut()
+            .zip(gates)
+        {
             bytes[..4].copy_from_slice(&gate.a.to_le_bytes());
             bytes[4..8].copy_from_slice(&gate.b.to_le_bytes());
             bytes[8..].copy_from_slice(&gate.out.to_le_bytes());
-            self.extend_from_slice(&bytes);
         }
     }
 }

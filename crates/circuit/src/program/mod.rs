@@ -145,7 +145,7 @@ impl Program {
         self.xor_count
     }
 
-    /// Returns the SHA-256 digest of the canonical encoding.
+    /// Returns the BLAKE3 digest of the canonical encoding.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest

@@ -33,7 +33,7 @@ fn the_digest_is_that_of_the_documented_encoding() {
         .collect();
     assert_eq!(
         hex,
-        "58e461453b1f26a05af4a4c123f22bc19d6f2b98700a9c57268fac586fef28fa"
+        "402a97815d8be4c1e6bcd07e6e1ecdd4ee57d793871b31142f57c71528c24ac4"
     );
 }
 
