@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use transpute::{SessionError, TransportError};
+use transpute::{AbortReason, SessionError, TransportError};
 
 /// What went wrong, by exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -142,7 +142,9 @@ fn in_session(error: &SessionError) -> Kind {
         SessionError::Config(_) => Kind::Usage,
         SessionError::Input { .. } => Kind::File,
         SessionError::Disagreement { .. } | SessionError::RefusedByPeer(_) => Kind::Disagreement,
-        SessionError::NotTranspute => Kind::Peer,
+        SessionError::Connection(error) => in_session(error),
+        SessionError::NotTranspute
+        | SessionError::PeerAborted(AbortReason::Busy | AbortReason::StandingOnly) => Kind::Peer,
         // The connecting side learns at its first read what the listening side thinks of it.
         SessionError::Transport(
             TransportError::PeerRefusedUs { .. }

@@ -21,8 +21,9 @@ pub(crate) async fn unless_interrupted<T>(
     }
 }
 
+/// Waits until the user or the system wants this to end; returns the exit code for it.
 #[cfg(unix)]
-async fn interrupted() -> u8 {
+pub(crate) async fn interrupted() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
@@ -37,8 +38,9 @@ async fn interrupted() -> u8 {
     }
 }
 
+/// Waits until the user wants this to end; returns the exit code for it.
 #[cfg(not(unix))]
-async fn interrupted() -> u8 {
+pub(crate) async fn interrupted() -> u8 {
     match tokio::signal::ctrl_c().await {
         Ok(()) => INTERRUPTED,
         Err(_) => std::future::pending().await,

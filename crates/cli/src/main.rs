@@ -19,6 +19,7 @@ mod progress;
 mod protection;
 mod run;
 mod selection;
+mod serve;
 mod source;
 #[cfg(target_os = "linux")]
 mod testbed;
@@ -65,6 +66,8 @@ enum Command {
     Demo(demo::Args),
     /// Be one of the two parties of a computation
     Run(Box<run::Args>),
+    /// Be one of the two parties for many peers at once, until told to end
+    Serve(Box<serve::Args>),
     /// Show, make, convert and evaluate circuits
     #[command(subcommand)]
     Circuit(circuit::Command),
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
     let done = log::start(cli.verbose).and_then(|()| match cli.command {
         Command::Demo(args) => demo::demo(&args),
         Command::Run(args) => run::run(*args),
+        Command::Serve(args) => serve::serve(&args),
         Command::Circuit(command) => circuit::run(command),
         Command::Id(command) => id::run(command),
         Command::Link(command) => link::run(command),
@@ -116,6 +120,22 @@ fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
         .enable_all()
         .build()
         .map_err(|error| Failure::other("cannot start the runtime").because(error))?;
+    run_on(runtime, future)
+}
+
+/// Runs a future on as many threads as there are processors, and leaves no work behind.
+fn block_on_threads<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::other("cannot start the runtime").because(error))?;
+    run_on(runtime, future)
+}
+
+fn run_on<T>(
+    runtime: tokio::runtime::Runtime,
+    future: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let result = runtime.block_on(future);
     // After an interruption the computing thread may be in the middle of a chunk: give it a moment
     // to wipe its secrets, but do not wait for a peer.

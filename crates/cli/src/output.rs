@@ -1,6 +1,9 @@
 //! What commands print: output values, JSON, quantities.
 
-use std::io::{self, BufWriter, Write};
+use std::{
+    io::{self, BufWriter, Write},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use transpute::Bits;
@@ -8,7 +11,7 @@ use transpute::Bits;
 use crate::failure::Failure;
 
 /// An output value in JSON.
-#[derive(Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct OutputValue {
     /// One character per bit in wire order, as `bits:` takes it.
     pub(crate) bits: String,
@@ -58,6 +61,12 @@ pub(crate) fn write_values(out: &mut dyn Write, prefix: &str, values: &[Bits]) -
         )?;
     }
     Ok(())
+}
+
+/// Returns a time in milliseconds, to the microsecond.
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    // Microseconds are as fine as the clocks mean anything.
+    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Prints bytes as hexadecimal digits.

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use transpute::{Fingerprint, transport::Security};
+use transpute::{Fingerprint, Party, transport::Security};
 
 use crate::{failure::Failure, id};
 
@@ -37,6 +37,19 @@ impl Protection {
             }
         };
         Err(Failure::usage(advice))
+    }
+
+    /// Gives a party this protection.
+    pub(crate) fn protect(&self, party: Party) -> Result<Party, Failure> {
+        self.check()?;
+        Ok(match &self.identity {
+            Some(file) => (self.peers.iter())
+                .fold(party.identity(id::load(file)?), |party, &peer| {
+                    party.peer(peer)
+                }),
+            // Checked above: without an identity plaintext was asked for.
+            None => party.plaintext(),
+        })
     }
 
     /// Returns one of these flags that was given.

@@ -103,6 +103,10 @@ pub enum AbortReason {
     Local = 4,
     /// Its application does not want the run any more.
     Cancelled = 5,
+    /// It serves as many peers, or does as much, as it has room for.
+    Busy = 6,
+    /// It takes standing connections only, and this is none.
+    StandingOnly = 7,
 }
 
 impl AbortReason {
@@ -113,6 +117,8 @@ impl AbortReason {
             Self::Transcript,
             Self::Local,
             Self::Cancelled,
+            Self::Busy,
+            Self::StandingOnly,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -127,6 +133,8 @@ impl fmt::Display for AbortReason {
             Self::Transcript => "it did not receive what was sent",
             Self::Local => "of a failure on its side",
             Self::Cancelled => "it does not want the run any more",
+            Self::Busy => "it has no room for more at the moment",
+            Self::StandingOnly => "it takes standing connections only",
         })
     }
 }

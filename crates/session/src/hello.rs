@@ -6,7 +6,7 @@ use transpute_circuit::{InputSplit, Program};
 use transpute_garble::{Params, Scheme};
 
 use crate::{
-    Config, FrameKind, Role, SessionError,
+    Config, FrameKind, Proposal, Role, SessionError,
     config::{OtPlan, OutputPolicy},
     error::Field,
     wire::{START, starts},
@@ -192,6 +192,17 @@ impl Hello {
             kind: FrameKind::Hello,
             problem: "a role or reserved byte has an unknown value",
         })
+    }
+
+    /// Returns what an application needs to know to answer.
+    pub(crate) fn proposal(&self) -> Proposal {
+        let Terms { flags, ot, .. } = self.terms;
+        Proposal {
+            circuit: self.terms.circuit,
+            batch: self.terms.batch,
+            is_direct: ot == OtPlan::Direct.code(),
+            is_prepared: flags & FLAG_PREPARED != 0,
+        }
     }
 
     /// Compares a peer's hello with ours.

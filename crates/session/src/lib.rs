@@ -34,7 +34,7 @@ mod wire;
 pub use config::{Config, ConfigError, OtChoice, OtPlan, OutputPolicy, Role};
 pub use driver::{
     Closing, ConnectionHandle, DriverOptions, Outcome, PreparedRun, RunOutcome, Running, Standing,
-    run, stand,
+    attend, run, stand,
 };
 pub use error::{AbortReason, Field, SessionError};
 pub use hello::{HELLO_START, is_hello_start};
@@ -42,6 +42,7 @@ pub use inputs::{InputError, Inputs, Repeat};
 pub use report::{Milestone, Progress, Report, Traffic};
 pub use session::{Output, Progressed, Session};
 pub use standing::{
-    Call, Connection, ConnectionConfig, Event, OPEN_START, RunId, RunReport, is_open_start,
+    Call, Connection, ConnectionConfig, Decline, Event, OPEN_START, Proposal, RunId, RunReport,
+    is_open_start,
 };
 pub use wire::{Frame, FrameDecoder, FrameError, FrameKind, MAX_PAYLOAD};

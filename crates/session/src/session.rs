@@ -6,9 +6,14 @@ use rand::{CryptoRng, rngs::StdRng};
 use transpute_circuit::{Bits, InputSplit, Program};
 
 use crate::{
-    Config, Frame, FrameKind, Inputs, OtPlan, Progress, Role, SessionError, channel::Channel,
-    config::ConfigError, error::Farewell, evaluator::EvaluatorCore, garbler::GarblerCore,
-    hello::Hello, layout::Layout,
+    Config, Frame, FrameKind, Inputs, OtPlan, Progress, Role, SessionError,
+    channel::Channel,
+    config::ConfigError,
+    error::{AbortReason, Farewell},
+    evaluator::EvaluatorCore,
+    garbler::GarblerCore,
+    hello::Hello,
+    layout::Layout,
 };
 
 /// What everything in a session refers to.
@@ -283,6 +288,12 @@ impl Session {
             Farewell::Abort(reason) => (FrameKind::Abort, reason as u8),
         };
         Some(vec![kind as u8, 1, 0, 0, 0, code])
+    }
+
+    /// Returns all that is sent to a peer that is turned away before this side has begun a session.
+    #[must_use]
+    pub fn refusal(reason: AbortReason) -> Vec<u8> {
+        vec![FrameKind::Abort as u8, 1, 0, 0, 0, reason as u8]
     }
 
     /// Returns the sign of life to send when there is nothing else.

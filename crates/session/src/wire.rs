@@ -97,7 +97,7 @@ pub enum FrameError {
     TooLong {
         /// The announced length.
         found: usize,
-        /// [`MAX_PAYLOAD`].
+        /// [`MAX_PAYLOAD`], or less where [`DriverOptions`](crate::DriverOptions) say so.
         limit: usize,
     },
 }

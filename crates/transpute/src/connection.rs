@@ -89,7 +89,7 @@ impl Outcome {
         Evaluation::first_bits(&self.evaluations)
     }
 
-    fn new(program: &Program, outcome: RunOutcome) -> Self {
+    pub(crate) fn new(program: &Program, outcome: RunOutcome) -> Self {
         Self {
             evaluations: Evaluation::all(program, outcome.outputs),
             elapsed: outcome.elapsed,

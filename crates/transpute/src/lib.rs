@@ -54,6 +54,7 @@ mod listening;
 mod machine;
 mod party;
 mod result;
+pub mod serve;
 mod workload;
 
 pub use choice::Choice;
@@ -71,9 +72,9 @@ pub use transpute_circuit::{
 pub use transpute_garble::{Backend, Scheme};
 pub use transpute_select::Machine;
 pub use transpute_session::{
-    Config, ConnectionConfig, ConnectionHandle, DriverOptions, InputError, Inputs, Milestone,
-    OtChoice, OtPlan, OutputPolicy, Progress, Repeat, Role, RunOutcome, RunReport, Running,
-    SessionError, Traffic,
+    AbortReason, Config, ConnectionConfig, ConnectionHandle, Decline, DriverOptions, Field,
+    InputError, Inputs, Milestone, OtChoice, OtPlan, OutputPolicy, Progress, Repeat, Role,
+    RunOutcome, RunReport, Running, SessionError, Traffic,
 };
 pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkTimings, Registry, Transport,

@@ -31,6 +31,14 @@ impl Listening {
         }
     }
 
+    pub(crate) fn party(&self) -> &Party {
+        &self.party
+    }
+
+    pub(crate) fn into_parts(self) -> (Party, Box<dyn Listener>) {
+        (self.party, self.listener)
+    }
+
     /// Returns the address listened on.
     #[must_use]
     pub fn local_address(&self) -> String {

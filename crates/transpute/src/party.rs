@@ -3,7 +3,7 @@
 use std::{
     num::NonZeroUsize,
     path::PathBuf,
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, PoisonError, mpsc},
     time::Duration,
 };
 
@@ -56,7 +56,8 @@ pub struct Party {
     patience: Duration,
     driver: DriverOptions,
     connection: ConnectionConfig,
-    on_progress: Option<Box<dyn FnOnce(Progress) + Send>>,
+    /// In a mutex so that a reference to this can be held where a task may move to another thread.
+    on_progress: Mutex<Option<Box<dyn FnOnce(Progress) + Send>>>,
 }
 
 impl Party {
@@ -92,7 +93,7 @@ impl Party {
             patience: Duration::ZERO,
             driver: DriverOptions::default(),
             connection: ConnectionConfig::default(),
-            on_progress: None,
+            on_progress: Mutex::new(None),
         }
     }
 
@@ -234,7 +235,7 @@ impl Party {
     /// Calls `watch` with the live counters when the protocol starts.
     #[must_use]
     pub fn on_progress(mut self, watch: impl FnOnce(Progress) + Send + 'static) -> Self {
-        self.on_progress = Some(Box::new(watch));
+        self.on_progress = Mutex::new(Some(Box::new(watch)));
         self
     }
 
@@ -242,6 +243,22 @@ impl Party {
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
         &self.program
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(crate) fn settings(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn connection_settings(&self) -> &ConnectionConfig {
+        &self.connection
+    }
+
+    pub(crate) fn driver_settings(&self) -> &DriverOptions {
+        &self.driver
     }
 
     /// Returns which input values belong to whom.
@@ -417,7 +434,8 @@ impl Party {
         let stats = link.stats();
         let (role, batch) = (self.role, self.config.batch);
         let session = (ready.session.await).unwrap_or(Err(SessionError::Cancelled))?;
-        if let Some(watch) = self.on_progress {
+        let watch = (self.on_progress.into_inner()).unwrap_or_else(PoisonError::into_inner);
+        if let Some(watch) = watch {
             watch(session.progress());
         }
         let (sender, outputs) = mpsc::channel();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use transpute::{
-    Choice, OtChoice, OutputPolicy, Role, Scheme, TransportError, transport::auto::Offer,
+    Choice, Config, OtChoice, OutputPolicy, Role, Scheme, TransportError, transport::auto::Offer,
 };
 use zeroize::Zeroizing;
 
@@ -80,6 +80,13 @@ pub(crate) struct Args {
     /// How many times to evaluate, with the same inputs each time
     #[arg(long, value_name = "K")]
     pub(super) batch: Option<NonZeroU64>,
+    /// Run so often, with the same inputs each time, on one standing connection; for peers that do the
+    /// same, or `transpute serve`
+    #[arg(long, value_name = "N", conflicts_with_all = ["batch_file", "threads"])]
+    pub(super) repeat: Option<NonZeroU64>,
+    /// How many runs may be under way at the same time, once the first is over
+    #[arg(long, value_name = "K", default_value = "1", requires = "repeat")]
+    pub(super) pipeline: NonZeroUsize,
     /// Oblivious transfer: auto, direct, iknp, softspoken-2, softspoken-4 or softspoken-8
     #[arg(long, default_value = "auto")]
     pub(super) ot: OtChoice,
@@ -110,6 +117,20 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Returns what the protocol is told, for one evaluation.
+    pub(super) fn config(&self) -> Config {
+        Config {
+            scheme: self.scheme,
+            rekey_period: self.rekey_period,
+            ot: self.ot,
+            output: self.output_to,
+            chunk_len: self.chunk,
+            output_check: !self.no_output_check,
+            threads: self.threads,
+            ..Config::default()
+        }
+    }
+
     /// Says what is wrong with flags that are of no use together.
     pub(super) fn check_choice(&self) -> Result<(), Failure> {
         let is_auto = self.transport == Choice::Auto;
@@ -162,7 +183,7 @@ impl fmt::Debug for InputText {
 
 /// Numbers of input values.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct ValueNumbers(pub(super) Vec<usize>);
+pub(crate) struct ValueNumbers(pub(crate) Vec<usize>);
 
 impl FromStr for ValueNumbers {
     type Err = &'static str;
@@ -179,7 +200,8 @@ impl FromStr for ValueNumbers {
     }
 }
 
-fn parse_transport(text: &str) -> Result<Choice, std::convert::Infallible> {
+/// Reads a wish for a transport.
+pub(crate) fn parse_transport(text: &str) -> Result<Choice, std::convert::Infallible> {
     text.parse()
 }
 
@@ -188,7 +210,8 @@ pub(crate) fn parse_offer(text: &str) -> Result<Offer, TransportError> {
     Offer::of(text.split(','))
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
+/// Reads a time in seconds.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     const MOST: f64 = 86_400.0;
     (text.parse().ok())
         .filter(|seconds| (0.0..=MOST).contains(seconds))

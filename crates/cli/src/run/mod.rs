@@ -1,6 +1,7 @@
 //! `transpute run`: one party of a computation.
 
 mod args;
+mod repeat;
 mod report;
 
 use std::{
@@ -10,15 +11,14 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use transpute::{Config, Inputs, OtPlan, Party, Repeat, garble::Params};
+use transpute::{Config, Inputs, OtPlan, Party, Repeat, Scheme, garble::Params};
 
-pub(crate) use args::{Args, InputText, parse_offer};
+pub(crate) use args::{Args, InputText, ValueNumbers, parse_offer, parse_seconds, parse_transport};
 pub(crate) use report::RunReport;
 
 use crate::{
     batch::{BatchError, BatchFile},
     failure::{Failure, Kind},
-    id,
     inputs::{InputProblem, Wanted},
     interrupt::unless_interrupted,
     output, progress, source,
@@ -28,16 +28,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     // The cheapest checks first: nobody should wait for a peer to learn of a typing error.
     args.protection.check()?;
     args.check_choice()?;
-    check_rekey_period(&args)?;
-    let identity = args
-        .protection
-        .identity
-        .as_deref()
-        .map(id::load)
-        .transpose()?;
+    check_rekey_period(args.scheme, args.rekey_period)?;
     let cache = args.program_cache.as_deref();
     let program = Arc::new(source::program("--circuit", &args.circuit, cache)?);
-    let mut party = Party::new(args.role, program.clone())
+    let mut party = (args.protection)
+        .protect(Party::new(args.role, program.clone()))?
         .transport(args.transport.clone())
         .patience(args.patience)
         .machine(args.machine.speed())
@@ -56,22 +51,12 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let (inputs, batch) = inputs(&args, Wanted::of(args.role, split))?;
     check_ot(&args, evaluator_bits, batch)?;
     party = party.config(Config {
-        scheme: args.scheme,
-        rekey_period: args.rekey_period,
-        ot: args.ot,
-        output: args.output_to,
         batch,
-        chunk_len: args.chunk,
-        output_check: !args.no_output_check,
-        threads: args.threads,
-        ..Config::default()
+        ..args.config()
     });
-    party = match identity {
-        Some(identity) => (args.protection.peers.iter())
-            .fold(party.identity(identity), |party, &peer| party.peer(peer)),
-        // Checked above: without an identity plaintext was asked for.
-        None => party.plaintext(),
-    };
+    if let Some(count) = args.repeat {
+        return repeat::run(&args, party, count);
+    }
     let connected = Arc::new(OnceLock::new());
     let noted = connected.clone();
     let meeting = meet(&args, party, inputs, batch, noted);
@@ -170,10 +155,11 @@ async fn meet(
     }
 }
 
-fn check_rekey_period(args: &Args) -> Result<(), Failure> {
+/// Says what is wrong with a re-key period.
+pub(crate) fn check_rekey_period(scheme: Scheme, rekey_period: u32) -> Result<(), Failure> {
     let params = Params {
-        scheme: args.scheme,
-        rekey_period: args.rekey_period,
+        scheme,
+        rekey_period,
         start: [0; 16],
         nonce: 0,
         input_seed: [0; 16],

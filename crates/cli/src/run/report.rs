@@ -1,16 +1,13 @@
 //! What `transpute run` tells about a run: as JSON, and as a summary for people.
 
-use std::{
-    fmt::Write,
-    time::{Duration, SystemTime},
-};
+use std::{fmt::Write, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 use transpute::{Milestone, Program, Results, Scheme};
 
 use super::Args;
 use crate::{
-    output::{OutputValue, grouped, hex},
+    output::{OutputValue, grouped, hex, milliseconds},
     selection::SelectionReport,
 };
 
@@ -256,9 +253,4 @@ impl RunReport {
         }
         text
     }
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    // Microseconds are as fine as the clocks mean anything.
-    (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -3,7 +3,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::{
-    Frame, FrameError,
+    Frame, FrameError, FrameKind,
     wire::{HEADER_LEN, read_header},
 };
 
@@ -27,14 +27,17 @@ pub(super) struct Inbox {
     full: Vec<BytesMut>,
     /// Length of the last frame, header included: a guess at that of the next.
     last_len: usize,
+    max_payload: usize,
 }
 
 impl Inbox {
-    pub(super) fn new() -> Self {
+    /// Takes frames with payloads up to `max_payload` bytes.
+    pub(super) fn new(max_payload: usize) -> Self {
         Self {
             buffer: BytesMut::with_capacity(CAPACITY),
             full: Vec::with_capacity(KEPT),
             last_len: HEADER_LEN,
+            max_payload,
         }
     }
 
@@ -43,7 +46,7 @@ impl Inbox {
     /// # Errors
     /// [`FrameError`], from the header alone.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        let Some((kind, len)) = read_header(&self.buffer)? else {
+        let Some((kind, len)) = self.header()? else {
             return Ok(None);
         };
         if self.buffer.len() < HEADER_LEN + len {
@@ -69,7 +72,7 @@ impl Inbox {
     /// # Errors
     /// [`FrameError`], as [`next_frame`](Self::next_frame).
     pub(super) fn room(&mut self) -> Result<impl BufMut, FrameError> {
-        let due = match read_header(&self.buffer)? {
+        let due = match self.header()? {
             Some((_, len)) => HEADER_LEN + len,
             None => self.last_len,
         };
@@ -81,6 +84,16 @@ impl Inbox {
         let end = (due + more + HEADER_LEN).min(self.buffer.capacity());
         let room = end - self.buffer.len();
         Ok((&mut self.buffer).limit(room))
+    }
+
+    fn header(&self) -> Result<Option<(FrameKind, usize)>, FrameError> {
+        match read_header(&self.buffer)? {
+            Some((_, found)) if found > self.max_payload => Err(FrameError::TooLong {
+                found,
+                limit: self.max_payload,
+            }),
+            header => Ok(header),
+        }
     }
 
     /// Goes on in a buffer that has room for a frame of `due` bytes.
@@ -103,7 +116,7 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FrameKind;
+    use crate::MAX_PAYLOAD;
 
     /// The stream of tables of a batch: chunks of one length, now and then a shorter one.
     fn stream(frames: usize, chunk: usize) -> (Vec<u8>, Vec<usize>) {
@@ -149,7 +162,7 @@ mod tests {
         for (frames, chunk) in [(200, 0), (200, 20), (60, 5000), (60, 65544), (6, 1 << 20)] {
             let (stream, lengths) = stream(frames, chunk);
             for (step, hold) in [(1 << 12, 0), (70_001, 3), (usize::MAX, 100)] {
-                let found = read(&mut Inbox::new(), &stream, step, hold);
+                let found = read(&mut Inbox::new(MAX_PAYLOAD), &stream, step, hold);
                 assert_eq!(found, lengths, "chunks of {chunk} in steps of {step}");
             }
         }
@@ -158,7 +171,7 @@ mod tests {
     #[test]
     fn buffers_are_used_again() {
         let (stream, _) = stream(100, 65544);
-        let mut inbox = Inbox::new();
+        let mut inbox = Inbox::new(MAX_PAYLOAD);
         read(&mut inbox, &stream, usize::MAX, 8);
         assert!(inbox.full.len() <= KEPT);
         let capacity: usize = (inbox.full.iter_mut())
@@ -169,9 +182,17 @@ mod tests {
 
     #[test]
     fn a_lying_header_is_refused() {
-        let mut inbox = Inbox::new();
+        let mut inbox = Inbox::new(MAX_PAYLOAD);
         inbox.room().unwrap().put_slice(&[0x21, 0, 0, 0, 0x7f]);
         assert!(inbox.next_frame().is_err());
         assert!(inbox.room().is_err());
+        for (len, is_taken) in [(1000_u32, true), (1001, false)] {
+            let mut inbox = Inbox::new(1000);
+            let mut room = inbox.room().unwrap();
+            room.put_u8(0x21);
+            room.put_u32_le(len);
+            drop(room);
+            assert_eq!(inbox.next_frame().is_ok(), is_taken, "{len}");
+        }
     }
 }

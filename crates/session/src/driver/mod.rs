@@ -27,7 +27,9 @@ use transpute_transport::Link;
 
 #[cfg(test)]
 pub(crate) use self::standing::stand_over;
-pub use self::standing::{ConnectionHandle, PreparedRun, RunOutcome, Running, Standing, stand};
+pub use self::standing::{
+    ConnectionHandle, PreparedRun, RunOutcome, Running, Standing, attend, stand,
+};
 use self::{engine::Engine, reader::read_frames, writer::write_buffers};
 use crate::{Output, Report, Session, SessionError};
 
@@ -44,6 +46,10 @@ pub struct DriverOptions {
     pub sign_of_life: Duration,
     /// How long a closing side waits for the other to close too. Default 2 s.
     pub linger: Duration,
+    /// The longest payload of a frame that is received, in bytes, at most and by default
+    /// [`MAX_PAYLOAD`](crate::MAX_PAYLOAD); what a peer can make this side buffer goes with it. With less, the frames of
+    /// the peer must be known not to be longer.
+    pub max_payload: usize,
 }
 
 impl Default for DriverOptions {
@@ -52,6 +58,7 @@ impl Default for DriverOptions {
             silence_limit: Duration::from_secs(7),
             sign_of_life: Duration::from_secs(2),
             linger: Duration::from_secs(2),
+            max_payload: crate::MAX_PAYLOAD,
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn read_frames(
     frames: mpsc::Sender<Result<Frame, SessionError>>,
     options: DriverOptions,
 ) {
-    let mut inbox = Inbox::new();
+    let mut inbox = Inbox::new(options.max_payload);
     let error = loop {
         match inbox.next_frame() {
             Ok(Some(frame)) if frame.kind == FrameKind::Alive => continue,

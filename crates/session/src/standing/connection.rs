@@ -7,7 +7,7 @@ use transpute_circuit::{InputSplit, Program};
 use transpute_ot::BaseSender;
 
 use super::{
-    ConnectionConfig, Event, RunId,
+    ConnectionConfig, Decline, Event, RunId,
     events::GARBLES,
     open::{Agreed, FIRST, Limits, Open},
     side::{Run, Side},
@@ -19,10 +19,6 @@ use crate::{
     pieces::whole_frame,
     session::Core,
 };
-
-/// Bytes of answers that wait to be sent above which no input is taken. Peers that keep to the limits
-/// never ask for as much.
-const QUEUE_LIMIT: u64 = 32 << 20;
 
 /// Bytes of tables that could be evaluated above which no input is taken.
 const BACKLOG_LIMIT: u64 = 4 << 20;
@@ -93,8 +89,8 @@ impl Connection {
             rng: StdRng::from_seed(*seed),
             control: VecDeque::new(),
             control_bytes: 0,
-            garbling: Side::new(),
-            evaluating: Side::new(),
+            garbling: Side::new(&config),
+            evaluating: Side::new(&config),
             urgent: VecDeque::new(),
             events: VecDeque::new(),
             sender: None,
@@ -122,18 +118,8 @@ impl Connection {
     /// # Errors
     /// [`SessionError::Closed`] if the connection is closing or has no number left.
     pub fn call(&mut self, role: Role, call: Call) -> Result<RunId, SessionError> {
-        let side = match role {
-            Role::Garbler => &mut self.garbling,
-            Role::Evaluator => &mut self.evaluating,
-        };
-        let peer_called = self.close_received.map(|called| match role {
-            Role::Garbler => called[1],
-            Role::Evaluator => called[0],
-        });
-        let is_over = peer_called.is_some_and(|called| side.called >= called);
-        if self.is_closing || is_over || side.called >= GARBLES - 1 {
-            return Err(SessionError::Closed);
-        }
+        self.check_may_call(role)?;
+        let side = self.side(role);
         let has_transfers = call.split.evaluator_bits() > 0;
         let number = side.call(call);
         if role == Role::Garbler && has_transfers && self.sender.is_none() {
@@ -142,6 +128,18 @@ impl Connection {
         }
         self.start_waiting(role)?;
         Ok(RunId::new(role, number))
+    }
+
+    /// Answers the peer's call for a run without calling for it: the next run in this role.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn decline(&mut self, role: Role, why: Decline) -> Result<(), SessionError> {
+        self.check_may_call(role)?;
+        let side = self.side(role);
+        let (number, is_ended) = side.skip();
+        self.part_with(RunId::new(role, number), why.frame(), is_ended);
+        self.start_waiting(role)
     }
 
     /// Gives a prepared run its inputs.
@@ -191,7 +189,7 @@ impl Connection {
         let queued = self.garbling.sum.queued + self.evaluating.sum.queued;
         let sum = &self.evaluating.sum;
         let backlog = sum.tables.saturating_sub(sum.used);
-        queued + (self.control_bytes as u64) < QUEUE_LIMIT
+        queued + (self.control_bytes as u64) < self.config.queue
             && (backlog < BACKLOG_LIMIT || self.evaluating.ready.is_empty())
     }
 
@@ -209,6 +207,16 @@ impl Connection {
             Farewell::Abort(reason) => reason,
         };
         Some(whole_frame(FrameKind::Abort, &[0, 0, 0, 0, code as u8]))
+    }
+
+    /// Returns all that is sent to a peer that is turned away: an opening that nothing follows, and the
+    /// reason.
+    #[must_use]
+    pub fn refusal(encrypted: bool, reason: AbortReason) -> Vec<u8> {
+        let mut rng = rand::make_rng::<StdRng>();
+        let (open, _) = Open::new(&ConnectionConfig::default(), encrypted, &mut rng);
+        let abort = whole_frame(FrameKind::Abort, &[0, 0, 0, 0, reason as u8]);
+        [whole_frame(FrameKind::Open, &open.encode()), abort].concat()
     }
 
     /// Takes one received frame.
@@ -292,6 +300,19 @@ impl Connection {
         } else {
             Progressed::Idle
         })
+    }
+
+    fn check_may_call(&mut self, role: Role) -> Result<(), SessionError> {
+        let peer_called = self.close_received.map(|called| match role {
+            Role::Garbler => called[1],
+            Role::Evaluator => called[0],
+        });
+        let called = self.side(role).called;
+        let is_over = peer_called.is_some_and(|theirs| called >= theirs);
+        if self.is_closing || is_over || called >= GARBLES - 1 {
+            return Err(SessionError::Closed);
+        }
+        Ok(())
     }
 
     pub(super) fn side(&mut self, role: Role) -> &mut Side {

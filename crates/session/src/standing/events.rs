@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{OtPlan, Output, Role, SessionError, Traffic};
+use crate::{AbortReason, Field, FrameKind, OtPlan, Output, Role, SessionError, Traffic};
 
 /// One run of a connection, as this side sees it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -56,12 +56,59 @@ impl fmt::Display for RunId {
 pub enum Event {
     /// The peer's opening is here.
     Opened,
+    /// The peer has called for a run that was not called for here, and waits. `None` if it has given
+    /// the run up already, or says hello in another version.
+    Called(RunId, Option<Proposal>),
     /// A run has given an output. It is final once the run has ended well.
     Output(RunId, Output),
     /// All tables of a prepared run are there.
     Prepared(RunId),
     /// A run is over, and no further event is about it.
     Ended(RunId, Result<RunReport, SessionError>),
+}
+
+/// What a peer proposes with its call. The rest is compared when this side has called too.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Proposal {
+    /// [`Program::digest`](transpute_circuit::Program::digest) of the circuit.
+    pub circuit: [u8; 32],
+    /// Evaluations.
+    pub batch: u64,
+    /// Whether its oblivious transfers are to be done directly, without the stock.
+    pub is_direct: bool,
+    /// Whether it is prepared before its inputs are known.
+    pub is_prepared: bool,
+}
+
+/// Why a run that the peer called for is not called for here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Decline {
+    /// This field of the proposal will not do; the peer gets
+    /// [`SessionError::RefusedByPeer`].
+    Field(Field),
+    /// For another reason; the peer gets [`SessionError::PeerAborted`].
+    Reason(AbortReason),
+}
+
+impl fmt::Display for Decline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(field) => write!(f, "this side does not agree on the {field}"),
+            Self::Reason(AbortReason::Local) => f.write_str("because of a failure on this side"),
+            Self::Reason(AbortReason::Busy) => f.write_str("there is no room for more"),
+            Self::Reason(reason) => write!(f, "{reason:?}"),
+        }
+    }
+}
+
+impl Decline {
+    pub(super) fn frame(self) -> (FrameKind, u8) {
+        match self {
+            Self::Field(field) => (FrameKind::Refuse, field as u8),
+            Self::Reason(reason) => (FrameKind::Abort, reason as u8),
+        }
+    }
 }
 
 /// What a run did.

@@ -230,7 +230,7 @@ impl Connection {
 
     /// Tells the peer that this side is done with a run that failed.
     pub(super) fn part(&mut self, run: RunId, error: &SessionError, is_received: bool) {
-        let (kind, code) = match error.farewell() {
+        let frame = match error.farewell() {
             _ if matches!(error, SessionError::Cancelled) => {
                 (FrameKind::Abort, AbortReason::Cancelled as u8)
             }
@@ -238,6 +238,16 @@ impl Connection {
             Some(Farewell::Abort(reason)) => (FrameKind::Abort, reason as u8),
             None => (FrameKind::Abort, HEARD),
         };
+        self.part_with(run, frame, is_received);
+    }
+
+    /// Sends the last frame of a run, of a kind with a code.
+    pub(super) fn part_with(
+        &mut self,
+        run: RunId,
+        (kind, code): (FrameKind, u8),
+        is_received: bool,
+    ) {
         let payload = [&run.tag()[..], &[code]].concat();
         self.control(whole_frame(kind, &payload));
         let side = self.side(run.role());

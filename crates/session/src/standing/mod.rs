@@ -15,7 +15,7 @@ pub(crate) mod stock;
 mod turns;
 
 pub use connection::{Call, Connection};
-pub use events::{Event, RunId, RunReport};
+pub use events::{Decline, Event, Proposal, RunId, RunReport};
 pub use open::{OPEN_START, is_open_start};
 
 use transpute_ot::Extension;
@@ -36,6 +36,16 @@ pub struct ConnectionConfig {
     /// Unused transfers to have in stock where this side evaluates; topped up when there is nothing
     /// else to do. At most 65,536; 0 extends for each run as it needs. 16 bytes each. Default 4,096.
     pub stock: u32,
+    /// Bytes of answers that wait for the link above which nothing more is taken from it. Default
+    /// 32 MiB: two sides that keep to the limits never come near, so neither ever waits for the other to
+    /// read. Where only one side has less, it waits and the other reads.
+    pub queue: u64,
+    /// Bytes of runs that the peer has begun and this side has not called for, besides tables; more
+    /// ends the connection. Default 16 MiB, enough for whatever a peer may begin; with less, the peer
+    /// must be known not to.
+    pub held: u64,
+    /// Transfers that may be asked for in such runs, 16 bytes each; at most, and by default, 2^18.
+    pub held_transfers: u64,
     /// Whether transfers for runs in which this side garbles are set up at once: a message of 8 KiB
     /// and some milliseconds. Otherwise the first such run sets them up. Default true.
     pub garbles: bool,
@@ -49,6 +59,9 @@ impl Default for ConnectionConfig {
             prepared: 64 << 20,
             extension: Extension::SoftSpoken4,
             stock: 4096,
+            queue: 32 << 20,
+            held: 16 << 20,
+            held_transfers: 1 << 18,
             garbles: true,
         }
     }

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use transpute_ot::BLOCK_OTS;
 
 use super::{
-    Connection, Event, RunId,
+    Connection, Event, Proposal, RunId,
     open::Open,
     side::{Arrived, Run},
     stock::{MAX_STOCK, ReceiverStock},
 };
 use crate::{
-    Frame, FrameKind, Role, Session, SessionError, error::AbortReason, ot::OT_CHUNK, session::Core,
+    Frame, FrameKind, Role, Session, SessionError, error::AbortReason, hello::Hello, ot::OT_CHUNK,
+    session::Core,
 };
 
 impl Connection {
@@ -138,7 +139,15 @@ impl Connection {
         };
         match side.get(run.number) {
             None | Some(Run::Held(_)) => {
+                let called = match (side.is_new(run.number), &arrived) {
+                    (true, Arrived::Frame(frame)) => Some(proposal(frame)?),
+                    (true, Arrived::Correct(frame, _)) => Some(proposal(frame)?),
+                    (false, _) => None,
+                };
                 side.hold(run.number, arrived, limits)?;
+                if let Some(proposal) = called {
+                    self.events.push_back(Event::Called(run, proposal));
+                }
                 Ok(())
             }
             Some(Run::Active(_)) => self.deliver(run, arrived),
@@ -178,6 +187,22 @@ impl Connection {
             self.wake(run.role());
         }
         Ok(())
+    }
+}
+
+/// Reads the first frame of a run that is not called for here.
+fn proposal(frame: &Frame) -> Result<Option<Proposal>, SessionError> {
+    match frame.kind {
+        FrameKind::Hello => match Hello::decode(&frame.payload) {
+            Ok(hello) => Ok(Some(hello.proposal())),
+            Err(SessionError::Disagreement { .. }) => Ok(None),
+            Err(error) => Err(error),
+        },
+        FrameKind::Refuse | FrameKind::Abort => Ok(None),
+        kind => Err(SessionError::Unexpected {
+            kind,
+            problem: "a run begins otherwise",
+        }),
     }
 }
 

@@ -2,12 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Call, open::Limits, stock::Rows};
+use super::{Call, ConnectionConfig, open::Limits, stock::Rows};
 use crate::{Frame, FrameKind, Session, SessionError, session::Core};
-
-/// Frames of runs that the application has not asked for, in bytes besides tables: hellos and base-OT
-/// messages of as many runs as may be under way stay below it.
-const HELD_LIMIT: u64 = 16 << 20;
 
 /// Transfers that may be asked for in runs that the garbler's application has not asked for.
 pub(super) const HELD_TRANSFERS: u64 = 1 << 18;
@@ -37,6 +33,8 @@ pub(super) struct Side {
     /// Other bytes of those.
     held_bytes: u64,
     held_transfers: u64,
+    /// The most that the two before may be.
+    max_held: [u64; 2],
     /// Bytes of tables that prepared runs have room for.
     pub(super) prepared: u64,
 }
@@ -168,7 +166,7 @@ impl Active {
 }
 
 impl Side {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(config: &ConnectionConfig) -> Self {
         Self {
             called: 0,
             base: 1,
@@ -181,6 +179,7 @@ impl Side {
             held_tables: 0,
             held_bytes: 0,
             held_transfers: 0,
+            max_held: [config.held, config.held_transfers.min(HELD_TRANSFERS)],
             prepared: 0,
         }
     }
@@ -255,6 +254,19 @@ impl Side {
         }
         self.waiting.insert(number);
         number
+    }
+
+    /// Passes over the next number, which is not called; returns it, and whether the peer has ended
+    /// the run.
+    pub(super) fn skip(&mut self) -> (u32, bool) {
+        self.called += 1;
+        let held = self.take_held(self.called);
+        (self.called, held.is_some_and(|held| held.is_ended))
+    }
+
+    /// Says whether nothing is known yet of a run, neither from the peer nor from here.
+    pub(super) fn is_new(&self, number: u32) -> bool {
+        number > self.called && !self.runs.contains_key(&number)
     }
 
     /// Takes out what is held of a call whose turn it is.
@@ -382,8 +394,8 @@ impl Side {
         self.held_transfers += transfers;
         held.arrived.push_back(arrived);
         if self.held_tables.saturating_add(self.sum.used) > limits.window
-            || self.held_bytes > HELD_LIMIT
-            || self.held_transfers > HELD_TRANSFERS
+            || self.held_bytes > self.max_held[0]
+            || self.held_transfers > self.max_held[1]
         {
             return Err(SessionError::Unexpected {
                 kind,

@@ -30,6 +30,8 @@ pub(super) struct Engine {
     handle: Handle,
     runs: HashMap<RunId, Waiting>,
     tickets: HashMap<Ticket, RunId>,
+    /// Who hears what the peer calls for.
+    calls: Option<mpsc::UnboundedSender<Event>>,
 }
 
 /// Who waits for a run.
@@ -57,6 +59,7 @@ impl Engine {
         frames: mpsc::Receiver<Received>,
         orders: mpsc::UnboundedReceiver<Command>,
         out: Outbox,
+        calls: Option<mpsc::UnboundedSender<Event>>,
     ) -> Self {
         Self {
             connection,
@@ -66,6 +69,7 @@ impl Engine {
             handle: Handle::current(),
             runs: HashMap::new(),
             tickets: HashMap::new(),
+            calls,
         }
     }
 
@@ -107,7 +111,11 @@ impl Engine {
                 if let Some(frame) = Connection::farewell(error) {
                     self.out.bytes.extend_from_slice(&frame);
                     let out = &mut self.out;
-                    let _ = (self.handle).block_on(async { timeout(patience, out.send()).await });
+                    // Where the writer is gone, the runtime may be too.
+                    if out.is_waiting() {
+                        let _ =
+                            (self.handle).block_on(async { timeout(patience, out.send()).await });
+                    }
                 }
                 match result {
                     Err(error) => Arc::new(error),
@@ -182,6 +190,11 @@ impl Engine {
                     self.connection.cancel(*run);
                 }
             }
+            Command::Decline(role, why) => match self.connection.decline(role, why) {
+                // The peer hears of that.
+                Ok(()) | Err(SessionError::Closed) => {}
+                Err(error) => return Err(error),
+            },
             Command::Close => self.connection.close(),
         }
         Ok(())
@@ -231,7 +244,12 @@ impl Engine {
     fn note_events(&mut self) {
         while let Some(event) = self.connection.next_event() {
             match event {
-                Event::Opened => {}
+                event @ (Event::Opened | Event::Called(..)) => {
+                    // Nobody listens where runs are only called for from here.
+                    if let Some(calls) = &self.calls {
+                        let _ = calls.send(event);
+                    }
+                }
                 Event::Output(run, output) => {
                     if let Some(waiting) = self.runs.get_mut(&run) {
                         waiting.elapsed = Some(waiting.started.elapsed());

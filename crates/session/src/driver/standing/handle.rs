@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use transpute_circuit::{Bits, InputSplit, Program};
 
-use crate::{Call, Config, Inputs, Role, RunReport, SessionError};
+use crate::{Call, Config, Decline, Inputs, Role, RunReport, SessionError};
 
 /// The number of a call in this process: it has no meaning to the peer.
 pub(super) type Ticket = u64;
@@ -31,6 +31,7 @@ pub(super) enum Command {
         inputs: Box<dyn Inputs>,
     },
     Cancel(Ticket),
+    Decline(Role, Decline),
     Close,
 }
 
@@ -138,6 +139,12 @@ impl ConnectionHandle {
         let running = self.call(role, call, Some(prepared));
         is_prepared.await.unwrap_or(Err(SessionError::Closed))?;
         Ok(PreparedRun { running })
+    }
+
+    /// Answers the peer's call for a run without calling for it: of the next run in this role, as a call
+    /// would be.
+    pub fn decline(&self, role: Role, why: Decline) {
+        let _ = self.commands.send(Command::Decline(role, why));
     }
 
     /// Makes no further calls: the connection ends when all runs have.

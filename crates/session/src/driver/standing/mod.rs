@@ -7,9 +7,11 @@
 mod engine;
 mod handle;
 
+use std::{sync::Arc, thread::Builder};
+
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     time::Instant,
 };
 use transpute_transport::Link;
@@ -20,7 +22,7 @@ use super::{
     Closing, DriverOptions, FRAMES_WAITING, Tasks, outbox, reader::read_frames,
     writer::write_buffers,
 };
-use crate::{Connection, SessionError};
+use crate::{Connection, Event, SessionError};
 
 /// Drives `connection` over `link` in the background, as long as there are handles or runs; the
 /// second value tells how it ended.
@@ -39,11 +41,39 @@ pub fn stand(
     stand_over(connection, reader, writer, options)
 }
 
+/// Drives a connection as [`stand`] does, for a side that waits for what the peer calls for: the last
+/// value tells [`Event::Opened`] and [`Event::Called`]. It computes on a thread of its own and not on
+/// one of the runtime's for blocking work, of which there may be fewer than peers.
+///
+/// # Panics
+/// As [`stand`].
+pub fn attend(
+    connection: Connection,
+    link: Link,
+    options: DriverOptions,
+) -> (ConnectionHandle, Standing, mpsc::UnboundedReceiver<Event>) {
+    let (reader, writer) = link.into_parts();
+    // Bounded: the peer begins no more runs than may be under way.
+    let (sender, calls) = mpsc::unbounded_channel();
+    let (handle, standing) = drive(connection, reader, writer, options, Some(sender));
+    (handle, standing, calls)
+}
+
 pub(crate) fn stand_over(
     connection: Connection,
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
     options: DriverOptions,
+) -> (ConnectionHandle, Standing) {
+    drive(connection, reader, writer, options, None)
+}
+
+fn drive(
+    connection: Connection,
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    options: DriverOptions,
+    calls: Option<mpsc::UnboundedSender<Event>>,
 ) -> (ConnectionHandle, Standing) {
     let (frame_sender, frames) = mpsc::channel(FRAMES_WAITING);
     let (outbox, outlet) = outbox::ring();
@@ -52,11 +82,20 @@ pub(crate) fn stand_over(
         reader: tokio::spawn(read_frames(reader, frame_sender, options)),
         writer: tokio::spawn(write_buffers(writer, outlet, options)),
     };
-    let mut engine = Engine::new(connection, frames, orders, outbox);
-    let computing = tokio::task::spawn_blocking(move || {
+    let has_own_thread = calls.is_some();
+    let mut engine = Engine::new(connection, frames, orders, outbox, calls);
+    let (end, computing) = oneshot::channel();
+    let compute = move || {
         let result = engine.run();
-        engine.finish(result, options.linger)
-    });
+        // Nobody may wait for it any more.
+        let _ = end.send(engine.finish(result, options.linger));
+    };
+    let mut computing = Computing::Thread(computing);
+    if !has_own_thread {
+        drop(tokio::task::spawn_blocking(compute));
+    } else if let Err(error) = Builder::new().name("connection".into()).spawn(compute) {
+        computing = Computing::Failed(Some(SessionError::Thread(error)));
+    }
     let standing = Standing {
         computing,
         tasks: Some(tasks),
@@ -65,12 +104,22 @@ pub(crate) fn stand_over(
     (ConnectionHandle::new(commands), standing)
 }
 
+type Ended = Result<(), Arc<SessionError>>;
+
+/// Where a connection computes.
+#[derive(Debug)]
+enum Computing {
+    Thread(oneshot::Receiver<Ended>),
+    /// There was no thread to be had.
+    Failed(Option<SessionError>),
+}
+
 /// A connection that is driven in the background.
 ///
 /// Dropping it cuts the link.
 #[derive(Debug)]
 pub struct Standing {
-    computing: tokio::task::JoinHandle<Result<(), std::sync::Arc<SessionError>>>,
+    computing: Computing,
     tasks: Option<Tasks>,
     options: DriverOptions,
 }
@@ -84,7 +133,13 @@ impl Standing {
     /// # Cancel safety
     /// Dropping the future cuts the link.
     pub async fn wait(mut self) -> Result<(), SessionError> {
-        let result = (&mut self.computing).await;
+        let result = match &mut self.computing {
+            Computing::Thread(end) => end.await,
+            Computing::Failed(error) => {
+                let error = error.take().unwrap_or(SessionError::Cancelled);
+                return Err(SessionError::Connection(Arc::new(error)));
+            }
+        };
         let closing = self.tasks.take().map(|tasks| Closing {
             tasks,
             deadline: Instant::now() + self.options.linger,
@@ -92,7 +147,7 @@ impl Standing {
         let error = match result {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error),
-            Err(_) => Some(std::sync::Arc::new(SessionError::Cancelled)),
+            Err(_) => Some(Arc::new(SessionError::Cancelled)),
         };
         // A peer that is gone cannot be waited for.
         let is_there = (error.as_ref()).is_none_or(|error| Connection::farewell(error).is_some());

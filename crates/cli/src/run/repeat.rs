@@ -1,0 +1,313 @@
+//! `transpute run --repeat`: many runs on one standing connection.
+
+use std::{
+    collections::VecDeque,
+    fmt::Write,
+    num::NonZeroU64,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use transpute::{Config, Connection, OtChoice, Party, Repeat, RunOutcome, Running, SessionError};
+
+use super::{Args, input_failure};
+use crate::{
+    failure::Failure,
+    inputs::Wanted,
+    interrupt::unless_interrupted,
+    output::{self, OutputValue, grouped, milliseconds},
+    run::InputText,
+};
+
+/// Connects, runs and tells.
+pub(super) fn run(args: &Args, party: Party, count: NonZeroU64) -> Result<(), Failure> {
+    if !matches!(args.ot, OtChoice::Auto | OtChoice::Direct) {
+        return Err(Failure::usage(
+            "--ot: a standing connection extends its own transfers; with --repeat it is auto or direct",
+        ));
+    }
+    let split = party.split()?;
+    let bits = Wanted::of(args.role, split.clone())
+        .read(args.inputs.iter().map(InputText::as_str))
+        .map_err(input_failure)?;
+    let program = party.program().clone();
+    let config = Config {
+        batch: args.batch.map_or(1, NonZeroU64::get),
+        ..args.config()
+    };
+    let party = party.config(config.clone());
+    let repeating = async {
+        let connection = match (&args.listen, &args.connect) {
+            (Some(address), _) => {
+                let listening = party.listen(address).await?;
+                if !args.quiet {
+                    output::note(format!("listening on {}", listening.local_address()));
+                }
+                listening.open().await?
+            }
+            (None, Some(address)) => party.connect(address).open().await?,
+            (None, None) => return Err(Failure::usage("--listen or --connect is needed")),
+        };
+        let handle = connection.handle();
+        let call = || {
+            let (program, inputs) = (program.clone(), Box::new(Repeat(bits.clone())));
+            handle.run(args.role, program, split.clone(), config.clone(), inputs)
+        };
+        let mut runs = Runs::new(args, &program);
+        runs.all(count.get(), args.pipeline.get(), call).await?;
+        let report = Report::new(args, &runs, &connection);
+        connection.close().await?;
+        if args.json {
+            return output::print_json(&report);
+        }
+        if !args.quiet {
+            output::note(report.text());
+        }
+        Ok(())
+    };
+    crate::block_on(unless_interrupted(repeating))
+}
+
+/// What runs gave so far.
+struct Runs<'a> {
+    args: &'a Args,
+    program: &'a transpute::Program,
+    /// The outputs of the first.
+    outputs: Vec<Vec<OutputValue>>,
+    /// Runs that gave others.
+    others: u64,
+    first: Duration,
+    /// Of all but the first.
+    warm: Vec<Duration>,
+    /// From the second call to the last end.
+    warm_total: Duration,
+    bytes_sent: u64,
+    bytes_received: u64,
+    ot: String,
+}
+
+impl<'a> Runs<'a> {
+    fn new(args: &'a Args, program: &'a transpute::Program) -> Self {
+        Self {
+            args,
+            program,
+            outputs: Vec::new(),
+            others: 0,
+            first: Duration::ZERO,
+            warm: Vec::new(),
+            warm_total: Duration::ZERO,
+            bytes_sent: 0,
+            bytes_received: 0,
+            ot: String::new(),
+        }
+    }
+
+    /// Runs once, and then the rest, `most` at a time.
+    async fn all(
+        &mut self,
+        count: u64,
+        most: usize,
+        call: impl Fn() -> Running,
+    ) -> Result<(), Failure> {
+        self.note(0, call().await.map_err(failure)?)?;
+        let started = Instant::now();
+        let mut under_way = VecDeque::new();
+        let mut called = 1;
+        for number in 1..count {
+            while called < count && under_way.len() < most {
+                under_way.push_back(call());
+                called += 1;
+            }
+            // Not empty: there are as many calls as numbers.
+            if let Some(running) = under_way.pop_front() {
+                self.note(number, running.await.map_err(failure)?)?;
+            }
+        }
+        self.warm_total = started.elapsed();
+        Ok(())
+    }
+
+    fn note(&mut self, number: u64, outcome: RunOutcome) -> Result<(), Failure> {
+        self.bytes_sent += outcome.report.bytes_sent;
+        self.bytes_received += outcome.report.bytes_received;
+        let outputs: Vec<_> = (outcome.outputs.iter())
+            .map(|bits| self.program.split_outputs(bits))
+            .collect();
+        let told: Vec<_> = outputs.iter().map(|all| OutputValue::list(all)).collect();
+        if number == 0 {
+            self.first = outcome.elapsed;
+            self.ot = outcome.report.ot.to_string();
+            self.outputs = told;
+        } else {
+            self.warm.push(outcome.elapsed);
+            if self.outputs == told {
+                return Ok(());
+            }
+            self.others += 1;
+        }
+        if self.args.json {
+            return Ok(());
+        }
+        // The same inputs here; the peer may have others each time.
+        output::print(|out| {
+            for (evaluation, values) in outputs.iter().enumerate() {
+                let mut prefix = String::new();
+                if number > 0 {
+                    let _ = write!(prefix, "run {number} ");
+                }
+                if outputs.len() > 1 {
+                    let _ = write!(prefix, "evaluation {evaluation} ");
+                }
+                output::write_values(out, &prefix, values)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn failure(error: SessionError) -> Failure {
+    transpute::Error::from(error).into()
+}
+
+/// The JSON object.
+#[derive(Serialize)]
+struct Report {
+    role: String,
+    scheme: String,
+    transport: &'static str,
+    circuit: String,
+    peer: String,
+    /// Nothing in plaintext.
+    fingerprint: Option<String>,
+    encrypted: bool,
+    repeat: u64,
+    pipeline: usize,
+    batch: u64,
+    /// Of each evaluation of the first run; empty for a party that learns no output.
+    evaluations: Vec<Vec<OutputValue>>,
+    /// Runs whose outputs were others.
+    other_outputs: u64,
+    /// How the transfers of the first run were done.
+    ot: String,
+    bytes_sent: u64,
+    bytes_received: u64,
+    times_ms: Times,
+    /// Runs after the first, over the time from the second call to the end of the last.
+    warm_runs_per_second: Option<f64>,
+    peak_heap_bytes: u64,
+}
+
+/// Of runs: from the call to the last output, or to the end for a party that learns none.
+#[derive(Serialize)]
+struct Times {
+    connect: f64,
+    handshake: f64,
+    first: f64,
+    /// Nothing if there was only one.
+    warm: Option<Warm>,
+}
+
+#[derive(Serialize)]
+struct Warm {
+    runs: usize,
+    least: f64,
+    median: f64,
+    /// Of 100 runs 95 take at most this.
+    p95: f64,
+    most: f64,
+}
+
+impl Warm {
+    fn of(times: &[Duration]) -> Option<Self> {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        let last = times.len().checked_sub(1)?;
+        // The nearest rank.
+        let at = |percent: usize| milliseconds(times[(times.len() * percent).div_ceil(100) - 1]);
+        Some(Self {
+            runs: times.len(),
+            least: milliseconds(times[0]),
+            median: at(50),
+            p95: at(95),
+            most: milliseconds(times[last]),
+        })
+    }
+}
+
+impl Report {
+    fn new(args: &Args, runs: &Runs<'_>, connection: &Connection) -> Self {
+        let link = connection.link();
+        let seconds = runs.warm_total.as_secs_f64();
+        Self {
+            role: args.role.to_string(),
+            scheme: args.scheme.to_string(),
+            transport: link.transport,
+            circuit: args.circuit.clone(),
+            peer: link.peer_address.clone(),
+            fingerprint: link.peer_fingerprint.map(|print| print.to_string()),
+            encrypted: link.encrypted,
+            repeat: runs.warm.len() as u64 + 1,
+            pipeline: args.pipeline.get(),
+            batch: args.batch.map_or(1, NonZeroU64::get),
+            evaluations: runs.outputs.clone(),
+            other_outputs: runs.others,
+            ot: runs.ot.clone(),
+            bytes_sent: runs.bytes_sent,
+            bytes_received: runs.bytes_received,
+            times_ms: Times {
+                connect: milliseconds(link.timings.connect),
+                handshake: milliseconds(link.timings.handshake),
+                first: milliseconds(runs.first),
+                warm: Warm::of(&runs.warm),
+            },
+            warm_runs_per_second: (!runs.warm.is_empty())
+                .then(|| (runs.warm.len() as f64 / seconds * 10.0).round() / 10.0),
+            peak_heap_bytes: crate::HEAP.max_allocated() as u64,
+        }
+    }
+
+    fn text(&self) -> String {
+        let times = &self.times_ms;
+        let mut text = format!(
+            "{} of {}, {} runs of {} evaluations, {}, with {} over {}\nbytes: {} sent, {} received\n\
+             times: connect {:.1} ms, handshake {:.1} ms, first run {:.1} ms",
+            self.role,
+            self.circuit,
+            grouped(self.repeat),
+            grouped(self.batch),
+            self.scheme,
+            self.peer,
+            self.transport,
+            grouped(self.bytes_sent),
+            grouped(self.bytes_received),
+            times.connect,
+            times.handshake,
+            times.first,
+        );
+        if let (Some(warm), Some(rate)) = (&times.warm, self.warm_runs_per_second) {
+            let _ = write!(
+                text,
+                "\nwarm:  median {:.2} ms, 95 % within {:.2} ms, {:.2} to {:.2} ms, {} at a time: \
+                 {rate} runs/s",
+                warm.median, warm.p95, warm.least, warm.most, self.pipeline,
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_those_of_the_sorted_times() {
+        let times: Vec<_> = (1..=100).rev().map(Duration::from_millis).collect();
+        let warm = Warm::of(&times).unwrap();
+        assert_eq!((warm.median, warm.p95), (50.0, 95.0));
+        assert_eq!((warm.least, warm.most, warm.runs), (1.0, 100.0, 100));
+        let one = Warm::of(&times[..1]).unwrap();
+        assert_eq!((one.median, one.p95), (100.0, 100.0));
+        assert!(Warm::of(&[]).is_none());
+    }
+}

@@ -1,0 +1,147 @@
+//! What `transpute serve` tells: a line for each run and peer, and a summary.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use transpute::{
+    Error, Outcome,
+    serve::{Memory, Request, Summary},
+};
+
+use crate::output::{OutputValue, grouped, milliseconds};
+
+/// The JSON object of a run.
+#[derive(Serialize)]
+pub(super) struct RunLine {
+    event: &'static str,
+    /// The fingerprint of the peer's key or, in plaintext, its address.
+    peer: String,
+    address: String,
+    transport: &'static str,
+    /// Numbers of the connection, and of the run on it.
+    connection: u64,
+    run: u32,
+    batch: u64,
+    /// Why there is no result; nothing if there is.
+    error: Option<String>,
+    /// From the call here until the last output, or the end of the run where this party learns none.
+    elapsed_ms: Option<f64>,
+    bytes_sent: Option<u64>,
+    bytes_received: Option<u64>,
+    ot: Option<String>,
+    /// Of each evaluation; empty for a party that learns no output.
+    evaluations: Vec<Vec<OutputValue>>,
+}
+
+impl RunLine {
+    pub(super) fn new(request: &Request, outcome: &Result<Outcome, Error>) -> Self {
+        let done = outcome.as_ref().ok();
+        Self {
+            event: "run",
+            peer: request.peer.id().to_string(),
+            address: request.peer.link.peer_address.clone(),
+            transport: request.peer.link.transport,
+            connection: request.peer.connection,
+            run: request.number,
+            batch: request.batch,
+            error: outcome.as_ref().err().map(ToString::to_string),
+            elapsed_ms: done.map(|outcome| milliseconds(outcome.elapsed)),
+            bytes_sent: done.map(|outcome| outcome.report.bytes_sent),
+            bytes_received: done.map(|outcome| outcome.report.bytes_received),
+            ot: done.map(|outcome| outcome.report.ot.to_string()),
+            evaluations: done.map_or_else(Vec::new, |outcome| {
+                (outcome.evaluations.iter())
+                    .map(|evaluation| OutputValue::list(&evaluation.outputs))
+                    .collect()
+            }),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let Self {
+            connection,
+            run,
+            peer,
+            ..
+        } = self;
+        let end = match (&self.error, self.elapsed_ms) {
+            (Some(error), _) => format!("failed: {error}"),
+            (None, Some(elapsed)) => format!("done in {elapsed:.1} ms"),
+            (None, None) => "done".to_owned(),
+        };
+        format!("connection {connection} ({peer}): run {run} {end}")
+    }
+}
+
+/// The JSON object at the end.
+#[derive(Serialize)]
+pub(super) struct End {
+    event: &'static str,
+    seconds: f64,
+    connections: u64,
+    most_at_once: u64,
+    turned_away: u64,
+    broken: u64,
+    runs: u64,
+    evaluations: u64,
+    failed: u64,
+    declined: u64,
+    /// The most that connections and runs within the limits can take, and what one of each takes at most.
+    memory_limit_bytes: u64,
+    memory_per_connection_bytes: u64,
+    memory_per_run_bytes: u64,
+    /// As in the report of `transpute run`.
+    peak_heap_bytes: u64,
+    /// The most memory that the process had at once, where the system tells.
+    peak_resident_bytes: Option<u64>,
+}
+
+impl End {
+    pub(super) fn new(summary: &Summary, memory: Memory, time: Duration) -> Self {
+        Self {
+            event: "summary",
+            seconds: milliseconds(time) / 1e3,
+            connections: summary.connections,
+            most_at_once: summary.most_at_once,
+            turned_away: summary.turned_away,
+            broken: summary.broken,
+            runs: summary.runs,
+            evaluations: summary.evaluations,
+            failed: summary.failed,
+            declined: summary.declined,
+            memory_limit_bytes: memory.total,
+            memory_per_connection_bytes: memory.per_connection,
+            memory_per_run_bytes: memory.per_run,
+            peak_heap_bytes: crate::HEAP.max_allocated() as u64,
+            peak_resident_bytes: peak_resident(),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let peak = match self.peak_resident_bytes {
+            Some(bytes) => format!("{} MiB resident", bytes >> 20),
+            None => format!("{} MiB allocated", self.peak_heap_bytes >> 20),
+        };
+        format!(
+            "served {} runs on {} connections ({} at once) in {:.1} s; {} runs failed, {} declined; \
+             {} peers turned away, {} connections broken; at most {peak}, limit {} MiB",
+            grouped(self.runs),
+            grouped(self.connections),
+            grouped(self.most_at_once),
+            self.seconds,
+            grouped(self.failed),
+            grouped(self.declined),
+            grouped(self.turned_away),
+            grouped(self.broken),
+            grouped(self.memory_limit_bytes >> 20),
+        )
+    }
+}
+
+/// Returns the peak of resident memory as Linux counts it.
+fn peak_resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = (status.lines()).find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}

@@ -1,0 +1,386 @@
+//! A party that serves many peers: limits, peers that do wrong, the end.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinHandle,
+    time::timeout,
+};
+use transpute::{
+    AbortReason, Bits, Builder, Circuit, Connection, Error, Field, Identity, InputSplit,
+    OutputPolicy, Party, Program, Registry, Role, SessionError, UInt,
+    serve::{Limits, Offered, Request, Stopper, Summary},
+    session::{Call, Connection as Protocol, ConnectionConfig, Repeat},
+    transport::{Link, Security},
+};
+
+const OURS: u128 = 1000;
+
+fn adder() -> Circuit {
+    Builder::build(|b| {
+        let x = b.input::<UInt<16>>();
+        let y = b.input::<UInt<16>>();
+        b.output(x + y);
+    })
+    .unwrap()
+}
+
+fn number(value: u128) -> Bits {
+    Bits::from_u128(value, 16)
+}
+
+/// A party that serves sums without encryption, and what stops it.
+struct Serving {
+    address: String,
+    stop: Stopper,
+    end: JoinHandle<Result<Summary, Error>>,
+}
+
+impl Serving {
+    async fn start(limits: Limits) -> Self {
+        let party = Party::garbler(&adder()).plaintext().transport("tcp");
+        Self::of(party, limits).await
+    }
+
+    async fn of(party: Party, limits: Limits) -> Self {
+        let input = |_: &Request| Ok(number(OURS));
+        let listening = party.listen("127.0.0.1:0").await.unwrap();
+        let server = listening.serve(input, limits).unwrap();
+        Self {
+            address: server.local_address(),
+            stop: server.stopper(),
+            end: tokio::spawn(server.run()),
+        }
+    }
+
+    async fn connect(&self) -> Connection {
+        let party = Party::evaluator(&adder()).plaintext().transport("tcp");
+        party.connect(&self.address).open().await.unwrap()
+    }
+
+    /// Connects without speaking.
+    async fn link(&self) -> Link {
+        let tcp = Registry::with_builtins().get("tcp").unwrap();
+        tcp.connect(&self.address, &Security::Plaintext)
+            .await
+            .unwrap()
+    }
+
+    async fn stop(self) -> Summary {
+        self.stop.stop();
+        let end = timeout(Duration::from_secs(60), self.end).await;
+        end.expect("it stops in time").unwrap().unwrap()
+    }
+}
+
+async fn check(connection: &Connection, value: u128) {
+    let outcome = connection.run(number(value)).await.unwrap();
+    assert_eq!(outcome.bits(), number(OURS + value));
+}
+
+/// The error behind that of the connection.
+fn root(error: Error) -> SessionError {
+    match error {
+        Error::Session(SessionError::Connection(error)) => {
+            Arc::try_unwrap(error).unwrap_or(SessionError::Cancelled)
+        }
+        Error::Session(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+/// The frames that open a connection and call for one run.
+fn opening() -> Vec<u8> {
+    let program = Arc::new(Program::compile(&adder()));
+    let mut protocol = Protocol::new(ConnectionConfig::default(), false);
+    let call = Call {
+        split: InputSplit::first_to_garbler(program.input_widths()),
+        program,
+        config: transpute::Config::default(),
+        inputs: Some(Box::new(Repeat(number(1)))),
+    };
+    protocol.call(Role::Evaluator, call).unwrap();
+    let mut out = Vec::new();
+    while protocol.poll(&mut out, true).unwrap() == transpute::session::Progressed::Worked {}
+    out
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_peers_are_served_among_those_that_do_wrong() {
+    let serving = Serving::start(Limits {
+        max_per_peer: 100,
+        runs_at_once: 8,
+        ..Limits::default()
+    })
+    .await;
+    // One says nothing, one speaks another language, one says half an opening, one calls and goes no further.
+    let silent = serving.link().await;
+    let mut wrong = Vec::new();
+    let opening = opening();
+    for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], &opening[..50], &opening] {
+        let (reader, mut writer) = serving.link().await.into_parts();
+        writer.write_all(words).await.unwrap();
+        writer.flush().await.unwrap();
+        wrong.push((reader, writer));
+    }
+    let _half = TcpStream::connect(&serving.address).await.unwrap();
+    let peers: Vec<_> = (0..40)
+        .map(|peer| {
+            let party = Party::evaluator(&adder()).plaintext().transport("tcp");
+            let connecting = party.connect(&serving.address);
+            tokio::spawn(async move {
+                let connection = connecting.open().await.unwrap();
+                for value in [peer, peer + 500] {
+                    check(&connection, value).await;
+                }
+                connection.close().await.unwrap();
+            })
+        })
+        .collect();
+    for peer in peers {
+        peer.await.unwrap();
+    }
+    drop((silent, wrong));
+    let summary = serving.stop().await;
+    assert_eq!((summary.runs, summary.evaluations), (80, 80), "{summary:?}");
+    assert!(summary.most_at_once <= 100);
+}
+
+#[tokio::test]
+async fn peers_over_a_limit_are_told() {
+    for limits in [
+        Limits {
+            max_connections: 2,
+            ..Limits::default()
+        },
+        Limits {
+            max_per_peer: 2,
+            ..Limits::default()
+        },
+    ] {
+        let serving = Serving::start(limits).await;
+        let (first, second) = (serving.connect().await, serving.connect().await);
+        check(&first, 1).await;
+        check(&second, 2).await;
+        let third = serving.connect().await;
+        let error = root(third.run(number(3)).await.unwrap_err());
+        assert!(
+            matches!(error, SessionError::PeerAborted(AbortReason::Busy))
+                || error.to_string().contains("no room for more"),
+            "{error}"
+        );
+        drop(third);
+        // Those within it go on, and make room when they leave.
+        check(&first, 4).await;
+        second.close().await.unwrap();
+        let fourth = loop {
+            let fourth = serving.connect().await;
+            if fourth.run(number(5)).await.is_ok() {
+                break fourth;
+            }
+        };
+        check(&fourth, 6).await;
+        drop((first, fourth));
+        assert!(serving.stop().await.turned_away >= 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_offered_is_refused_and_the_rest_goes_on() {
+    let serving = Serving::start(Limits::default()).await;
+    let connection = serving.connect().await;
+    let handle = connection.handle();
+    let call = |circuit: &Circuit, role, batch| {
+        let program = Arc::new(Program::compile(circuit));
+        let split = InputSplit::first_to_garbler(program.input_widths());
+        let config = transpute::Config {
+            batch,
+            ..transpute::Config::default()
+        };
+        handle.run(role, program, split, config, Box::new(Repeat(number(1))))
+    };
+    let other = Builder::build(|b| {
+        let x = b.input::<UInt<16>>();
+        let y = b.input::<UInt<16>>();
+        b.output(x - y);
+    })
+    .unwrap();
+    for (running, field) in [
+        (call(&other, Role::Evaluator, 1), Field::Circuit),
+        (call(&adder(), Role::Garbler, 1), Field::Role),
+        (call(&adder(), Role::Evaluator, 2), Field::Batch),
+    ] {
+        let error = running.await.unwrap_err();
+        assert!(
+            matches!(error, SessionError::RefusedByPeer(found) if found == field),
+            "{error}"
+        );
+    }
+    // One that is cancelled leaves no hole.
+    drop(call(&adder(), Role::Evaluator, 1));
+    check(&connection, 7).await;
+    let preparing = connection.prepare().await.unwrap_err();
+    assert!(matches!(
+        root(preparing),
+        SessionError::PreparedFull { .. } | SessionError::RefusedByPeer(Field::Prepared)
+    ));
+    check(&connection, 8).await;
+    connection.close().await.unwrap();
+    let summary = serving.stop().await;
+    assert_eq!(summary.runs, 2, "{summary:?}");
+    assert!(summary.declined >= 3, "{summary:?}");
+}
+
+#[tokio::test]
+async fn a_single_session_is_told_what_is_wanted() {
+    let serving = Serving::start(Limits::default()).await;
+    let party = Party::evaluator(&adder()).plaintext().transport("tcp");
+    let error = party.connect(&serving.address).run(number(1)).await;
+    let error = root(error.unwrap_err());
+    assert!(
+        matches!(error, SessionError::PeerAborted(AbortReason::StandingOnly)),
+        "{error}"
+    );
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn idle_and_stalled_peers_are_sent_away() {
+    let serving = Serving::start(Limits {
+        idle: Duration::from_millis(300),
+        stall: Duration::from_millis(300),
+        first_words: Duration::from_millis(300),
+        ..Limits::default()
+    })
+    .await;
+    let idle = serving.connect().await;
+    check(&idle, 1).await;
+    // All of these are closed by the other side: reading comes to an end.
+    for words in [Vec::new(), opening()] {
+        let (mut reader, mut writer) = serving.link().await.into_parts();
+        writer.write_all(&words).await.unwrap();
+        writer.flush().await.unwrap();
+        let mut heard = Vec::new();
+        let reading = reader.read_to_end(&mut heard);
+        let _ = timeout(Duration::from_secs(30), reading)
+            .await
+            .expect("the peer is cut off");
+    }
+    let error = loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if let Err(error) = idle.run(number(2)).await {
+            break root(error);
+        }
+        tokio::time::sleep(Duration::from_millis(600)).await;
+    };
+    assert!(matches!(error, SessionError::Closed), "{error}");
+    let summary = serving.stop().await;
+    assert_eq!(summary.broken, 1, "{summary:?}");
+}
+
+#[tokio::test]
+async fn stopping_finishes_what_is_under_way() {
+    let (asked, mut is_asked) = tokio::sync::mpsc::unbounded_channel();
+    let (go, may_go) = tokio::sync::watch::channel(false);
+    struct Slow(
+        tokio::sync::mpsc::UnboundedSender<()>,
+        tokio::sync::watch::Receiver<bool>,
+    );
+    impl transpute::serve::Service for Slow {
+        async fn input(
+            &self,
+            _: &Request,
+        ) -> Result<Box<dyn transpute::Inputs>, transpute::Decline> {
+            let _ = self.0.send(());
+            let _ = self.1.clone().wait_for(|go| *go).await;
+            Ok(Box::new(Repeat(number(OURS))))
+        }
+    }
+    let party = Party::garbler(&adder()).plaintext().transport("tcp");
+    let listening = party.listen("127.0.0.1:0").await.unwrap();
+    let server = listening
+        .serve(Slow(asked, may_go), Limits::default())
+        .unwrap();
+    let (address, stop) = (server.local_address(), server.stopper());
+    let end = tokio::spawn(server.run());
+    let connect = || {
+        let party = Party::evaluator(&adder()).plaintext().transport("tcp");
+        party.connect(&address).open()
+    };
+    let connection = connect().await.unwrap();
+    let running = connection.run(number(1));
+    let (outcome, ()) = tokio::join!(running, async {
+        is_asked.recv().await.unwrap();
+        go.send_replace(true);
+    });
+    assert_eq!(outcome.unwrap().bits(), number(OURS + 1));
+    // This one waits for its input when the server stops: it was not begun.
+    go.send_replace(false);
+    let (outcome, ()) = tokio::join!(connection.run(number(2)), async {
+        is_asked.recv().await.unwrap();
+        stop.stop();
+    });
+    assert!(matches!(root(outcome.unwrap_err()), SessionError::Closed));
+    let summary = timeout(Duration::from_secs(60), end)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert_eq!(summary.runs, 1, "{summary:?}");
+    assert!(connect().await.is_err());
+}
+
+#[tokio::test]
+async fn pinned_peers_are_served_in_both_roles_over_any_transport() {
+    for transport in ["tcp", "quic", "auto"] {
+        let choice = || match transport {
+            "auto" => transpute::Choice::Auto,
+            name => name.into(),
+        };
+        let server = Identity::generate().unwrap();
+        let server_is = server.fingerprint();
+        let peers: Vec<_> = (0..3).map(|_| Identity::generate().unwrap()).collect();
+        let settings = |party: Party| party.output_to(OutputPolicy::Both).transport(choice());
+        let sum = settings(Party::evaluator(&adder()));
+        let other = settings(Party::garbler(&adder()));
+        let offered = vec![Offered::new(&sum).unwrap(), Offered::new(&other).unwrap()];
+        let mut party = settings(Party::evaluator(&adder())).identity(server);
+        for peer in &peers {
+            party = party.peer(peer.fingerprint());
+        }
+        let listening = party.listen("127.0.0.1:0").await.unwrap();
+        let server = listening.serve_all(
+            offered,
+            |request: &Request| {
+                assert!(request.peer.link.peer_fingerprint.is_some());
+                Ok(number(OURS))
+            },
+            Limits::default(),
+        );
+        let (address, stop) = (server.local_address(), server.stopper());
+        let end = tokio::spawn(server.run());
+        for peer in peers {
+            let party = settings(Party::garbler(&adder()))
+                .identity(peer)
+                .peer(server_is);
+            let connection = party.connect(&address).open().await.unwrap();
+            let outcome = connection.run(number(5)).await.unwrap();
+            assert_eq!(outcome.bits(), number(OURS + 5));
+            let program = Arc::new(Program::compile(&adder()));
+            let split = InputSplit::first_to_garbler(program.input_widths());
+            let config = transpute::Config {
+                output: OutputPolicy::Both,
+                ..transpute::Config::default()
+            };
+            let inputs = Box::new(Repeat(number(6)));
+            let running = (connection.handle()).evaluate(program, split, config, inputs);
+            assert_eq!(running.await.unwrap().outputs, [number(OURS + 6)]);
+            connection.close().await.unwrap();
+        }
+        stop.stop();
+        let summary = end.await.unwrap().unwrap();
+        assert_eq!((summary.runs, summary.failed), (6, 0), "{transport}");
+    }
+}
