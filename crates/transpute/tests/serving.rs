@@ -81,12 +81,10 @@ async fn check(connection: &Connection, value: u128) {
 }
 
 /// The error behind that of the connection.
-fn root(error: Error) -> SessionError {
+fn root(error: Error) -> Arc<SessionError> {
     match error {
-        Error::Session(SessionError::Connection(error)) => {
-            Arc::try_unwrap(error).unwrap_or(SessionError::Cancelled)
-        }
-        Error::Session(error) => error,
+        Error::Session(SessionError::Connection(error)) => error,
+        Error::Session(error) => Arc::new(error),
         other => panic!("{other}"),
     }
 }
@@ -167,8 +165,7 @@ async fn peers_over_a_limit_are_told() {
         let third = serving.connect().await;
         let error = root(third.run(number(3)).await.unwrap_err());
         assert!(
-            matches!(error, SessionError::PeerAborted(AbortReason::Busy))
-                || error.to_string().contains("no room for more"),
+            matches!(*error, SessionError::PeerAborted(AbortReason::Busy)),
             "{error}"
         );
         drop(third);
@@ -223,7 +220,7 @@ async fn what_is_not_offered_is_refused_and_the_rest_goes_on() {
     check(&connection, 7).await;
     let preparing = connection.prepare().await.unwrap_err();
     assert!(matches!(
-        root(preparing),
+        *root(preparing),
         SessionError::PreparedFull { .. } | SessionError::RefusedByPeer(Field::Prepared)
     ));
     check(&connection, 8).await;
@@ -240,7 +237,7 @@ async fn a_single_session_is_told_what_is_wanted() {
     let error = party.connect(&serving.address).run(number(1)).await;
     let error = root(error.unwrap_err());
     assert!(
-        matches!(error, SessionError::PeerAborted(AbortReason::StandingOnly)),
+        matches!(*error, SessionError::PeerAborted(AbortReason::StandingOnly)),
         "{error}"
     );
     serving.stop().await;
@@ -275,7 +272,7 @@ async fn idle_and_stalled_peers_are_sent_away() {
         }
         tokio::time::sleep(Duration::from_millis(600)).await;
     };
-    assert!(matches!(error, SessionError::Closed), "{error}");
+    assert!(matches!(*error, SessionError::Closed), "{error}");
     let summary = serving.stop().await;
     assert_eq!(summary.broken, 1, "{summary:?}");
 }
@@ -322,7 +319,7 @@ async fn stopping_finishes_what_is_under_way() {
         is_asked.recv().await.unwrap();
         stop.stop();
     });
-    assert!(matches!(root(outcome.unwrap_err()), SessionError::Closed));
+    assert!(matches!(*root(outcome.unwrap_err()), SessionError::Closed));
     let summary = timeout(Duration::from_secs(60), end)
         .await
         .unwrap()

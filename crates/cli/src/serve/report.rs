@@ -100,7 +100,7 @@ impl End {
     pub(super) fn new(summary: &Summary, memory: Memory, time: Duration) -> Self {
         Self {
             event: "summary",
-            seconds: milliseconds(time) / 1e3,
+            seconds: time.as_millis() as f64 / 1e3,
             connections: summary.connections,
             most_at_once: summary.most_at_once,
             turned_away: summary.turned_away,

@@ -14,4 +14,6 @@ mod probe;
 mod refusals;
 mod run;
 #[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
 mod testbed;
