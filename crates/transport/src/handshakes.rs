@@ -3,9 +3,14 @@
 use std::{
     collections::VecDeque,
     net::{IpAddr, Ipv6Addr},
+    time::{Duration, Instant},
 };
 
 use tokio::task::{AbortHandle, Id, JoinSet};
+
+/// How long a handshake is left alone, however many others wait: a burst of honest peers is through with theirs long
+/// before, and must not crowd itself out.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A bounded number of handshakes, each in a task of its own. Dropping them stops the tasks.
 pub(crate) struct Handshakes<T> {
@@ -19,6 +24,7 @@ struct Handshake {
     id: Id,
     abort: AbortHandle,
     source: IpAddr,
+    begun: Instant,
 }
 
 impl<T: Send + 'static> Handshakes<T> {
@@ -50,21 +56,33 @@ impl<T: Send + 'static> Handshakes<T> {
             id: abort.id(),
             abort,
             source: network(peer),
+            begun: Instant::now(),
         });
     }
 
-    /// Drops the oldest handshake of the network that has most of them: a flood from one place crowds out itself, and
-    /// not the peer.
+    /// Says until when no further one should begin, because there is no room and the one that had to go has hardly begun.
+    pub(crate) fn full_until(&self) -> Option<Instant> {
+        if self.running.len() < self.most {
+            return None;
+        }
+        let until = self.running.get(self.victim()?)?.begun + GRACE;
+        (until > Instant::now()).then_some(until)
+    }
+
     fn evict(&mut self) {
-        let count = |source| self.running.iter().filter(|h| h.source == source).count();
-        let most = self.running.iter().map(|h| count(h.source)).max();
-        let victim = self
-            .running
-            .iter()
-            .position(|h| Some(count(h.source)) == most);
-        if let Some(victim) = victim.and_then(|index| self.running.remove(index)) {
+        if let Some(victim) = self.victim().and_then(|index| self.running.remove(index)) {
             victim.abort.abort();
         }
+    }
+
+    /// Returns the place of the oldest handshake of the network that has most of them: a flood from one place crowds out
+    /// itself, and not the peer.
+    fn victim(&self) -> Option<usize> {
+        let count = |source| self.running.iter().filter(|h| h.source == source).count();
+        let most = self.running.iter().map(|h| count(h.source)).max();
+        self.running
+            .iter()
+            .position(|h| Some(count(h.source)) == most)
     }
 
     /// Waits for the next one that comes to its end; `None` if there are none. Cancel-safe.
@@ -139,6 +157,7 @@ mod tests {
         handshakes.begin("192.0.2.1".parse().unwrap(), std::future::ready(2));
         handshakes.begin("192.0.2.1".parse().unwrap(), std::future::ready(3));
         assert_eq!(handshakes.len(), 2);
+        assert!(handshakes.full_until().is_some());
         // The one that was dropped is passed over.
         assert_eq!(handshakes.next().await, Some(2));
         assert_eq!(handshakes.next().await, Some(3));

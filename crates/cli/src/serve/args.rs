@@ -85,8 +85,8 @@ pub(crate) struct Args {
     /// Close a connection after so long without a run
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     idle: Duration,
-    /// Cut a connection after so long without progress of its runs
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    /// Cut a connection whose runs wait for the peer so long, while it carries next to nothing
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     stall: Duration,
     /// Give a run up after so long
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds)]

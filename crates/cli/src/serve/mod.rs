@@ -170,7 +170,7 @@ impl Teller {
             }
             return Ok(());
         }
-        if self.is_quiet || self.is_json {
+        if self.is_quiet {
             return Ok(());
         }
         let (peer, text) = match news {

@@ -236,15 +236,26 @@ async fn crowd(transport: &str, is_pinned: bool, count: usize) -> Value {
         .map(|evaluator| {
             let block = block.clone();
             tokio::spawn(async move {
-                let outcome = evaluator.run(block).await.unwrap();
+                let outcome = evaluator.run(block).await?;
                 assert_eq!(outcome.bits().to_hex(), CIPHERTEXT);
-                evaluator
+                Ok::<_, transpute::Error>(evaluator)
             })
         })
         .collect();
     let mut done = Vec::new();
+    let mut failed = Vec::new();
     for run in runs {
-        done.push(run.await.unwrap());
+        match run.await.unwrap() {
+            Ok(evaluator) => done.push(evaluator),
+            Err(error) => failed.push(error.to_string()),
+        }
+    }
+    if let Some(first) = failed.first() {
+        panic!(
+            "{} of {count} failed: {first}\n{:?}",
+            failed.len(),
+            server.stop()
+        );
     }
     let computed = begun.elapsed();
     let closing: Vec<_> = (done.into_iter())

@@ -20,7 +20,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_millis(7500);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
 /// Packets of strangers kept until somebody accepts them.
-const MAX_INCOMING: usize = 256;
+const MAX_INCOMING: usize = 1024;
 const INCOMING_BUFFER: u64 = 16 << 10;
 const INCOMING_BUFFERS: u64 = 1 << 20;
 

@@ -257,6 +257,12 @@ async fn welcome<H: Host>(
     }
 }
 
+async fn rest(until: Option<Instant>) {
+    if let Some(until) = until {
+        tokio::time::sleep_until(until.into()).await;
+    }
+}
+
 /// An IPv4 peer of a socket for both families.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -266,6 +272,8 @@ impl<H: Host> QuicListener<H> {
     /// Waits for the next guest. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<H::Guest, TransportError> {
         loop {
+            // Who has to wait does so in the queue of the endpoint.
+            let full = self.handshakes.full_until();
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 biased;
@@ -274,7 +282,8 @@ impl<H: Host> QuicListener<H> {
                         return Ok(guest);
                     }
                 }
-                incoming = self.endpoint.accept() => match incoming {
+                () = rest(full), if full.is_some() => {}
+                incoming = self.endpoint.accept(), if full.is_none() => match incoming {
                     Some(incoming) => self.begin(incoming),
                     None => return Err(TransportError::Accept {
                         address: self.local.to_string(),

@@ -157,6 +157,8 @@ impl<G: Greeter> Port<G> {
     /// Waits for the next connection that was greeted. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<G::Guest, TransportError> {
         loop {
+            // Who has to wait does so in the queue of the system.
+            let full = self.handshakes.full_until();
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
                 biased;
@@ -166,7 +168,8 @@ impl<G: Greeter> Port<G> {
                     }
                 }
                 () = rest(self.pause), if self.pause.is_some() => self.pause = None,
-                accepted = self.listener.accept(), if self.pause.is_none() => match accepted {
+                () = rest(full), if full.is_some() => {}
+                accepted = self.listener.accept(), if self.pause.is_none() && full.is_none() => match accepted {
                     Ok((stream, peer)) => self.begin(stream, peer),
                     Err(error) => self.accept_failed(error)?,
                 },

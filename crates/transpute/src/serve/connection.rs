@@ -53,6 +53,9 @@ impl fmt::Display for Departure {
     }
 }
 
+/// Bytes of the first message of a peer.
+const OPENING: u64 = 97;
+
 /// Bytes a second that pass for life: signs of life of both sides are five each.
 const LIFE: u64 = 16;
 
@@ -102,13 +105,13 @@ async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) 
                     hall.line(run).add(run.number(), proposal);
                     hall.sort(run.role());
                 }
-                Some(_) => vigil.is_open = true,
+                Some(_) => {}
                 None => is_heard = false,
             },
             (role, answer) = answer(&mut hall.lines) => hall.obey(role, answer),
             permit = turn(&mut hall.permit) => hall.begin(permit),
             Some(_) = hall.runs.join_next() => {}
-            _ = ticks.tick() => match vigil.look(!hall.runs.is_empty(), hall.is_idle()) {
+            _ = ticks.tick() => match vigil.look(hall.owes(), hall.is_idle()) {
                 Sight::Fine => {}
                 Sight::Idle => {
                     hall.handle.close();
@@ -141,6 +144,11 @@ struct Hall<'a, S> {
 impl<S: Service> Hall<'_, S> {
     fn line(&mut self, run: RunId) -> &mut Line {
         &mut self.lines[run.role() as usize]
+    }
+
+    /// Says whether it is for the peer to go on with a run.
+    fn owes(&self) -> bool {
+        !self.runs.is_empty() && self.handle.is_waiting()
     }
 
     fn is_idle(&self) -> bool {
@@ -258,7 +266,6 @@ struct Vigil {
     /// When the connection began.
     begun: Instant,
     first_words: Duration,
-    is_open: bool,
     /// Bytes carried when there was life last, and when that was.
     bytes: u64,
     alive: Instant,
@@ -282,7 +289,6 @@ impl Vigil {
             stall: limits.stall,
             begun: now,
             first_words: limits.first_words,
-            is_open: false,
             bytes: 0,
             alive: now,
             busy: now,
@@ -305,18 +311,20 @@ impl Vigil {
         self.closing = Some((Instant::now() + patience, why));
     }
 
-    fn look(&mut self, has_runs: bool, is_idle: bool) -> Sight {
+    fn look(&mut self, owes: bool, is_idle: bool) -> Sight {
         let now = Instant::now();
         let bytes = self.stats.bytes_sent() + self.stats.bytes_received();
         let seconds = (now - self.alive).as_secs() + 1;
-        if !has_runs || bytes.saturating_sub(self.bytes) > LIFE * seconds {
+        if !owes || bytes.saturating_sub(self.bytes) > LIFE * seconds {
             (self.bytes, self.alive) = (bytes, now);
         }
         if !is_idle {
             self.busy = now;
         }
         let is_late = |(until, _): &(Instant, Departure)| now >= *until;
-        let is_silent = !self.is_open && now - self.begun >= self.first_words;
+        // What it says is for the computing thread to judge, which may have much to do.
+        let is_open = self.stats.bytes_received() >= OPENING;
+        let is_silent = !is_open && now - self.begun >= self.first_words;
         if now - self.alive >= self.stall || is_silent || self.closing.as_ref().is_some_and(is_late)
         {
             Sight::Stalled

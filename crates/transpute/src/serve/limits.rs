@@ -23,11 +23,11 @@ pub struct Limits {
     pub runs_per_connection: usize,
     /// How long a connection may be without a run before it is closed. Default 60 s.
     pub idle: Duration,
-    /// How long a connection may carry next to nothing while a run is under way before it is cut. Default 10 s.
+    /// How long a connection may carry next to nothing while a run waits for the peer before it is cut. Default 30 s.
     pub stall: Duration,
     /// How long one run may take, the wait for inputs included, before it is given up. Default 5 min.
     pub run_time: Duration,
-    /// How long a peer may take to say its first words, and to answer when the connection is to be closed. Default 5 s.
+    /// How long a peer may take to say its first words, and to answer when the connection is to be closed. Default 10 s.
     pub first_words: Duration,
     /// When the party stops serving, how long runs under way may still take. Default 10 s.
     pub drain: Duration,
@@ -44,9 +44,9 @@ impl Default for Limits {
             runs_at_once: 512,
             runs_per_connection: 4,
             idle: Duration::from_secs(60),
-            stall: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
             run_time: Duration::from_secs(300),
-            first_words: Duration::from_secs(5),
+            first_words: Duration::from_secs(10),
             drain: Duration::from_secs(10),
             window: 1 << 20,
         }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -32,6 +35,7 @@ pub(super) struct Engine {
     tickets: HashMap<Ticket, RunId>,
     /// Who hears what the peer calls for.
     calls: Option<mpsc::UnboundedSender<Event>>,
+    is_waiting: Arc<AtomicBool>,
 }
 
 /// Who waits for a run.
@@ -70,7 +74,13 @@ impl Engine {
             runs: HashMap::new(),
             tickets: HashMap::new(),
             calls,
+            is_waiting: Arc::default(),
         }
+    }
+
+    /// Returns what tells whether it waits.
+    pub(super) fn waiting(&self) -> Arc<AtomicBool> {
+        self.is_waiting.clone()
     }
 
     /// Runs the connection to its end.
@@ -218,6 +228,7 @@ impl Engine {
         let wants_input = self.connection.wants_input() || !is_writing;
         let may_order = !self.orders.is_closed() || !self.orders.is_empty();
         let (frames, orders, out) = (&mut self.frames, &mut self.orders, &mut self.out);
+        self.is_waiting.store(true, Relaxed);
         let woken = self.handle.block_on(async {
             tokio::select! {
                 biased;
@@ -228,6 +239,7 @@ impl Engine {
                 else => Woken::Frame(frames.recv().await),
             }
         });
+        self.is_waiting.store(false, Relaxed);
         match woken {
             Woken::Sent => Ok(()),
             Woken::Order(Some(order)) => self.obey(order),

@@ -3,7 +3,10 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -43,6 +46,7 @@ pub(super) enum Command {
 pub struct ConnectionHandle {
     commands: mpsc::UnboundedSender<Command>,
     tickets: Arc<std::sync::atomic::AtomicU64>,
+    is_waiting: Arc<AtomicBool>,
 }
 
 /// What a run gave.
@@ -59,10 +63,14 @@ pub struct RunOutcome {
 }
 
 impl ConnectionHandle {
-    pub(super) fn new(commands: mpsc::UnboundedSender<Command>) -> Self {
+    pub(super) fn new(
+        commands: mpsc::UnboundedSender<Command>,
+        is_waiting: Arc<AtomicBool>,
+    ) -> Self {
         Self {
             commands,
             tickets: Arc::default(),
+            is_waiting,
         }
     }
 
@@ -147,6 +155,13 @@ impl ConnectionHandle {
         let _ = self.commands.send(Command::Decline(role, why));
     }
 
+    /// Says whether this side has nothing to compute and waits for the peer, to send something or to take
+    /// something, or for calls.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Relaxed)
+    }
+
     /// Makes no further calls: the connection ends when all runs have.
     pub fn close(&self) {
         // If nobody hears it, it is over.
@@ -159,7 +174,7 @@ impl ConnectionHandle {
         call: Call,
         prepared: Option<oneshot::Sender<Result<(), SessionError>>>,
     ) -> Running {
-        let ticket = (self.tickets).fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let ticket = (self.tickets).fetch_add(1, Relaxed);
         let (done, outcome) = oneshot::channel();
         let _ = self.commands.send(Command::Call {
             ticket,

@@ -84,6 +84,7 @@ fn drive(
     };
     let has_own_thread = calls.is_some();
     let mut engine = Engine::new(connection, frames, orders, outbox, calls);
+    let is_waiting = engine.waiting();
     let (end, computing) = oneshot::channel();
     let compute = move || {
         let result = engine.run();
@@ -101,7 +102,7 @@ fn drive(
         tasks: Some(tasks),
         options,
     };
-    (ConnectionHandle::new(commands), standing)
+    (ConnectionHandle::new(commands, is_waiting), standing)
 }
 
 type Ended = Result<(), Arc<SessionError>>;
