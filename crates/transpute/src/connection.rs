@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_session::{
     Config, ConnectionConfig, ConnectionHandle, DriverOptions, Inputs, PreparedRun, Role,
-    RunOutcome, RunReport, Running, Standing, stand,
+    RunOutcome, RunReport, Running, SessionError, Standing, stand,
 };
 use transpute_transport::{Link, LinkInfo};
 
@@ -99,7 +99,7 @@ impl Outcome {
 }
 
 impl Connection {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         link: Link,
         settings: ConnectionConfig,
         options: DriverOptions,
@@ -107,11 +107,16 @@ impl Connection {
         program: Arc<Program>,
         split: InputSplit,
         config: Config,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        let encrypted = link.info().encrypted;
+        // Some milliseconds of arithmetic, which would keep other tasks of this thread waiting.
+        let making = tokio::task::spawn_blocking(move || {
+            transpute_session::Connection::new(settings, encrypted)
+        });
+        let connection = making.await.map_err(|_| SessionError::Cancelled)?;
         let info = link.info().clone();
-        let connection = transpute_session::Connection::new(settings, info.encrypted);
         let (handle, standing) = stand(connection, link, options);
-        Self {
+        Ok(Self {
             handle,
             standing,
             link: info,
@@ -119,7 +124,7 @@ impl Connection {
             program,
             split,
             config,
-        }
+        })
     }
 
     /// Computes with `input`: this party's input values concatenated. It may be called again before

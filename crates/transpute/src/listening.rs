@@ -96,7 +96,7 @@ impl Listening {
             ..
         } = self;
         let link = first_peer(&mut *listener).await?;
-        party.stand(link)
+        party.stand(link).await
     }
 }
 

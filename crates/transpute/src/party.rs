@@ -404,9 +404,9 @@ impl Party {
     }
 
     /// Makes a link one for any number of computations.
-    pub(crate) fn stand(self, link: Link) -> Result<Connection, Error> {
+    pub(crate) async fn stand(self, link: Link) -> Result<Connection, Error> {
         let split = self.split()?;
-        Ok(Connection::new(
+        Connection::new(
             link,
             self.connection,
             self.driver,
@@ -414,7 +414,8 @@ impl Party {
             self.program,
             split,
             self.config,
-        ))
+        )
+        .await
     }
 
     pub(crate) async fn run_over(
@@ -550,7 +551,7 @@ impl Connecting {
         let security = party.security()?;
         party.split()?;
         let (party, link, _) = reach(party, &address, &security).await?;
-        party.stand(link)
+        party.stand(link).await
     }
 }
 

@@ -8,7 +8,10 @@ use std::{
 };
 
 use serde::Serialize;
-use transpute::{Config, Connection, OtChoice, Party, Repeat, RunOutcome, Running, SessionError};
+use transpute::{
+    Config, Connection, ConnectionConfig, OtChoice, Party, Repeat, Role, RunOutcome, Running,
+    SessionError,
+};
 
 use super::{Args, input_failure};
 use crate::{
@@ -35,7 +38,12 @@ pub(super) fn run(args: &Args, party: Party, count: NonZeroU64) -> Result<(), Fa
         batch: args.batch.map_or(1, NonZeroU64::get),
         ..args.config()
     };
-    let party = party.config(config.clone());
+    let party = party
+        .config(config.clone())
+        .connection_config(ConnectionConfig {
+            garbles: args.role == Role::Garbler,
+            ..ConnectionConfig::default()
+        });
     let repeating = async {
         let connection = match (&args.listen, &args.connect) {
             (Some(address), _) => {

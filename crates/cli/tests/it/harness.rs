@@ -110,6 +110,14 @@ impl Process {
         self.child.kill().unwrap();
     }
 
+    /// Tells the process to end.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn interrupt(self) -> Self {
+        let id = rustix::process::Pid::from_raw(self.id().cast_signed()).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        self
+    }
+
     pub(crate) fn finish(mut self) -> Finished {
         let deadline = Instant::now() + DEADLINE;
         let code = loop {

@@ -51,9 +51,7 @@ impl Server {
 
     /// Tells it to end, and returns its lines and summary.
     fn stop(self) -> (Vec<Value>, Value) {
-        let id = rustix::process::Pid::from_raw(self.process.id().cast_signed()).unwrap();
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-        let finished = self.process.finish().expect(0);
+        let finished = self.process.interrupt().finish().expect(0);
         let mut lines: Vec<Value> = (finished.stdout.lines())
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
@@ -172,6 +170,9 @@ async fn crowd(transport: &str, is_pinned: bool, count: usize) -> Value {
         &most,
         "--stall",
         "60",
+        // On few processors more at once only make every one slower.
+        "--runs-at-once",
+        "32",
     ];
     let server = Server::start(transport, is_pinned, &more);
     let program = Arc::new(Program::compile(&generators::aes128()));
@@ -223,6 +224,10 @@ async fn crowd(transport: &str, is_pinned: bool, count: usize) -> Value {
         let party = protect(Party::new(Role::Evaluator, program.clone())).transport(transport);
         let connecting = party
             .patience(Duration::from_secs(20))
+            .connection_config(ConnectionConfig {
+                garbles: false,
+                ..ConnectionConfig::default()
+            })
             .connect(&server.address);
         connections.push(tokio::spawn(connecting.open()));
     }
@@ -251,11 +256,13 @@ async fn crowd(transport: &str, is_pinned: bool, count: usize) -> Value {
         }
     }
     if let Some(first) = failed.first() {
-        panic!(
-            "{} of {count} failed: {first}\n{:?}",
-            failed.len(),
-            server.stop()
-        );
+        drop(held);
+        let told = server.process.interrupt().finish().stderr;
+        let why: Vec<_> = (told.lines())
+            .filter(|line| !line.contains("connected from") && !line.ends_with(": closed"))
+            .take(40)
+            .collect();
+        panic!("{} of {count} failed: {first}\n{why:#?}", failed.len());
     }
     let computed = begun.elapsed();
     let closing: Vec<_> = (done.into_iter())

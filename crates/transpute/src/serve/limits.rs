@@ -14,10 +14,10 @@ use super::Offered;
 pub struct Limits {
     /// Connections in all. Default 512.
     pub max_connections: usize,
-    /// Connections of one peer: of one pinned key or, without keys, one address. Default 32.
+    /// Connections of one peer: of one pinned key or, without keys, one address. Default 16.
     pub max_per_peer: usize,
     /// Runs that are computed at the same time in all. Peers that stall hold their places until
-    /// [`stall`](Self::stall): this should be several times what one peer may have. Default 512.
+    /// [`stall`](Self::stall): this should be several times what one peer may have. Default 256.
     pub runs_at_once: usize,
     /// Runs that are computed at the same time on one connection. Default 4.
     pub runs_per_connection: usize,
@@ -40,8 +40,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 512,
-            max_per_peer: 32,
-            runs_at_once: 512,
+            max_per_peer: 16,
+            runs_at_once: 256,
             runs_per_connection: 4,
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(30),
@@ -159,10 +159,13 @@ impl Limits {
             },
             prepared: 0,
             queue: QUEUE,
+            // A party that only garbles needs none for its own inputs.
+            stock: if evaluates(offered) { own.stock } else { 0 },
             // Direct transfers of a connection are 256 at most, of 64 bytes each.
             held: ((32 << 10) + runs.saturating_mul(run)).min(own.held),
             held_transfers: runs.saturating_mul(transfers).min(own.held_transfers),
-            garbles: offered.iter().any(|one| one.role == Role::Garbler),
+            // The first run sets transfers up, on the thread that computes: the opening, and signs of life, leave before.
+            garbles: false,
             ..own.clone()
         }
     }
