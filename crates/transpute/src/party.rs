@@ -57,8 +57,11 @@ pub struct Party {
     driver: DriverOptions,
     connection: ConnectionConfig,
     /// In a mutex so that a reference to this can be held where a task may move to another thread.
-    on_progress: Mutex<Option<Box<dyn FnOnce(Progress) + Send>>>,
+    on_progress: Mutex<Option<Watch>>,
 }
+
+/// Hears of the live counters.
+type Watch = Box<dyn FnOnce(Progress) + Send>;
 
 impl Party {
     /// Makes the party that garbles `circuit`.

@@ -74,10 +74,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "512")]
     max_connections: NonZeroUsize,
     /// How many of them may be of one peer: of one key or, in plaintext, one address
-    #[arg(long, value_name = "N", default_value = "16")]
+    #[arg(long, value_name = "N", default_value = "8")]
     max_per_peer: NonZeroUsize,
     /// How many runs may be computed at the same time in all: several times what one peer may have
-    #[arg(long, value_name = "N", default_value = "256")]
+    #[arg(long, value_name = "N", default_value = "128")]
     runs_at_once: NonZeroUsize,
     /// How many of them on one connection
     #[arg(long, value_name = "N", default_value = "4")]

@@ -14,10 +14,11 @@ use super::Offered;
 pub struct Limits {
     /// Connections in all. Default 512.
     pub max_connections: usize,
-    /// Connections of one peer: of one pinned key or, without keys, one address. Default 16.
+    /// Connections of one peer: of one pinned key or, without keys, one address. Default 8.
     pub max_per_peer: usize,
     /// Runs that are computed at the same time in all. Peers that stall hold their places until
-    /// [`stall`](Self::stall): this should be several times what one peer may have. Default 256.
+    /// [`stall`](Self::stall): this should be several times what one peer may have. More than a
+    /// few for each processor only make every one slower. Default 128.
     pub runs_at_once: usize,
     /// Runs that are computed at the same time on one connection. Default 4.
     pub runs_per_connection: usize,
@@ -40,8 +41,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 512,
-            max_per_peer: 16,
-            runs_at_once: 256,
+            max_per_peer: 8,
+            runs_at_once: 128,
             runs_per_connection: 4,
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(30),

@@ -103,11 +103,11 @@ impl Line {
     /// Waits for the first in line.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Answer> {
         match self.waiting.front_mut() {
-            None | Some(Waiting::Turn) => return Poll::Pending,
+            None | Some(Waiting::Turn) => Poll::Pending,
             Some(Waiting::Declined(why)) => {
                 let why = *why;
                 self.waiting.pop_front();
-                return Poll::Ready(Answer::Decline(why));
+                Poll::Ready(Answer::Decline(why))
             }
             Some(Waiting::Inputs(_, inputs)) => {
                 let inputs = std::task::ready!(std::pin::Pin::new(inputs).poll(context));

@@ -5,6 +5,7 @@ mod driver;
 mod flights;
 mod hostile;
 mod runs;
+mod serving;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,7 +17,7 @@ use transpute_circuit::{Bits, Program};
 
 use super::{Setup, frames};
 use crate::{
-    Call, Connection, ConnectionConfig, Event, Frame, FrameKind, Progressed, Role, RunId,
+    Call, Connection, ConnectionConfig, Event, Frame, FrameKind, Progressed, Proposal, Role, RunId,
     RunReport, SessionError,
 };
 
@@ -38,6 +39,8 @@ struct Pair {
     runs: [HashMap<RunId, Done>; 2],
     failed: [Option<SessionError>; 2],
     finished: [bool; 2],
+    /// What each side was told that the other calls for.
+    called: [Vec<(RunId, Option<Proposal>)>; 2],
     /// All frames sent, by side.
     sent: Vec<(End, Frame)>,
     rng: StdRng,
@@ -75,6 +78,7 @@ impl Pair {
             runs: Default::default(),
             failed: [None, None],
             finished: [false; 2],
+            called: Default::default(),
             sent: Vec::new(),
             rng: StdRng::seed_from_u64(seed),
         }
@@ -164,6 +168,7 @@ impl Pair {
         while let Some(event) = self.sides[end].next_event() {
             match event {
                 Event::Opened => {}
+                Event::Called(run, proposal) => self.called[end].push((run, proposal)),
                 Event::Output(run, output) => {
                     let done = self.runs[end].entry(run).or_default();
                     assert_eq!(output.instance as usize, done.outputs.len());
