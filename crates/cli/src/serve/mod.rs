@@ -204,7 +204,7 @@ fn raise_file_limit(args: &Args) {
         current: limit.maximum,
         maximum: limit.maximum,
     };
-    if setrlimit(Resource::Nofile, raised.clone()).is_ok() {
+    if setrlimit(Resource::Nofile, raised).is_ok() {
         limit = raised;
     }
     let wanted = args.limits().max_connections as u64 + OTHERS;
