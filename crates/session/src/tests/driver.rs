@@ -18,6 +18,7 @@ const OPTIONS: DriverOptions = DriverOptions {
     silence_limit: Duration::from_millis(400),
     sign_of_life: Duration::from_millis(50),
     linger: Duration::from_millis(200),
+    max_payload: crate::MAX_PAYLOAD,
 };
 
 async fn drive(

@@ -17,6 +17,7 @@ const OPTIONS: DriverOptions = DriverOptions {
     silence_limit: Duration::from_millis(2000),
     sign_of_life: Duration::from_millis(100),
     linger: Duration::from_millis(300),
+    max_payload: crate::MAX_PAYLOAD,
 };
 
 fn side(stream: DuplexStream) -> (ConnectionHandle, Standing) {
