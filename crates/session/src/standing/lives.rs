@@ -78,6 +78,7 @@ impl Connection {
             inputs,
         } = call;
         config.table_lead = 0;
+        config.base_ot = self.open.base_ot;
         config.threads = std::num::NonZeroUsize::MIN;
         let count = total_choices(&split, &config)?;
         let plan = match (config.ot, count) {

@@ -5,6 +5,7 @@ mod driver;
 mod flights;
 mod hostile;
 mod runs;
+mod transfers;
 
 use std::{
     collections::{HashMap, VecDeque},
