@@ -50,6 +50,7 @@
 mod choice;
 mod connection;
 mod error;
+mod known;
 mod listening;
 mod machine;
 mod party;
@@ -69,11 +70,12 @@ pub use transpute_circuit::{
     Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,
 };
 pub use transpute_garble::{Backend, Scheme};
+pub use transpute_ot::BaseOt;
 pub use transpute_select::Machine;
 pub use transpute_session::{
-    Config, ConnectionConfig, ConnectionHandle, DriverOptions, InputError, Inputs, Milestone,
-    OtChoice, OtPlan, OutputPolicy, Progress, Repeat, Role, RunOutcome, RunReport, Running,
-    SessionError, Traffic,
+    Config, ConnectionConfig, ConnectionHandle, DriverOptions, InputError, Inputs, KnownPath,
+    Milestone, OtChoice, OtPlan, OutputPolicy, Planned, Prediction, Progress, Repeat, Role,
+    RunOutcome, RunReport, Running, SessionError, Traffic,
 };
 pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkTimings, Registry, Transport,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use transpute::{
-    Choice, OtChoice, OutputPolicy, Role, Scheme, TransportError, transport::auto::Offer,
+    BaseOt, Choice, OtChoice, OutputPolicy, Role, Scheme, TransportError, transport::auto::Offer,
 };
 use zeroize::Zeroizing;
 
@@ -83,6 +83,10 @@ pub(crate) struct Args {
     /// Oblivious transfer: auto, direct, iknp, softspoken-2, softspoken-4 or softspoken-8
     #[arg(long, default_value = "auto")]
     pub(super) ot: OtChoice,
+    /// What public-key oblivious transfer rests on: ristretto255, or ml-kem-768 against quantum
+    /// computers, with about 70 times the bytes
+    #[arg(long, value_name = "NAME", default_value_t = BaseOt::Ristretto255)]
+    pub(super) base_ot: BaseOt,
     /// How many hash calls share an AES key in half-gates: a power of two up to 1048576
     #[arg(long, value_name = "P", default_value_t = 1)]
     pub(super) rekey_period: u32,

@@ -59,6 +59,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         scheme: args.scheme,
         rekey_period: args.rekey_period,
         ot: args.ot,
+        base_ot: args.base_ot,
         output: args.output_to,
         batch,
         chunk_len: args.chunk,
@@ -185,7 +186,7 @@ fn check_ot(args: &Args, evaluator_bits: u64, batch: u64) -> Result<(), Failure>
     let Some(count) = evaluator_bits.checked_mul(batch) else {
         return Err(Failure::usage("--batch: too many input bits in all"));
     };
-    match OtPlan::new(args.ot, count) {
+    match OtPlan::new(args.ot, args.base_ot, count) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::usage("--ot").because(error)),
     }

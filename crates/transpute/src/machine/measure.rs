@@ -18,7 +18,8 @@ use transpute_circuit::{
 };
 use transpute_garble::{Backend, GarbleError, Garbler, Params, Scheme, Seed};
 use transpute_ot::{
-    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash, OtError,
+    BASE_COUNT, BaseOt, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash,
+    OtError,
 };
 use transpute_select::{Machine, SelectError};
 use transpute_session::{
