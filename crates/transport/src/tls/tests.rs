@@ -55,7 +55,11 @@ fn the_first_flight_with_a_post_quantum_key_share_is_short() {
         client.write_tls(&mut hello).unwrap();
     }
     // The share of X25519MLKEM768 alone has 1,216 bytes.
-    assert!((1_217..2_200).contains(&hello.len()), "{} bytes", hello.len());
+    assert!(
+        (1_217..2_200).contains(&hello.len()),
+        "{} bytes",
+        hello.len()
+    );
 }
 
 #[test]
