@@ -46,7 +46,7 @@ impl Connection {
     /// Starts a run and gives it what has come already.
     pub(super) fn start(&mut self, run: RunId, held: Held) -> Result<(), SessionError> {
         let begun = match held.call {
-            Some(call) => self.begin(run, call, held.is_prepared),
+            Some(call) => self.begin(run, *call, held.is_prepared),
             None => Err(SessionError::Cancelled),
         };
         match begun {

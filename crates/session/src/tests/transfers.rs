@@ -95,13 +95,13 @@ fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
     for base_ot in BaseOt::ALL {
         for theirs in paths() {
             for ours in paths() {
-                // 320 transfers.
-                let mut garbler = setup(40, 9);
+                // 160 transfers.
+                let mut garbler = setup(20, 9);
                 garbler.config.base_ot = base_ot;
                 garbler.config.path = theirs;
                 let mut evaluator = garbler.clone();
                 evaluator.config.path = ours;
-                let (plan, planned) = evaluator.config.plan(320).unwrap();
+                let (plan, planned) = evaluator.config.plan(160).unwrap();
                 assert_eq!(planned.map(|planned| planned.path), ours);
                 assert_eq!(run(&garbler, &evaluator), plan);
                 seen.push(plan);
@@ -123,7 +123,7 @@ fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
         }
     }
     assert!(seen.contains(&OtPlan::Direct));
-    assert!(seen.contains(&OtPlan::Extension(Extension::SoftSpoken8)));
+    assert!(seen.iter().any(|plan| matches!(plan, OtPlan::Extension(_))));
 }
 
 #[test]
