@@ -35,6 +35,14 @@ pub enum OtError {
         /// Position of the point in the message, from 0.
         index: usize,
     },
+    /// Bytes that are no encapsulation key of ML-KEM-768: a coefficient is not below 3329.
+    #[error("element {index} of {message} is not an encoded ML-KEM-768 key")]
+    InvalidKey {
+        /// Which message.
+        message: &'static str,
+        /// Position of the element in the message, from 0.
+        index: usize,
+    },
     /// [`CotSender::extend`](crate::CotSender::extend) was called before the setup message was
     /// taken in.
     #[error("the setup message is needed before the first extension")]
@@ -47,6 +55,12 @@ pub enum OtError {
         "unknown OT extension {name:?}, expected iknp, softspoken-2, softspoken-4 or softspoken-8"
     )]
     UnknownName {
+        /// The name found.
+        name: String,
+    },
+    /// A name that belongs to no base OT.
+    #[error("unknown base OT {name:?}, expected ristretto255 or ml-kem-768")]
+    UnknownBase {
         /// The name found.
         name: String,
     },

@@ -5,6 +5,9 @@
 //!
 //! * [`BaseReceiver`] and [`BaseSender`]: public-key OT, one round. Enough on their own for a few
 //!   hundred OTs, with [`mask_pair`] and [`unmask_pair`] to carry chosen messages.
+//! * [`KemReceiver`] and [`KemSender`]: the same over ML-KEM-768, for those who must reckon with
+//!   quantum computers. Larger messages, and the sender's answers the receiver's.
+//! * [`AnyReceiver`] and [`AnySender`]: whichever of these a [`BaseOt`] names.
 //! * [`CotSender`] and [`CotReceiver`]: OT extension. From 128 base OTs they make any number of
 //!   *correlated* OTs `t = q ^ x * delta`, in as many calls as wanted; [`Extension`] names the
 //!   trade between bytes and work.
@@ -61,7 +64,9 @@ mod tree;
 mod wide;
 
 pub use base::{
-    BASE_COUNT, BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len, delta_choices,
+    AnyReceiver, AnySender, BASE_COUNT, BASE_SENDER_LEN, BaseOt, BaseReceiver, BaseSender,
+    KemAnswer, KemReceiver, KemSender, Keys, base_receiver_len, delta_choices, kem_receiver_len,
+    kem_sender_len,
 };
 pub use cot::{CotReceiver, CotSender};
 pub use error::OtError;

@@ -239,6 +239,9 @@ impl Channel {
         };
         let overhead = overhead.min(frame_len);
         *purpose += (frame_len - overhead) as u64;
+        if kind == FrameKind::OtSetup {
+            self.traffic.base_ot += (frame_len - overhead) as u64;
+        }
         self.traffic.framing += overhead as u64;
     }
 }

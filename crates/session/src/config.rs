@@ -4,7 +4,13 @@ use std::{fmt, num::NonZeroUsize, str::FromStr};
 
 use thiserror::Error;
 use transpute_garble::{Backend, Scheme};
-use transpute_ot::Extension;
+use transpute_ot::{BaseOt, Extension};
+
+use crate::{
+    KnownPath,
+    plan::{Costs, Planned, Question, plan},
+    wire::MAX_PAYLOAD,
+};
 
 /// Which side of the garbled circuit a party is on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,7 +52,10 @@ impl OutputPolicy {
 /// How the oblivious transfers of the evaluator's inputs are done.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OtChoice {
-    /// Public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, the recommended extension above.
+    /// What is predicted to be the fastest on the path, if [`Config::path`] or
+    /// [`Session::set_path`](crate::Session::set_path) says something about it; otherwise
+    /// public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, the recommended extension above.
+    /// The evaluator decides; a garbler with this choice does what the evaluator says.
     #[default]
     Auto,
     /// One public-key OT per input bit.
@@ -73,25 +82,50 @@ impl OtPlan {
     /// the work is comparable to the 128 base OTs of an extension, and it saves a flight.
     pub const DIRECT_LIMIT: u64 = 256;
 
-    /// The most input bits (of a whole batch) for which direct OT may be asked for by name: its
-    /// messages must fit in one frame.
-    pub const DIRECT_MAXIMUM: u64 = 8192;
+    /// Returns the most input bits (of a whole batch) for which OT may be direct: its messages must
+    /// fit in one frame.
+    #[must_use]
+    pub const fn direct_maximum(base: BaseOt) -> u64 {
+        match base {
+            BaseOt::Ristretto255 => 8192,
+            // The receiver's is the longest.
+            _ => ((MAX_PAYLOAD - 64) / base.receiver_len(1)) as u64,
+        }
+    }
 
-    /// Decides for `count` oblivious transfers.
+    /// Decides for `count` oblivious transfers with nothing known about the path.
     ///
     /// # Errors
     /// [`ConfigError::TooManyForDirect`].
-    pub fn new(choice: OtChoice, count: u64) -> Result<Self, ConfigError> {
+    pub fn new(choice: OtChoice, base: BaseOt, count: u64) -> Result<Self, ConfigError> {
+        let maximum = Self::direct_maximum(base);
         Ok(match choice {
             _ if count == 0 => Self::None,
-            OtChoice::Auto if count <= Self::DIRECT_LIMIT => Self::Direct,
+            OtChoice::Auto if count <= Self::DIRECT_LIMIT.min(maximum) => Self::Direct,
             OtChoice::Auto => Self::Extension(Extension::for_count(count)),
-            OtChoice::Direct if count > Self::DIRECT_MAXIMUM => {
-                return Err(ConfigError::TooManyForDirect { count });
+            OtChoice::Direct if count > maximum => {
+                return Err(ConfigError::TooManyForDirect { count, maximum });
             }
             OtChoice::Direct => Self::Direct,
             OtChoice::Extension(extension) => Self::Extension(extension),
         })
+    }
+
+    /// Returns what a code on the wire stands for.
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::None),
+            1 => Some(Self::Direct),
+            0x40 => Some(Self::Stock),
+            _ if code & 0xf0 == 0x10 => Extension::from_code(code & 0x0f).ok().map(Self::Extension),
+            _ => None,
+        }
+    }
+
+    /// Says whether the garbler's first base-OT message is the same for both plans.
+    pub(crate) fn begins_as(self, other: Self) -> bool {
+        let is_extension = |plan| matches!(plan, Self::Extension(_));
+        self == other || (is_extension(self) && is_extension(other))
     }
 
     /// Returns how many one-way flights pass from both parties being connected until the evaluator
@@ -115,7 +149,8 @@ impl OtPlan {
     }
 }
 
-/// The settings of a session. All but `backend` and `threads` must be the same on both sides.
+/// The settings of a session. All but `backend`, `threads` and
+/// `path` must be the same on both sides, with the exception that [`OtChoice::Auto`] gives.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The garbling scheme.
@@ -125,6 +160,10 @@ pub struct Config {
     pub rekey_period: u32,
     /// How the oblivious transfers are done.
     pub ot: OtChoice,
+    /// What public-key oblivious transfer rests on.
+    pub base_ot: BaseOt,
+    /// What this side knows about the path before it is connected, for [`OtChoice::Auto`].
+    pub path: Option<KnownPath>,
     /// Who learns the outputs.
     pub output: OutputPolicy,
     /// Evaluations of the circuit in this session; at least 1.
@@ -153,6 +192,8 @@ impl Default for Config {
             scheme: Scheme::HalfGates,
             rekey_period: 1,
             ot: OtChoice::Auto,
+            base_ot: BaseOt::default(),
+            path: None,
             output: OutputPolicy::Evaluator,
             batch: 1,
             chunk_len: 64 << 10,
@@ -160,6 +201,29 @@ impl Default for Config {
             table_lead: 24 << 20,
             backend: Backend::best(),
             threads: NonZeroUsize::MIN,
+        }
+    }
+}
+
+impl Config {
+    /// Decides for `count` oblivious transfers; returns why too, if that is by prediction.
+    ///
+    /// # Errors
+    /// [`ConfigError::TooManyForDirect`].
+    pub(crate) fn plan(&self, count: u64) -> Result<(OtPlan, Option<Planned>), ConfigError> {
+        match self.path {
+            Some(path) if self.ot == OtChoice::Auto && count > 0 => {
+                let choice = plan(&Question {
+                    transfers: count,
+                    is_correlated: self.scheme.is_free_xor(),
+                    base: self.base_ot,
+                    path,
+                    costs: Costs::measured(self.base_ot),
+                    stock: None,
+                });
+                Ok((choice.chosen.plan, Some(choice)))
+            }
+            _ => Ok((OtPlan::new(self.ot, self.base_ot, count)?, None)),
         }
     }
 }
@@ -178,11 +242,10 @@ pub enum ConfigError {
         found: u32,
     },
     /// Direct OT for more bits than fit in one message.
-    #[error(
-        "direct oblivious transfer takes at most {} input bits, not {count}",
-        OtPlan::DIRECT_MAXIMUM
-    )]
+    #[error("direct oblivious transfer takes at most {maximum} input bits, not {count}")]
     TooManyForDirect {
+        /// How many there may be.
+        maximum: u64,
         /// Evaluator input bits of the batch.
         count: u64,
     },
@@ -293,7 +356,7 @@ mod tests {
 
     #[test]
     fn the_plan_follows_the_number_of_inputs() {
-        let plan = |choice, count| OtPlan::new(choice, count);
+        let plan = |choice, count| OtPlan::new(choice, BaseOt::Ristretto255, count);
         assert_eq!(plan(OtChoice::Auto, 0), Ok(OtPlan::None));
         assert_eq!(plan(OtChoice::Auto, 256), Ok(OtPlan::Direct));
         assert_eq!(
@@ -302,8 +365,23 @@ mod tests {
         );
         assert_eq!(
             plan(OtChoice::Direct, 8193),
-            Err(ConfigError::TooManyForDirect { count: 8193 })
+            Err(ConfigError::TooManyForDirect {
+                count: 8193,
+                maximum: 8192
+            })
         );
+    }
+
+    #[test]
+    fn codes_of_plans_are_read_back() {
+        let extensions = Extension::ALL.map(OtPlan::Extension);
+        let others = [OtPlan::None, OtPlan::Direct, OtPlan::Stock];
+        for plan in extensions.into_iter().chain(others) {
+            assert_eq!(OtPlan::from_code(plan.code()), Some(plan));
+        }
+        for code in [2, 0x10, 0x13, 0x20, 0x41, 0xff] {
+            assert_eq!(OtPlan::from_code(code), None);
+        }
     }
 
     #[test]

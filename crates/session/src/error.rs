@@ -42,10 +42,12 @@ pub enum Field {
     TableLead = 13,
     /// Whether a run is prepared before its inputs are known.
     Prepared = 14,
+    /// What base OT rests on.
+    BaseOt = 15,
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Version,
         Self::Role,
         Self::Circuit,
@@ -60,6 +62,7 @@ impl Field {
         Self::Encryption,
         Self::TableLead,
         Self::Prepared,
+        Self::BaseOt,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
@@ -84,6 +87,7 @@ impl fmt::Display for Field {
             Self::Encryption => "encryption",
             Self::TableLead => "table lead",
             Self::Prepared => "preparation before the inputs",
+            Self::BaseOt => "base OT",
         })
     }
 }

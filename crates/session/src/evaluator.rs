@@ -11,7 +11,7 @@ use transpute_garble::{DecodeInfo, EvaluatedOutputs, Evaluator, Label};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
-    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
+    Frame, FrameKind, Inputs, KnownPath, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
     garbler::{decode_bytes, write_output},
     hello::Hello,
@@ -40,6 +40,8 @@ pub(crate) struct EvaluatorCore {
     agreed: Option<Agreed>,
     ot: EvaluatorOt,
     setup_received: bool,
+    /// Whether the garbler's announced base-OT message is of no use.
+    skips_setup: bool,
     /// Input bits fetched and not asked about yet, with how many of them are.
     choices: (Bits, usize),
     /// Evaluations whose input was fetched.
@@ -99,8 +101,14 @@ impl EvaluatorCore {
             fetched = config.batch;
         }
         let correlated = config.scheme.is_free_xor();
-        let (ot, setup) =
-            EvaluatorOt::start(terms.plan, correlated, direct_choices, &hello.nonce, rng);
+        let (ot, setup) = EvaluatorOt::start(
+            terms.plan,
+            config.base_ot,
+            correlated,
+            direct_choices,
+            &hello.nonce,
+            rng,
+        );
         if !setup.is_empty() {
             hello.set_setup(&setup);
         }
@@ -122,6 +130,7 @@ impl EvaluatorCore {
             agreed: None,
             ot,
             setup_received: false,
+            skips_setup: false,
             choices: (Bits::new(), 0),
             fetched,
             asked: 0,
@@ -421,6 +430,7 @@ impl EvaluatorCore {
         }
         let theirs = Hello::decode(payload)?;
         self.hello.agree(&theirs)?;
+        self.skips_setup = theirs.announces_setup() && !theirs.has_begun(self.terms.plan);
         let sid = self.terms.session_id(payload, &self.hello.encode());
         let config = &self.terms.config;
         let evaluator = || {
@@ -463,17 +473,64 @@ impl EvaluatorCore {
         let Some(agreed) = self.agreed.as_ref().filter(|_| !self.setup_received) else {
             return Err(out_of_order(FrameKind::OtSetup));
         };
-        self.setup_received = true;
-        if self.terms.plan != OtPlan::Stock {
+        // What is not announced is bound to the session by the keys that are derived from it.
+        if agreed.theirs.announces_setup()
+            && (self.skips_setup || agreed.theirs.has_begun(self.terms.plan))
+        {
             check_setup(&agreed.theirs, message)?;
         }
-        let corrections = self
+        if std::mem::take(&mut self.skips_setup) {
+            return Ok(());
+        }
+        self.setup_received = true;
+        let answer = self
             .ot
             .handle_setup(&agreed.sid, &agreed.theirs.nonce, message)?;
-        if let Some(corrections) = corrections {
-            let frame = whole_frame(FrameKind::OtExtendSetup, &corrections);
-            self.channel.queue(frame);
+        for (kind, message) in [
+            (FrameKind::OtSetup, answer.setup),
+            (FrameKind::OtExtendSetup, answer.seeds),
+        ] {
+            if let Some(message) = message {
+                self.channel.queue(whole_frame(kind, &message));
+            }
         }
+        Ok(())
+    }
+
+    /// Plans for a path that is known better now, if the hello has not left.
+    pub(crate) fn set_path(
+        &mut self,
+        path: KnownPath,
+        rng: &mut impl CryptoRng,
+    ) -> Result<(), SessionError> {
+        if self.setup.is_none() || !self.terms.replan(path)? {
+            return Ok(());
+        }
+        let mut choices = Bits::new();
+        // Inputs are asked for once.
+        if let Some(fetched) = self.ot.take_choices() {
+            self.choices = (fetched, 0);
+        } else if self.terms.plan == OtPlan::Direct
+            && let Some(inputs) = &mut self.inputs
+        {
+            choices = fetch_all(&mut **inputs, &self.terms)?;
+            self.fetched = self.terms.config.batch;
+        }
+        let config = &self.terms.config;
+        let (ot, setup) = EvaluatorOt::start(
+            self.terms.plan,
+            config.base_ot,
+            config.scheme.is_free_xor(),
+            choices,
+            &self.hello.nonce,
+            rng,
+        );
+        self.ot = ot;
+        self.hello.set_plan(self.terms.plan);
+        if !setup.is_empty() {
+            self.hello.set_setup(&setup);
+        }
+        self.setup = Some(setup);
         Ok(())
     }
 

@@ -4,13 +4,13 @@ mod in_connection;
 
 use std::{collections::VecDeque, iter};
 
-use rand::CryptoRng;
+use rand::{CryptoRng, SeedableRng, rngs::StdRng};
 use transpute_circuit::Bits;
 use transpute_garble::{GarbledOutputs, Garbler, Params, Seed, decode_len};
 use zeroize::Zeroizing;
 
 use crate::{
-    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
+    Frame, FrameKind, Inputs, KnownPath, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
     hello::Hello,
     helpers::GarblingThreads,
@@ -46,6 +46,8 @@ pub(crate) struct GarblerCore {
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: GarblerOt,
+    /// For what is drawn if the evaluator wants other transfers than were begun.
+    late: Zeroizing<[u8; 32]>,
     setup_received: bool,
     /// Transfers answered.
     answered: u64,
@@ -109,7 +111,15 @@ impl GarblerCore {
             })
             .transpose()?;
         let garbler = garbler()?;
-        let (ot, setup) = GarblerOt::start(terms.plan, garbler.delta(), &hello.nonce, rng);
+        let (ot, setup) = GarblerOt::start(
+            terms.plan,
+            config.base_ot,
+            garbler.delta(),
+            &hello.nonce,
+            rng,
+        );
+        let mut late = Zeroizing::new([0; 32]);
+        rng.fill_bytes(&mut *late);
         if !setup.is_empty() {
             hello.set_setup(&setup);
         }
@@ -131,6 +141,7 @@ impl GarblerCore {
             setup: Some(setup),
             agreed: None,
             ot,
+            late,
             setup_received: false,
             answered: 0,
             layout,
@@ -405,7 +416,8 @@ impl GarblerCore {
             return Err(out_of_order(FrameKind::Hello));
         }
         let theirs = Hello::decode(payload)?;
-        self.hello.agree(&theirs)?;
+        let plan = self.hello.agree(&theirs)?;
+        self.follow(plan);
         let sid = self.terms.session_id(&self.hello.encode(), payload);
         self.agreed = Some(Agreed { sid, theirs });
         self.channel.reach(Milestone::Agreed);
@@ -414,6 +426,63 @@ impl GarblerCore {
         }
         self.count_labelled();
         Ok(())
+    }
+
+    /// Does the transfers that the evaluator has decided on, whatever was begun.
+    fn follow(&mut self, plan: OtPlan) {
+        if plan != self.terms.plan {
+            match plan {
+                OtPlan::Extension(kind) if plan.begins_as(self.terms.plan) => {
+                    self.ot.set_extension(kind);
+                }
+                _ => {
+                    let setup = self.restart(plan, &mut StdRng::from_seed(*self.late));
+                    if !setup.is_empty() {
+                        self.channel.queue(whole_frame(FrameKind::OtSetup, &setup));
+                    }
+                }
+            }
+        }
+        self.terms.plan = plan;
+    }
+
+    /// Begins transfers anew; returns the base-OT message.
+    fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Vec<u8> {
+        let base = self.terms.config.base_ot;
+        let nonce = &self.hello.nonce;
+        let (ot, setup) = GarblerOt::start(plan, base, self.garbler.delta(), nonce, rng);
+        self.ot = ot;
+        setup
+    }
+
+    /// Plans for a path that is known better now, if the hello has not left.
+    pub(crate) fn set_path(
+        &mut self,
+        path: KnownPath,
+        rng: &mut impl CryptoRng,
+    ) -> Result<(), SessionError> {
+        if self.setup.is_none() || !self.terms.replan(path)? {
+            return Ok(());
+        }
+        let (plan, begun) = (self.terms.plan, self.hello.has_begun(self.terms.plan));
+        if let (true, OtPlan::Extension(kind)) = (begun, plan) {
+            self.ot.set_extension(kind);
+            let setup = self.setup.take().unwrap_or_default();
+            self.hello.set_plan(plan);
+            self.announce(setup);
+        } else {
+            self.hello.set_plan(plan);
+            let setup = self.restart(plan, rng);
+            self.announce(setup);
+        }
+        Ok(())
+    }
+
+    fn announce(&mut self, setup: Vec<u8>) {
+        if !setup.is_empty() {
+            self.hello.set_setup(&setup);
+        }
+        self.setup = Some(setup);
     }
 
     fn handle_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
@@ -425,12 +494,14 @@ impl GarblerCore {
             if self.answered > 0 || self.terms.total_choices > OtPlan::DIRECT_LIMIT {
                 return Err(out_of_order(FrameKind::OtSetup));
             }
-            let own = self.ot.begin_direct()?;
-            self.channel.queue(whole_frame(FrameKind::OtSetup, &own));
-        } else {
+            let own = self.ot.begin_direct(self.terms.config.base_ot)?;
+            if !own.is_empty() {
+                self.channel.queue(whole_frame(FrameKind::OtSetup, &own));
+            }
+        } else if agreed.theirs.announces_setup() {
             check_setup(&agreed.theirs, message)?;
         }
-        let reply = self.ot.handle_setup(
+        let answer = self.ot.handle_setup(
             &agreed.sid,
             &agreed.theirs.nonce,
             message,
@@ -438,7 +509,10 @@ impl GarblerCore {
             &self.garbler,
             self.terms.choices,
         )?;
-        if let Some(reply) = reply {
+        if let Some(setup) = answer.setup {
+            self.channel.queue(whole_frame(FrameKind::OtSetup, &setup));
+        }
+        if let Some(reply) = answer.reply {
             let frame = numbered_frame(FrameKind::OtReply, 0, &[&reply]);
             self.channel.queue(frame);
             self.answered = self.terms.total_choices;

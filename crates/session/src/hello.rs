@@ -4,10 +4,11 @@ use rand::CryptoRng;
 use sha2::{Digest, Sha256};
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::{Params, Scheme};
+use transpute_ot::BaseOt;
 
 use crate::{
     Config, FrameKind, Proposal, Role, SessionError,
-    config::{OtPlan, OutputPolicy},
+    config::{OtChoice, OtPlan, OutputPolicy},
     error::Field,
     wire::{START, starts},
 };
@@ -18,11 +19,14 @@ pub(crate) const HELLO_LEN: usize = 220;
 const MAGIC: [u8; 4] = *b"TPUT";
 
 /// Version of the messages; both sides must have the same.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 
 const FLAG_OUTPUT_CHECK: u8 = 1;
 const FLAG_ENCRYPTED: u8 = 2;
 const FLAG_PREPARED: u8 = 4;
+
+/// In a garbler's plan of oblivious transfer: it does another if the evaluator says so.
+const FOLLOWS: u8 = 0x80;
 
 /// Everything two parties must agree on, and what each brings.
 #[derive(Clone)]
@@ -42,7 +46,9 @@ pub(crate) struct Hello {
 #[derive(Clone, Eq, PartialEq)]
 struct Terms {
     scheme: u8,
+    /// The plan: the evaluator's is what is done; what the garbler has begun with.
     ot: u8,
+    base_ot: u8,
     output: u8,
     flags: u8,
     rekey_period: u32,
@@ -76,6 +82,9 @@ impl Hello {
     ) -> Self {
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
+        let follows = role == Role::Garbler
+            && config.ot == OtChoice::Auto
+            && matches!(plan, OtPlan::Direct | OtPlan::Extension(_));
         let owners: Vec<u8> = (0..split.widths().len())
             .map(|index| u8::from(split.is_garbler(index)))
             .collect();
@@ -88,7 +97,8 @@ impl Hello {
             setup_hash: [0; 32],
             terms: Terms {
                 scheme: config.scheme.code(),
-                ot: plan.code(),
+                ot: plan.code() | if follows { FOLLOWS } else { 0 },
+                base_ot: config.base_ot.code(),
                 output: config.output.code(),
                 flags: u8::from(config.output_check) * FLAG_OUTPUT_CHECK
                     + u8::from(encrypted) * FLAG_ENCRYPTED,
@@ -141,7 +151,8 @@ impl Hello {
             Role::Garbler => 0,
             Role::Evaluator => 1,
         };
-        out.extend_from_slice(&[role, terms.scheme, terms.ot, terms.output, terms.flags, 0]);
+        out.extend_from_slice(&[role, terms.scheme, terms.ot, terms.output, terms.flags]);
+        out.push(terms.base_ot);
         out.extend_from_slice(&terms.rekey_period.to_le_bytes());
         out.extend_from_slice(&terms.chunk_len.to_le_bytes());
         out.extend_from_slice(&terms.batch.to_le_bytes());
@@ -190,7 +201,7 @@ impl Hello {
         let hello = reader.hello().ok_or(wrong_length)?;
         hello.ok_or(SessionError::Unexpected {
             kind: FrameKind::Hello,
-            problem: "a role or reserved byte has an unknown value",
+            problem: "its role has an unknown value",
         })
     }
 
@@ -200,16 +211,16 @@ impl Hello {
         Proposal {
             circuit: self.terms.circuit,
             batch: self.terms.batch,
-            is_direct: ot == OtPlan::Direct.code(),
+            is_direct: ot & !FOLLOWS == OtPlan::Direct.code(),
             is_prepared: flags & FLAG_PREPARED != 0,
         }
     }
 
-    /// Compares a peer's hello with ours.
+    /// Compares a peer's hello with ours; returns how the oblivious transfers are done.
     ///
     /// # Errors
-    /// `Disagreement` on the first field that differs.
-    pub(crate) fn agree(&self, theirs: &Self) -> Result<(), SessionError> {
+    /// `Disagreement` on the first field that differs; `Unexpected` for a plan that cannot be.
+    pub(crate) fn agree(&self, theirs: &Self) -> Result<OtPlan, SessionError> {
         if self.role == theirs.role {
             return Err(SessionError::Disagreement {
                 field: Field::Role,
@@ -217,7 +228,33 @@ impl Hello {
                 theirs: theirs.role.to_string(),
             });
         }
-        self.terms.compare(&theirs.terms)
+        self.terms.compare(&theirs.terms)?;
+        let code = match self.role {
+            Role::Garbler => theirs.terms.ot,
+            Role::Evaluator => self.terms.ot,
+        };
+        self.terms.plan_of(code).ok_or(SessionError::Unexpected {
+            kind: FrameKind::Hello,
+            problem: "its oblivious transfers cannot be done so",
+        })
+    }
+
+    /// Says whether the base-OT message that a garbler's hello announces, if it does, is of use for
+    /// `plan`.
+    pub(crate) fn has_begun(&self, plan: OtPlan) -> bool {
+        let begun = OtPlan::from_code(self.terms.ot & !FOLLOWS);
+        begun.is_some_and(|begun| begun.begins_as(plan))
+    }
+
+    /// Says whether the hello announces a base-OT message.
+    pub(crate) fn announces_setup(&self) -> bool {
+        self.setup_hash != [0; 32]
+    }
+
+    /// Puts in another plan, before the hello is sent.
+    pub(crate) fn set_plan(&mut self, plan: OtPlan) {
+        self.terms.ot = plan.code() | self.terms.ot & FOLLOWS;
+        self.setup_hash = [0; 32];
     }
 
     /// Returns the session id of a run of a standing connection.
@@ -295,12 +332,16 @@ impl Terms {
                 return differ(field, ours.to_string(), theirs.to_string());
             }
         }
-        if self.ot != theirs.ot {
-            return differ(
-                Field::Ot,
-                format!("{:#04x}", self.ot),
-                format!("{:#04x}", theirs.ot),
-            );
+        if self.base_ot != theirs.base_ot {
+            let text = |code| {
+                BaseOt::from_code(code).map_or_else(|| format!("base OT {code}"), |b| b.to_string())
+            };
+            return differ(Field::BaseOt, text(self.base_ot), text(theirs.base_ot));
+        }
+        // At most one of two roles that differ follows.
+        let follows = (self.ot | theirs.ot) & FOLLOWS != 0;
+        if self.ot != theirs.ot && !follows {
+            return differ(Field::Ot, plan_text(self.ot), plan_text(theirs.ot));
         }
         for (field, mask) in [
             (Field::OutputCheck, FLAG_OUTPUT_CHECK),
@@ -314,6 +355,21 @@ impl Terms {
         Ok(())
     }
 
+    /// Reads an evaluator's plan, if it can be carried out.
+    fn plan_of(&self, code: u8) -> Option<OtPlan> {
+        let plan = OtPlan::from_code(code)?;
+        let total = self.batch.checked_mul(self.evaluator_bits)?;
+        let base = BaseOt::from_code(self.base_ot)?;
+        let is_possible = match plan {
+            OtPlan::None => total == 0,
+            OtPlan::Direct => (1..=OtPlan::direct_maximum(base)).contains(&total),
+            OtPlan::Extension(_) => total > 0,
+            // Nothing else fits a connection, and it fits nothing else.
+            OtPlan::Stock => self.ot == code,
+        };
+        is_possible.then_some(plan)
+    }
+
     fn split_text(&self) -> String {
         format!(
             "{} bits from the garbler and {} from the evaluator (split {})",
@@ -322,6 +378,10 @@ impl Terms {
             hex(&self.split[..4])
         )
     }
+}
+
+fn plan_text(code: u8) -> String {
+    OtPlan::from_code(code & !FOLLOWS).map_or_else(|| format!("plan {code}"), |p| p.to_string())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -349,16 +409,16 @@ impl Reader<'_> {
     /// Reads what follows the version: outer `None` if it is too short, inner if a byte has no
     /// meaning.
     fn hello(&mut self) -> Option<Option<Hello>> {
-        let [role, scheme, ot, output, flags, reserved] = self.array()?;
+        let [role, scheme, ot, output, flags, base_ot] = self.array()?;
         let (rekey_period, chunk_len) = (self.u32()?, self.u32()?);
         let (batch, table_lead) = (self.u64()?, self.u64()?);
         let circuit = self.array()?;
         let (garbler_bits, evaluator_bits) = (self.u64()?, self.u64()?);
         let (split, nonce, setup_hash) = (self.array()?, self.array()?, self.array()?);
         let (start, input_seed, prf_nonce) = (self.array()?, self.array()?, self.u64()?);
-        let role = match (role, reserved) {
-            (0, 0) => Role::Garbler,
-            (1, 0) => Role::Evaluator,
+        let role = match role {
+            0 => Role::Garbler,
+            1 => Role::Evaluator,
             _ => return Some(None),
         };
         Some(Some(Hello {
@@ -371,6 +431,7 @@ impl Reader<'_> {
             terms: Terms {
                 scheme,
                 ot,
+                base_ot,
                 output,
                 flags,
                 rekey_period,

@@ -23,6 +23,7 @@ mod inputs;
 mod layout;
 mod ot;
 mod pieces;
+mod plan;
 mod report;
 mod session;
 mod standing;
@@ -39,6 +40,7 @@ pub use driver::{
 pub use error::{AbortReason, Field, SessionError};
 pub use hello::{HELLO_START, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};
+pub use plan::{Costs, KnownPath, Planned, Prediction, Question, plan};
 pub use report::{Milestone, Progress, Report, Traffic};
 pub use session::{Output, Progressed, Session};
 pub use standing::{

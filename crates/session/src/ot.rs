@@ -9,7 +9,7 @@ use rand::{CryptoRng, SeedableRng, rngs::StdRng};
 use transpute_circuit::Bits;
 use transpute_garble::{Garbler, Label};
 use transpute_ot::{
-    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash,
+    AnyReceiver, AnySender, BASE_COUNT, BaseOt, CotReceiver, CotSender, Extension, MaskHash,
     delta_choices, mask_pair, unmask_pair,
 };
 use zeroize::Zeroizing;
@@ -29,11 +29,13 @@ pub(crate) fn reply_len(correlated: bool) -> usize {
 pub(crate) enum GarblerOt {
     None,
     Direct {
-        base: Option<BaseSender>,
+        base: Option<AnySender>,
+        /// For what the answer draws.
+        seed: Zeroizing<[u8; 32]>,
     },
     Extension {
         kind: Extension,
-        base: Option<BaseReceiver>,
+        base: Option<AnyReceiver>,
         /// The correlation between the two strings of every transfer.
         delta: Zeroizing<u128>,
         sender: Option<Box<CotSender>>,
@@ -47,10 +49,20 @@ pub(crate) enum GarblerOt {
     },
 }
 
+/// What the garbler answers the evaluator's base-OT message with.
+#[derive(Default)]
+pub(crate) struct SetupAnswer {
+    /// Its own base-OT message, if that was not the first.
+    pub(crate) setup: Option<Vec<u8>>,
+    /// The masked labels of direct transfers.
+    pub(crate) reply: Option<Vec<u8>>,
+}
+
 impl GarblerOt {
-    /// Starts; returns the base-OT message.
+    /// Starts; returns the base-OT message, empty if the evaluator's comes first.
     pub(crate) fn start(
         plan: OtPlan,
+        base: BaseOt,
         correlation: Option<Label>,
         nonce: &[u8; 32],
         rng: &mut impl CryptoRng,
@@ -58,8 +70,9 @@ impl GarblerOt {
         match plan {
             OtPlan::None => (Self::None, Vec::new()),
             OtPlan::Direct => {
-                let (base, message) = BaseSender::start(rng);
-                (Self::Direct { base: Some(base) }, message.to_vec())
+                let (base, message) = AnySender::start(base, rng);
+                let (base, seed) = (Some(base), draw_seed(rng));
+                (Self::Direct { base, seed }, message.unwrap_or_default())
             }
             OtPlan::Stock => {
                 let seed = draw_seed(rng);
@@ -74,7 +87,7 @@ impl GarblerOt {
                         u128::from_le_bytes(*bytes)
                     }
                 });
-                let (base, message) = BaseReceiver::start(&*delta_choices(*delta), nonce, rng);
+                let (base, message) = AnyReceiver::start(base, &*delta_choices(*delta), nonce, rng);
                 let ot = Self::Extension {
                     kind,
                     base: Some(base),
@@ -89,13 +102,25 @@ impl GarblerOt {
         }
     }
 
-    /// Does without the stock; returns the base-OT message.
-    pub(crate) fn begin_direct(&mut self) -> Result<Vec<u8>, SessionError> {
+    /// Does with the messages of one extension another one.
+    pub(crate) fn set_extension(&mut self, chosen: Extension) {
+        if let Self::Extension {
+            kind, is_set_up, ..
+        } = self
+        {
+            *kind = chosen;
+            *is_set_up = chosen.setup_len() == 0;
+        }
+    }
+
+    /// Does without the stock; returns the base-OT message, empty if it is to be an answer.
+    pub(crate) fn begin_direct(&mut self, base: BaseOt) -> Result<Vec<u8>, SessionError> {
         let Self::Stock { seed } = self else {
             return Err(unexpected_setup());
         };
         let (ot, message) = Self::start(
             OtPlan::Direct,
+            base,
             None,
             &[0; 32],
             &mut StdRng::from_seed(**seed),
@@ -104,7 +129,7 @@ impl GarblerOt {
         Ok(message)
     }
 
-    /// Takes the evaluator's base-OT message; returns the answer, if one is due at once.
+    /// Takes the evaluator's base-OT message; returns what is due at once.
     pub(crate) fn handle_setup(
         &mut self,
         sid: &[u8; 32],
@@ -113,18 +138,20 @@ impl GarblerOt {
         count: usize,
         garbler: &Garbler,
         per_instance: usize,
-    ) -> Result<Option<Vec<u8>>, SessionError> {
+    ) -> Result<SetupAnswer, SessionError> {
         match self {
             Self::None | Self::Stock { .. } => Err(unexpected_setup()),
-            Self::Direct { base } => {
+            Self::Direct { base, seed } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
-                let keys = base.finish(sid, evaluator_nonce, message, count)?;
+                let mut rng = StdRng::from_seed(**seed);
+                let (keys, setup) = base.finish(sid, evaluator_nonce, message, count, &mut rng)?;
                 let pairs = label_pairs(garbler, 0, count, per_instance);
                 let mut reply = Vec::with_capacity(count * 32);
                 for (keys, labels) in keys.iter().zip(pairs.iter()) {
                     write_blocks(&mask_pair(*keys, *labels), &mut reply);
                 }
-                Ok(Some(reply))
+                let reply = Some(reply);
+                Ok(SetupAnswer { setup, reply })
             }
             Self::Extension {
                 kind,
@@ -138,7 +165,7 @@ impl GarblerOt {
                 let keys = base.finish(sid, message)?;
                 *sender = Some(Box::new(CotSender::new(*kind, **delta, &keys, sid)));
                 *masks = Some(Box::new(MaskHash::new(sid)));
-                Ok(None)
+                Ok(SetupAnswer::default())
             }
         }
     }
@@ -209,14 +236,16 @@ impl GarblerOt {
 pub(crate) enum EvaluatorOt {
     None,
     Direct {
-        base: Option<BaseReceiver>,
+        base: Option<AnyReceiver>,
         choices: Bits,
         keys: Zeroizing<Vec<u128>>,
     },
     Extension {
         kind: Extension,
         correlated: bool,
-        base: Option<BaseSender>,
+        base: Option<AnySender>,
+        /// For what the answer draws.
+        seed: Zeroizing<[u8; 32]>,
         receiver: Option<Box<CotReceiver>>,
         masks: Option<Box<MaskHash>>,
         /// What was asked for and not answered: first number, choices, and t rows.
@@ -237,11 +266,21 @@ pub(crate) struct OpenChunk {
     rows: Zeroizing<Vec<u128>>,
 }
 
+/// What the evaluator answers the garbler's base-OT message with.
+#[derive(Default)]
+pub(crate) struct Corrections {
+    /// Its own base-OT message, if that was not the first.
+    pub(crate) setup: Option<Vec<u8>>,
+    /// The seed corrections of a SoftSpoken extension.
+    pub(crate) seeds: Option<Vec<u8>>,
+}
+
 impl EvaluatorOt {
-    /// Starts; returns the base-OT message. `choices` are all input bits of the batch for direct
+    /// Starts; returns the base-OT message, empty if the garbler's comes first. `choices` are all input bits of the batch for direct
     /// transfer and not used otherwise.
     pub(crate) fn start(
         plan: OtPlan,
+        base: BaseOt,
         correlated: bool,
         choices: Bits,
         nonce: &[u8; 32],
@@ -255,7 +294,7 @@ impl EvaluatorOt {
             }
             OtPlan::Direct => {
                 let as_bools: Zeroizing<Vec<bool>> = Zeroizing::new(choices.iter().collect());
-                let (base, message) = BaseReceiver::start(&as_bools, nonce, rng);
+                let (base, message) = AnyReceiver::start(base, &as_bools, nonce, rng);
                 let ot = Self::Direct {
                     base: Some(base),
                     choices,
@@ -264,23 +303,33 @@ impl EvaluatorOt {
                 (ot, message)
             }
             OtPlan::Extension(kind) => {
-                let (base, message) = BaseSender::start(rng);
+                let (base, message) = AnySender::start(base, rng);
                 let ot = Self::Extension {
                     kind,
                     correlated,
                     base: Some(base),
+                    seed: draw_seed(rng),
                     receiver: None,
                     masks: None,
                     open: VecDeque::new(),
                 };
-                (ot, message.to_vec())
+                (ot, message.unwrap_or_default())
             }
+        }
+    }
+
+    /// Takes back the choices of direct transfers that were not asked for yet.
+    pub(crate) fn take_choices(&mut self) -> Option<Bits> {
+        match self {
+            Self::Direct { choices, .. } => Some(std::mem::take(choices)),
+            _ => None,
         }
     }
 
     /// Does without the stock; returns the base-OT message.
     pub(crate) fn begin_direct(
         &mut self,
+        base: BaseOt,
         choices: Bits,
         nonce: &[u8; 32],
     ) -> Result<Vec<u8>, SessionError> {
@@ -288,7 +337,7 @@ impl EvaluatorOt {
             return Err(unexpected_setup());
         };
         let mut rng = StdRng::from_seed(**seed);
-        let (ot, message) = Self::start(OtPlan::Direct, false, choices, nonce, &mut rng);
+        let (ot, message) = Self::start(OtPlan::Direct, base, false, choices, nonce, &mut rng);
         *self = ot;
         Ok(message)
     }
@@ -300,33 +349,37 @@ impl EvaluatorOt {
         }
     }
 
-    /// Takes the garbler's base-OT message; returns the seed corrections to send, if any.
+    /// Takes the garbler's base-OT message; returns what is due at once.
     pub(crate) fn handle_setup(
         &mut self,
         sid: &[u8; 32],
         garbler_nonce: &[u8; 32],
         message: &[u8],
-    ) -> Result<Option<Vec<u8>>, SessionError> {
+    ) -> Result<Corrections, SessionError> {
         match self {
             Self::None | Self::Stock { .. } => Err(unexpected_setup()),
             Self::Direct { base, keys, .. } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
                 *keys = base.finish(sid, message)?;
-                Ok(None)
+                Ok(Corrections::default())
             }
             Self::Extension {
                 kind,
                 base,
+                seed,
                 receiver,
                 masks,
                 ..
             } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
-                let pairs = base.finish(sid, garbler_nonce, message, BASE_COUNT)?;
+                let mut rng = StdRng::from_seed(**seed);
+                let (pairs, setup) =
+                    base.finish(sid, garbler_nonce, message, BASE_COUNT, &mut rng)?;
                 let (cot, corrections) = CotReceiver::new(*kind, &pairs, sid);
                 *receiver = Some(Box::new(cot));
                 *masks = Some(Box::new(MaskHash::new(sid)));
-                Ok((kind.setup_len() > 0).then_some(corrections))
+                let seeds = (kind.setup_len() > 0).then_some(corrections);
+                Ok(Corrections { setup, seeds })
             }
         }
     }

@@ -36,6 +36,8 @@ pub struct Traffic {
     pub tables: u64,
     /// Messages of oblivious transfer.
     pub ot: u64,
+    /// Of those, the ones of public-key oblivious transfer: keys, points and ciphertexts.
+    pub base_ot: u64,
     /// Labels of the garbler's inputs.
     pub garbler_labels: u64,
     /// Decoding information and masked outputs.
@@ -101,6 +103,11 @@ pub struct Report {
     pub flights: u32,
     /// How the oblivious transfers were done.
     pub ot: crate::OtPlan,
+    /// What public-key oblivious transfer rested on.
+    pub base_ot: transpute_ot::BaseOt,
+    /// What this party had planned and why, if by prediction. What was done, [`ot`](Self::ot), is as
+    /// the evaluator had planned.
+    pub planned: Option<crate::Planned>,
 }
 
 impl Report {

@@ -6,7 +6,7 @@ use rand::{CryptoRng, rngs::StdRng};
 use transpute_circuit::{Bits, InputSplit, Program};
 
 use crate::{
-    Config, Frame, FrameKind, Inputs, OtPlan, Progress, Role, SessionError,
+    Config, Frame, FrameKind, Inputs, KnownPath, OtPlan, Planned, Progress, Role, SessionError,
     channel::Channel,
     config::ConfigError,
     error::{AbortReason, Farewell},
@@ -20,6 +20,8 @@ use crate::{
 pub(crate) struct Terms {
     pub(crate) config: Config,
     pub(crate) plan: OtPlan,
+    /// Why this party wanted which plan, if by prediction.
+    pub(crate) planned: Option<Planned>,
     pub(crate) program: Arc<Program>,
     pub(crate) split: InputSplit,
     /// The evaluator's input bits per evaluation.
@@ -68,11 +70,23 @@ impl Terms {
             total_choices: total_choices(&split, &config)?,
             config,
             plan,
+            planned: None,
             program,
             split,
             progress: Progress::default(),
             setting,
         })
+    }
+
+    /// Plans anew for a path; says whether the plan is another one now.
+    pub(crate) fn replan(&mut self, path: KnownPath) -> Result<bool, SessionError> {
+        if !matches!(self.setting, Setting::Alone) {
+            return Ok(false);
+        }
+        self.config.path = Some(path);
+        let (plan, planned) = self.config.plan(self.total_choices)?;
+        self.planned = planned;
+        Ok(std::mem::replace(&mut self.plan, plan) != plan)
     }
 
     /// Says whether tables are made before the inputs are known.
@@ -172,8 +186,9 @@ impl Session {
         encrypted: bool,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
-        let plan = OtPlan::new(config.ot, total_choices(&split, &config)?)?;
-        let terms = Terms::new(program, split, config, plan, Setting::Alone)?;
+        let (plan, planned) = config.plan(total_choices(&split, &config)?)?;
+        let mut terms = Terms::new(program, split, config, plan, Setting::Alone)?;
+        terms.planned = planned;
         Self::start(role, terms, Some(inputs), encrypted, &[], rng)
     }
 
@@ -208,6 +223,20 @@ impl Session {
                 terms, channel, hello, inputs, rng,
             )?)),
         }))
+    }
+
+    /// Tells what is known of the path, once the link is there: with
+    /// [`OtChoice::Auto`](crate::OtChoice::Auto) the oblivious transfers are planned for it. Of no effect
+    /// behind the first [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// [`SessionError::Input`].
+    pub fn set_path(&mut self, path: KnownPath) -> Result<(), SessionError> {
+        let mut rng: StdRng = rand::make_rng();
+        match &mut self.0 {
+            Core::Garbler(core) => core.set_path(path, &mut rng),
+            Core::Evaluator(core) => core.set_path(path, &mut rng),
+        }
     }
 
     /// Returns this party's role.

@@ -50,6 +50,7 @@
 mod choice;
 mod connection;
 mod error;
+mod known;
 mod listening;
 mod machine;
 mod party;
@@ -70,11 +71,12 @@ pub use transpute_circuit::{
     Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,
 };
 pub use transpute_garble::{Backend, Scheme};
+pub use transpute_ot::BaseOt;
 pub use transpute_select::Machine;
 pub use transpute_session::{
     AbortReason, Config, ConnectionConfig, ConnectionHandle, Decline, DriverOptions, Field,
-    InputError, Inputs, Milestone, OtChoice, OtPlan, OutputPolicy, Progress, Repeat, Role,
-    RunOutcome, RunReport, Running, SessionError, Traffic,
+    InputError, Inputs, KnownPath, Milestone, OtChoice, OtPlan, OutputPolicy, Planned, Prediction,
+    Progress, Repeat, Role, RunOutcome, RunReport, Running, SessionError, Traffic,
 };
 pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkTimings, Registry, Transport,

@@ -13,6 +13,7 @@ use tokio::{
 };
 use transpute_circuit::{Bits, Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
+use transpute_ot::BaseOt;
 use transpute_select::{Auto, Chooser, End, Machine, Selection, Workload};
 use transpute_session::{
     Config, ConnectionConfig, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role,
@@ -24,7 +25,7 @@ use transpute_transport::{
 
 use crate::{
     Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, Speed,
-    choice::Chosen,
+    choice::Chosen, known::known_path,
 };
 
 /// Pause before a refused connection is tried again.
@@ -194,6 +195,15 @@ impl Party {
     #[must_use]
     pub fn oblivious_transfer(mut self, choice: OtChoice) -> Self {
         self.config.ot = choice;
+        self
+    }
+
+    /// Sets what public-key oblivious transfer rests on, in single runs and on connections for many;
+    /// both parties must have the same. Default: Ristretto255.
+    #[must_use]
+    pub fn base_ot(mut self, base: BaseOt) -> Self {
+        self.config.base_ot = base;
+        self.connection.base_ot = base;
         self
     }
 
@@ -437,7 +447,13 @@ impl Party {
         }
         let stats = link.stats();
         let (role, batch) = (self.role, self.config.batch);
-        let session = (ready.session.await).unwrap_or(Err(SessionError::Cancelled))?;
+        let mut session = (ready.session.await).unwrap_or(Err(SessionError::Cancelled))?;
+        if let Some(path) = known_path(&info, &stats.snapshot(), why.selection.as_deref(), role) {
+            // Another plan than was begun with takes milliseconds.
+            let planning = move || session.set_path(path).map(|()| session);
+            let planned = tokio::task::spawn_blocking(planning).await;
+            session = planned.unwrap_or(Err(SessionError::Cancelled))?;
+        }
         let watch = (self.on_progress.into_inner()).unwrap_or_else(PoisonError::into_inner);
         if let Some(watch) = watch {
             watch(session.progress());

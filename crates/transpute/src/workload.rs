@@ -51,7 +51,7 @@ impl Computation {
             chunk_len: u64::from(config.chunk_len),
             is_checked: config.output_check,
             // Of more transfers than the protocol can do, the session says so in time.
-            transfers: match OtPlan::new(config.ot, transfers) {
+            transfers: match OtPlan::new(config.ot, config.base_ot, transfers) {
                 Ok(OtPlan::None | OtPlan::Stock) | Err(_) => Transfers::None,
                 Ok(OtPlan::Direct) => Transfers::Direct,
                 Ok(OtPlan::Extension(extension)) => Transfers::Extension {

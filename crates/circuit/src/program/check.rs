@@ -199,9 +199,9 @@ impl Program {
         }
         for (bit, output) in self.outputs.iter().enumerate() {
             if let OutputBit::Slot { slot, .. } = *output
-                && !slots
+                && slots
                     .get(slot as usize)
-                    .is_some_and(|slot| slot.written != 0)
+                    .is_none_or(|slot| slot.written == 0)
             {
                 return Err(ProgramError::Output { bit, slot });
             }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use transpute::{
-    Choice, Config, OtChoice, OutputPolicy, Role, Scheme, TransportError, transport::auto::Offer,
+    BaseOt, Choice, Config, OtChoice, OutputPolicy, Role, Scheme, TransportError,
+    transport::auto::Offer,
 };
 use zeroize::Zeroizing;
 
@@ -90,6 +91,10 @@ pub(crate) struct Args {
     /// Oblivious transfer: auto, direct, iknp, softspoken-2, softspoken-4 or softspoken-8
     #[arg(long, default_value = "auto")]
     pub(super) ot: OtChoice,
+    /// What public-key oblivious transfer rests on: ristretto255, or ml-kem-768 against quantum
+    /// computers, with about 70 times the bytes
+    #[arg(long, value_name = "NAME", default_value_t = BaseOt::Ristretto255)]
+    pub(super) base_ot: BaseOt,
     /// How many hash calls share an AES key in half-gates: a power of two up to 1048576
     #[arg(long, value_name = "P", default_value_t = 1)]
     pub(super) rekey_period: u32,
@@ -123,6 +128,7 @@ impl Args {
             scheme: self.scheme,
             rekey_period: self.rekey_period,
             ot: self.ot,
+            base_ot: self.base_ot,
             output: self.output_to,
             chunk_len: self.chunk,
             output_check: !self.no_output_check,

@@ -171,7 +171,7 @@ fn check_ot(args: &Args, evaluator_bits: u64, batch: u64) -> Result<(), Failure>
     let Some(count) = evaluator_bits.checked_mul(batch) else {
         return Err(Failure::usage("--batch: too many input bits in all"));
     };
-    match OtPlan::new(args.ot, count) {
+    match OtPlan::new(args.ot, args.base_ot, count) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::usage("--ot").because(error)),
     }

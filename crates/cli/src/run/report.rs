@@ -3,7 +3,7 @@
 use std::{fmt::Write, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
-use transpute::{Milestone, Program, Results, Scheme};
+use transpute::{Milestone, Planned, Program, Results, Scheme};
 
 use super::Args;
 use crate::{
@@ -39,6 +39,10 @@ pub(crate) struct RunReport {
     /// Until the evaluator has its output, from both parties being connected.
     pub(crate) round_trips: f64,
     pub(crate) ot: String,
+    /// What public-key oblivious transfer rested on.
+    pub(crate) base_ot: String,
+    /// What this party had planned, if by prediction; done is what the evaluator had planned.
+    pub(crate) ot_plan: Option<PlanReport>,
     pub(crate) times_ms: TimesReport,
     /// When both parties were connected, in nanoseconds since 1970 by the system's clock: zero of
     /// the moments in `times_ms`, to within the start of a thread.
@@ -63,6 +67,31 @@ pub(crate) struct CircuitReport {
     pub(crate) xor: u64,
 }
 
+/// A plan of oblivious transfers: what was chosen, what would have been second, and when the
+/// evaluator was to hold the labels of its inputs.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct PlanReport {
+    pub(crate) chosen: String,
+    pub(crate) predicted_ms: f64,
+    pub(crate) runner_up: Option<String>,
+    pub(crate) runner_up_ms: Option<f64>,
+    /// Of the path it was chosen for.
+    pub(crate) rtt_ms: f64,
+}
+
+impl PlanReport {
+    fn new(planned: &Planned) -> Self {
+        let second = planned.runner_up.as_ref();
+        Self {
+            chosen: planned.chosen.plan.to_string(),
+            predicted_ms: milliseconds(planned.chosen.time),
+            runner_up: second.map(|second| second.plan.to_string()),
+            runner_up_ms: second.map(|second| milliseconds(second.time)),
+            rtt_ms: milliseconds(planned.path.rtt),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct PeerReport {
     pub(crate) address: String,
@@ -78,6 +107,8 @@ pub(crate) struct BytesReport {
     pub(crate) received: u64,
     pub(crate) tables: u64,
     pub(crate) ot: u64,
+    /// Of those, the ones of public-key oblivious transfer.
+    pub(crate) base_ot: u64,
     pub(crate) labels: u64,
     pub(crate) outputs: u64,
     pub(crate) framing: u64,
@@ -142,6 +173,7 @@ impl RunReport {
                 received: session.bytes_received,
                 tables: traffic.tables,
                 ot: traffic.ot,
+                base_ot: traffic.base_ot,
                 labels: traffic.garbler_labels,
                 outputs: traffic.outputs,
                 framing: traffic.framing,
@@ -153,6 +185,8 @@ impl RunReport {
                 .then(|| (ands as f64 / report.until_output().as_secs_f64()).round() / 1e6),
             round_trips: f64::from(session.flights) / 2.0,
             ot: session.ot.to_string(),
+            base_ot: session.base_ot.to_string(),
+            ot_plan: session.planned.as_ref().map(PlanReport::new),
             times_ms: TimesReport {
                 connect: milliseconds(report.link.timings.connect),
                 handshake: milliseconds(report.link.timings.handshake),
@@ -200,17 +234,28 @@ impl RunReport {
         let bytes = &self.bytes;
         let _ = write!(
             text,
-            "\nbytes: {} sent, {} received; tables {}, transfer of inputs {} ({}), \
+            "\nbytes: {} sent, {} received; tables {}, transfer of inputs {} ({} on {}), \
              other labels {}, outputs {}, framing {}",
             grouped(bytes.sent),
             grouped(bytes.received),
             self.tables(),
             grouped(bytes.ot),
             self.ot,
+            self.base_ot,
             grouped(bytes.labels),
             grouped(bytes.outputs),
             grouped(bytes.framing),
         );
+        if let Some(plan) = &self.ot_plan {
+            let _ = write!(
+                text,
+                "\nplan:  inputs by {}, predicted to be there after {:.1} ms",
+                plan.chosen, plan.predicted_ms,
+            );
+            if let (Some(second), Some(time)) = (&plan.runner_up, plan.runner_up_ms) {
+                let _ = write!(text, "; by {second}, after {time:.1} ms");
+            }
+        }
         let times = &self.times_ms;
         let _ = write!(
             text,

@@ -54,6 +54,7 @@ fn wrong_flags_are_named() {
         (&["--batch", "0"], "--batch"),
         (&["--patience=-1"], "--patience"),
         (&["--ot", "kos"], "--ot"),
+        (&["--base-ot", "kyber"], "--base-ot"),
         (&["--peer", "sha256:12"], "--peer"),
         (&["--connect", "127.0.0.1:1"], "--connect"),
         (&["--plaintext"], "--plaintext"),

@@ -16,13 +16,17 @@ fn parties_that_disagree_both_say_so() {
         (&["--batch", "2"], "batch size"),
         (&["--output-to", "both"], "output recipient"),
         (&["--chunk", "1024"], "chunk length"),
-        (&["--ot", "iknp"], "oblivious transfer"),
+        (&["--base-ot", "ml-kem-768"], "base OT"),
         (&["--rekey-period", "2"], "re-key period"),
         (&["--no-output-check"], "output check"),
     ] {
         for party in meet(garbler(), evaluator().and(setting.iter().copied())) {
             party.fails(5, field);
         }
+    }
+    // An evaluator decides, unless the garbler was told, too.
+    for party in meet(garbler().and(["--ot", "iknp"]), evaluator()) {
+        party.fails(5, "oblivious transfer");
     }
     let other = Party::new("evaluator", "sub:8").input(1, "dec:2");
     for party in meet(garbler(), other) {

@@ -158,6 +158,29 @@ fn settings_may_be_others_than_the_defaults() {
 }
 
 #[test]
+fn base_ot_over_ml_kem_is_one_setting_away() {
+    for (ot, base_bytes) in [("auto", 128 * 4544), ("softspoken-2", 128 * 4544)] {
+        let settings = ["--base-ot", "ml-kem-768", "--ot", ot];
+        let [garbler, evaluator] = aes().map(|party| party.and(settings));
+        let parties = meet(garbler, evaluator).map(|party| party.expect(0));
+        assert_eq!(parties[1].outputs(), [CIPHERTEXT], "{ot}");
+        for party in parties {
+            let json = party.json();
+            assert_eq!(json["base_ot"], "ml-kem-768");
+            assert_eq!(json["bytes"]["base_ot"], base_bytes);
+            assert_eq!(json["ot"], if ot == "auto" { "direct" } else { ot });
+            // A plan is predicted unless it is asked for.
+            let plan = &json["ot_plan"];
+            assert_eq!(plan.is_object(), ot == "auto", "{plan}");
+            if plan.is_object() {
+                assert_eq!(plan["chosen"], "direct");
+                assert!(plan["predicted_ms"].as_f64() < plan["runner_up_ms"].as_f64());
+            }
+        }
+    }
+}
+
+#[test]
 fn plaintext_is_possible_when_both_ask() {
     let [garbler, evaluator] = meet(
         Party::plaintext("garbler", "aes128").input(0, KEY),
@@ -279,6 +302,7 @@ fn the_json_object_says_what_happened() {
     assert_eq!(
         keys_of(&evaluator),
         [
+            "base_ot",
             "batch",
             "bytes",
             "bytes_per_and",
@@ -289,6 +313,7 @@ fn the_json_object_says_what_happened() {
             "evaluations",
             "mega_and_per_second",
             "ot",
+            "ot_plan",
             "outputs",
             "peak_heap_bytes",
             "peer",
@@ -318,6 +343,7 @@ fn the_json_object_says_what_happened() {
     assert_eq!(
         keys_of(&evaluator["bytes"]),
         [
+            "base_ot",
             "framing",
             "labels",
             "ot",

@@ -1,12 +1,22 @@
-//! The two random oracles of the base OT. Lengths go in before what varies in length, so that no
+//! The random oracles of the base OTs: onto points, and onto keys. Lengths go in before what varies in length, so that no
 //! two inputs have the same encoding.
 
 use sha2::{Digest, Sha256, Sha512};
 use zeroize::Zeroizing;
 
 const POINT_DOMAIN: &[u8] = b"transpute base OT v1: hash to point";
-const TRANSCRIPT_DOMAIN: &[u8] = b"transpute base OT v1: transcript";
-const KEY_DOMAIN: &[u8] = b"transpute base OT v1: key";
+
+/// What separates the key derivations of different kinds of base OT.
+pub(super) struct Domains {
+    pub(super) transcript: &'static [u8],
+    pub(super) key: &'static [u8],
+}
+
+/// Those of the curve.
+pub(super) const CURVE: Domains = Domains {
+    transcript: b"transpute base OT v1: transcript",
+    key: b"transpute base OT v1: key",
+};
 
 /// Hash to group elements, one function per exchange, instance and branch.
 pub(super) struct PointHash {
@@ -42,13 +52,14 @@ pub(super) struct KeyHash {
 
 impl KeyHash {
     pub(super) fn new(
+        domains: &Domains,
         sid: &[u8; 32],
         binding: &[u8],
         receiver_message: &[u8],
         sender_message: &[u8],
     ) -> Self {
         let transcript = Sha256::new()
-            .chain_update(TRANSCRIPT_DOMAIN)
+            .chain_update(domains.transcript)
             .chain_update((binding.len() as u64).to_le_bytes())
             .chain_update(binding)
             .chain_update((receiver_message.len() as u64).to_le_bytes())
@@ -56,7 +67,7 @@ impl KeyHash {
             .chain_update(sender_message)
             .finalize();
         let prefix = Sha256::new()
-            .chain_update(KEY_DOMAIN)
+            .chain_update(domains.key)
             .chain_update(sid)
             .chain_update(transcript);
         Self { prefix }

@@ -7,8 +7,13 @@
 
 mod group;
 mod hash;
+mod kem;
+mod kind;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+
+pub use kem::{KemAnswer, KemReceiver, KemSender, kem_receiver_len, kem_sender_len};
+pub use kind::{AnyReceiver, AnySender, BaseOt, Keys};
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
@@ -19,7 +24,7 @@ use zeroize::Zeroizing;
 use crate::OtError;
 use crate::error::check_len;
 use group::{Group, Refusal, Refused};
-use hash::{KeyHash, PointHash};
+use hash::{CURVE, KeyHash, PointHash};
 
 /// Number of base OTs that an extension needs: one per bit of its global offset.
 pub const BASE_COUNT: usize = 128;
@@ -114,7 +119,7 @@ impl BaseReceiver {
         let points = Group::detect()
             .multiples(&encodings[0], &self.halves)
             .map_err(|refused| refused.of(SENDER_MESSAGE))?;
-        let hash = KeyHash::new(sid, &self.binding, &self.message, sender_message);
+        let hash = KeyHash::new(&CURVE, sid, &self.binding, &self.message, sender_message);
         Ok(Zeroizing::new(
             points
                 .iter()
@@ -171,7 +176,7 @@ impl BaseSender {
         let points = Group::detect()
             .sums(&self.half, encodings, &uniform)
             .map_err(|refused| refused.of(RECEIVER_MESSAGE))?;
-        let hash = KeyHash::new(sid, binding, receiver_message, &self.message);
+        let hash = KeyHash::new(&CURVE, sid, binding, receiver_message, &self.message);
         let (pairs, _) = points.as_chunks::<2>();
         Ok(Zeroizing::new(
             pairs
@@ -198,6 +203,6 @@ impl Refused {
 }
 
 /// Returns `zero` or `one` without revealing which.
-fn select(zero: &[u8; POINT_LEN], one: &[u8; POINT_LEN], choice: Choice) -> [u8; POINT_LEN] {
+fn select<const LEN: usize>(zero: &[u8; LEN], one: &[u8; LEN], choice: Choice) -> [u8; LEN] {
     std::array::from_fn(|i| u8::conditional_select(&zero[i], &one[i], choice))
 }

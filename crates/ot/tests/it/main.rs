@@ -3,5 +3,6 @@
 mod base;
 mod common;
 mod extension;
+mod kem;
 mod mask;
 mod throughput;

@@ -5,7 +5,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use crate::common::{TestRng, extension};
-use transpute_ot::{BASE_COUNT, BaseReceiver, BaseSender, Extension, MaskHash, delta_choices};
+use transpute_ot::{
+    BASE_COUNT, BaseReceiver, BaseSender, Extension, KemReceiver, KemSender, MaskHash,
+    delta_choices,
+};
 
 /// Many short rounds: some of them run undisturbed even on a busy machine.
 const ROUNDS: usize = 301;
@@ -47,6 +50,35 @@ fn base_ot() {
     }
     let ms = 1e3 * best(steps.iter().map(|step| step.iter().sum()).collect());
     println!("128 base OTs, both sides: {ms:.2} ms");
+}
+
+#[test]
+#[ignore = "prints figures, checks nothing"]
+fn kem_base_ot() {
+    let choices = delta_choices(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);
+    let steps: Vec<[f64; 3]> = (0..ROUNDS / 4)
+        .map(|_| {
+            let mut rng = TestRng::new(1);
+            let start = Instant::now();
+            let (receiver, to_sender) = KemReceiver::start(&*choices, b"nonce", &mut rng);
+            let started = start.elapsed();
+            let answer =
+                KemSender::answer(&[1; 32], b"nonce", &to_sender, BASE_COUNT, &mut rng).unwrap();
+            let answered = start.elapsed();
+            black_box(receiver.finish(&[1; 32], &answer.1).unwrap());
+            let end = start.elapsed();
+            [started, answered - started, end - answered].map(|d| d.as_secs_f64())
+        })
+        .collect();
+    for (i, name) in ["receiver start", "sender answer", "receiver finish"]
+        .iter()
+        .enumerate()
+    {
+        let ms = 1e3 * best(steps.iter().map(|step| step[i]).collect());
+        println!("128 base OTs over ML-KEM-768, {name}: {ms:.2} ms");
+    }
+    let ms = 1e3 * best(steps.iter().map(|step| step.iter().sum()).collect());
+    println!("128 base OTs over ML-KEM-768, both sides: {ms:.2} ms");
 }
 
 #[test]

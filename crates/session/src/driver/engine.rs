@@ -141,15 +141,17 @@ impl<F: FnMut(Output)> Engine<F> {
 
     fn report(&self) -> Report {
         let channel = self.session.channel();
-        let plan = self.session.terms().plan;
+        let terms = self.session.terms();
         Report {
             traffic: channel.traffic,
             bytes_sent: channel.bytes_sent,
             bytes_received: channel.bytes_received,
             milestones: self.milestones,
             elapsed: self.started.elapsed(),
-            flights: plan.flights(),
-            ot: plan,
+            flights: terms.plan.flights(),
+            ot: terms.plan,
+            base_ot: terms.config.base_ot,
+            planned: terms.planned,
         }
     }
 }

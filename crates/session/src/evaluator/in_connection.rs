@@ -61,9 +61,10 @@ impl EvaluatorCore {
         let Some(inputs) = &mut self.inputs else {
             return Ok(());
         };
+        let base = self.terms.config.base_ot;
         let choices = fetch_all(&mut **inputs, &self.terms)?;
         (self.fetched, self.asked) = (self.terms.config.batch, self.terms.total_choices);
-        let message = self.ot.begin_direct(choices, &self.hello.nonce)?;
+        let message = self.ot.begin_direct(base, choices, &self.hello.nonce)?;
         self.channel.send(out, FrameKind::OtSetup, |out| {
             out.extend_from_slice(&message);
             Ok(())

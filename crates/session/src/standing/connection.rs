@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use rand::{CryptoRng, SeedableRng, rngs::StdRng};
 use transpute_circuit::{InputSplit, Program};
-use transpute_ot::BaseSender;
+use transpute_ot::{AnySender, BaseOt};
 
 use super::{
     ConnectionConfig, Decline, Event, RunId,
@@ -56,7 +56,7 @@ pub struct Connection {
     /// For runs in which this side garbles.
     pub(super) sender: Option<SenderStock>,
     /// For runs in which it evaluates: before the peer's base-OT message is here, and behind that.
-    pub(super) base: Option<BaseSender>,
+    pub(super) base: Option<AnySender>,
     pub(super) receiver: Option<ReceiverStock>,
     /// Transfers that may still be done without the stock.
     pub(super) direct_left: u64,
@@ -356,7 +356,8 @@ impl Connection {
 
     /// Begins the stock for runs in which this side garbles.
     pub(super) fn set_up_sender(&mut self) {
-        let (stock, message) = SenderStock::start(&self.open.nonce, &mut self.rng);
+        let (stock, message) =
+            SenderStock::start(self.open.base_ot, &self.open.nonce, &mut self.rng);
         self.control_frame(true, FrameKind::OtSetup, &message);
         self.sender = Some(stock);
     }
@@ -366,8 +367,12 @@ impl Connection {
         let (Some(sender), Some(agreed)) = (&mut self.sender, &self.agreed) else {
             return Ok(());
         };
-        let sid = agreed.stock_id(&self.open.nonce);
-        sender.connect(agreed.theirs.extension, &sid, &agreed.theirs.point)
+        // With ML-KEM the peer's message is an answer.
+        if self.open.base_ot == BaseOt::Ristretto255 {
+            let sid = agreed.stock_id(&self.open.nonce);
+            sender.connect(agreed.theirs.extension, &sid, &agreed.theirs.point)?;
+        }
+        Ok(())
     }
 
     /// Returns what is held for runs in which this side has `role`: bytes of tables of runs not

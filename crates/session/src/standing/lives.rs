@@ -46,7 +46,7 @@ impl Connection {
     /// Starts a run and gives it what has come already.
     pub(super) fn start(&mut self, run: RunId, held: Held) -> Result<(), SessionError> {
         let begun = match held.call {
-            Some(call) => self.begin(run, call, held.is_prepared),
+            Some(call) => self.begin(run, *call, held.is_prepared),
             None => Err(SessionError::Cancelled),
         };
         match begun {
@@ -78,6 +78,7 @@ impl Connection {
             inputs,
         } = call;
         config.table_lead = 0;
+        config.base_ot = self.open.base_ot;
         config.threads = std::num::NonZeroUsize::MIN;
         let count = total_choices(&split, &config)?;
         let plan = match (config.ot, count) {

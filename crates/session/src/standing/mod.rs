@@ -18,7 +18,7 @@ pub use connection::{Call, Connection};
 pub use events::{Decline, Event, Proposal, RunId, RunReport};
 pub use open::{OPEN_START, is_open_start};
 
-use transpute_ot::Extension;
+use transpute_ot::{BaseOt, Extension};
 
 /// The settings of a standing connection. Each side has its own; of limits the smaller counts.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct ConnectionConfig {
     pub prepared: u64,
     /// How oblivious transfers are extended where this side evaluates. Default `SoftSpoken4`.
     pub extension: Extension,
+    /// What public-key oblivious transfer rests on, in all runs; both sides must have the same.
+    pub base_ot: BaseOt,
     /// Unused transfers to have in stock where this side evaluates; topped up when there is nothing
     /// else to do. At most 65,536; 0 extends for each run as it needs. 16 bytes each. Default 4,096.
     pub stock: u32,
@@ -47,7 +49,7 @@ pub struct ConnectionConfig {
     /// Transfers that may be asked for in such runs, 16 bytes each; at most, and by default, 2^18.
     pub held_transfers: u64,
     /// Whether transfers for runs in which this side garbles are set up at once: a message of 8 KiB
-    /// and some milliseconds. Otherwise the first such run sets them up. Default true.
+    /// (296 KiB with ML-KEM) and some milliseconds. Otherwise the first such run sets them up. Default true.
     pub garbles: bool,
 }
 
@@ -58,6 +60,7 @@ impl Default for ConnectionConfig {
             window: 24 << 20,
             prepared: 64 << 20,
             extension: Extension::SoftSpoken4,
+            base_ot: BaseOt::default(),
             stock: 4096,
             queue: 32 << 20,
             held: 16 << 20,

@@ -2,7 +2,7 @@
 
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
-use transpute_ot::{BASE_SENDER_LEN, BaseSender, Extension};
+use transpute_ot::{AnySender, BASE_SENDER_LEN, BaseOt, Extension};
 
 use super::ConnectionConfig;
 use crate::{
@@ -17,9 +17,10 @@ pub(super) const OPEN_LEN: usize = 92;
 const MAGIC: [u8; 4] = *b"TPUS";
 
 /// Version of standing connections; both sides must have the same.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 const FLAG_ENCRYPTED: u8 = 1;
+const FLAG_ML_KEM: u8 = 2;
 
 /// Bytes by which [`is_open_start`] judges: the header and the first four bytes of an opening.
 pub const OPEN_START: usize = START;
@@ -34,13 +35,15 @@ pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
 #[derive(Clone)]
 pub(super) struct Open {
     pub(super) is_encrypted: bool,
+    pub(super) base_ot: BaseOt,
     /// How transfers are extended where the sender of this evaluates.
     pub(super) extension: Extension,
     pub(super) max_runs: u32,
     pub(super) window: u64,
     pub(super) prepared: u64,
     pub(super) nonce: [u8; 32],
-    /// The base-OT message for runs in which the sender of this evaluates.
+    /// The base-OT message for runs in which the sender of this evaluates; zero if it answers the
+    /// garbler's.
     pub(super) point: [u8; BASE_SENDER_LEN],
 }
 
@@ -49,12 +52,17 @@ impl Open {
         config: &ConnectionConfig,
         is_encrypted: bool,
         rng: &mut impl CryptoRng,
-    ) -> (Self, BaseSender) {
+    ) -> (Self, AnySender) {
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
-        let (base, point) = BaseSender::start(rng);
+        let (base, message) = AnySender::start(config.base_ot, rng);
+        let mut point = [0; BASE_SENDER_LEN];
+        if let Some(message) = message.as_deref().and_then(<[u8]>::first_chunk) {
+            point = *message;
+        }
         let open = Self {
             is_encrypted,
+            base_ot: config.base_ot,
             extension: config.extension,
             max_runs: config.max_runs.max(FIRST.max_runs),
             window: config.window.max(FIRST.window),
@@ -69,7 +77,8 @@ impl Open {
         let mut out = Vec::with_capacity(OPEN_LEN);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        out.push(u8::from(self.is_encrypted) * FLAG_ENCRYPTED);
+        let is_kem = self.base_ot == BaseOt::MlKem768;
+        out.push(u8::from(self.is_encrypted) * FLAG_ENCRYPTED + u8::from(is_kem) * FLAG_ML_KEM);
         out.push(self.extension.code());
         out.extend_from_slice(&self.max_runs.to_le_bytes());
         out.extend_from_slice(&self.window.to_le_bytes());
@@ -118,11 +127,16 @@ impl Open {
             bytes.copy_from_slice(&fields[at..at + 32]);
             bytes
         };
-        if fields[6] & !FLAG_ENCRYPTED != 0 {
+        if fields[6] & !(FLAG_ENCRYPTED | FLAG_ML_KEM) != 0 {
             return Err(wrong("a flag has an unknown meaning"));
         }
         let open = Self {
             is_encrypted: fields[6] & FLAG_ENCRYPTED != 0,
+            base_ot: if fields[6] & FLAG_ML_KEM == 0 {
+                BaseOt::Ristretto255
+            } else {
+                BaseOt::MlKem768
+            },
             extension: Extension::from_code(fields[7])?,
             max_runs: field(8) as u32,
             window: field(12),
@@ -139,7 +153,7 @@ impl Open {
     /// Compares a peer's opening with ours.
     ///
     /// # Errors
-    /// `Disagreement` on encryption; `Unexpected` where the peer sends ours back.
+    /// `Disagreement` on encryption or base OT; `Unexpected` where the peer sends ours back.
     pub(super) fn agree(&self, theirs: Self) -> Result<Agreed, SessionError> {
         if self.is_encrypted != theirs.is_encrypted {
             let text = |on: bool| if on { "on" } else { "off" }.to_owned();
@@ -147,6 +161,13 @@ impl Open {
                 field: Field::Encryption,
                 ours: text(self.is_encrypted),
                 theirs: text(theirs.is_encrypted),
+            });
+        }
+        if self.base_ot != theirs.base_ot {
+            return Err(SessionError::Disagreement {
+                field: Field::BaseOt,
+                ours: self.base_ot.to_string(),
+                theirs: theirs.base_ot.to_string(),
             });
         }
         if self.nonce == theirs.nonce {

@@ -1,7 +1,7 @@
 //! What arrives on a connection.
 
 use bytes::Bytes;
-use transpute_ot::BLOCK_OTS;
+use transpute_ot::{BLOCK_OTS, BaseOt};
 
 use super::{
     Connection, Event, Proposal, RunId,
@@ -50,13 +50,29 @@ impl Connection {
                 };
                 let (kind, nonce) = (self.open.extension, agreed.theirs.nonce);
                 let sid = agreed.stock_id(&nonce);
-                let (stock, corrections) = ReceiverStock::new(kind, base, &sid, &nonce, content)?;
+                let (stock, answer) =
+                    ReceiverStock::new(kind, base, &sid, &nonce, content, &mut self.rng)?;
                 self.receiver = Some(stock);
-                if !corrections.is_empty() {
-                    self.control_frame(false, FrameKind::OtExtendSetup, &corrections);
+                for (kind, message) in [
+                    (FrameKind::OtSetup, answer.setup),
+                    (FrameKind::OtExtendSetup, answer.seeds),
+                ] {
+                    if let Some(message) = message {
+                        self.control_frame(false, kind, &message);
+                    }
                 }
                 self.wake(Role::Evaluator);
                 Ok(())
+            }
+            (FrameKind::OtSetup, Role::Garbler) => {
+                let (Some(agreed), Some(sender)) = (&self.agreed, &mut self.sender) else {
+                    return Err(unexpected);
+                };
+                if self.open.base_ot != BaseOt::MlKem768 || !sender.awaits_base() {
+                    return Err(unexpected);
+                }
+                let sid = agreed.stock_id(&self.open.nonce);
+                sender.connect(agreed.theirs.extension, &sid, content)
             }
             (FrameKind::OtExtendSetup, Role::Garbler) => match &mut self.sender {
                 Some(sender) => sender.handle_setup(content),

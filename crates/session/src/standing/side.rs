@@ -50,7 +50,7 @@ pub(super) enum Run {
 
 #[derive(Default)]
 pub(super) struct Held {
-    pub(super) call: Option<Call>,
+    pub(super) call: Option<Box<Call>>,
     pub(super) arrived: VecDeque<Arrived>,
     /// Whether the call was without inputs.
     pub(super) is_prepared: bool,
@@ -247,7 +247,7 @@ impl Side {
         {
             Run::Held(held) => {
                 held.is_prepared = call.inputs.is_none();
-                held.call = Some(call);
+                held.call = Some(Box::new(call));
             }
             // Nothing else is there of a run that was not called.
             Run::Active(_) | Run::Over => {}

@@ -12,12 +12,15 @@ use std::{collections::VecDeque, sync::Arc};
 use rand::CryptoRng;
 use transpute_circuit::Bits;
 use transpute_ot::{
-    BASE_COUNT, BLOCK_OTS, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MAX_INDEX,
-    MaskHash, delta_choices,
+    AnyReceiver, AnySender, BASE_COUNT, BLOCK_OTS, BaseOt, CotReceiver, CotSender, Extension,
+    MAX_INDEX, MaskHash, delta_choices,
 };
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{FrameKind, SessionError, ot::OT_CHUNK};
+use crate::{
+    FrameKind, SessionError,
+    ot::{Corrections, OT_CHUNK},
+};
 
 /// Bytes in front of the corrections: the index of the first transfer (8) and their number (4).
 pub(crate) const CORRECT_HEADER: usize = 12;
@@ -38,15 +41,16 @@ pub(super) struct ReceiverStock {
 }
 
 impl ReceiverStock {
-    /// Sets up a stock from the peer's base-OT message; returns the seed corrections to send.
+    /// Sets up a stock from the peer's base-OT message; returns what to send.
     pub(super) fn new(
         kind: Extension,
-        base: BaseSender,
+        base: AnySender,
         sid: &[u8; 32],
         garbler_nonce: &[u8; 32],
         message: &[u8],
-    ) -> Result<(Self, Vec<u8>), SessionError> {
-        let pairs = base.finish(sid, garbler_nonce, message, BASE_COUNT)?;
+        rng: &mut impl CryptoRng,
+    ) -> Result<(Self, Corrections), SessionError> {
+        let (pairs, setup) = base.finish(sid, garbler_nonce, message, BASE_COUNT, rng)?;
         let (cot, corrections) = CotReceiver::new(kind, &pairs, sid);
         let stock = Self {
             cot: Box::new(cot),
@@ -55,7 +59,8 @@ impl ReceiverStock {
             rows: VecDeque::new(),
             next: 0,
         };
-        Ok((stock, corrections))
+        let seeds = (kind.setup_len() > 0).then_some(corrections);
+        Ok((stock, Corrections { setup, seeds }))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -180,7 +185,7 @@ pub(crate) fn write_correct(first: u64, count: usize, corrections: &[u8], out: &
 /// No `Debug`: everything inside is secret. Wiped on drop.
 pub(super) struct SenderStock {
     delta: Zeroizing<u128>,
-    base: Option<BaseReceiver>,
+    base: Option<AnyReceiver>,
     ready: Option<Ready>,
     rows: VecDeque<u128>,
     /// Index of the first transfer not used.
@@ -195,11 +200,15 @@ struct Ready {
 
 impl SenderStock {
     /// Begins; returns the base-OT message to send.
-    pub(super) fn start(nonce: &[u8; 32], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
+    pub(super) fn start(
+        base: BaseOt,
+        nonce: &[u8; 32],
+        rng: &mut impl CryptoRng,
+    ) -> (Self, Vec<u8>) {
         let mut bytes = Zeroizing::new([0; 16]);
         rng.fill_bytes(&mut *bytes);
         let delta = Zeroizing::new(u128::from_le_bytes(*bytes));
-        let (base, message) = BaseReceiver::start(&*delta_choices(*delta), nonce, rng);
+        let (base, message) = AnyReceiver::start(base, &*delta_choices(*delta), nonce, rng);
         let stock = Self {
             delta,
             base: Some(base),
@@ -210,15 +219,15 @@ impl SenderStock {
         (stock, message)
     }
 
-    /// Goes on with the point of the peer's opening.
+    /// Goes on with the peer's base-OT message: the point of its opening, or its answer.
     pub(super) fn connect(
         &mut self,
         kind: Extension,
         sid: &[u8; 32],
-        point: &[u8],
+        message: &[u8],
     ) -> Result<(), SessionError> {
         if let Some(base) = self.base.take() {
-            let keys = base.finish(sid, point)?;
+            let keys = base.finish(sid, message)?;
             self.ready = Some(Ready {
                 cot: CotSender::new(kind, *self.delta, &keys, sid),
                 is_set_up: kind.setup_len() == 0,
@@ -226,6 +235,11 @@ impl SenderStock {
             });
         }
         Ok(())
+    }
+
+    /// Says whether the peer's base-OT message is awaited.
+    pub(super) fn awaits_base(&self) -> bool {
+        self.base.is_some()
     }
 
     /// Takes the peer's seed corrections.

@@ -2,6 +2,7 @@
 
 use transpute_circuit::InputSplit;
 use transpute_garble::Scheme;
+use transpute_ot::{BaseOt, Extension};
 
 use super::{Pair, Setup, chain, random_inputs};
 use crate::{OtChoice, OutputPolicy, Role, SessionError, error::Field};
@@ -12,7 +13,11 @@ fn check(field: Field, change: impl FnOnce(&mut Setup)) {
     let ours = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
     let mut theirs = ours.clone();
     change(&mut theirs);
-    let ends = Pair::new(&ours, &theirs).run(&mut |_, frame| vec![frame]);
+    check_pair(field, &ours, &theirs);
+}
+
+fn check_pair(field: Field, ours: &Setup, theirs: &Setup) {
+    let ends = Pair::new(ours, theirs).run(&mut |_, frame| vec![frame]);
     for role in [Role::Garbler, Role::Evaluator] {
         match ends.of(role) {
             Err(SessionError::Disagreement { field: found, .. })
@@ -30,8 +35,8 @@ fn every_term_must_be_the_same() {
     });
     check(Field::Scheme, |setup| setup.config.scheme = Scheme::Prf);
     check(Field::RekeyPeriod, |setup| setup.config.rekey_period = 8);
-    check(Field::Ot, |setup| {
-        setup.config.ot = OtChoice::Extension(transpute_ot::Extension::Iknp);
+    check(Field::BaseOt, |setup| {
+        setup.config.base_ot = BaseOt::MlKem768;
     });
     check(Field::Output, |setup| {
         setup.config.output = OutputPolicy::Both;
@@ -46,6 +51,17 @@ fn every_term_must_be_the_same() {
         setup.config.output_check = false;
     });
     check(Field::Encryption, |setup| setup.encrypted = true);
+}
+
+#[test]
+fn a_garbler_that_wants_one_way_of_transfer_does_no_other() {
+    let circuit = chain(50);
+    let mut ours = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
+    let mut theirs = ours.clone();
+    ours.config.ot = OtChoice::Extension(Extension::Iknp);
+    check_pair(Field::Ot, &ours, &theirs);
+    theirs.config.ot = OtChoice::Extension(Extension::SoftSpoken2);
+    check_pair(Field::Ot, &ours, &theirs);
 }
 
 #[test]

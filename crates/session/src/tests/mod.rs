@@ -5,6 +5,7 @@ mod driver;
 mod hostile;
 mod runs;
 mod standing;
+mod transfers;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -136,7 +137,16 @@ impl Pair {
     }
 
     /// Runs to the end of both sides; `between` decides what becomes of each frame.
-    fn run(mut self, between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>) -> Ends {
+    fn run(self, between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>) -> Ends {
+        self.run_to(between, &mut |_| {})
+    }
+
+    /// Runs to the end of both sides and shows them.
+    fn run_to(
+        mut self,
+        between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>,
+        show: &mut dyn FnMut(&Session),
+    ) -> Ends {
         let mut delivered = Vec::new();
         loop {
             let mut worked = false;
@@ -164,6 +174,7 @@ impl Pair {
             }
         }
         let [first, second] = self.sides.map(|side| {
+            show(&side.session);
             let outputs = side.outputs;
             (side.session.role(), side.end.unwrap().map(|()| outputs))
         });

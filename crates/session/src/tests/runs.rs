@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use transpute_circuit::{Bits, InputSplit, generators};
 use transpute_garble::{Backend, Scheme};
-use transpute_ot::Extension;
+use transpute_ot::{BaseOt, Extension};
 
 use super::{Pair, Setup, chain, circuits, random_inputs};
 use crate::{FrameKind, OtChoice, OutputPolicy, Role, SessionError};
@@ -14,7 +14,7 @@ const POLICIES: [OutputPolicy; 3] = [
     OutputPolicy::Both,
 ];
 
-const OT_CHOICES: [OtChoice; 6] = [
+pub(super) const OT_CHOICES: [OtChoice; 6] = [
     OtChoice::Auto,
     OtChoice::Direct,
     OtChoice::Extension(Extension::Iknp),
@@ -264,25 +264,28 @@ fn the_wire_format_is_the_documented_one() {
     let mut hasher = blake3::Hasher::new();
     for scheme in Scheme::ALL {
         for ot in OT_CHOICES {
-            // A group side by side and single ones.
-            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 10, 1));
-            setup.config.scheme = scheme;
-            setup.config.ot = ot;
-            setup.config.output = OutputPolicy::Both;
-            let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
-            // One direction after the other: how the two interleave is no part of the format.
-            for role in [Role::Garbler, Role::Evaluator] {
-                for (_, frame) in ends.delivered.iter().filter(|(from, _)| *from == role) {
-                    hasher.update(&[frame.kind as u8]);
-                    hasher.update(&(frame.payload.len() as u32).to_le_bytes());
-                    hasher.update(&frame.payload);
+            for base_ot in BaseOt::ALL {
+                // A group side by side and single ones.
+                let mut setup = Setup::new(&circuit, random_inputs(&circuit, 10, 1));
+                setup.config.scheme = scheme;
+                setup.config.ot = ot;
+                setup.config.base_ot = base_ot;
+                setup.config.output = OutputPolicy::Both;
+                let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
+                // One direction after the other: how the two interleave is no part of the format.
+                for role in [Role::Garbler, Role::Evaluator] {
+                    for (_, frame) in ends.delivered.iter().filter(|(from, _)| *from == role) {
+                        hasher.update(&[frame.kind as u8]);
+                        hasher.update(&(frame.payload.len() as u32).to_le_bytes());
+                        hasher.update(&frame.payload);
+                    }
                 }
+                ends.garbler.unwrap();
             }
-            ends.garbler.unwrap();
         }
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "3bbf57f0d4974ab83661e8b63fe536c2e21e8f771fcc24d6c7bd5c72613556a0"
+        "b888bc8685f4c1437b46638ee20f7a6f26395adf1a3b1bdf019dc666f43870fa"
     );
 }

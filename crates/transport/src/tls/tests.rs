@@ -44,6 +44,24 @@ fn identities() -> (Identity, Identity) {
     (Identity::generate().unwrap(), Identity::generate().unwrap())
 }
 
+/// A client's first flight must not need more than the two packets of 1,200 bytes that QUIC sends at once.
+#[test]
+fn the_first_flight_with_a_post_quantum_key_share_is_short() {
+    let (ours, theirs) = identities();
+    let config = client_config(&ours, &[theirs.fingerprint()]).unwrap();
+    let mut client = ClientConnection::new(config, server_name()).unwrap();
+    let mut hello = Vec::new();
+    while client.wants_write() {
+        client.write_tls(&mut hello).unwrap();
+    }
+    // The share of X25519MLKEM768 alone has 1,216 bytes.
+    assert!(
+        (1_217..2_200).contains(&hello.len()),
+        "{} bytes",
+        hello.len()
+    );
+}
+
 #[test]
 fn pinned_peers_meet_with_a_post_quantum_key_agreement() {
     let (ours, theirs) = identities();

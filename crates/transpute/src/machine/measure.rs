@@ -18,7 +18,8 @@ use transpute_circuit::{
 };
 use transpute_garble::{Backend, GarbleError, Garbler, Params, Scheme, Seed};
 use transpute_ot::{
-    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash, OtError,
+    BASE_COUNT, BaseOt, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash,
+    OtError,
 };
 use transpute_select::{Machine, SelectError};
 use transpute_session::{
@@ -220,7 +221,7 @@ fn extended(program: &Arc<Program>, scheme: Scheme) -> Result<Duration, MeasureE
     let keys: Vec<u128> = (pairs.iter().enumerate())
         .map(|(index, pair)| pair[(delta >> index & 1) as usize])
         .collect();
-    let kind = match OtPlan::new(OtChoice::Auto, TRANSFERS as u64) {
+    let kind = match OtPlan::new(OtChoice::Auto, BaseOt::Ristretto255, TRANSFERS as u64) {
         Ok(OtPlan::Extension(kind)) => kind,
         _ => Extension::SoftSpoken4,
     };

@@ -340,6 +340,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "d1c5ef1729e676b049e4abfa9381042a09ddafb3be9825673c2f97a2d3bb9b2c"
+        "5f985265e972b9ddd08369f321c8e9013b780b266a2775440cc4e7bf6ef3a39c"
     );
 }

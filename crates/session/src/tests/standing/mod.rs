@@ -6,6 +6,7 @@ mod flights;
 mod hostile;
 mod runs;
 mod serving;
+mod transfers;
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,0 +1,196 @@
+//! Base OT over ML-KEM-768: the "endemic" protocol of Masny and Rindal (eprint 2019/706) for a
+//! key encapsulation whose public keys look uniform in a group.
+//!
+//! Instance `i` of the receiver with choice `c` sends two elements `r_0, r_1` of the group of keys,
+//! of which `r_(1-c)` is uniform and `r_c = key - H(i, c, r_(1-c))`. The sender encapsulates to
+//! `r_b + H(i, b, r_(1-b))` for both `b` and sends both ciphertexts; the receiver can open the one
+//! of its choice. Two flights: the sender's message answers the receiver's.
+
+mod element;
+
+use ml_kem::{
+    Decapsulate, DecapsulationKey768, Encapsulate, EncapsulationKey768, KeyExport,
+    ml_kem_768::Ciphertext,
+};
+use rand::CryptoRng;
+use subtle::Choice;
+use zeroize::Zeroizing;
+
+use super::hash::{Domains, KeyHash};
+use super::select;
+use crate::OtError;
+use crate::error::check_len;
+use element::{ELEMENT_LEN, Element, ElementHash, uniform};
+
+const CIPHERTEXT_LEN: usize = 1088;
+
+const RECEIVER_MESSAGE: &str = "ML-KEM base OT receiver message";
+const SENDER_MESSAGE: &str = "ML-KEM base OT sender message";
+
+const DOMAINS: Domains = Domains {
+    transcript: b"transpute ML-KEM-768 base OT v1: transcript",
+    key: b"transpute ML-KEM-768 base OT v1: key",
+};
+
+/// Returns the length of the message of [`KemReceiver::start`] for `count` OTs, in bytes.
+#[must_use]
+pub const fn kem_receiver_len(count: usize) -> usize {
+    count.saturating_mul(2 * ELEMENT_LEN)
+}
+
+/// Returns the length of the message of [`KemSender::answer`] for `count` OTs, in bytes.
+#[must_use]
+pub const fn kem_sender_len(count: usize) -> usize {
+    count.saturating_mul(2 * CIPHERTEXT_LEN)
+}
+
+/// Receiver of a batch of base OTs over ML-KEM-768, **semi-honest** and endemic (see
+/// [`BaseReceiver`](crate::BaseReceiver)).
+///
+/// The choices are hidden as long as encapsulation keys cannot be told from uniform ones: module
+/// LWE in the dimension of ML-KEM-768, and the generator behind the uniform ones. That holds against
+/// any sender, one that deviates included, but unlike with
+/// [`BaseReceiver`](crate::BaseReceiver) not unconditionally.
+///
+/// Which of the two is uniform is decided without branches and in the same time for both choices;
+/// the places in memory that the hash onto keys writes to follow the numbers that it skips, which is
+/// for who can watch the processor's cache while it runs.
+///
+/// Secrets are wiped on drop; temporaries inside the arithmetic are not.
+pub struct KemReceiver {
+    keys: Vec<DecapsulationKey768>,
+    choices: Zeroizing<Vec<u8>>,
+    binding: Vec<u8>,
+    message: Vec<u8>,
+}
+
+impl KemReceiver {
+    /// Starts one OT per choice and returns the message for the sender, [`kem_receiver_len`] bytes.
+    ///
+    /// `binding` is public and known to both parties before the message is used, as for
+    /// [`BaseReceiver::start`](crate::BaseReceiver::start).
+    pub fn start(
+        choices: &[bool],
+        binding: &[u8],
+        rng: &mut (impl CryptoRng + ?Sized),
+    ) -> (Self, Vec<u8>) {
+        let hash = ElementHash::new(binding);
+        let mut keys = Vec::with_capacity(choices.len());
+        let mut message = Vec::with_capacity(kem_receiver_len(choices.len()));
+        let choices: Zeroizing<Vec<u8>> =
+            Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect());
+        for (instance, &choice) in choices.iter().enumerate() {
+            let (mut seed, mut other) = (Zeroizing::new([0; 64]), Zeroizing::new([0; 32]));
+            rng.fill_bytes(&mut *seed);
+            rng.fill_bytes(&mut *other);
+            let key = DecapsulationKey768::from_seed((*seed).into());
+            let other = Zeroizing::new(uniform(&other).encode());
+            let hashed = hash.hash(instance, choice, &other);
+            let own = Zeroizing::new(own_element(&key).minus(&hashed).encode());
+            let swap = Choice::from(choice);
+            message.extend_from_slice(&select(&own, &other, swap));
+            message.extend_from_slice(&select(&other, &own, swap));
+            keys.push(key);
+        }
+        let receiver = Self {
+            keys,
+            choices,
+            binding: binding.to_vec(),
+            message: message.clone(),
+        };
+        (receiver, message)
+    }
+
+    /// Derives the chosen key of every instance from the sender's message.
+    ///
+    /// `sid` is the session id, known after both hellos; keys of different sessions are unrelated.
+    /// A ciphertext that is not the sender's gives a key that is unrelated to the sender's.
+    ///
+    /// # Errors
+    /// [`OtError::WrongLength`].
+    pub fn finish(
+        self,
+        sid: &[u8; 32],
+        sender_message: &[u8],
+    ) -> Result<Zeroizing<Vec<u128>>, OtError> {
+        let expected = kem_sender_len(self.keys.len());
+        check_len(SENDER_MESSAGE, expected, sender_message.len())?;
+        let (ciphertexts, _) = sender_message.as_chunks::<CIPHERTEXT_LEN>();
+        let (pairs, _) = ciphertexts.as_chunks::<2>();
+        let hash = KeyHash::new(&DOMAINS, sid, &self.binding, &self.message, sender_message);
+        let keys = self.keys.iter().zip(self.choices.iter()).zip(pairs);
+        let mut derived = Zeroizing::new(Vec::with_capacity(pairs.len()));
+        for (instance, ((key, &choice), [zero, one])) in keys.enumerate() {
+            let chosen = Ciphertext::from(select(zero, one, Choice::from(choice)));
+            let shared = Zeroizing::new(<[u8; 32]>::from(key.decapsulate(&chosen)));
+            derived.push(hash.key(instance, choice, &shared));
+        }
+        Ok(derived)
+    }
+}
+
+/// Sender of a batch of base OTs over ML-KEM-768, **semi-honest** and endemic: see [`KemReceiver`].
+///
+/// It keeps nothing: its message is made of the receiver's.
+#[derive(Debug)]
+pub struct KemSender;
+
+/// Both keys of every instance, and the message that tells the receiver its own.
+pub type KemAnswer = (Zeroizing<Vec<[u128; 2]>>, Vec<u8>);
+
+impl KemSender {
+    /// Derives both keys of `count` instances and returns them with the message for the receiver,
+    /// [`kem_sender_len`] bytes. Element `b` of a pair is the key that the receiver has if its
+    /// choice was `b`.
+    ///
+    /// `sid` and `binding` are those of [`KemReceiver`].
+    ///
+    /// # Errors
+    /// [`OtError::WrongLength`], before anything is allocated, and [`OtError::InvalidKey`].
+    pub fn answer(
+        sid: &[u8; 32],
+        binding: &[u8],
+        receiver_message: &[u8],
+        count: usize,
+        rng: &mut (impl CryptoRng + ?Sized),
+    ) -> Result<KemAnswer, OtError> {
+        check_len(
+            RECEIVER_MESSAGE,
+            kem_receiver_len(count),
+            receiver_message.len(),
+        )?;
+        let (elements, _) = receiver_message.as_chunks::<ELEMENT_LEN>();
+        let hash = ElementHash::new(binding);
+        let mut message = Vec::with_capacity(kem_sender_len(count));
+        let mut shared = Zeroizing::new(Vec::with_capacity(elements.len()));
+        for (index, encoded) in elements.iter().enumerate() {
+            let invalid = OtError::InvalidKey {
+                message: RECEIVER_MESSAGE,
+                index,
+            };
+            let element = Element::decode(encoded).ok_or_else(|| invalid.clone())?;
+            // The two elements of an instance lie next to each other.
+            let hashed = hash.hash(index / 2, (index % 2) as u8, &elements[index ^ 1]);
+            let key = element.plus(&hashed).encode();
+            let key = EncapsulationKey768::new(&key.into()).map_err(|_| invalid)?;
+            let (ciphertext, secret) = key.encapsulate_with_rng(rng);
+            message.extend_from_slice(&ciphertext);
+            shared.push(<[u8; 32]>::from(secret));
+        }
+        let hash = KeyHash::new(&DOMAINS, sid, binding, receiver_message, &message);
+        let (pairs, _) = shared.as_chunks::<2>();
+        let keys = pairs
+            .iter()
+            .enumerate()
+            .map(|(i, [zero, one])| [hash.key(i, 0, zero), hash.key(i, 1, one)])
+            .collect();
+        Ok((Zeroizing::new(keys), message))
+    }
+}
+
+/// Returns the public half of a key as an element.
+fn own_element(key: &DecapsulationKey768) -> Element {
+    let encoded = key.encapsulation_key().to_bytes().into();
+    // FIPS 203 encodes integers modulo 3329 by their least representative.
+    Element::decode(&encoded).expect("a generated key is reduced")
+}

@@ -1,0 +1,224 @@
+//! The base OTs there are, behind one face.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rand::CryptoRng;
+use zeroize::Zeroizing;
+
+use super::{
+    BASE_SENDER_LEN, BaseReceiver, BaseSender, KemReceiver, KemSender, base_receiver_len,
+    kem_receiver_len, kem_sender_len,
+};
+use crate::OtError;
+
+/// What base OT rests on.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum BaseOt {
+    /// Diffie–Hellman on Ristretto255: small and fast. The choices are hidden unconditionally; the
+    /// string that was not chosen is not, from a quantum computer.
+    #[default]
+    Ristretto255,
+    /// ML-KEM-768: choices and strings are hidden from quantum computers too. About 70 times the
+    /// bytes.
+    MlKem768,
+}
+
+impl BaseOt {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Ristretto255, Self::MlKem768];
+
+    /// Returns the name, as it is given and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ristretto255 => "ristretto255",
+            Self::MlKem768 => "ml-kem-768",
+        }
+    }
+
+    /// Returns the code on the wire.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Ristretto255 => 0,
+            Self::MlKem768 => 1,
+        }
+    }
+
+    /// Returns what a code stands for.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|base| base.code() == code)
+    }
+
+    /// Returns the length of the receiver's message for `count` OTs, in bytes.
+    #[must_use]
+    pub const fn receiver_len(self, count: usize) -> usize {
+        match self {
+            Self::Ristretto255 => base_receiver_len(count),
+            Self::MlKem768 => kem_receiver_len(count),
+        }
+    }
+
+    /// Returns the length of the sender's message for `count` OTs, in bytes.
+    #[must_use]
+    pub const fn sender_len(self, count: usize) -> usize {
+        match self {
+            Self::Ristretto255 => BASE_SENDER_LEN,
+            Self::MlKem768 => kem_sender_len(count),
+        }
+    }
+}
+
+impl fmt::Display for BaseOt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for BaseOt {
+    type Err = OtError;
+
+    fn from_str(text: &str) -> Result<Self, OtError> {
+        Self::ALL
+            .into_iter()
+            .find(|base| base.name() == text)
+            .ok_or_else(|| OtError::UnknownBase {
+                name: text.to_owned(),
+            })
+    }
+}
+
+/// The receiver of a batch of base OTs of either kind.
+pub enum AnyReceiver {
+    /// On the curve.
+    Ristretto255(BaseReceiver),
+    /// Over the KEM.
+    MlKem768(KemReceiver),
+}
+
+impl AnyReceiver {
+    /// Starts one OT per choice and returns the message for the sender,
+    /// [`BaseOt::receiver_len`] bytes; see [`BaseReceiver::start`].
+    pub fn start(
+        base: BaseOt,
+        choices: &[bool],
+        binding: &[u8],
+        rng: &mut (impl CryptoRng + ?Sized),
+    ) -> (Self, Vec<u8>) {
+        match base {
+            BaseOt::Ristretto255 => {
+                let (receiver, message) = BaseReceiver::start(choices, binding, rng);
+                (Self::Ristretto255(receiver), message)
+            }
+            BaseOt::MlKem768 => {
+                let (receiver, message) = KemReceiver::start(choices, binding, rng);
+                (Self::MlKem768(receiver), message)
+            }
+        }
+    }
+
+    /// Derives the chosen key of every instance from the sender's message.
+    ///
+    /// # Errors
+    /// As [`BaseReceiver::finish`] and [`KemReceiver::finish`].
+    pub fn finish(
+        self,
+        sid: &[u8; 32],
+        sender_message: &[u8],
+    ) -> Result<Zeroizing<Vec<u128>>, OtError> {
+        match self {
+            Self::Ristretto255(receiver) => receiver.finish(sid, sender_message),
+            Self::MlKem768(receiver) => receiver.finish(sid, sender_message),
+        }
+    }
+}
+
+/// The sender of a batch of base OTs of either kind.
+pub enum AnySender {
+    /// On the curve: its message is the first.
+    Ristretto255(BaseSender),
+    /// Over the KEM: its message answers the receiver's.
+    MlKem768,
+}
+
+/// Both keys of every instance, and the message for the receiver if that answers the receiver's.
+pub type Keys = (Zeroizing<Vec<[u128; 2]>>, Option<Vec<u8>>);
+
+impl AnySender {
+    /// Starts and returns the message for the receiver, if it does not wait for the receiver's.
+    pub fn start(base: BaseOt, rng: &mut (impl CryptoRng + ?Sized)) -> (Self, Option<Vec<u8>>) {
+        match base {
+            BaseOt::Ristretto255 => {
+                let (sender, message) = BaseSender::start(rng);
+                (Self::Ristretto255(sender), Some(message.to_vec()))
+            }
+            BaseOt::MlKem768 => (Self::MlKem768, None),
+        }
+    }
+
+    /// Derives both keys of `count` instances from the receiver's message, and the message for the
+    /// receiver if [`start`](Self::start) gave none. `rng` is drawn from for that alone.
+    ///
+    /// # Errors
+    /// As [`BaseSender::finish`] and [`KemSender::answer`].
+    pub fn finish(
+        self,
+        sid: &[u8; 32],
+        binding: &[u8],
+        receiver_message: &[u8],
+        count: usize,
+        rng: &mut (impl CryptoRng + ?Sized),
+    ) -> Result<Keys, OtError> {
+        match self {
+            Self::Ristretto255(sender) => {
+                let keys = sender.finish(sid, binding, receiver_message, count)?;
+                Ok((keys, None))
+            }
+            Self::MlKem768 => {
+                let (keys, message) =
+                    KemSender::answer(sid, binding, receiver_message, count, rng)?;
+                Ok((keys, Some(message)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{SeedableRng, rngs::StdRng};
+
+    #[test]
+    fn names_and_codes_are_read_back() {
+        for base in BaseOt::ALL {
+            assert_eq!(base.to_string().parse(), Ok(base));
+            assert_eq!(BaseOt::from_code(base.code()), Some(base));
+        }
+        assert_eq!(BaseOt::from_code(2), None);
+        assert!("kyber".parse::<BaseOt>().is_err());
+    }
+
+    #[test]
+    fn both_kinds_do_what_they_say() {
+        let choices = [true, false, true];
+        for base in BaseOt::ALL {
+            let mut rng = StdRng::seed_from_u64(1);
+            let (receiver, to_sender) = AnyReceiver::start(base, &choices, b"nonce", &mut rng);
+            assert_eq!(to_sender.len(), base.receiver_len(3));
+            let (sender, early) = AnySender::start(base, &mut rng);
+            let (pairs, late) = sender
+                .finish(&[1; 32], b"nonce", &to_sender, 3, &mut rng)
+                .unwrap();
+            assert_ne!(early.is_some(), late.is_some());
+            let message = early.or(late).unwrap();
+            assert_eq!(message.len(), base.sender_len(3));
+            let keys = receiver.finish(&[1; 32], &message).unwrap();
+            for ((key, pair), choice) in keys.iter().zip(pairs.iter()).zip(choices) {
+                assert_eq!(*key, pair[usize::from(choice)]);
+            }
+        }
+    }
+}

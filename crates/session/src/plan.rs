@@ -1,0 +1,369 @@
+//! Which oblivious transfers to do: what each way takes on a path, and the choice.
+
+use std::{fmt, time::Duration};
+
+use transpute_ot::{BASE_COUNT, BaseOt, Extension};
+
+use crate::{OtPlan, ot::OT_CHUNK, ot::reply_len};
+
+/// What a party knows about the path to its peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownPath {
+    /// The round-trip time.
+    pub rtt: Duration,
+    /// Bytes per second from the evaluator to the garbler; `None` is not known.
+    pub to_garbler: Option<f64>,
+    /// Bytes per second from the garbler to the evaluator; `None` is not known.
+    pub to_evaluator: Option<f64>,
+}
+
+impl KnownPath {
+    /// A path of which only the round-trip time is known.
+    #[must_use]
+    pub fn of(rtt: Duration) -> Self {
+        Self {
+            rtt,
+            to_garbler: None,
+            to_evaluator: None,
+        }
+    }
+}
+
+/// Bytes per second of a path whose rate is not known: 100 Mbit/s.
+const UNKNOWN_RATE: f64 = 12.5e6;
+
+/// What a new connection sends before it hears back: ten segments (RFC 6928). It doubles with every
+/// round trip.
+const FIRST_WINDOW: f64 = 14_600.0;
+
+/// Seconds that the steps of oblivious transfer take on one core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// The receiver's message, per base OT.
+    pub receiver_start_s: f64,
+    /// The sender's part, per base OT.
+    pub sender_s: f64,
+    /// The receiver's keys, per base OT.
+    pub receiver_finish_s: f64,
+    /// The slower side of an extension, per transfer: IKNP, SoftSpoken with `k` 2, 4 and 8.
+    pub extension_s: [f64; 4],
+}
+
+impl Costs {
+    /// Returns what was measured on one core of a server with AVX-512 IFMA by
+    /// `cargo test --release -p transpute-ot throughput -- --ignored --nocapture`.
+    #[must_use]
+    pub const fn measured(base: BaseOt) -> Self {
+        let extension_s = [4.2e-9, 3.7e-9, 5.3e-9, 36e-9];
+        match base {
+            BaseOt::MlKem768 => Self {
+                receiver_start_s: 200e-6,
+                sender_s: 430e-6,
+                receiver_finish_s: 210e-6,
+                extension_s,
+            },
+            _ => Self {
+                receiver_start_s: 8e-6,
+                sender_s: 22e-6,
+                receiver_finish_s: 4e-6,
+                extension_s,
+            },
+        }
+    }
+}
+
+/// What a choice of plan depends on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question {
+    /// Input bits of the evaluator in the whole batch.
+    pub transfers: u64,
+    /// Whether the two labels of a bit differ by one offset, so that an extension answers with 16
+    /// bytes for each instead of 32.
+    pub is_correlated: bool,
+    /// What base OT rests on.
+    pub base: BaseOt,
+    /// The path.
+    pub path: KnownPath,
+    /// How fast both sides are.
+    pub costs: Costs,
+    /// Transfers in stock, of a standing connection; `None` if there is none.
+    pub stock: Option<u64>,
+}
+
+/// A plan, and when it has the evaluator hold all labels of its inputs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// The plan.
+    pub plan: OtPlan,
+    /// From both parties being connected.
+    pub time: Duration,
+}
+
+/// The outcome of a choice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Planned {
+    /// What was chosen.
+    pub chosen: Prediction,
+    /// What would have been second.
+    pub runner_up: Option<Prediction>,
+    /// The path it was chosen for.
+    pub path: KnownPath,
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        write!(
+            f,
+            "{} predicted to take {:.1} ms at a round trip of {:.2} ms",
+            self.chosen.plan,
+            ms(self.chosen.time),
+            ms(self.path.rtt)
+        )?;
+        match self.runner_up {
+            Some(second) => write!(f, ", {} {:.1} ms", second.plan, ms(second.time)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Chooses the plan that is predicted to be the fastest; of two that are equally fast, the one with
+/// fewer bytes.
+#[must_use]
+pub fn plan(question: &Question) -> Planned {
+    let mut all = predictions(question);
+    all.sort_by_key(|(bytes, prediction)| (prediction.time, *bytes));
+    let mut all = all.into_iter().map(|(_, prediction)| prediction);
+    // There is always an extension to be had, unless there is nothing to transfer.
+    let none = Prediction {
+        plan: OtPlan::None,
+        time: Duration::ZERO,
+    };
+    Planned {
+        chosen: all.next().unwrap_or(none),
+        runner_up: all.next(),
+        path: question.path,
+    }
+}
+
+/// Returns all plans that are possible, with their bytes.
+fn predictions(question: &Question) -> Vec<(u64, Prediction)> {
+    let n = question.transfers;
+    let mut all = Vec::new();
+    let mut add = |plan, bytes, seconds: f64| {
+        let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        all.push((bytes, Prediction { plan, time }));
+    };
+    if n == 0 {
+        return all;
+    }
+    if n <= OtPlan::direct_maximum(question.base) {
+        let (bytes, seconds) = direct(question);
+        add(OtPlan::Direct, bytes, seconds);
+    }
+    for (kind, cost) in Extension::ALL.into_iter().zip(question.costs.extension_s) {
+        let (bytes, seconds) = extended(question, kind, cost);
+        add(OtPlan::Extension(kind), bytes, seconds);
+    }
+    if question.stock.is_some_and(|stock| stock >= n) {
+        let (up, down) = (n.div_ceil(8), n.saturating_mul(32));
+        let seconds = rtt(question) + transfer(question, up, down);
+        add(OtPlan::Stock, up.saturating_add(down), seconds);
+    }
+    all
+}
+
+fn rtt(question: &Question) -> f64 {
+    question.path.rtt.as_secs_f64()
+}
+
+/// Returns how long bytes to the garbler and, behind them, bytes to the evaluator take to send.
+fn transfer(question: &Question, up: u64, down: u64) -> f64 {
+    let [to_garbler, to_evaluator] = rates(question);
+    up as f64 / to_garbler + down as f64 / to_evaluator
+}
+
+/// Returns how long the first bytes of a direction take to send on a connection that is new.
+fn first_bytes(question: &Question, bytes: u64, rate: f64) -> f64 {
+    let (rtt, mut left) = (rtt(question), bytes as f64);
+    let (mut window, mut seconds) = (FIRST_WINDOW, 0.0);
+    while left > window && window < rate * rtt {
+        left -= window;
+        window *= 2.0;
+        seconds += rtt;
+    }
+    seconds + left / rate
+}
+
+fn rates(question: &Question) -> [f64; 2] {
+    [question.path.to_garbler, question.path.to_evaluator].map(|rate| {
+        rate.filter(|rate| *rate >= 1.0 && rate.is_finite())
+            .unwrap_or(UNKNOWN_RATE)
+    })
+}
+
+/// One public-key transfer per bit: the evaluator's message, the garbler's answer.
+fn direct(question: &Question) -> (u64, f64) {
+    // At most a few thousand.
+    let (n, costs) = (question.transfers as usize, &question.costs);
+    let up = question.base.receiver_len(n) as u64;
+    let down = (question.base.sender_len(n) + 32 * n) as u64;
+    let work = costs.receiver_start_s + costs.sender_s + costs.receiver_finish_s;
+    // The garbler's window is open by then: its tables have passed.
+    let [to_garbler, _] = rates(question);
+    let transfer = first_bytes(question, up, to_garbler) + transfer(question, 0, down);
+    let seconds = rtt(question) + transfer + n as f64 * work;
+    (up + down, seconds)
+}
+
+/// Base OTs in the other direction, then a stream of questions with a stream of answers behind it.
+fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
+    let costs = &question.costs;
+    let base =
+        BASE_COUNT as f64 * (costs.receiver_start_s + costs.sender_s + costs.receiver_finish_s);
+    let (base_down, base_up) = (
+        question.base.receiver_len(BASE_COUNT) as u64,
+        (question.base.sender_len(BASE_COUNT) + kind.setup_len()) as u64,
+    );
+    let n = question.transfers;
+    let chunks = |n: u64| {
+        let up = n.div_ceil(128).saturating_mul(kind.message_len(1) as u64);
+        let down = n.saturating_mul(reply_len(question.is_correlated) as u64);
+        (up, down, n as f64 * cost)
+    };
+    let (up, down, work) = chunks(n);
+    // The slowest of the three sets the pace; the first chunk passes one after the other.
+    let (first_up, first_down, first_work) = chunks(n.min(OT_CHUNK as u64));
+    let [to_garbler, to_evaluator] = rates(question);
+    let paces = [
+        (up - first_up) as f64 / to_garbler,
+        (down - first_down) as f64 / to_evaluator,
+        work - first_work,
+    ];
+    let stream = paces.into_iter().fold(0.0, f64::max);
+    let seconds = 1.5 * rtt(question)
+        + base
+        + first_bytes(question, base_down, to_evaluator)
+        + first_bytes(question, base_up + first_up, to_garbler)
+        + transfer(question, 0, first_down)
+        + first_work
+        + stream;
+    (
+        up.saturating_add(down).saturating_add(base_up + base_down),
+        seconds,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(transfers: u64, rtt_ms: f64, mbit: f64) -> Question {
+        let rate = Some(mbit * 1e6 / 8.0);
+        Question {
+            transfers,
+            is_correlated: true,
+            base: BaseOt::Ristretto255,
+            path: KnownPath {
+                rtt: Duration::from_secs_f64(rtt_ms / 1e3),
+                to_garbler: rate,
+                to_evaluator: rate,
+            },
+            costs: Costs::measured(BaseOt::Ristretto255),
+            stock: None,
+        }
+    }
+
+    fn chosen(question: Question) -> OtPlan {
+        plan(&question).chosen.plan
+    }
+
+    #[test]
+    fn the_plan_fits_the_path() {
+        let extension = OtPlan::Extension;
+        for (transfers, rtt_ms, mbit, expected) in [
+            (0, 110.0, 1e3, OtPlan::None),
+            (1, 0.05, 1e4, OtPlan::Direct),
+            // AES-128 over the Atlantic.
+            (128, 110.0, 1e3, OtPlan::Direct),
+            // A thousand AES-128.
+            (128_000, 300.0, 1e3, extension(Extension::SoftSpoken4)),
+            (1_000_000, 110.0, 10.0, extension(Extension::SoftSpoken8)),
+            (1_000_000, 0.05, 1e5, extension(Extension::SoftSpoken2)),
+        ] {
+            let choice = plan(&question(transfers, rtt_ms, mbit));
+            assert_eq!(choice.chosen.plan, expected, "{transfers}: {choice}");
+            assert_eq!(choice.runner_up.is_some(), transfers > 0);
+        }
+    }
+
+    #[test]
+    fn next_door_half_a_round_trip_is_worth_nothing() {
+        let plan = chosen(question(512, 0.05, 1e4));
+        assert!(matches!(plan, OtPlan::Extension(_)), "{plan}");
+    }
+
+    #[test]
+    fn what_does_not_fit_the_first_window_costs_a_round_trip() {
+        // SHA-256's 512 pairs of points do not.
+        let plan = chosen(question(512, 110.0, 1e3));
+        assert!(matches!(plan, OtPlan::Extension(_)), "{plan}");
+    }
+
+    #[test]
+    fn a_longer_path_is_worth_more_direct_transfers() {
+        let last_direct = |rtt_ms| {
+            (1..4000)
+                .take_while(|n| chosen(question(*n, rtt_ms, 1e3)) == OtPlan::Direct)
+                .count()
+        };
+        let limits = [0.1, 10.0, 50.0, 110.0].map(last_direct);
+        assert!(limits.is_sorted(), "{limits:?}");
+        assert!(limits[0] < 150 && limits[3] == 14_600 / 64, "{limits:?}");
+    }
+
+    #[test]
+    fn a_stock_is_used_if_it_is_large_enough() {
+        let with = |stock| Question {
+            stock: Some(stock),
+            ..question(5000, 110.0, 1e3)
+        };
+        assert_eq!(chosen(with(5000)), OtPlan::Stock);
+        assert_ne!(chosen(with(4999)), OtPlan::Stock);
+    }
+
+    #[test]
+    fn the_large_keys_of_ml_kem_count() {
+        let kem = |transfers, mbit| Question {
+            base: BaseOt::MlKem768,
+            costs: Costs::measured(BaseOt::MlKem768),
+            ..question(transfers, 110.0, mbit)
+        };
+        assert_eq!(chosen(kem(128, 1e3)), OtPlan::Direct);
+        // No message may be larger than a frame.
+        let most = OtPlan::direct_maximum(BaseOt::MlKem768);
+        let extension = chosen(kem(most + 1, 1e3));
+        assert!(matches!(extension, OtPlan::Extension(_)));
+        // 4.5 kB per transfer take longer than half a round trip on a slow path.
+        assert!(matches!(chosen(kem(400, 10.0)), OtPlan::Extension(_)));
+    }
+
+    #[test]
+    fn no_number_breaks_a_prediction() {
+        for transfers in [1, 8192, 8193, 1 << 56, u64::MAX] {
+            for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
+                for rtt in [Duration::ZERO, Duration::MAX] {
+                    let mut asked = question(transfers, 1.0, 1.0);
+                    asked.path = KnownPath {
+                        rtt,
+                        to_garbler: Some(rate),
+                        to_evaluator: None,
+                    };
+                    let choice = plan(&asked);
+                    assert_ne!(choice.chosen.plan, OtPlan::None);
+                    assert!(!choice.to_string().is_empty());
+                }
+            }
+        }
+    }
+}
