@@ -1,6 +1,7 @@
 //! The evaluator's side of the protocol.
 
 mod in_connection;
+mod planning;
 
 use std::{collections::VecDeque, iter};
 
@@ -11,7 +12,7 @@ use transpute_garble::{DecodeInfo, EvaluatedOutputs, Evaluator, Label};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
-    Frame, FrameKind, Inputs, KnownPath, Milestone, OtPlan, Output, Progressed, Role, SessionError,
+    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
     garbler::{decode_bytes, write_output},
     hello::Hello,
@@ -494,43 +495,6 @@ impl EvaluatorCore {
                 self.channel.queue(whole_frame(kind, &message));
             }
         }
-        Ok(())
-    }
-
-    /// Plans for a path that is known better now, if the hello has not left.
-    pub(crate) fn set_path(
-        &mut self,
-        path: KnownPath,
-        rng: &mut impl CryptoRng,
-    ) -> Result<(), SessionError> {
-        if self.setup.is_none() || !self.terms.replan(path)? {
-            return Ok(());
-        }
-        let mut choices = Bits::new();
-        // Inputs are asked for once.
-        if let Some(fetched) = self.ot.take_choices() {
-            self.choices = (fetched, 0);
-        } else if self.terms.plan == OtPlan::Direct
-            && let Some(inputs) = &mut self.inputs
-        {
-            choices = fetch_all(&mut **inputs, &self.terms)?;
-            self.fetched = self.terms.config.batch;
-        }
-        let config = &self.terms.config;
-        let (ot, setup) = EvaluatorOt::start(
-            self.terms.plan,
-            config.base_ot,
-            config.scheme.is_free_xor(),
-            choices,
-            &self.hello.nonce,
-            rng,
-        );
-        self.ot = ot;
-        self.hello.set_plan(self.terms.plan);
-        if !setup.is_empty() {
-            self.hello.set_setup(&setup);
-        }
-        self.setup = Some(setup);
         Ok(())
     }
 

@@ -1,16 +1,17 @@
 //! The garbler's side of the protocol.
 
 mod in_connection;
+mod planning;
 
 use std::{collections::VecDeque, iter};
 
-use rand::{CryptoRng, SeedableRng, rngs::StdRng};
+use rand::CryptoRng;
 use transpute_circuit::Bits;
 use transpute_garble::{GarbledOutputs, Garbler, Params, Seed, decode_len};
 use zeroize::Zeroizing;
 
 use crate::{
-    Frame, FrameKind, Inputs, KnownPath, Milestone, OtPlan, Output, Progressed, Role, SessionError,
+    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
     hello::Hello,
     helpers::GarblingThreads,
@@ -426,63 +427,6 @@ impl GarblerCore {
         }
         self.count_labelled();
         Ok(())
-    }
-
-    /// Does the transfers that the evaluator has decided on, whatever was begun.
-    fn follow(&mut self, plan: OtPlan) {
-        if plan != self.terms.plan {
-            match plan {
-                OtPlan::Extension(kind) if plan.begins_as(self.terms.plan) => {
-                    self.ot.set_extension(kind);
-                }
-                _ => {
-                    let setup = self.restart(plan, &mut StdRng::from_seed(*self.late));
-                    if !setup.is_empty() {
-                        self.channel.queue(whole_frame(FrameKind::OtSetup, &setup));
-                    }
-                }
-            }
-        }
-        self.terms.plan = plan;
-    }
-
-    /// Begins transfers anew; returns the base-OT message.
-    fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Vec<u8> {
-        let base = self.terms.config.base_ot;
-        let nonce = &self.hello.nonce;
-        let (ot, setup) = GarblerOt::start(plan, base, self.garbler.delta(), nonce, rng);
-        self.ot = ot;
-        setup
-    }
-
-    /// Plans for a path that is known better now, if the hello has not left.
-    pub(crate) fn set_path(
-        &mut self,
-        path: KnownPath,
-        rng: &mut impl CryptoRng,
-    ) -> Result<(), SessionError> {
-        if self.setup.is_none() || !self.terms.replan(path)? {
-            return Ok(());
-        }
-        let (plan, begun) = (self.terms.plan, self.hello.has_begun(self.terms.plan));
-        if let (true, OtPlan::Extension(kind)) = (begun, plan) {
-            self.ot.set_extension(kind);
-            let setup = self.setup.take().unwrap_or_default();
-            self.hello.set_plan(plan);
-            self.announce(setup);
-        } else {
-            self.hello.set_plan(plan);
-            let setup = self.restart(plan, rng);
-            self.announce(setup);
-        }
-        Ok(())
-    }
-
-    fn announce(&mut self, setup: Vec<u8>) {
-        if !setup.is_empty() {
-            self.hello.set_setup(&setup);
-        }
-        self.setup = Some(setup);
     }
 
     fn handle_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
