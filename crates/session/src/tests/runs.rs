@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "b888bc8685f4c1437b46638ee20f7a6f26395adf1a3b1bdf019dc666f43870fa"
+        "8b74502bedfde2a80370b4d1df8ac1fa43a5d1fcb9a3d4f7da2a3faeabf411b7"
     );
 }
