@@ -46,6 +46,9 @@ const STEPS: [f64; ROUNDS] = [2.0, 1.6, 1.3, 1.15, 1.07, 1.03];
 /// What a single run counts for at most, as a multiple of what is predicted.
 const MAX_EXCESS: f64 = 5.0;
 
+/// What a run counts for that chance decides.
+const CHANCE: f64 = 0.1;
+
 /// The least spread that is claimed.
 const MIN_SIGMA: f64 = 0.03;
 
@@ -256,6 +259,21 @@ impl<'a> Run<'a> {
     fn terms(&self, shape: &Shape) -> Terms {
         Terms::of(&self.law, shape, &self.point, &self.sample.workload)
     }
+
+    /// Returns what the run counts for. Where the first windows of several connections do not fit into path and queue together,
+    /// a timer of the kernel decides, and such runs differ by a factor of six: they say how unsure predictions are, and little
+    /// about what they should be.
+    fn weight(&self) -> f64 {
+        let first = self.law.connections * Shape::theory(&self.law).initial_window;
+        let overflows = |direction: usize| {
+            let held = self.point.rate[direction] / 8.0 * self.point.rtt;
+            self.point.queue[direction].is_some_and(|queue| first > queue + held)
+        };
+        match self.law.connections > 1.0 && (overflows(0) || overflows(1)) {
+            true => CHANCE,
+            false => 1.0,
+        }
+    }
 }
 
 fn fit_one(spec: &Spec, seen: &[&Sample], held_out: &[&Sample]) -> Fitted {
@@ -323,7 +341,7 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
             let [up, rest] = terms.seconds(&factors);
             let predicted = up + rest;
             let ratio = (predicted / sample.seconds).max(1e-9);
-            let mut weight = 1.0 / (predicted * sample.seconds).max(1e-18);
+            let mut weight = run.weight() / (predicted * sample.seconds).max(1e-18);
             if ratio.ln().abs() > HUBER {
                 weight *= HUBER / ratio.ln().abs();
             }
@@ -406,7 +424,7 @@ fn factors_for(shape: &Shape, runs: &[Run<'_>]) -> (Factors, f64) {
         let off = ((up + rest) / run.sample.seconds).max(1e-9).ln();
         match run.sample.is_cut && off >= 0.0 {
             true => 0.0,
-            false => huber(off),
+            false => run.weight() * huber(off),
         }
     });
     (factors, cost.sum())

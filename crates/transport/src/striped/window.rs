@@ -25,8 +25,10 @@ const RECORD: usize = 16 * 1024 - HEADER;
 /// On a shorter path there is nothing to gain that timers could measure.
 const SHORTEST: Duration = Duration::from_millis(2);
 
-/// How long stripes are waited for, in round trips: by then the peer has acknowledged what the first ones sent.
-const PATIENCE: f64 = 1.25;
+/// How long stripes are waited for, in round trips: those that `auto` begins when QUIC is late come a round trip and a
+/// quarter after the first, and their handshakes take the processor some time.
+const PATIENCE: f64 = 1.5;
+const HANDSHAKES: Duration = Duration::from_millis(10);
 
 /// How often windows are looked at meanwhile, in a round trip.
 const LOOKS: u32 = 16;
@@ -86,7 +88,7 @@ impl Patience {
         let now = Instant::now();
         let pause = (rtt / LOOKS).max(Duration::from_millis(1));
         Some(Self {
-            until: now + rtt.mul_f64(PATIENCE).min(Duration::from_secs(1)),
+            until: now + (rtt.mul_f64(PATIENCE) + HANDSHAKES).min(Duration::from_secs(1)),
             pause,
             timer: Box::pin(tokio::time::sleep(pause)),
         })
