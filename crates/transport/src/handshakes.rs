@@ -8,15 +8,19 @@ use std::{
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-/// How long a handshake is left alone, however many others wait: a burst of honest peers is through with theirs long
-/// before, and must not crowd itself out.
+/// How long a handshake is left alone while others come to an end: a burst of honest peers must not crowd itself out.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How long none may come to an end before they are taken for strangers that never will.
+const STANDSTILL: Duration = Duration::from_millis(500);
 
 /// A bounded number of handshakes, each in a task of its own. Dropping them stops the tasks.
 pub(crate) struct Handshakes<T> {
     tasks: JoinSet<T>,
     /// Those of `tasks` that are still running, oldest first.
     running: VecDeque<Handshake>,
+    /// When there was none, or one came to its end.
+    moved: Instant,
     most: usize,
 }
 
@@ -33,6 +37,7 @@ impl<T: Send + 'static> Handshakes<T> {
         Self {
             tasks: JoinSet::new(),
             running: VecDeque::new(),
+            moved: Instant::now(),
             most: most.max(1),
         }
     }
@@ -51,6 +56,9 @@ impl<T: Send + 'static> Handshakes<T> {
         if self.running.len() >= self.most {
             self.evict();
         }
+        if self.running.is_empty() {
+            self.moved = Instant::now();
+        }
         let abort = self.tasks.spawn(handshake);
         self.running.push_back(Handshake {
             id: abort.id(),
@@ -60,12 +68,14 @@ impl<T: Send + 'static> Handshakes<T> {
         });
     }
 
-    /// Says until when no further one should begin, because there is no room and the one that had to go has hardly begun.
+    /// Says until when no further one should begin, because there is no room and the one that had to go may well come to its
+    /// end.
     pub(crate) fn full_until(&self) -> Option<Instant> {
         if self.running.len() < self.most {
             return None;
         }
-        let until = self.running.get(self.victim()?)?.begun + GRACE;
+        let graceful = self.running.get(self.victim()?)?.begun + GRACE;
+        let until = graceful.min(self.moved + STANDSTILL);
         (until > Instant::now()).then_some(until)
     }
 
@@ -100,6 +110,7 @@ impl<T: Send + 'static> Handshakes<T> {
             };
             self.running.retain(|handshake| handshake.id != id);
             if outcome.is_some() {
+                self.moved = Instant::now();
                 return outcome;
             }
         }

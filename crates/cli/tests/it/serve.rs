@@ -309,7 +309,7 @@ fn a_crowd_is_served_among_those_that_do_wrong() {
 /// The figures of docs/performance.md:
 ///
 /// ```text
-/// cargo test --release -p transpute-cli --test it five_hundred -- --ignored --nocapture
+/// cargo test -p transpute-cli --test it five_hundred -- --ignored --nocapture
 /// ```
 #[test]
 #[ignore = "takes many threads and some memory"]
