@@ -143,7 +143,7 @@ mod tests {
             assert_eq!(text.parse::<Pick>().unwrap().to_string(), text);
         }
         let pick: Pick = "tcp-striped".parse().unwrap();
-        assert_eq!(pick.to_string(), "tcp-striped:n=8");
+        assert_eq!(pick.to_string(), "tcp-striped:n=18");
         for text in [
             "",
             "udp",

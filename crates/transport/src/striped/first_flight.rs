@@ -119,9 +119,9 @@ async fn nothing_is_kept_back_for_long() {
     assert_eq!(come_out(&mut far), 2 * PACKET - UNSEEN);
     let before = Instant::now();
     writer.write_all(rest).await.unwrap();
-    // It waited for a stripe until the peer had acknowledged what was sent, and then went on with what there was.
+    // It waited for a stripe longer than those begun late take, and then went on with what there was.
     let waited = before.elapsed();
-    assert!(waited >= RTT && waited <= RTT * 3 / 2, "{waited:?}");
+    assert!(waited >= RTT * 5 / 4 && waited <= RTT * 2, "{waited:?}");
     assert!(come_out(&mut far) > rest.len());
     drop(growth);
 }
