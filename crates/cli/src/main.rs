@@ -21,6 +21,7 @@ mod run;
 mod selection;
 mod serve;
 mod source;
+mod terms;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod value;

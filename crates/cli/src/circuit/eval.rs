@@ -7,8 +7,8 @@ use crate::{
     failure::Failure,
     inputs::Wanted,
     output::{self, OutputValue},
-    run::{InputText, input_failure},
     source,
+    terms::{InputText, input_failure},
 };
 
 #[derive(clap::Args)]

@@ -18,8 +18,8 @@ use crate::{
     model::{failure, load},
     output,
     protection::Protection,
-    run::parse_offer,
     selection::By,
+    terms::parse_offer,
     workload::{self, Asked},
 };
 

@@ -11,52 +11,40 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use transpute::{Config, Inputs, OtPlan, Party, Repeat, Scheme, garble::Params};
+use transpute::{Bits, Inputs, OtPlan, Party, Repeat};
 
-pub(crate) use args::{Args, InputText, ValueNumbers, parse_offer, parse_seconds, parse_transport};
+pub(crate) use args::Args;
 pub(crate) use report::RunReport;
 
 use crate::{
     batch::{BatchError, BatchFile},
     failure::{Failure, Kind},
-    inputs::{InputProblem, Wanted},
+    inputs::Wanted,
     interrupt::unless_interrupted,
-    output, progress, source,
+    output, progress,
 };
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     // The cheapest checks first: nobody should wait for a peer to learn of a typing error.
-    args.protection.check()?;
-    args.check_choice()?;
-    check_rekey_period(args.scheme, args.rekey_period)?;
-    let cache = args.program_cache.as_deref();
-    let program = Arc::new(source::program("--circuit", &args.circuit, cache)?);
-    let mut party = (args.protection)
-        .protect(Party::new(args.role, program.clone()))?
-        .transport(args.transport.clone())
+    args.check()?;
+    let mut party = (args.terms.party()?)
         .patience(args.patience)
-        .machine(args.machine.speed())
         .chooser(args.chooser.unwrap_or_default().chooser(None));
     if let Some(file) = &args.path_cache {
         party = party.path_cache(file);
     }
-    if let Some(offer) = &args.offer {
-        party = party.offer(offer.clone());
-    }
-    if let Some(numbers) = &args.garbler_inputs {
-        party = party.garbler_inputs(numbers.0.clone());
-    }
+    let program = party.program().clone();
     let split = party.split()?;
     let evaluator_bits = split.evaluator_bits() as u64;
-    let (inputs, batch) = inputs(&args, Wanted::of(args.role, split))?;
+    let given = given(&args, Wanted::of(args.terms.role, split))?;
+    let batch = given.batch();
     check_ot(&args, evaluator_bits, batch)?;
-    party = party.config(Config {
-        batch,
-        ..args.config()
-    });
-    if let Some(count) = args.repeat {
-        return repeat::run(&args, party, count);
-    }
+    party = party.config(args.config(batch));
+    let inputs: Box<dyn Inputs> = match (given, args.repeat) {
+        (Given::Same(bits, _), Some(count)) => return repeat::run(&args, party, &bits, count),
+        (Given::Same(bits, _), None) => Box::new(Repeat(bits)),
+        (Given::File(file), _) => Box::new(file),
+    };
     let connected = Arc::new(OnceLock::new());
     let noted = connected.clone();
     let meeting = meet(&args, party, inputs, batch, noted);
@@ -80,34 +68,36 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     })
 }
 
-/// Says what is wrong with input values on the command line.
-pub(crate) fn input_failure(problem: InputProblem) -> Failure {
-    let kind = match &problem {
-        InputProblem::Value { source, .. } if source.is_in_file() => Kind::File,
-        _ => Kind::Usage,
-    };
-    Failure::new(kind, "--input").because(problem)
+/// Where the inputs come from.
+enum Given {
+    /// The same for so many evaluations.
+    Same(Bits, u64),
+    File(BatchFile),
 }
 
-/// Returns where the inputs come from, and of how many evaluations.
-fn inputs(args: &Args, wanted: Wanted) -> Result<(Box<dyn Inputs>, u64), Failure> {
+impl Given {
+    fn batch(&self) -> u64 {
+        match self {
+            Self::Same(_, batch) => *batch,
+            Self::File(file) => file.count(),
+        }
+    }
+}
+
+fn given(args: &Args, wanted: Wanted) -> Result<Given, Failure> {
     let Some(path) = &args.batch_file else {
-        let bits = wanted
-            .read(args.inputs.iter().map(InputText::as_str))
-            .map_err(input_failure)?;
         let batch = args.batch.map_or(1, u64::from);
-        return Ok((Box::new(Repeat(bits)), batch));
+        return Ok(Given::Same(args.terms.bits(&wanted)?, batch));
     };
     if wanted.values().next().is_none() {
         return Err(Failure::usage(format!(
             "--batch-file: the {} has no input values; say with --batch how many evaluations \
              there are",
-            args.role
+            args.terms.role
         )));
     }
     let file = BatchFile::open(path, wanted).map_err(batch_failure)?;
-    let count = file.count();
-    Ok((Box::new(file), count))
+    Ok(Given::File(file))
 }
 
 fn batch_failure(error: BatchError) -> Failure {
@@ -155,23 +145,11 @@ async fn meet(
     }
 }
 
-/// Says what is wrong with a re-key period.
-pub(crate) fn check_rekey_period(scheme: Scheme, rekey_period: u32) -> Result<(), Failure> {
-    let params = Params {
-        scheme,
-        rekey_period,
-        start: [0; 16],
-        nonce: 0,
-        input_seed: [0; 16],
-    };
-    (params.validate()).map_err(|error| Failure::usage("--rekey-period").because(error))
-}
-
 fn check_ot(args: &Args, evaluator_bits: u64, batch: u64) -> Result<(), Failure> {
     let Some(count) = evaluator_bits.checked_mul(batch) else {
         return Err(Failure::usage("--batch: too many input bits in all"));
     };
-    match OtPlan::new(args.ot, args.base_ot, count) {
+    match OtPlan::new(args.ot, args.terms.base_ot, count) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::usage("--ot").because(error)),
     }

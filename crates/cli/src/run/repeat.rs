@@ -9,41 +9,36 @@ use std::{
 
 use serde::Serialize;
 use transpute::{
-    Config, Connection, ConnectionConfig, OtChoice, Party, Repeat, Role, RunOutcome, Running,
+    Bits, Connection, ConnectionConfig, OtChoice, Party, Repeat, Role, RunOutcome, Running,
     SessionError,
 };
 
-use super::{Args, input_failure};
+use super::Args;
 use crate::{
     failure::Failure,
-    inputs::Wanted,
     interrupt::unless_interrupted,
     output::{self, OutputValue, grouped, milliseconds},
-    run::InputText,
 };
 
 /// Connects, runs and tells.
-pub(super) fn run(args: &Args, party: Party, count: NonZeroU64) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &Args,
+    party: Party,
+    bits: &Bits,
+    count: NonZeroU64,
+) -> Result<(), Failure> {
     if !matches!(args.ot, OtChoice::Auto | OtChoice::Direct) {
         return Err(Failure::usage(
             "--ot: a standing connection extends its own transfers; with --repeat it is auto or direct",
         ));
     }
-    let split = party.split()?;
-    let bits = Wanted::of(args.role, split.clone())
-        .read(args.inputs.iter().map(InputText::as_str))
-        .map_err(input_failure)?;
-    let program = party.program().clone();
-    let config = Config {
-        batch: args.batch.map_or(1, NonZeroU64::get),
-        ..args.config()
-    };
-    let party = party
-        .config(config.clone())
-        .connection_config(ConnectionConfig {
-            garbles: args.role == Role::Garbler,
-            ..ConnectionConfig::default()
-        });
+    let (program, split) = (party.program().clone(), party.split()?);
+    let config = args.config(args.batch.map_or(1, NonZeroU64::get));
+    let party = party.connection_config(ConnectionConfig {
+        garbles: args.terms.role == Role::Garbler,
+        base_ot: args.terms.base_ot,
+        ..ConnectionConfig::default()
+    });
     let repeating = async {
         let connection = match (&args.listen, &args.connect) {
             (Some(address), _) => {
@@ -59,7 +54,13 @@ pub(super) fn run(args: &Args, party: Party, count: NonZeroU64) -> Result<(), Fa
         let handle = connection.handle();
         let call = || {
             let (program, inputs) = (program.clone(), Box::new(Repeat(bits.clone())));
-            handle.run(args.role, program, split.clone(), config.clone(), inputs)
+            handle.run(
+                args.terms.role,
+                program,
+                split.clone(),
+                config.clone(),
+                inputs,
+            )
         };
         let mut runs = Runs::new(args, &program);
         runs.all(count.get(), args.pipeline.get(), call).await?;
@@ -247,10 +248,10 @@ impl Report {
         let link = connection.link();
         let seconds = runs.warm_total.as_secs_f64();
         Self {
-            role: args.role.to_string(),
-            scheme: args.scheme.to_string(),
+            role: args.terms.role.to_string(),
+            scheme: args.terms.scheme.to_string(),
             transport: link.transport,
-            circuit: args.circuit.clone(),
+            circuit: args.terms.circuit.clone(),
             peer: link.peer_address.clone(),
             fingerprint: link.peer_fingerprint.map(|print| print.to_string()),
             encrypted: link.encrypted,

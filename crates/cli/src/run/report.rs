@@ -145,12 +145,12 @@ impl RunReport {
         let ands = program.and_count() * report.batch;
         Self {
             role: report.role.to_string(),
-            scheme: args.scheme.to_string(),
+            scheme: args.terms.scheme.to_string(),
             transport: report.link.transport.to_owned(),
             transport_reason: report.reason.clone(),
             selection: report.selection.as_deref().map(SelectionReport::new),
             circuit: CircuitReport {
-                name: args.circuit.clone(),
+                name: args.terms.circuit.clone(),
                 digest: hex(program.digest()),
                 inputs: program.input_widths().to_vec(),
                 outputs: program.output_widths().to_vec(),

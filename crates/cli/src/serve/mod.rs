@@ -17,43 +17,16 @@ use transpute::{
 pub(crate) use args::Args;
 use report::{End, RunLine};
 
-use crate::{
-    failure::Failure,
-    inputs::Wanted,
-    interrupt::interrupted,
-    output,
-    run::{InputText, check_rekey_period, input_failure},
-    source,
-};
+use crate::{failure::Failure, inputs::Wanted, interrupt::interrupted, output};
 
 pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
-    args.protection.check()?;
-    args.check_choice()?;
-    check_rekey_period(args.scheme, args.rekey_period)?;
-    let cache = args.program_cache.as_deref();
-    let program = Arc::new(source::program("--circuit", &args.circuit, cache)?);
-    let mut party = Party::new(args.role, program)
-        .transport(args.transport.clone())
-        .machine(args.machine.speed())
-        .config(Config {
-            scheme: args.scheme,
-            rekey_period: args.rekey_period,
-            output: args.output_to,
-            batch: args.max_batch.get(),
-            chunk_len: args.chunk,
-            output_check: !args.no_output_check,
-            ..Config::default()
-        });
-    if let Some(offer) = &args.offer {
-        party = party.offer(offer.clone());
-    }
-    if let Some(numbers) = &args.garbler_inputs {
-        party = party.garbler_inputs(numbers.0.clone());
-    }
-    let inputs = Wanted::of(args.role, party.split()?)
-        .read(args.inputs.iter().map(InputText::as_str))
-        .map_err(input_failure)?;
-    let party = args.protection.protect(party)?;
+    args.terms.check(&[])?;
+    let party = args.terms.party()?;
+    let inputs = (args.terms).bits(&Wanted::of(args.terms.role, party.split()?))?;
+    let party = party.config(Config {
+        batch: args.max_batch.get(),
+        ..args.terms.config()
+    });
     raise_file_limit(args);
     let stopper = Arc::new(OnceLock::new());
     let teller = Teller {
