@@ -13,6 +13,10 @@ use crate::wire::Reader;
 /// Usually it takes one round trip.
 const LINGER: Duration = Duration::from_secs(10);
 
+/// How long the other end is told of a violent end at least, unless it answers. Probe timeouts are no measure of that where
+/// the round trip is short: a busy machine stands still for many of them, with a full queue in which notices are lost.
+const TELLING: Duration = Duration::from_secs(2);
+
 /// How far apart the notices are then, at most.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -126,9 +130,13 @@ impl Connection {
         self.state = State::Closed(Some(reason));
     }
 
-    /// The other end is gone.
-    pub(super) fn end(&mut self, now: Time, reason: ClosedReason) {
-        self.fail(now, reason);
+    /// The other end has closed. It is told once that this is known here, so that it stops saying so.
+    pub(super) fn end(&mut self, now: Time, reason: ClosedReason, code: u64) {
+        self.announce(now, Some(reason), code);
+        if let State::Ending(notice) = &mut self.state {
+            notice.copies = 1;
+            notice.until = now;
+        }
     }
 
     /// Ends the connection as it should end, once everything is delivered both ways.
@@ -154,9 +162,9 @@ impl Connection {
         let timeout = self.rtt.probe_timeout(0);
         self.readable = true;
         self.events.push_back(Event::Closed(reason));
-        // A violent end is told a few times, a good one until the other end says the same.
+        // Either is told until the other end says the same, a good end for longer: the other end may have more to say.
         let until = if reason.is_some() {
-            now + 3 * timeout
+            now + TELLING.max(3 * timeout)
         } else {
             now + LINGER.max(8 * timeout)
         };

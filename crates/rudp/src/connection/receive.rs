@@ -422,9 +422,9 @@ impl Connection {
         } else if code == CODE_LOST {
             let sent = self.counters.sent_packets;
             let arrived = sent.saturating_sub(self.counters.lost_packets);
-            self.end(now, ClosedReason::Lost { arrived, sent });
+            self.end(now, ClosedReason::Lost { arrived, sent }, code);
         } else {
-            self.end(now, ClosedReason::ClosedByPeer(code));
+            self.end(now, ClosedReason::ClosedByPeer(code), code);
         }
     }
 

@@ -285,6 +285,37 @@ fn a_close_reaches_the_other_end_with_its_code() {
     assert_eq!(pair.listener.write(b"x"), 0);
 }
 
+/// A queue that is full for many probe timeouts takes nothing of what is said meanwhile.
+#[test]
+fn a_close_is_repeated_until_the_other_end_says_the_same() {
+    let mut pair = Pair::new();
+    pair.exchange();
+    pair.connector.close(pair.now, 42);
+    let mut out = Vec::new();
+    for _ in 0..1000 {
+        while (pair.connector.poll_transmit(pair.now, &mut out, 1)).is_some() {
+            out.clear();
+        }
+        pair.now = pair.now + MS;
+        pair.connector.handle_timeout(pair.now);
+        assert!(!pair.connector.is_drained());
+    }
+    for _ in 0..1000 {
+        pair.now = pair.now + MS;
+        pair.connector.handle_timeout(pair.now);
+        pair.exchange();
+        if pair.listener.is_drained() {
+            break;
+        }
+    }
+    assert_eq!(
+        pair.listener.closed_reason(),
+        Some(transpute_rudp::ClosedReason::ClosedByPeer(42))
+    );
+    // It has heard the answer, and goes at once.
+    assert!(pair.connector.is_drained());
+}
+
 /// All that two ends know of each other after a set-up in which somebody on the path sends everything again, at once and
 /// later, from where it came from and from elsewhere.
 fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {

@@ -166,10 +166,14 @@ async fn set_up(
         },
         read = channel.read(&mut byte) => return (Err(farewell(read)), channel),
     };
-    // The word of an authenticated peer explains more than that of its system.
+    // The word of an authenticated peer explains more than that of its system. That it leaves explains nothing: it has
+    // waited as long.
     let read = tokio::time::timeout(GRACE, channel.read(&mut byte)).await;
     let error = match read {
-        Ok(read @ Err(_)) => farewell(read),
+        Ok(Err(error)) => match farewell(Err(error)) {
+            TransportError::ClosedDuringHandshake => blocked,
+            word => word,
+        },
         _ => blocked,
     };
     (Err(error), channel)
