@@ -115,6 +115,19 @@ fn both_sides_can_repeat_without_a_server() {
 }
 
 #[test]
+fn repeated_runs_have_the_base_ot_that_was_asked_for() {
+    let kem = ["--base-ot", "ml-kem-768"];
+    let asks = ["--repeat", "2", kem[0], kem[1]];
+    let server = Server::start("tcp", false, &[]);
+    repeat(&server, "tcp", false, &asks).fails(5, "base OT");
+    server.stop();
+    let server = Server::start("tcp", false, &kem);
+    let report = repeat(&server, "tcp", false, &asks).expect(0).json();
+    assert_eq!(values(&report["evaluations"][0]), [CIPHERTEXT]);
+    server.stop();
+}
+
+#[test]
 fn what_does_not_fit_is_told_by_exit_code() {
     let server = Server::start("tcp", false, &["--max-per-peer", "1"]);
     let single = repeat(&server, "tcp", false, &[]);

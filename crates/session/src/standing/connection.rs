@@ -9,7 +9,7 @@ use transpute_ot::{AnySender, BaseOt};
 use super::{
     ConnectionConfig, Decline, Event, RunId,
     events::GARBLES,
-    open::{Agreed, FIRST, Limits, Open},
+    open::{Agreed, FIRST, Limits, Open, is_open_start},
     side::{Run, Side},
     stock::{ReceiverStock, SenderStock},
 };
@@ -198,15 +198,19 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// Returns the last frame to send after an error that ended the connection, if the peer should
-    /// hear of it.
+    /// Returns what to send at last after an error that ended the connection, if the peer should hear of
+    /// it: the reason, and before it the opening if that is still to be sent.
     #[must_use]
-    pub fn farewell(error: &SessionError) -> Option<Vec<u8>> {
-        let code = match error.farewell()? {
-            Farewell::Refuse(_) => AbortReason::Protocol,
-            Farewell::Abort(reason) => reason,
+    pub fn farewell(&mut self, error: &SessionError) -> Option<Vec<u8>> {
+        let (kind, code) = match error.farewell()? {
+            Farewell::Refuse(field) => (FrameKind::Refuse, field as u8),
+            Farewell::Abort(reason) => (FrameKind::Abort, reason as u8),
         };
-        Some(whole_frame(FrameKind::Abort, &[0, 0, 0, 0, code as u8]))
+        let is_opening = |frame: &[u8]| frame.first_chunk().is_some_and(is_open_start);
+        let opening = self.control.pop_front().filter(|frame| is_opening(frame));
+        let mut words = opening.unwrap_or_default();
+        words.extend(whole_frame(kind, &[0, 0, 0, 0, code]));
+        Some(words)
     }
 
     /// Returns all that is sent to a peer that is turned away: an opening that nothing follows, and the
@@ -234,7 +238,9 @@ impl Connection {
                 problem: "the peer had closed the connection",
             });
         }
-        if self.agreed.is_none() {
+        let is_end =
+            matches!(kind, FrameKind::Refuse | FrameKind::Abort) && payload.starts_with(&[0; 4]);
+        if self.agreed.is_none() && !is_end {
             return match kind {
                 FrameKind::Open => self.handle_open(&payload),
                 _ => Err(SessionError::Unexpected {

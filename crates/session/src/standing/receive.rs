@@ -10,7 +10,10 @@ use super::{
     stock::{MAX_STOCK, ReceiverStock},
 };
 use crate::{
-    Frame, FrameKind, Role, Session, SessionError, error::AbortReason, hello::Hello, ot::OT_CHUNK,
+    Frame, FrameKind, Role, Session, SessionError,
+    error::{AbortReason, Field},
+    hello::Hello,
+    ot::OT_CHUNK,
     session::Core,
 };
 
@@ -94,6 +97,10 @@ impl Connection {
                 let called = [garbled, evaluated].map(u32::from_le_bytes);
                 self.close_received = Some(called);
                 self.handle_close(called)
+            }
+            (FrameKind::Refuse, Role::Garbler) => {
+                let field = content.first().and_then(|code| Field::from_code(*code));
+                Err(field.map_or(unexpected, SessionError::RefusedByPeer))
             }
             (FrameKind::Abort, Role::Garbler) => {
                 let reason = content

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use transpute_session::{ConnectionConfig, DriverOptions, Role};
+use transpute_ot::{BASE_COUNT, BaseOt};
+use transpute_session::{ConnectionConfig, DriverOptions, OtPlan, Role};
 
 use super::Offered;
 
@@ -95,18 +96,22 @@ pub struct Memory {
 }
 
 impl Limits {
-    /// Returns the memory that serving these computations takes at most. Peers that keep to the protocol make it take a
+    /// Returns the memory that serving these computations takes at most, with this base OT. Peers that keep to the protocol make it take a
     /// small part of this.
     #[must_use]
-    pub fn memory(&self, offered: &[Offered]) -> Memory {
-        let config = self.connection(&ConnectionConfig::default(), offered);
+    pub fn memory(&self, offered: &[Offered], base: BaseOt) -> Memory {
+        let own = ConnectionConfig {
+            base_ot: base,
+            ..ConnectionConfig::default()
+        };
+        let config = self.connection(&own, offered);
         let evaluates = evaluates(offered);
-        let frame = self.max_payload(offered);
+        let frame = self.max_payload(offered, base);
         // Received: the buffer that is read into, four kept for later, and one for each frame that waits for the
         // computing thread, or is with it.
         let inbox = (1 + 4 + 9) * BUFFER.max(frame);
         // Sent: five buffers, each below 128 KiB before the last message went in. They grow by doubling.
-        let answer = offered.iter().map(answer).max().unwrap_or(0);
+        let answer = longest(offered, |one| answer(one, base));
         let outbox = 5 * 2 * ((128 << 10) + answer.max(chunk(offered)).max(PIECE));
         let held = 2 * (config.held + 16 * config.held_transfers);
         // Unused transfers, in a queue that grows by doubling, and one message more.
@@ -119,7 +124,7 @@ impl Limits {
             0
         };
         let per_connection = inbox + outbox + QUEUE + answer + held + stock + tables + CONNECTION;
-        let per_run = offered.iter().map(run).max().unwrap_or(0);
+        let per_run = longest(offered, |one| run(one, base));
         let runs = (self.runs_at_once as u64)
             .min((self.max_connections as u64).saturating_mul(self.runs_per_connection as u64));
         Memory {
@@ -148,9 +153,11 @@ impl Limits {
             let frames = 4 + transfers.div_ceil(TRANSFERS);
             1024 + transfers / 8 + 256 * frames + tables
         };
-        let run = offered.iter().map(run).max().unwrap_or(0);
-        let transfers = offered.iter().map(transfers).max().unwrap_or(0);
+        let run = longest(offered, run);
+        let transfers = longest(offered, transfers);
         let runs = u64::from(self.max_runs());
+        // So many on a connection, whatever the number of runs; as much again for what comes with them.
+        let direct = 2 * OtPlan::DIRECT_LIMIT * own.base_ot.receiver_len(1) as u64;
         ConnectionConfig {
             max_runs: self.max_runs(),
             window: if evaluates(offered) {
@@ -162,8 +169,7 @@ impl Limits {
             queue: QUEUE,
             // A party that only garbles needs none for its own inputs.
             stock: if evaluates(offered) { own.stock } else { 0 },
-            // Direct transfers of a connection are 256 at most, of 64 bytes each.
-            held: ((32 << 10) + runs.saturating_mul(run)).min(own.held),
+            held: (direct + runs.saturating_mul(run)).min(own.held),
             held_transfers: runs.saturating_mul(transfers).min(own.held_transfers),
             // The first run sets transfers up, on the thread that computes: the opening, and signs of life, leave before.
             garbles: false,
@@ -172,9 +178,16 @@ impl Limits {
     }
 
     /// Returns how connections are driven.
-    pub(super) fn driver(&self, own: &DriverOptions, offered: &[Offered]) -> DriverOptions {
+    pub(super) fn driver(
+        &self,
+        own: &DriverOptions,
+        offered: &[Offered],
+        base: BaseOt,
+    ) -> DriverOptions {
         DriverOptions {
-            max_payload: own.max_payload.min(self.max_payload(offered) as usize),
+            max_payload: own
+                .max_payload
+                .min(self.max_payload(offered, base) as usize),
             ..*own
         }
     }
@@ -189,7 +202,7 @@ impl Limits {
     }
 
     /// Returns the longest payload that a peer has reason to send.
-    fn max_payload(&self, offered: &[Offered]) -> u64 {
+    fn max_payload(&self, offered: &[Offered], base: BaseOt) -> u64 {
         let tables = if evaluates(offered) {
             chunk(offered).max(answer_of_peers(offered)) + 64
         } else {
@@ -197,7 +210,10 @@ impl Limits {
         };
         // The longest extension of the stock: 8,192 transfers by IKNP.
         let extension = TRANSFERS * 16 + 64;
-        PIECE.max(tables).max(extension)
+        // Direct transfers of a run, or those that the stock begins with, and what answers them.
+        let direct = longest(offered, direct).max(BASE_COUNT as u64) as usize;
+        let public_key = base.receiver_len(direct).max(base.sender_len(direct)) as u64;
+        PIECE.max(tables).max(extension).max(public_key + 64)
     }
 }
 
@@ -210,7 +226,17 @@ fn chunk_of(offered: &Offered) -> u64 {
 }
 
 fn chunk(offered: &[Offered]) -> u64 {
-    offered.iter().map(chunk_of).max().unwrap_or(0)
+    longest(offered, chunk_of)
+}
+
+/// Returns the most that any of these takes.
+fn longest(offered: &[Offered], of: impl Fn(&Offered) -> u64) -> u64 {
+    offered.iter().map(of).max().unwrap_or(0)
+}
+
+/// Returns how many oblivious transfers of a run may be direct.
+fn direct(offered: &Offered) -> u64 {
+    transfers(offered).min(OtPlan::DIRECT_LIMIT)
 }
 
 /// Returns the oblivious transfers of a run.
@@ -219,29 +245,29 @@ fn transfers(offered: &Offered) -> u64 {
 }
 
 /// Returns the longest answer to a message about transfers.
-fn answer(offered: &Offered) -> u64 {
+fn answer(offered: &Offered, base: BaseOt) -> u64 {
     match offered.role {
-        Role::Garbler => 32 * transfers(offered).min(TRANSFERS) + 64,
+        Role::Garbler => {
+            let public_key = base.sender_len(direct(offered) as usize) as u64;
+            32 * transfers(offered).min(TRANSFERS) + 64 + public_key
+        }
         Role::Evaluator => 0,
     }
 }
 
 /// Returns the longest such answer that comes from a peer.
 fn answer_of_peers(offered: &[Offered]) -> u64 {
-    (offered.iter())
-        .map(|one| 32 * transfers(one).min(TRANSFERS))
-        .max()
-        .unwrap_or(0)
+    longest(offered, |one| 32 * transfers(one).min(TRANSFERS))
 }
 
 /// Returns what a run takes: labels of wires, inputs and outputs, with keys and hashes to each, of as many evaluations
 /// as are garbled side by side.
-fn run(offered: &Offered) -> u64 {
+fn run(offered: &Offered, base: BaseOt) -> u64 {
     let lanes = offered.max_batch.clamp(1, LANES);
     let program = &offered.program;
     let outputs: u64 = program.output_widths().iter().map(|&w| u64::from(w)).sum();
     let labels = 16 * program.slot_count() as u64 + 128 * (program.input_bits() as u64 + outputs);
-    let answers = 2 * answer(offered);
+    let answers = 2 * answer(offered, base);
     RUN + 2 * lanes * labels + 2 * chunk_of(offered) + answers
 }
 
@@ -256,11 +282,14 @@ mod tests {
     fn a_connection_of_aes_stays_within_a_few_mebibytes() {
         let aes = Offered::new(&Party::garbler(&generators::aes128())).unwrap();
         let limits = Limits::default();
-        let memory = limits.memory(std::slice::from_ref(&aes));
+        let memory = limits.memory(std::slice::from_ref(&aes), BaseOt::Ristretto255);
         assert!(memory.per_connection < 12 << 20, "{memory:?}");
         assert!(memory.per_run < 1 << 20, "{memory:?}");
-        let none = limits.memory(&[]);
+        let none = limits.memory(&[], BaseOt::Ristretto255);
         assert!(none.per_connection <= memory.per_connection);
+        let kem = limits.memory(std::slice::from_ref(&aes), BaseOt::MlKem768);
+        assert!(kem.per_connection > memory.per_connection, "{kem:?}");
+        assert!(kem.per_connection < 24 << 20, "{kem:?}");
     }
 
     #[test]

@@ -127,9 +127,10 @@ impl Listening {
     ) -> Server<S> {
         let (party, listener) = self.into_parts();
         let (stop, stopped) = watch::channel(false);
+        let connection = party.connection_settings();
         let shared = Shared {
-            connection: limits.connection(party.connection_settings(), &offered),
-            driver: limits.driver(party.driver_settings(), &offered),
+            connection: limits.connection(connection, &offered),
+            driver: limits.driver(party.driver_settings(), &offered, connection.base_ot),
             places: Arc::new(Semaphore::new(
                 limits.runs_at_once.clamp(1, Semaphore::MAX_PERMITS),
             )),
@@ -163,7 +164,10 @@ impl<S: Service> Server<S> {
     /// Returns the memory that serving takes at most.
     #[must_use]
     pub fn memory(&self) -> Memory {
-        self.shared.limits.memory(&self.shared.offered)
+        let shared = &self.shared;
+        shared
+            .limits
+            .memory(&shared.offered, shared.connection.base_ot)
     }
 
     /// Serves until stopped.

@@ -118,8 +118,8 @@ impl Engine {
         let error = match result {
             Ok(()) => Arc::new(SessionError::Closed),
             Err(ref error) => {
-                if let Some(frame) = Connection::farewell(error) {
-                    self.out.bytes.extend_from_slice(&frame);
+                if let Some(words) = self.connection.farewell(error) {
+                    self.out.bytes.extend_from_slice(&words);
                     let out = &mut self.out;
                     // Where the writer is gone, the runtime may be too.
                     if out.is_waiting() {

@@ -151,7 +151,7 @@ impl Standing {
             Err(_) => Some(Arc::new(SessionError::Cancelled)),
         };
         // A peer that is gone cannot be waited for.
-        let is_there = (error.as_ref()).is_none_or(|error| Connection::farewell(error).is_some());
+        let is_there = (error.as_ref()).is_none_or(|error| error.farewell().is_some());
         if let Some(closing) = closing.filter(|_| is_there) {
             closing.wait().await;
         }

@@ -75,12 +75,7 @@ fn a_cold_run_of_few_bits_is_one_round_trip_from_the_connection() {
     pair.arrive(0);
     pair.exhaust(0);
     assert!(pair.arriving[1].len() > ours);
-    while pair.deliver(1) || pair.poll(1) {}
-    pair.check(1, evaluator, &setup);
-    let Some(Ok(report)) = &pair.done(1, evaluator).end else {
-        unreachable!()
-    };
-    assert_eq!(report.ot, OtPlan::Direct);
+    pair.check_direct(evaluator, &setup);
 }
 
 #[test]

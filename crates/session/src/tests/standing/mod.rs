@@ -18,8 +18,8 @@ use transpute_circuit::{Bits, Program};
 
 use super::{Setup, frames};
 use crate::{
-    Call, Connection, ConnectionConfig, Event, Frame, FrameKind, Progressed, Proposal, Role, RunId,
-    RunReport, SessionError,
+    Call, Connection, ConnectionConfig, Event, Frame, FrameKind, OtPlan, Progressed, Proposal,
+    Role, RunId, RunReport, SessionError,
 };
 
 /// Which of the two sides.
@@ -159,7 +159,7 @@ impl Pair {
     }
 
     fn fail(&mut self, end: End, error: SessionError) {
-        if let Some(bytes) = Connection::farewell(&error) {
+        if let Some(bytes) = self.sides[end].farewell(&error) {
             self.pass(end, &bytes);
         }
         self.failed[end] = Some(error);
@@ -244,6 +244,16 @@ impl Pair {
             panic!("{run}: {error}");
         }
         self.check_outputs(end, run, setup);
+    }
+
+    /// Lets side 1 finish a run that it evaluates without the stock, and checks it.
+    fn check_direct(&mut self, run: RunId, setup: &Setup) {
+        while self.deliver(1) || self.poll(1) {}
+        self.check(1, run, setup);
+        let Some(Ok(report)) = &self.done(1, run).end else {
+            unreachable!()
+        };
+        assert_eq!(report.ot, OtPlan::Direct);
     }
 
     fn check_outputs(&self, end: End, run: RunId, setup: &Setup) {

@@ -5,8 +5,9 @@ use transpute_ot::{BASE_COUNT, BaseOt, Extension};
 
 use super::Pair;
 use crate::{
-    Connection, ConnectionConfig, FrameKind, OtPlan, SessionError,
+    Connection, ConnectionConfig, FrameKind, SessionError,
     error::Field,
+    tests::frames,
     tests::{Setup, random_inputs},
 };
 
@@ -51,12 +52,7 @@ fn a_cold_run_of_few_bits_is_still_one_round_trip() {
     pair.exhaust(1);
     pair.arrive(0);
     pair.exhaust(0);
-    while pair.deliver(1) || pair.poll(1) {}
-    pair.check(1, evaluator, &setup);
-    let Some(Ok(report)) = &pair.done(1, evaluator).end else {
-        unreachable!()
-    };
-    assert_eq!(report.ot, OtPlan::Direct);
+    pair.check_direct(evaluator, &setup);
 }
 
 #[test]
@@ -95,15 +91,30 @@ fn sides_with_another_base_part() {
     });
     let mut out = Vec::new();
     sides[0].poll(&mut out, true).unwrap();
-    let open = crate::tests::frames(&out).remove(0);
-    let Err(SessionError::Disagreement {
-        field,
-        ours,
-        theirs,
-    }) = sides[1].handle(open)
-    else {
-        panic!("they differ")
+    let mut differ = |end: usize, bytes: &[u8]| -> Vec<u8> {
+        let error = sides[end].handle(frames(bytes).remove(0)).unwrap_err();
+        let SessionError::Disagreement {
+            field,
+            ours,
+            theirs,
+        } = &error
+        else {
+            panic!("{error}")
+        };
+        assert_eq!(*field, Field::BaseOt);
+        let mut names = ["ml-kem-768", "ristretto255"];
+        names.rotate_left(end);
+        assert_eq!([ours, theirs], names);
+        sides[end].farewell(&error).unwrap()
     };
-    assert_eq!(field, Field::BaseOt);
-    assert_eq!([ours, theirs], ["ristretto255", "ml-kem-768"]);
+    // Who has not said yet how it opens does so before it leaves.
+    let words = differ(1, &out);
+    differ(0, &words);
+    // And if it does not, the reason is told all the same.
+    let mut third = Connection::new(ConnectionConfig::default(), true);
+    let reason = frames(&words).remove(1);
+    assert!(matches!(
+        third.handle(reason),
+        Err(SessionError::RefusedByPeer(Field::BaseOt))
+    ));
 }
