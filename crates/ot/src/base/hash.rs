@@ -73,6 +73,16 @@ impl KeyHash {
         Self { prefix }
     }
 
+    /// Returns both keys of every instance, from what is shared for each of its branches, one after the other.
+    pub(super) fn pairs(&self, shared: &[[u8; 32]]) -> Zeroizing<Vec<[u128; 2]>> {
+        let (pairs, _) = shared.as_chunks::<2>();
+        let keys = pairs
+            .iter()
+            .enumerate()
+            .map(|(i, [zero, one])| [self.key(i, 0, zero), self.key(i, 1, one)]);
+        Zeroizing::new(keys.collect())
+    }
+
     pub(super) fn key(&self, instance: usize, branch: u8, shared: &[u8; 32]) -> u128 {
         let digest = self
             .prefix

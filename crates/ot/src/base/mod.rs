@@ -72,8 +72,7 @@ impl BaseReceiver {
         binding: &[u8],
         rng: &mut (impl CryptoRng + ?Sized),
     ) -> (Self, Vec<u8>) {
-        let choices: Zeroizing<Vec<u8>> =
-            Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect());
+        let choices = choice_bytes(choices);
         // Which of an instance's two points is random is its choice: both lists are secret.
         let mut uniform = Zeroizing::new(vec![[0; 64]; choices.len()]);
         uniform.iter_mut().for_each(|bytes| rng.fill_bytes(bytes));
@@ -90,9 +89,7 @@ impl BaseReceiver {
 
         let mut message = Vec::with_capacity(base_receiver_len(choices.len()));
         for ((&choice, own), other) in choices.iter().zip(chosen.iter()).zip(random.iter()) {
-            let swap = Choice::from(choice);
-            message.extend_from_slice(&select(own, other, swap));
-            message.extend_from_slice(&select(other, own, swap));
+            put_pair(&mut message, own, other, choice);
         }
         let receiver = Self {
             halves,
@@ -177,14 +174,7 @@ impl BaseSender {
             .sums(&self.half, encodings, &uniform)
             .map_err(|refused| refused.of(RECEIVER_MESSAGE))?;
         let hash = KeyHash::new(&CURVE, sid, binding, receiver_message, &self.message);
-        let (pairs, _) = points.as_chunks::<2>();
-        Ok(Zeroizing::new(
-            pairs
-                .iter()
-                .enumerate()
-                .map(|(i, [zero, one])| [hash.key(i, 0, zero), hash.key(i, 1, one)])
-                .collect(),
-        ))
+        Ok(hash.pairs(&points))
     }
 }
 
@@ -200,6 +190,22 @@ impl Refused {
             Refusal::Identity => OtError::IdentityPoint { message, index },
         }
     }
+}
+
+fn choice_bytes(choices: &[bool]) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect())
+}
+
+/// Appends both elements of an instance, the receiver's own in the place of its choice, without revealing which that is.
+fn put_pair<const LEN: usize>(
+    message: &mut Vec<u8>,
+    own: &[u8; LEN],
+    other: &[u8; LEN],
+    choice: u8,
+) {
+    let swap = Choice::from(choice);
+    message.extend_from_slice(&select(own, other, swap));
+    message.extend_from_slice(&select(other, own, swap));
 }
 
 /// Returns `zero` or `one` without revealing which.

@@ -17,7 +17,7 @@ use subtle::Choice;
 use zeroize::Zeroizing;
 
 use super::hash::{Domains, KeyHash};
-use super::select;
+use super::{choice_bytes, put_pair, select};
 use crate::OtError;
 use crate::error::check_len;
 use element::{ELEMENT_LEN, Element, ElementHash, uniform};
@@ -77,8 +77,7 @@ impl KemReceiver {
         let hash = ElementHash::new(binding);
         let mut keys = Vec::with_capacity(choices.len());
         let mut message = Vec::with_capacity(kem_receiver_len(choices.len()));
-        let choices: Zeroizing<Vec<u8>> =
-            Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect());
+        let choices = choice_bytes(choices);
         for (instance, &choice) in choices.iter().enumerate() {
             let (mut seed, mut other) = (Zeroizing::new([0; 64]), Zeroizing::new([0; 32]));
             rng.fill_bytes(&mut *seed);
@@ -87,9 +86,7 @@ impl KemReceiver {
             let other = Zeroizing::new(uniform(&other).encode());
             let hashed = hash.hash(instance, choice, &other);
             let own = Zeroizing::new(own_element(&key).minus(&hashed).encode());
-            let swap = Choice::from(choice);
-            message.extend_from_slice(&select(&own, &other, swap));
-            message.extend_from_slice(&select(&other, &own, swap));
+            put_pair(&mut message, &own, &other, choice);
             keys.push(key);
         }
         let receiver = Self {
@@ -178,13 +175,7 @@ impl KemSender {
             shared.push(<[u8; 32]>::from(secret));
         }
         let hash = KeyHash::new(&DOMAINS, sid, binding, receiver_message, &message);
-        let (pairs, _) = shared.as_chunks::<2>();
-        let keys = pairs
-            .iter()
-            .enumerate()
-            .map(|(i, [zero, one])| [hash.key(i, 0, zero), hash.key(i, 1, one)])
-            .collect();
-        Ok((Zeroizing::new(keys), message))
+        Ok((hash.pairs(&shared), message))
     }
 }
 
