@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use transpute_transport::StripedOptions;
+use transpute_transport::{QuicOptions, StripedOptions};
 
 use crate::SelectError;
 
@@ -68,9 +68,6 @@ pub struct FirstFlight {
 }
 
 impl FirstFlight {
-    /// The part of a round trip in which it leaves.
-    const PART: f64 = 0.1;
-
     /// Returns its bytes.
     pub(crate) fn bytes(&self, rtt: f64) -> f64 {
         (self.modest_rate * rtt).min(self.most)
@@ -78,7 +75,7 @@ impl FirstFlight {
 
     /// Returns the rate at which it leaves, in bytes per second.
     pub(crate) fn pace(&self, rtt: f64) -> f64 {
-        self.bytes(rtt) / (Self::PART * rtt)
+        self.bytes(rtt) / (QuicOptions::FIRST_PART * rtt)
     }
 }
 
@@ -179,11 +176,11 @@ impl Spec {
                 },
                 setup_round_trips: 1.0,
                 first_flight: Some(FirstFlight {
-                    modest_rate: 2.5e6,
+                    modest_rate: QuicOptions::MODEST_RATE,
                     most: self
                         .setting("first")
                         .and_then(|bytes| bytes.parse::<u32>().ok())
-                        .map_or(262_144.0, f64::from),
+                        .map_or(QuicOptions::FIRST_FLIGHT as f64, f64::from),
                 }),
                 ..over_udp
             },

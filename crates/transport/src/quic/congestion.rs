@@ -97,22 +97,17 @@ struct FirstFlight {
 /// The first flight of browsers: 32 packets.
 const LEAST_FIRST: u64 = 32 * 1200;
 
-/// What any path is taken to carry, bytes per second.
-const MODEST_RATE: f64 = 2.5e6;
-
-/// The first flight takes this part of a round trip.
-const FIRST_PART: f64 = 0.1;
-
 impl FirstFlight {
     fn window(&self, rtt: Duration) -> u64 {
-        let modest = (rtt.as_secs_f64() * MODEST_RATE) as u64;
+        let modest = (rtt.as_secs_f64() * QuicOptions::MODEST_RATE) as u64;
         modest.clamp(LEAST_FIRST.min(self.most), self.most)
     }
 
     /// Bytes per second; nothing to say where the controller's own start is as large.
     fn rate(&self, rtt: Duration) -> Option<u64> {
         let window = self.window(rtt);
-        (window > LEAST_FIRST).then(|| (window as f64 / (rtt.as_secs_f64() * FIRST_PART)) as u64)
+        (window > LEAST_FIRST)
+            .then(|| (window as f64 / (rtt.as_secs_f64() * QuicOptions::FIRST_PART)) as u64)
     }
 }
 

@@ -75,7 +75,7 @@ impl Default for QuicOptions {
             max_handshakes: 64,
             congestion: QuicCongestion::default(),
             path: PathHint::default(),
-            first_flight: 256 << 10,
+            first_flight: Self::FIRST_FLIGHT,
             socket_buffer: 4 << 20,
             driver: QuicDriver::default(),
         }
@@ -98,6 +98,15 @@ pub(super) const MAX_STREAMS: u16 = 256;
 const WINDOW_BDPS: f64 = 2.5;
 
 impl QuicOptions {
+    /// What any path is taken to carry, bytes per second: the [first flight](Self::first_flight) is that in a round trip.
+    pub const MODEST_RATE: f64 = 2.5e6;
+
+    /// The first flight takes this part of a round trip to leave.
+    pub const FIRST_PART: f64 = 0.1;
+
+    /// The longest first flight by default, in bytes.
+    pub const FIRST_FLIGHT: u64 = 256 << 10;
+
     /// What [`first_flight`](Self::first_flight) may be.
     pub(super) const FIRST_FLIGHTS: std::ops::RangeInclusive<u64> = 12_000..=4 << 20;
 

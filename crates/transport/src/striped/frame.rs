@@ -10,6 +10,9 @@ use crate::TransportError;
 
 pub(super) const HEADER: usize = 12;
 
+/// What fits into one record of TLS.
+pub(super) const RECORD: usize = 16 * 1024 - HEADER;
+
 /// The longest frame.
 pub(super) const MAX_FRAME: usize = 64 * 1024;
 

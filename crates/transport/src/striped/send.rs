@@ -1,7 +1,8 @@
 //! The sending half: hands each frame to a stripe that has room.
 //!
-//! At first a stripe takes what its window lets go ([`window`](super::window)). Later it takes the next frame only when the kernel has taken all of its last one, so a stripe that the path holds up
-//! gets less, and at most one frame per stripe is held here. One that has just joined has room.
+//! At first a stripe takes what its window lets go ([`window`](super::window)). Later it takes the next frame only when the
+//! kernel has taken all of its last one, so a stripe that the path holds up gets less, and at most one frame per stripe is
+//! held here. One that has just joined has room.
 
 use std::{
     io,
@@ -13,14 +14,13 @@ use std::{
 use tokio::io::AsyncWrite;
 
 use super::{
-    frame::{HEADER, Header, MAX_FRAME},
+    frame::{HEADER, Header, MAX_FRAME, RECORD},
     roster::{Fate, Newcomer, Seat, Sending},
     window::{Patience, Window, frame_length},
 };
 use crate::{LinkWriter, TransportError};
 
-/// Frames are this short until [`LONG_AFTER`] bytes were sent, so that a short message uses every stripe.
-const SHORT_FRAME: usize = 16 * 1024 - HEADER;
+/// Frames are no longer than a record until so many bytes were sent, so that a short message uses every stripe.
 const LONG_AFTER: u64 = 1 << 20;
 
 /// And this short while stripes may join: the first that does is not to take what the next ones could.
@@ -92,7 +92,7 @@ impl StripedWriter {
         if self.seat.is_growing() {
             GROWING_FRAME
         } else if self.offset < LONG_AFTER {
-            SHORT_FRAME
+            RECORD
         } else {
             MAX_FRAME
         }

@@ -13,14 +13,11 @@ use std::{
 
 use tokio::time::{Instant, Sleep};
 
-use super::frame::HEADER;
+use super::frame::{HEADER, RECORD};
 use crate::tcp::{SendWindow, WeakSocket};
 
 /// Bytes that a frame takes beside its own: its header, and what makes a record of TLS 1.3 of it (RFC 8446, section 5.2).
 const OVERHEAD: usize = HEADER + 5 + 1 + 16;
-
-/// What fits into one such record.
-const RECORD: usize = 16 * 1024 - HEADER;
 
 /// On a shorter path there is nothing to gain that timers could measure.
 const SHORTEST: Duration = Duration::from_millis(2);
