@@ -1,5 +1,7 @@
 //! One party of a computation, step by step.
 
+mod connecting;
+
 use std::{
     num::NonZeroUsize,
     path::PathBuf,
@@ -7,11 +9,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
-use transpute_circuit::{Bits, Circuit, InputSplit, Program};
+use tokio::task::JoinHandle;
+use transpute_circuit::{Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_ot::BaseOt;
 use transpute_select::{Auto, Chooser, End, Machine, Selection, Workload};
@@ -23,13 +22,12 @@ use transpute_transport::{
     Fingerprint, Identity, Link, Registry, Security, Transport, TransportError, auto::Offer,
 };
 
+pub use connecting::Connecting;
+
 use crate::{
     Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, Speed,
     choice::Chosen, known::known_path,
 };
-
-/// Pause before a refused connection is tried again.
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// One party of a computation.
 ///
@@ -497,106 +495,4 @@ pub(crate) struct Ready {
 pub(crate) struct Why {
     pub(crate) reason: String,
     pub(crate) selection: Option<Box<Selection>>,
-}
-
-/// Connects once.
-async fn open(
-    chosen: &Chosen,
-    address: &str,
-    security: &Security,
-) -> Result<(Link, Why), TransportError> {
-    match chosen {
-        Chosen::Fixed(transport, reason) => {
-            let link = transport.connect(address, security).await?;
-            let why = Why {
-                reason: reason.clone(),
-                selection: None,
-            };
-            Ok((link, why))
-        }
-        Chosen::Automatic(auto) => {
-            let (link, selection) = auto.select(address, security).await?;
-            let why = Why {
-                reason: selection.choice.reason.clone(),
-                selection: Some(Box::new(selection)),
-            };
-            Ok((link, why))
-        }
-    }
-}
-
-/// A party that is going to connect.
-pub struct Connecting {
-    party: Party,
-    address: String,
-}
-
-impl Connecting {
-    /// Connects and computes with `input`: this party's input values concatenated.
-    ///
-    /// # Errors
-    /// Any [`Error`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future cuts the link.
-    pub async fn run(self, input: Bits) -> Result<Results, Error> {
-        self.run_batch(Box::new(vec![input])).await
-    }
-
-    /// Connects and computes the whole batch set in [`Config::batch`].
-    ///
-    /// # Errors
-    /// Any [`Error`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future cuts the link.
-    pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
-        let Self { party, address } = self;
-        let security = party.security()?;
-        let ready = party.get_ready(inputs)?;
-        let (party, link, why) = reach(party, &address, &security).await?;
-        party.run_over(link, why, ready).await
-    }
-
-    /// Connects for any number of computations.
-    ///
-    /// # Errors
-    /// Any [`Error`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future cuts the link.
-    pub async fn open(self) -> Result<Connection, Error> {
-        let Self { party, address } = self;
-        let security = party.security()?;
-        party.split()?;
-        let (party, link, _) = reach(party, &address, &security).await?;
-        party.stand(link).await
-    }
-}
-
-/// Connects, again and again while the peer refuses and there is patience.
-async fn reach(
-    party: Party,
-    address: &str,
-    security: &Security,
-) -> Result<(Party, Link, Why), Error> {
-    let chosen = match party.choice.among(&party.registry)? {
-        Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto).await?)),
-        fixed => fixed,
-    };
-    let deadline = Instant::now() + party.patience;
-    loop {
-        match open(&chosen, address, security).await {
-            Err(error)
-                if matches!(error.root(), TransportError::Connect { .. })
-                    && Instant::now() + RETRY_PAUSE < deadline =>
-            {
-                sleep(RETRY_PAUSE).await;
-            }
-            other => {
-                let (link, why) = other?;
-                return Ok((party, link, why));
-            }
-        }
-    }
 }

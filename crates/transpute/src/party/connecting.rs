@@ -1,0 +1,116 @@
+//! The party that connects.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use transpute_circuit::Bits;
+use transpute_session::Inputs;
+use transpute_transport::{Link, Security, TransportError};
+
+use super::{Party, Why};
+use crate::{Connection, Error, Results, choice::Chosen};
+
+/// Pause before a refused connection is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Connects once.
+async fn open(
+    chosen: &Chosen,
+    address: &str,
+    security: &Security,
+) -> Result<(Link, Why), TransportError> {
+    match chosen {
+        Chosen::Fixed(transport, reason) => {
+            let link = transport.connect(address, security).await?;
+            let why = Why {
+                reason: reason.clone(),
+                selection: None,
+            };
+            Ok((link, why))
+        }
+        Chosen::Automatic(auto) => {
+            let (link, selection) = auto.select(address, security).await?;
+            let why = Why {
+                reason: selection.choice.reason.clone(),
+                selection: Some(Box::new(selection)),
+            };
+            Ok((link, why))
+        }
+    }
+}
+
+/// A party that is going to connect.
+pub struct Connecting {
+    pub(super) party: Party,
+    pub(super) address: String,
+}
+
+impl Connecting {
+    /// Connects and computes with `input`: this party's input values concatenated.
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn run(self, input: Bits) -> Result<Results, Error> {
+        self.run_batch(Box::new(vec![input])).await
+    }
+
+    /// Connects and computes the whole batch set in [`Config::batch`].
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
+        let Self { party, address } = self;
+        let security = party.security()?;
+        let ready = party.get_ready(inputs)?;
+        let (party, link, why) = reach(party, &address, &security).await?;
+        party.run_over(link, why, ready).await
+    }
+
+    /// Connects for any number of computations.
+    ///
+    /// # Errors
+    /// Any [`Error`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future cuts the link.
+    pub async fn open(self) -> Result<Connection, Error> {
+        let Self { party, address } = self;
+        let security = party.security()?;
+        party.split()?;
+        let (party, link, _) = reach(party, &address, &security).await?;
+        party.stand(link).await
+    }
+}
+
+/// Connects, again and again while the peer refuses and there is patience.
+async fn reach(
+    party: Party,
+    address: &str,
+    security: &Security,
+) -> Result<(Party, Link, Why), Error> {
+    let chosen = match party.choice.among(&party.registry)? {
+        Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto).await?)),
+        fixed => fixed,
+    };
+    let deadline = Instant::now() + party.patience;
+    loop {
+        match open(&chosen, address, security).await {
+            Err(error)
+                if matches!(error.root(), TransportError::Connect { .. })
+                    && Instant::now() + RETRY_PAUSE < deadline =>
+            {
+                sleep(RETRY_PAUSE).await;
+            }
+            other => {
+                let (link, why) = other?;
+                return Ok((party, link, why));
+            }
+        }
+    }
+}
