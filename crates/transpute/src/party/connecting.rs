@@ -57,7 +57,7 @@ impl Connecting {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Connects and computes the whole batch set in [`Config::batch`].
+    /// Connects and computes the whole batch set in [`Config::batch`](crate::Config::batch).
     ///
     /// # Errors
     /// Any [`Error`].
