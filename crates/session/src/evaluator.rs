@@ -24,10 +24,13 @@ use crate::{
     session::{Lead, Terms, check_setup, out_of_order},
 };
 
-/// Transfers that may be asked for beyond the evaluations that are running: at most so many, and no
-/// more than [`Config::table_lead`](crate::Config::table_lead), or the window of a connection, has tables for. That keeps a path busy
-/// which the lead keeps busy, in little memory (48 bytes each).
+/// Transfers that may be asked for beyond the evaluations that are running, at most; each takes 48 bytes.
 const OT_WINDOW: u64 = 1 << 18;
+
+/// How many times as many evaluations may be asked for as [`Config::table_lead`](crate::Config::table_lead), or the window of a
+/// connection, has tables for. No evaluation begins within a round trip of its being asked for, so with one lead the path would
+/// carry no more than that in each, and nothing while these are evaluated.
+const LEADS_ASKED: u64 = 4;
 
 pub(crate) struct EvaluatorCore {
     pub(crate) terms: Terms,
@@ -251,7 +254,8 @@ impl EvaluatorCore {
         let consumed = self.begun * per_instance;
         let next = per_instance * self.layout.lanes(self.begun) as u64;
         let within_lead = self.lead.limit() / self.layout.tables(1).max(1);
-        let window = OT_WINDOW.min(per_instance.saturating_mul(within_lead));
+        let window =
+            OT_WINDOW.min(per_instance.saturating_mul(LEADS_ASKED.saturating_mul(within_lead)));
         self.asked < self.terms.total_choices && self.asked < consumed + next.max(window)
     }
 

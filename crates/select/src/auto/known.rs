@@ -22,9 +22,9 @@ const HANDSHAKE_S: f64 = 4e-3;
 /// How late QUIC may be answered for reasons of the machines.
 const LATE: Duration = Duration::from_millis(5);
 
-/// How much later than TCP QUIC may be answered before further connections of TCP are begun on suspicion: a quarter of a round trip,
-/// and this.
-const JITTER: Duration = Duration::from_millis(2);
+/// How much later than TCP QUIC may be answered before further connections of TCP are begun on suspicion: a sixteenth of a round
+/// trip, and this, which is what the handshake computes and some more. Where UDP is blocked all of it is lost.
+const JITTER: Duration = Duration::from_millis(6);
 
 /// No further connections are begun on suspicion on a shorter path.
 const NEXT_DOOR: Duration = Duration::from_millis(2);
@@ -295,7 +295,7 @@ impl Known {
             // Nothing over UDP is among the candidates.
             _ if !self.wants("quic") && !self.wants("rudp") => Some(answered),
             // Without QUIC nothing is known of UDP this early.
-            (Stage::Pending, Some(begun)) => Some(begun + answered.mul_f64(1.25) + JITTER),
+            (Stage::Pending, Some(begun)) => Some(begun + answered.mul_f64(1.0625) + JITTER),
             _ => None,
         }
     }
@@ -428,7 +428,7 @@ mod tests {
         let mut known = with(&["tcp", "tcp-striped", "quic", "rudp"]);
         assert_eq!(known.further_due(ms(80)), None, "QUIC was not begun");
         known.quic_begun = Some(ms(3));
-        assert_eq!(known.further_due(ms(80)), Some(ms(105)));
+        assert_eq!(known.further_due(ms(80)), Some(ms(94)));
         assert_eq!(known.further_due(ms(1)), None, "next door");
         known.further_begun = Some(ms(105));
         assert_eq!(known.further_due(ms(80)), None, "once");

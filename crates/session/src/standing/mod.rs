@@ -27,7 +27,7 @@ pub struct ConnectionConfig {
     /// 1 Gbit/s and a round trip of 300 ms about 280 runs of AES-128 are under way if nothing waits.
     pub max_runs: u32,
     /// Bytes of tables, of all runs together, that may be sent before the evaluator has the labels to
-    /// use them, at least 1 MiB; what an evaluator holds at most besides prepared runs. Default 24 MiB.
+    /// use them, at least 1 MiB; what an evaluator holds at most besides prepared runs. Default 40 MiB.
     pub window: u64,
     /// Bytes of tables of prepared runs together. Default 64 MiB.
     pub prepared: u64,
@@ -57,7 +57,7 @@ impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
             max_runs: 512,
-            window: 24 << 20,
+            window: 40 << 20,
             prepared: 64 << 20,
             extension: Extension::SoftSpoken4,
             base_ot: BaseOt::default(),

@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "8b74502bedfde2a80370b4d1df8ac1fa43a5d1fcb9a3d4f7da2a3faeabf411b7"
+        "9323b36d11c8aad2b44f29abc5db4118a1dda4f8f4ea396a4e95e63f0a2c670f"
     );
 }

@@ -47,10 +47,10 @@ pub(super) const DIGITS: usize = 64;
 /// Multiples in a table: a digit is at most this.
 const MULTIPLES: usize = 8;
 
-/// One digit from -8 to 8 per lane, position after position, least significant first.
+/// One digit from -8 to 7 per lane, position after position, least significant first.
 pub(super) type Digits = Zeroizing<[[i8; LANES]; DIGITS]>;
 
-/// Takes scalars below 2^255 apart.
+/// Takes scalars below 2^254 apart: the last digit has room for a carry.
 pub(super) fn digits(scalars: &[[u8; 32]; LANES]) -> Digits {
     let mut digits = Zeroizing::new([[0; LANES]; DIGITS]);
     for (lane, scalar) in scalars.iter().enumerate() {

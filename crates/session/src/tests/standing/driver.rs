@@ -163,9 +163,8 @@ async fn garbage_is_answered_with_an_abort() {
     let mut heard = Vec::new();
     right.read_to_end(&mut heard).await.unwrap();
     assert!(end.wait().await.is_err());
-    let mut frames = frames(&heard).into_iter();
-    assert_eq!(frames.next().unwrap().kind, FrameKind::Open);
-    assert_eq!(frames.next().unwrap().kind, FrameKind::Abort);
-    assert!(frames.next().is_none());
+    let kinds: Vec<_> = frames(&heard).iter().map(|frame| frame.kind).collect();
+    assert!(kinds.contains(&FrameKind::Open), "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&FrameKind::Abort));
     drop(handle);
 }
