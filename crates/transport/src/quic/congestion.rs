@@ -2,17 +2,17 @@
 
 use std::{
     any::Any,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use noq::congestion::{Bbr3Config, Controller, ControllerFactory, ControllerMetrics, CubicConfig};
 use noq_proto::RttEstimator;
 
-use super::options::{QuicCongestion, QuicOptions};
+use super::{
+    meter::Meter,
+    options::{QuicCongestion, QuicOptions},
+};
 
 /// Builds a controller for each connection.
 pub(super) struct Factory {
@@ -128,6 +128,10 @@ impl Steered {
 struct Seed {
     /// Bytes of UDP payload per second.
     rate: u64,
+    /// The path carries this much, and may carry more: the controller may go faster.
+    is_least: bool,
+    sent: u64,
+    lost: u64,
     /// Since when there has always been something to send.
     busy_since: Option<Instant>,
 }
@@ -138,6 +142,9 @@ const SEED_ROUNDS: u32 = 6;
 /// Round trips after which the controller's estimate shows what the path really carries.
 const TRUST_ROUNDS: f64 = 1.5;
 
+/// More of what was sent is not lost but to a queue that overflows.
+const MOST_LOST: f64 = 0.1;
+
 /// An estimate below this part of the seed shows that the seed was too high.
 const SEED_TOLERANCE: f64 = 0.85;
 
@@ -145,6 +152,9 @@ impl Seed {
     fn new(rate: u64) -> Self {
         Self {
             rate,
+            is_least: false,
+            sent: 0,
+            lost: 0,
             busy_since: None,
         }
     }
@@ -171,6 +181,12 @@ impl Seed {
         busy < rtt * SEED_ROUNDS
     }
 
+    /// Looks at a loss; says whether it shows that the path does not carry what it did.
+    fn is_refuted(&mut self, lost_bytes: u16) -> bool {
+        self.lost += u64::from(lost_bytes);
+        self.is_least && self.lost as f64 > (self.sent as f64 * MOST_LOST).max(LEAST_FIRST as f64)
+    }
+
     /// Room for two round trips at this rate: pacing limits what is in flight, losses must not.
     fn window(&self, rtt: Duration) -> u64 {
         (self.rate as f64 * rtt.as_secs_f64() * 2.0) as u64
@@ -179,47 +195,6 @@ impl Seed {
 
 /// A link slower than this is not paced by a seed, bytes per second.
 const MIN_RATE: u64 = 10_000;
-
-/// What a link's statistics take from the controller. Relaxed everywhere: the figures are only shown.
-#[derive(Debug)]
-pub(super) struct Meter {
-    name: QuicCongestion,
-    min_rtt_nanos: AtomicU64,
-    rate: AtomicU64,
-    app_limited: AtomicBool,
-}
-
-impl Meter {
-    fn new(name: QuicCongestion) -> Self {
-        Self {
-            name,
-            min_rtt_nanos: AtomicU64::default(),
-            rate: AtomicU64::default(),
-            app_limited: AtomicBool::default(),
-        }
-    }
-
-    /// The congestion control that is in force.
-    pub(super) fn name(&self) -> QuicCongestion {
-        self.name
-    }
-
-    /// The smallest round-trip time, once there is one.
-    pub(super) fn min_rtt(&self) -> Option<Duration> {
-        match self.min_rtt_nanos.load(Ordering::Relaxed) {
-            0 => None,
-            nanos => Some(Duration::from_nanos(nanos)),
-        }
-    }
-
-    /// The latest rate of delivery in bytes per second, and whether the sender had too little to send.
-    pub(super) fn delivery_rate(&self) -> Option<(u64, bool)> {
-        match self.rate.load(Ordering::Relaxed) {
-            0 => None,
-            rate => Some((rate, self.app_limited.load(Ordering::Relaxed))),
-        }
-    }
-}
 
 /// What was acknowledged since the last delivery rate was taken.
 #[derive(Clone, Debug, Default)]
@@ -236,6 +211,15 @@ const LEAST_ROUND: Duration = Duration::from_millis(10);
 
 impl Controller for Steered {
     fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
+        if let rate @ 1.. = self.meter.hint.swap(0, Ordering::Relaxed) {
+            self.seed = Some(Seed {
+                is_least: true,
+                ..Seed::new(rate)
+            });
+        }
+        if let Some(seed) = &mut self.seed {
+            seed.sent += bytes;
+        }
         if let Some(first) = &mut self.first {
             first.sent += bytes;
             if first.sent >= first.window(self.round.min_rtt) {
@@ -278,10 +262,17 @@ impl Controller for Steered {
         self.inner
             .on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
         self.measure(now, app_limited);
+        // The estimate is in bits per second.
+        let estimate = self.inner.metrics().bandwidth_estimate.map(|bits| bits / 8);
+        (self.meter.reached).fetch_max(estimate.unwrap_or(0), Ordering::Relaxed);
         if let Some(seed) = &mut self.seed {
-            // The estimate is in bits per second.
-            let estimate = self.inner.metrics().bandwidth_estimate.map(|bits| bits / 8);
-            if !seed.observe(now, app_limited, self.round.min_rtt, estimate) {
+            let before = seed.rate;
+            let is_in_force = seed.observe(now, app_limited, self.round.min_rtt, estimate);
+            if seed.rate < before {
+                self.meter.reached.store(seed.rate, Ordering::Relaxed);
+                self.meter.corrected.store(true, Ordering::Relaxed);
+            }
+            if !is_in_force {
                 tracing::debug!(rate = seed.rate, "the congestion controller takes over");
                 self.seed = None;
             }
@@ -312,6 +303,13 @@ impl Controller for Steered {
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
+        if let Some(seed) = &mut self.seed
+            && seed.is_refuted(lost_bytes)
+        {
+            tracing::debug!(rate = seed.rate, "the path carries less than before");
+            self.meter.corrected.store(true, Ordering::Relaxed);
+            self.seed = None;
+        }
         self.inner.on_packet_lost(lost_bytes, pn, now);
     }
 
@@ -345,7 +343,8 @@ impl Controller for Steered {
         let mut metrics = self.inner.metrics();
         if let Some(seed) = &self.seed {
             metrics.congestion_window = self.window();
-            metrics.pacing_rate = Some(seed.rate);
+            let own = metrics.pacing_rate.filter(|_| seed.is_least);
+            metrics.pacing_rate = own.max(Some(seed.rate));
         } else if let Some(first) = &self.first {
             metrics.congestion_window = self.window();
             let least = first.rate(self.round.min_rtt).unwrap_or(0);
@@ -490,6 +489,21 @@ mod tests {
         let mut controller = build();
         controller.on_congestion_event(now, now, false, false, 1200, 1);
         assert!(controller.window() <= 38_400);
+    }
+
+    #[test]
+    fn a_rate_that_is_recalled_rules_from_the_next_packet_on() {
+        let now = Instant::now();
+        let mut controller = Arc::new(Factory::new(&QuicOptions::default())).build(now, 1200);
+        let meter = Steered::meter_of(controller.clone_box()).unwrap();
+        assert_eq!(meter.reached(), None);
+        meter.start_at(12_000_000);
+        controller.on_sent(now, 1200, 1);
+        assert!(controller.metrics().pacing_rate >= Some(12_000_000));
+        assert_eq!(controller.window(), 2_400_000);
+        controller.on_congestion_event(now, now, true, false, 1200, 1);
+        controller.on_sent(now, 1200, 2);
+        assert!(controller.window() <= 38_400, "only once");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,6 +13,7 @@ use super::{
     Quic,
     explain::{self, During},
     link,
+    memory::{Memory, Visit},
     reader::Reader,
     writer::Writer,
 };
@@ -32,6 +34,8 @@ pub(super) struct Context {
     pub(super) pinning: Pinning,
     /// The name that the protocol goes by beside `quic`.
     pub(super) over: Option<&'static str>,
+    /// What is remembered of those who were here.
+    pub(super) memory: Option<Arc<Memory>>,
 }
 
 /// A connection to an authenticated peer.
@@ -95,8 +99,12 @@ pub(super) async fn authenticate(
             handshake: context.started.elapsed(),
         },
     };
+    let who = (context.peer.ip(), peer);
+    let visit = context
+        .memory
+        .map(|memory| Visit::new(memory, who, Instant::now()));
     Ok(Authenticated {
-        bare: link::bare(connection, context.streams, info)?,
+        bare: link::bare(connection, context.streams, info, visit)?,
         message,
     })
 }

@@ -14,8 +14,10 @@ use std::{
 use noq::{Connection, PathId, VarInt};
 
 use super::{
-    congestion::{Meter, Steered},
+    congestion::Steered,
     explain::{self, During},
+    memory::Visit,
+    meter::Meter,
     reader::Reader,
     writer::Writer,
 };
@@ -31,6 +33,8 @@ const DROPPED: VarInt = VarInt::from_u32(2);
 pub(super) struct Shared {
     connection: Connection,
     meter: Option<Arc<Meter>>,
+    /// Where to note how fast it was.
+    visit: Option<Visit>,
     all_sent: AtomicBool,
     all_read: AtomicBool,
     /// Streams of a half that was dropped: the library tells the peer that a dropped stream is complete or unwanted,
@@ -39,18 +43,27 @@ pub(super) struct Shared {
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
-/// Makes what is to be a link of an authenticated connection, with `streams` streams for what this side sends.
+/// Makes what is to be a link of an authenticated connection, with `streams` streams for what this side sends. It starts at the
+/// rate that is remembered of the peer.
 pub(super) fn bare(
     connection: Connection,
     streams: u16,
     info: LinkInfo,
+    visit: Option<Visit>,
 ) -> Result<Bare<Reader, Writer>, TransportError> {
     let meter = connection
         .congestion_state(PathId::ZERO)
         .and_then(Steered::meter_of);
+    if let (Some(meter), Some(visit)) = (&meter, &visit)
+        && let Some(rate) = visit.rate()
+    {
+        tracing::debug!(rate, "the peer was here before");
+        meter.start_at(rate);
+    }
     let shared = Arc::new(Shared {
         connection,
         meter,
+        visit,
         all_sent: AtomicBool::new(false),
         all_read: AtomicBool::new(false),
         parked: Mutex::default(),
@@ -125,6 +138,9 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let _ = self.last_sample.set(self.sample());
+        if let Some(visit) = self.visit.take() {
+            visit.end(self.meter.as_ref().and_then(|meter| meter.reached()));
+        }
         let all_sent = self.all_sent.load(Ordering::Acquire);
         let all_read = self.all_read.load(Ordering::Acquire);
         let code = if all_sent && all_read {

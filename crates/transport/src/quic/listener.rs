@@ -23,6 +23,7 @@ use super::{
     QuicOptions, config,
     explain::{self, During},
     handshake::{self, Context, Pinning},
+    memory::Memory,
     reader::Reader,
     runtime, socket,
     writer::Writer,
@@ -77,6 +78,7 @@ pub(crate) struct QuicListener<H: Host> {
     closed: ServerConfig,
     handshakes: Handshakes<Outcome<H::Guest>>,
     host: H,
+    memory: Arc<Memory>,
     /// Those whose handshake failed before they had shown that they can be reached, latest last. The library sends no
     /// word of the reason to such an address; when they knock again, they have to show it, and are told.
     untold: VecDeque<SocketAddr>,
@@ -164,6 +166,7 @@ impl<H: Host> QuicListener<H> {
             pinning: Pinning::of(security),
             handshakes: Handshakes::new(options.max_handshakes),
             host,
+            memory: Arc::default(),
             options,
             untold: VecDeque::new(),
             log: Throttle::new(),
@@ -192,6 +195,7 @@ impl<H: Host> QuicListener<H> {
             streams: self.options.streams(),
             pinning: self.pinning,
             over: H::OVER,
+            memory: Some(Arc::clone(&self.memory)),
         };
         let connecting = match incoming.accept() {
             Ok(connecting) => connecting,

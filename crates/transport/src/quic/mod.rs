@@ -57,6 +57,8 @@ mod handshake;
 mod layout;
 mod link;
 mod listener;
+mod memory;
+mod meter;
 mod options;
 mod reader;
 mod runtime;
@@ -156,6 +158,7 @@ impl Quic {
             streams: self.options.streams(),
             pinning,
             over,
+            memory: None,
         };
         tokio::select! {
             biased;

@@ -26,7 +26,7 @@ use tokio::{
 };
 use transpute_testbed::{model::Path, scenario::PathConfig};
 
-use super::{QuicCongestion, QuicOptions, SERVER_NAME, config, handshake};
+use super::{QuicCongestion, QuicOptions, SERVER_NAME, config, handshake, memory::Memory};
 use crate::{Identity, Link, Security};
 
 /// Bytes of IP and UDP headers, which the path carries as well.
@@ -220,10 +220,17 @@ impl Weather {
 
     /// Links two parties over the path.
     async fn link(&self, options: &QuicOptions) -> (Link, Link) {
-        let (a, b) = (
-            Arc::new(Identity::generate().unwrap()),
-            Arc::new(Identity::generate().unwrap()),
-        );
+        let parties = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
+        self.link_again(options, parties, None).await
+    }
+
+    /// Links these two, of which the connecting one may remember how it was before.
+    async fn link_again(
+        &self,
+        options: &QuicOptions,
+        [a, b]: [Arc<Identity>; 2],
+        memory: Option<Arc<Memory>>,
+    ) -> (Link, Link) {
         let up = Wire::new(&self.up, self.damage_one_in, self.seed * 2 + 1);
         let down = Wire::new(&self.down, self.damage_one_in, self.seed * 2 + 2);
         let addresses: [SocketAddr; 2] =
@@ -261,6 +268,7 @@ impl Weather {
             streams: options.streams(),
             pinning: handshake::Pinning::Pinned,
             over: None,
+            memory: memory.clone().filter(|_| index == 0),
         };
         let connect = async {
             let connecting = connector.connect_with(client, addresses[1], SERVER_NAME);
@@ -348,7 +356,11 @@ async fn bytes_arrive_through_any_weather() {
 /// Sends from one side; returns the virtual seconds from the established link to the last byte, and the share of the
 /// sent bytes that were sent again.
 async fn bulk(weather: &Weather, options: &QuicOptions, bytes: usize) -> (f64, f64) {
-    let (a, b) = weather.link(options).await;
+    send(weather.link(options).await, bytes).await
+}
+
+/// Sends so much over the first of two linked ends.
+async fn send((a, b): (Link, Link), bytes: usize) -> (f64, f64) {
     let started = Instant::now();
     let stats = a.stats();
     let (mut end, mut writer) = a.into_parts();
@@ -413,6 +425,38 @@ async fn a_known_rate_is_used_from_the_start() {
     let (wrong, again) = bulk(&weather, &options, bytes).await;
     println!("twice too high {wrong:.3} s, {:.1} % again", again * 100.0);
     assert!(wrong < 2.0 * limit);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_that_was_reached_before_is_used_from_the_start() {
+    let weather = Weather::new(110.0, 1000.0, 0.0, 1);
+    let parties = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
+    let (options, memory) = (QuicOptions::default(), Arc::default());
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let link = weather.link_again(&options, parties.clone(), Some(Arc::clone(&memory)));
+        let (elapsed, again) = send(link.await, 3 << 20).await;
+        assert!(again < 0.01, "{again}");
+        times.push(elapsed);
+    }
+    println!("{times:.3?} s");
+    // Virtual time does not depend on the machine.
+    assert!(
+        times[1] < 0.6 * times[0] && times[2] <= times[1],
+        "{times:?}"
+    );
+    // The path has become slower since: corrected, and remembered.
+    let slow = Weather::new(110.0, 20.0, 0.0, 1);
+    let fresh = send(slow.link(&options).await, 3 << 20).await.0;
+    for most in [2.0, 1.2] {
+        let link = slow.link_again(&options, parties.clone(), Some(Arc::clone(&memory)));
+        let (elapsed, again) = send(link.await, 3 << 20).await;
+        println!(
+            "{elapsed:.3} s instead of {fresh:.3} s, {:.1} % again",
+            again * 100.0
+        );
+        assert!(elapsed < most * fresh);
+    }
 }
 
 /// The figures of the module's documentation:
