@@ -96,6 +96,27 @@ impl Workload {
         })
     }
 
+    /// Describes so many runs of this on one connection, `at_once` of them under way at a time, each begun when another is
+    /// done: a round trip for each that follows another. What nothing overlaps is done once.
+    ///
+    /// # Errors
+    /// [`SelectError::Number`].
+    pub fn repeated(&self, runs: u64, at_once: u64) -> Result<Self, SelectError> {
+        let runs = runs.max(1);
+        let later = runs.div_ceil(at_once.max(1)) - 1;
+        let one = self.0;
+        Self::new(Parts {
+            garbler_bytes: one.garbler_bytes.saturating_mul(runs),
+            garbler_late_bytes: one.garbler_late_bytes.saturating_mul(runs),
+            evaluator_bytes: one.evaluator_bytes.saturating_mul(runs),
+            flights: u32::try_from(u64::from(one.flights).saturating_add(later.saturating_mul(2)))
+                .unwrap_or(u32::MAX),
+            garble_s: one.garble_s * runs as f64,
+            evaluate_s: one.evaluate_s * runs as f64,
+            ..one
+        })
+    }
+
     /// Returns the figures.
     #[must_use]
     pub fn parts(&self) -> &Parts {
@@ -182,6 +203,37 @@ mod tests {
         assert_eq!(round_trips(End::Connector, 2), 1.5);
         assert_eq!(round_trips(End::Connector, 3), 1.5);
         assert_eq!(round_trips(End::Connector, 1), 0.5);
+    }
+
+    #[test]
+    fn runs_on_one_connection_take_a_round_trip_for_each_that_follows_another() {
+        let one = Workload::new(Parts {
+            garbler: End::Listener,
+            garbler_bytes: 1000,
+            garbler_late_bytes: 100,
+            evaluator_bytes: 10,
+            flights: 2,
+            serial_s: 1.0,
+            garble_s: 2.0,
+            evaluate_s: 3.0,
+        });
+        let one = one.unwrap();
+        assert_eq!(one.repeated(1, 1).unwrap(), one);
+        assert_eq!(one.repeated(0, 0).unwrap(), one);
+        for (at_once, round_trips) in [(1, 10.0), (3, 4.0), (10, 1.0), (99, 1.0)] {
+            let ten = one.repeated(10, at_once).unwrap();
+            assert_eq!(ten.round_trips(), round_trips);
+            assert_eq!((ten.bytes_down(), ten.bytes_up()), (10_000, 100));
+            assert_eq!(ten.parts().garbler_late_bytes, 1000);
+            let Parts {
+                serial_s,
+                garble_s,
+                evaluate_s,
+                ..
+            } = *ten.parts();
+            assert_eq!([serial_s, garble_s, evaluate_s], [1.0, 20.0, 30.0]);
+        }
+        assert!(one.repeated(u64::MAX, 1).is_err());
     }
 
     #[test]

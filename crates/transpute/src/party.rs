@@ -55,6 +55,8 @@ pub struct Party {
     patience: Duration,
     driver: DriverOptions,
     connection: ConnectionConfig,
+    /// How many runs a connection is for, and how many at a time.
+    runs: (u64, u64),
     /// In a mutex so that a reference to this can be held where a task may move to another thread.
     on_progress: Mutex<Option<Watch>>,
 }
@@ -95,6 +97,7 @@ impl Party {
             patience: Duration::ZERO,
             driver: DriverOptions::default(),
             connection: ConnectionConfig::default(),
+            runs: (1, 1),
             on_progress: Mutex::new(None),
         }
     }
@@ -243,6 +246,14 @@ impl Party {
         self
     }
 
+    /// Sets how many computations a connection for any number of them is likely to be used for, `at_once` of them under way at a
+    /// time: a transport that takes longer to come up may be the better one for many. Default: one.
+    #[must_use]
+    pub fn expect_runs(mut self, runs: u64, at_once: u64) -> Self {
+        self.runs = (runs, at_once);
+        self
+    }
+
     /// Calls `watch` with the live counters when the protocol starts.
     #[must_use]
     pub fn on_progress(mut self, watch: impl FnOnce(Progress) + Send + 'static) -> Self {
@@ -309,12 +320,8 @@ impl Party {
             (Role::Evaluator, End::Listener) => End::Connector,
         };
         let split = self.split()?;
-        Ok(Computation::new(
-            &self.program,
-            &split,
-            &self.config,
-            garbler,
-        ))
+        let (runs, at_once) = self.runs;
+        Ok(Computation::new(&self.program, &split, &self.config, garbler).repeated(runs, at_once))
     }
 
     /// Finds out how fast this machine is, if it is worth it; before there is a connection, so that nobody waits for it.

@@ -22,12 +22,14 @@ pub fn workload(
     Computation::new(program, split, config, garbler).between(None, None)
 }
 
-/// A run, as far as choosing a transport depends on it: a [`Workload`] as soon as it is known how fast both machines are.
+/// A run, or several on one connection, as far as choosing a transport depends on it: a [`Workload`] as soon as it is known how fast both machines are.
 #[derive(Clone, Copy, Debug)]
 pub struct Computation {
     run: ProtocolRun,
     scheme: Scheme,
     garbler: End,
+    runs: u64,
+    at_once: u64,
 }
 
 impl Computation {
@@ -66,6 +68,18 @@ impl Computation {
             run,
             scheme,
             garbler,
+            runs: 1,
+            at_once: 1,
+        }
+    }
+
+    /// Describes so many of these runs on one connection, `at_once` of them under way at a time.
+    #[must_use]
+    pub fn repeated(self, runs: u64, at_once: u64) -> Self {
+        Self {
+            runs,
+            at_once,
+            ..self
         }
     }
 
@@ -91,7 +105,8 @@ impl Computation {
             End::Connector => (connector, listener),
             End::Listener => (listener, connector),
         };
-        self.run.workload(self.garbler, garbling, evaluating)
+        let one = self.run.workload(self.garbler, garbling, evaluating)?;
+        one.repeated(self.runs, self.at_once)
     }
 
     /// Writes how fast the listening party's machine computes in its part of this run: the message of its
@@ -151,6 +166,15 @@ mod tests {
         assert_eq!(slow.garble_s, typical.garble_s);
         let slow = parts(End::Connector, Some(&SLOW), None);
         assert!((6.4..6.5).contains(&slow.garble_s));
+    }
+
+    #[test]
+    fn runs_on_one_connection_count_as_many() {
+        let one = computation(End::Listener).between(None, None).unwrap();
+        let many = computation(End::Listener).repeated(1000, 100);
+        let many = many.between(None, None).unwrap();
+        assert_eq!(many.bytes_down(), 1000 * one.bytes_down());
+        assert_eq!(many.round_trips(), one.round_trips() + 9.0);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(super) fn run(
     }
     let (program, split) = (party.program().clone(), party.split()?);
     let config = args.config(args.batch.map_or(1, NonZeroU64::get));
+    let party = party.expect_runs(count.get(), args.pipeline.get() as u64);
     let party = party.connection_config(ConnectionConfig {
         garbles: args.terms.role == Role::Garbler,
         base_ot: args.terms.base_ot,
