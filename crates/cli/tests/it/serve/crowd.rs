@@ -1,0 +1,295 @@
+//! Many peers of a server at once, some of which do wrong.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use transpute::{
+    Bits, Config, Connection, Fingerprint, Identity, InputSplit, Party, Program, Registry, Role,
+    circuit::generators,
+    session::{self, Call, ConnectionConfig, Progressed, Repeat},
+    transport::{LinkReader, LinkWriter, Security},
+};
+
+use super::Server;
+use crate::harness::{CIPHERTEXT, KEYS};
+
+pub(super) fn run(work: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        // Each standing connection of this side computes on one.
+        .max_blocking_threads(1200)
+        .build()
+        .unwrap();
+    runtime.block_on(work);
+}
+
+/// A server of AES-128 and what its peers need.
+struct Town {
+    server: Server,
+    transport: &'static str,
+    is_pinned: bool,
+    program: Arc<Program>,
+    garbler: Fingerprint,
+}
+
+/// Links of peers that do wrong.
+type Held = (Option<std::net::TcpStream>, Vec<(LinkReader, LinkWriter)>);
+
+impl Town {
+    /// Serves so many peers at a time, and 32 runs: on few processors more at once only make every one slower.
+    fn new(transport: &'static str, is_pinned: bool, most: usize) -> Self {
+        let most = most.to_string();
+        let more = [
+            "--max-connections",
+            &most,
+            "--max-per-peer",
+            &most,
+            "--stall",
+            "60",
+            "--runs-at-once",
+            "32",
+        ];
+        Self {
+            server: Server::start(transport, is_pinned, &more),
+            transport,
+            is_pinned,
+            program: Arc::new(Program::compile(&generators::aes128())),
+            garbler: KEYS.garbler.fingerprint.parse().unwrap(),
+        }
+    }
+
+    /// The first words of an evaluator, up to where it waits for the garbler.
+    fn opening(&self) -> Vec<u8> {
+        let config = ConnectionConfig::default();
+        let mut connection = session::Connection::new(config, self.is_pinned);
+        let call = Call {
+            program: self.program.clone(),
+            split: InputSplit::first_to_garbler(self.program.input_widths()),
+            config: Config::default(),
+            inputs: Some(Box::new(Repeat(Bits::zeros(128)))),
+        };
+        connection.call(Role::Evaluator, call).unwrap();
+        let mut out = Vec::new();
+        while connection.poll(&mut out, true).unwrap() == Progressed::Worked {}
+        out
+    }
+
+    /// Half a handshake; then links with nothing, garbage, half an opening, a call that is never followed up, of two peers, and
+    /// one about another circuit.
+    async fn do_wrong(&self) -> Held {
+        let half = std::net::TcpStream::connect(&self.server.address).ok();
+        let opening = self.opening();
+        let lie: Vec<u8> = {
+            let at = opening
+                .windows(32)
+                .position(|bytes| bytes == self.program.digest());
+            let (before, after) = opening.split_at(at.unwrap());
+            [before, &[7; 32], &after[32..]].concat()
+        };
+        let security = match self.is_pinned {
+            true => {
+                let stranger = Identity::load(&KEYS.stranger.path).unwrap();
+                Security::tls(Arc::new(stranger), [self.garbler])
+            }
+            false => Security::Plaintext,
+        };
+        let mut held = Vec::new();
+        let registry = Registry::with_builtins();
+        for words in [
+            &[],
+            &b"GET / HTTP/1.1\r\n\r\n"[..],
+            &opening[..60],
+            &opening,
+            &opening,
+            &lie,
+        ] {
+            let link = registry.get(self.transport).unwrap();
+            let link = link.connect(&self.server.address, &security).await.unwrap();
+            let (reader, mut writer) = link.into_parts();
+            writer.write_all(words).await.unwrap();
+            writer.flush().await.unwrap();
+            held.push((reader, writer));
+        }
+        (half, held)
+    }
+
+    /// Connects so many evaluators at once.
+    async fn evaluators(&self, count: usize) -> Vec<Connection> {
+        let mut connections = Vec::new();
+        for _ in 0..count {
+            let party = Party::new(Role::Evaluator, self.program.clone()).transport(self.transport);
+            let party = match self.is_pinned {
+                true => party
+                    .identity(Identity::load(&KEYS.evaluator.path).unwrap())
+                    .peer(self.garbler),
+                false => party.plaintext(),
+            };
+            let connecting = party
+                .patience(Duration::from_secs(20))
+                .connection_config(ConnectionConfig {
+                    garbles: false,
+                    ..ConnectionConfig::default()
+                })
+                .connect(&self.server.address);
+            connections.push(tokio::spawn(connecting.open()));
+        }
+        let mut evaluators = Vec::new();
+        for connection in connections {
+            evaluators.push(connection.await.unwrap().unwrap());
+        }
+        evaluators
+    }
+}
+
+async fn compute(evaluator: &Connection) -> Result<(), transpute::Error> {
+    let block = Bits::from_u128(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff, 128);
+    let outcome = evaluator.run(block).await?;
+    assert_eq!(outcome.bits().to_hex(), CIPHERTEXT);
+    Ok(())
+}
+
+/// Lets so many evaluators run AES-128 at once, among some that do wrong, and returns the server's summary.
+async fn crowd(transport: &'static str, is_pinned: bool, count: usize) -> Value {
+    let town = Town::new(transport, is_pinned, count + 20);
+    let held = town.do_wrong().await;
+    let begun = Instant::now();
+    let evaluators = town.evaluators(count).await;
+    let connected = begun.elapsed();
+    let runs: Vec<_> = (evaluators.into_iter())
+        .map(|evaluator| tokio::spawn(async move { compute(&evaluator).await.map(|()| evaluator) }))
+        .collect();
+    let mut done = Vec::new();
+    let mut failed = Vec::new();
+    for run in runs {
+        match run.await.unwrap() {
+            Ok(evaluator) => done.push(evaluator),
+            Err(error) => failed.push(error.to_string()),
+        }
+    }
+    if let Some(first) = failed.first() {
+        drop(held);
+        let told = town.server.process.interrupt().finish().stderr;
+        let why: Vec<_> = (told.lines())
+            .filter(|line| !line.contains("connected from") && !line.ends_with(": closed"))
+            .take(40)
+            .collect();
+        panic!("{} of {count} failed: {first}\n{why:#?}", failed.len());
+    }
+    let computed = begun.elapsed();
+    close(done).await;
+    let all = begun.elapsed();
+    drop(held);
+    let (_, summary) = town.server.stop();
+    println!(
+        "{count} over {transport}{}: connected in {connected:.1?}, computed in {computed:.1?}, closed in {all:.1?}\n{summary}",
+        if is_pinned { ", pinned" } else { "" }
+    );
+    let number = |name: &str| summary[name].as_u64().unwrap();
+    assert_eq!(number("runs"), count as u64);
+    assert!(number("most_at_once") >= count as u64);
+    // The process itself, its program and the allocator have a little too.
+    let limit = number("memory_limit_bytes") + (64 << 20);
+    assert!(number("peak_resident_bytes") < limit, "{summary}");
+    summary
+}
+
+async fn close(evaluators: Vec<Connection>) {
+    let closing: Vec<_> = (evaluators.into_iter())
+        .map(|evaluator| tokio::spawn(evaluator.close()))
+        .collect();
+    for closing in closing {
+        closing.await.unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_crowd_is_served_among_those_that_do_wrong() {
+    run(async {
+        for (transport, is_pinned) in [("tcp", true), ("quic", true), ("tcp", false)] {
+            crowd(transport, is_pinned, 40).await;
+        }
+    });
+}
+
+/// The figures of docs/performance.md:
+///
+/// ```text
+/// cargo test -p transpute-cli --test it five_hundred -- --ignored --nocapture
+/// ```
+#[test]
+#[ignore = "takes many threads and some memory"]
+fn five_hundred_evaluators_are_served_at_once() {
+    run(async {
+        for (transport, is_pinned) in [("tcp", false), ("tcp", true), ("quic", true)] {
+            crowd(transport, is_pinned, 500).await;
+        }
+    });
+}
+
+/// Runs that each evaluator makes, one after the other.
+const RUNS: usize = 100;
+
+/// Returns how long runs take where two evaluators make one after the other: median and 95 %.
+async fn latencies(evaluators: &[Arc<Connection>]) -> [Duration; 2] {
+    let runs: Vec<_> = (evaluators.iter().cloned())
+        .map(|evaluator| {
+            tokio::spawn(async move {
+                let mut times = Vec::new();
+                for _ in 0..RUNS {
+                    let begun = Instant::now();
+                    compute(&evaluator).await.unwrap();
+                    times.push(begun.elapsed());
+                }
+                times
+            })
+        })
+        .collect();
+    let mut times = Vec::new();
+    for run in runs {
+        times.extend(run.await.unwrap());
+    }
+    times.sort();
+    [times[times.len() / 2], times[times.len() * 19 / 20]]
+}
+
+/// What those that do wrong take from the others; printed, since a busy machine takes some too. The figures of
+/// docs/performance.md:
+///
+/// ```text
+/// cargo test -p transpute-cli --test it slow_nobody -- --ignored --nocapture
+/// ```
+#[test]
+#[ignore = "measures"]
+fn those_that_do_wrong_slow_nobody() {
+    run(async {
+        for (transport, is_pinned) in [("tcp", true), ("quic", true)] {
+            let town = Town::new(transport, is_pinned, 100);
+            let evaluators = town.evaluators(2).await;
+            let evaluators: Vec<_> = evaluators.into_iter().map(Arc::new).collect();
+            latencies(&evaluators).await;
+            // In turns: the machine may change.
+            for _ in 0..3 {
+                let alone = latencies(&evaluators).await;
+                let mut held = Vec::new();
+                for _ in 0..10 {
+                    held.push(town.do_wrong().await);
+                }
+                let among = latencies(&evaluators).await;
+                drop(held);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                println!(
+                    "{transport}: median, 95 %: alone {alone:.2?}, among 70 that do wrong {among:.2?}"
+                );
+            }
+            let evaluators = evaluators
+                .into_iter()
+                .map(|one| Arc::into_inner(one).unwrap());
+            close(evaluators.collect()).await;
+            town.server.stop();
+        }
+    });
+}
