@@ -3,6 +3,7 @@
 use std::{
     fs,
     process::Command,
+    sync::mpsc::{self, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
@@ -175,6 +176,28 @@ fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Interrupts a process until it ends: where this test was started in the background of a shell, the signal is ignored for as long as
+/// nobody listens for it.
+fn interrupted(process: Process) -> Finished {
+    let id = process.id().to_string();
+    let (is_over, over) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            loop {
+                let kill = Command::new("kill").args(["-INT", &id]).output();
+                assert!(kill.is_ok());
+                let waited = over.recv_timeout(Duration::from_secs(1));
+                if waited != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+        });
+        let finished = process.finish();
+        drop(is_over);
+        finished
+    })
+}
+
 /// Namespaces and TUN devices have no names: they last as long as a process has them. So if no
 /// process of a run is left, neither are they.
 #[test]
@@ -198,12 +221,8 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
         seen_parties += usize::from(processes_with(mark).len() > 1);
         if round % 4 == 0 {
             // As Ctrl-C does; the folder of keys goes too.
-            let kill = Command::new("kill")
-                .args(["-INT", &started.id().to_string()])
-                .status();
-            assert!(kill.unwrap().success());
+            let finished = interrupted(started);
             // Nothing where the signal came before it was listened for.
-            let finished = started.finish();
             assert!(matches!(finished.code, Some(130) | None), "{finished:?}");
         } else {
             started.kill();
