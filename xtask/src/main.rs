@@ -55,9 +55,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The root of the workspace, wherever the command is called from.
+/// The root of the workspace, wherever the command is called from. What cargo says when it runs this counts: clones that share a
+/// target folder share this program.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    let own = env::var_os("CARGO_MANIFEST_DIR");
+    let own = own.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&own).join("..")
 }
 
 fn none_found(complaints: Vec<String>) -> Result<(), Box<dyn Error>> {

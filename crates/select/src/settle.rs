@@ -15,11 +15,19 @@ const FEW_PERCENT: f64 = 0.05;
 /// the model knows, and losses are made good within the time of a probe.
 pub(crate) const NEXT_DOOR_S: f64 = 1e-3;
 
+/// Round-trip time below which both ends are taken for one machine, in seconds.
+const ONE_MACHINE_S: f64 = 0.3e-3;
+
+/// The part of what a run takes for which losses that nobody expects are looked for: a run of a second over a path of a millisecond
+/// takes twice as long over what does not bear them, and knowing costs a hundredth.
+const INSURANCE: f64 = 0.03;
+
 /// What knowing the path better could bring.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settlement {
     /// Probing on is of no use: one candidate is within 5 % of the best wherever the path plausibly is; or what is gained on
-    /// average is less than what waiting for a probe takes; or the other end is next door, within a millisecond.
+    /// average is less than what waiting for a probe takes; or the other end is next door, within a millisecond. Not so where
+    /// nothing is known of losses and a probe takes 3 % of the run at most, unless both ends are on one machine.
     pub is_settled: bool,
     /// By which fraction of the best time the choice may be too slow at worst, over what is plausible.
     pub worst_regret: f64,
@@ -90,7 +98,7 @@ pub(crate) fn settlement(
     const MIDDLE: usize = 4;
     let model = chooser.model();
     // Until more is known.
-    let mut probe_s = path.rtt_s();
+    let mut probe = None;
     // One row for each candidate that can be used: its scores at the nine points.
     let mut scores: Vec<[f64; 9]> = Vec::with_capacity(candidates.len());
     let mut usable = Vec::with_capacity(candidates.len());
@@ -105,7 +113,7 @@ pub(crate) fn settlement(
         scores.push(std::array::from_fn(|place| score(&points[place].0)));
         usable.push(candidate);
         if ready.is_probe() {
-            probe_s = ready.left(&points[MIDDLE].0, workload, candidate.setup);
+            probe = Some(ready.left(&points[MIDDLE].0, workload, candidate.setup));
         }
     }
     if scores.len() < 2 {
@@ -142,10 +150,15 @@ pub(crate) fn settlement(
     // Along the axes: rate low and high at middling loss, and the other way round.
     let by_rate = lost(1).max(lost(7));
     let by_loss = lost(3).max(lost(5));
+    let is_blind = path.up.loss.is_none() && path.down.loss.is_none();
+    let is_worth_insuring = is_blind
+        && path.rtt_s() >= ONE_MACHINE_S
+        && probe.is_some_and(|left| left <= INSURANCE * chosen[MIDDLE]);
+    let is_settled = path.rtt_s() < NEXT_DOOR_S
+        || worst_regret <= FEW_PERCENT
+        || expected_gain_s <= probe.unwrap_or(0.0).max(path.rtt_s());
     Ok(Settlement {
-        is_settled: path.rtt_s() < NEXT_DOOR_S
-            || worst_regret <= FEW_PERCENT
-            || expected_gain_s <= probe_s.max(path.rtt_s()),
+        is_settled: is_settled && !is_worth_insuring,
         worst_regret,
         expected_gain_s,
         worth_knowing: match (by_rate, by_loss) {

@@ -247,7 +247,7 @@ fn little_work_and_short_paths_are_settled_by_the_round_trip_time() {
     let chooser = ModelChooser::default();
     for (rtt, bytes) in [
         (0.0004, 211_000),
-        (0.0004, 36_000_000),
+        (0.0002, 36_000_000),
         (0.0001, 1000),
         (0.05, 2000),
         (0.2, 211_000),
@@ -256,6 +256,30 @@ fn little_work_and_short_paths_are_settled_by_the_round_trip_time() {
         let settlement = chooser.settlement(&bare, &tables(bytes), &usual()).unwrap();
         assert!(settlement.is_settled, "{rtt} {bytes} {settlement:?}");
     }
+}
+
+#[test]
+fn much_work_is_insured_against_losses_where_nobody_expects_them() {
+    let chooser = ModelChooser::default();
+    let work = tables(100_000_000);
+    for (rtt, loss, is_settled) in [
+        (0.0004, None, false),
+        (0.0004, Some(0.0), true),
+        // One machine.
+        (0.0002, None, true),
+    ] {
+        let mut near = PathEstimate::of_rtt(rtt).unwrap();
+        if let Some(loss) = loss {
+            near = path(rtt, 1e9, loss);
+        }
+        let settlement = chooser.settlement(&near, &work, &usual()).unwrap();
+        assert_eq!(settlement.is_settled, is_settled, "{rtt} {settlement:?}");
+    }
+    // Nothing to find out with.
+    let near = PathEstimate::of_rtt(0.0004).unwrap();
+    let tcps = candidates(&["tcp", "tcp-striped"]);
+    let settlement = chooser.settlement(&near, &work, &tcps).unwrap();
+    assert!(settlement.is_settled);
 }
 
 #[test]

@@ -24,6 +24,9 @@ const NEXT_DOOR_START: Duration = Duration::from_millis(15);
 /// For how long at least a probe waits for UDP: nobody waits for a computation, and a busy machine should not pass for a firewall.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long a report is waited for at least before looking again at what is known.
+const LEAST_REVIEW: Duration = Duration::from_millis(2);
+
 /// Connects, chooses and picks.
 pub(super) async fn connect(
     auto: &Auto,
@@ -230,6 +233,8 @@ impl<'a> Attempt<'a> {
             known.quic_begun.get_or_insert(self.started.elapsed());
         }
         let rudp_is_up = matches!(known.rudp, Stage::Up(_));
+        let has_rtt = known.rtt().is_some();
+        let review = (known.rtt().unwrap_or_default() / 4).max(LEAST_REVIEW);
         tokio::select! {
             // Those that say more come first.
             biased;
@@ -256,6 +261,8 @@ impl<'a> Attempt<'a> {
             }
             () = sleep_until(alone_until), if is_alone => {}
             () = sleep_until(further_due), if further_due.is_some() => self.begin_further(candidates),
+            // What does not come up in time becomes less worth waiting for.
+            () = tokio::time::sleep(review), if has_rtt => {}
             else => {}
         }
     }
