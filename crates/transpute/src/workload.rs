@@ -22,7 +22,8 @@ pub fn workload(
     Computation::new(program, split, config, garbler).between(None, None)
 }
 
-/// A run, or several on one connection, as far as choosing a transport depends on it: a [`Workload`] as soon as it is known how fast both machines are.
+/// A run, or several on one connection, as far as choosing a transport depends on it: a [`Workload`] as soon as it is known how
+/// fast both machines are.
 #[derive(Clone, Copy, Debug)]
 pub struct Computation {
     run: ProtocolRun,

@@ -20,6 +20,11 @@ use crate::{
     session::Core,
 };
 
+/// Returns what ends a connection: a frame of number 0 with the reason.
+fn last_frame(kind: FrameKind, code: u8) -> Vec<u8> {
+    whole_frame(kind, &[0, 0, 0, 0, code])
+}
+
 /// Bytes of tables that could be evaluated above which no input is taken.
 const BACKLOG_LIMIT: u64 = 4 << 20;
 
@@ -209,7 +214,7 @@ impl Connection {
         let is_opening = |frame: &[u8]| frame.first_chunk().is_some_and(is_open_start);
         let opening = self.control.pop_front().filter(|frame| is_opening(frame));
         let mut words = opening.unwrap_or_default();
-        words.extend(whole_frame(kind, &[0, 0, 0, 0, code]));
+        words.extend(last_frame(kind, code));
         Some(words)
     }
 
@@ -219,7 +224,7 @@ impl Connection {
     pub fn refusal(encrypted: bool, reason: AbortReason) -> Vec<u8> {
         let mut rng = rand::make_rng::<StdRng>();
         let (open, _) = Open::new(&ConnectionConfig::default(), encrypted, &mut rng);
-        let abort = whole_frame(FrameKind::Abort, &[0, 0, 0, 0, reason as u8]);
+        let abort = last_frame(FrameKind::Abort, reason as u8);
         [whole_frame(FrameKind::Open, &open.encode()), abort].concat()
     }
 

@@ -211,7 +211,7 @@ const LEAST_ROUND: Duration = Duration::from_millis(10);
 
 impl Controller for Steered {
     fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
-        if let rate @ 1.. = self.meter.hint.swap(0, Ordering::Relaxed) {
+        if let Some(rate) = self.meter.take_hint() {
             self.seed = Some(Seed {
                 is_least: true,
                 ..Seed::new(rate)

@@ -65,11 +65,10 @@ impl Visit {
     }
 
     /// Notes what the link has reached. One that had little to send says nothing against what was known.
-    pub(super) fn end(mut self, reached: Option<Reached>) {
+    pub(super) fn end(self, reached: Option<Reached>) {
         if let Some(reached) = reached {
             self.memory.note(self.who, reached);
         }
-        self.rate = None;
     }
 }
 

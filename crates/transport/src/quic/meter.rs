@@ -15,7 +15,7 @@ pub(super) struct Meter {
     pub(super) rate: AtomicU64,
     pub(super) app_limited: AtomicBool,
     /// A rate to start at that has become known since the connection was begun; zero: none. Bytes per second.
-    pub(super) hint: AtomicU64,
+    hint: AtomicU64,
     /// The most that the controller has estimated; zero: nothing. Bytes per second.
     pub(super) reached: AtomicU64,
     /// Whether the rate that was started at proved too high.
@@ -43,6 +43,14 @@ impl Meter {
     /// Makes the connection go on at this rate, in bytes per second, from its next packet on.
     pub(super) fn start_at(&self, rate: u64) {
         self.hint.store(rate, Ordering::Relaxed);
+    }
+
+    /// Returns that rate, once. Asked for each packet, so it is only written to when there is one.
+    pub(super) fn take_hint(&self) -> Option<u64> {
+        match self.hint.load(Ordering::Relaxed) {
+            0 => None,
+            _ => Some(self.hint.swap(0, Ordering::Relaxed)),
+        }
     }
 
     /// What the connection has reached by now, if anything.

@@ -170,7 +170,7 @@ async fn set_up(
     // waited as long.
     let read = tokio::time::timeout(GRACE, channel.read(&mut byte)).await;
     let error = match read {
-        Ok(Err(error)) => match farewell(Err(error)) {
+        Ok(read @ Err(_)) => match farewell(read) {
             TransportError::ClosedDuringHandshake => blocked,
             word => word,
         },

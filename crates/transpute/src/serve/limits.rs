@@ -96,8 +96,8 @@ pub struct Memory {
 }
 
 impl Limits {
-    /// Returns the memory that serving these computations takes at most, with this base OT. Peers that keep to the protocol make it take a
-    /// small part of this.
+    /// Returns the memory that serving these computations takes at most, with this base OT. Peers that keep to the protocol
+    /// make it take a small part of this.
     #[must_use]
     pub fn memory(&self, offered: &[Offered], base: BaseOt) -> Memory {
         let own = ConnectionConfig {
