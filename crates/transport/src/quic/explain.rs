@@ -5,7 +5,7 @@ use std::io;
 use noq::{ConnectionError, ReadError, TransportErrorCode, VarInt, WriteError};
 use rustls::AlertDescription;
 
-use super::link::COMPLETE;
+use super::link::{COMPLETE, SAID_ALL};
 use crate::{TransportError, tls};
 
 /// The first QUIC error code that stands for a TLS alert (RFC 9000 section 20.1: 0x0100 to 0x01ff).
@@ -51,9 +51,16 @@ pub(super) fn connection(error: &ConnectionError, during: During) -> TransportEr
     }
 }
 
-/// Whether the peer closed the connection because all was read and sent.
-pub(super) fn is_complete(error: &ConnectionError) -> bool {
-    matches!(error, ConnectionError::ApplicationClosed(close) if close.error_code == COMPLETE)
+/// Whether the peer closed the connection in order, and after it had read all of these bytes: as good as an acknowledgement.
+pub(super) fn has_read(error: &ConnectionError, written: u64) -> bool {
+    let ConnectionError::ApplicationClosed(close) = error else {
+        return false;
+    };
+    match close.error_code {
+        COMPLETE => true,
+        SAID_ALL => *close.reason == written.to_be_bytes(),
+        _ => false,
+    }
 }
 
 pub(super) fn read(error: ReadError) -> io::Error {

@@ -27,7 +27,7 @@ use tokio::{
 use transpute_testbed::{model::Path, scenario::PathConfig};
 
 use super::{QuicCongestion, QuicOptions, SERVER_NAME, config, handshake, memory::Memory};
-use crate::{Identity, Link, Security};
+use crate::{Identity, Link, Security, TransportError};
 
 /// Bytes of IP and UDP headers, which the path carries as well.
 const HEADERS: usize = 28;
@@ -394,6 +394,30 @@ async fn send((a, b): (Link, Link), bytes: usize) -> (f64, f64) {
     let again = path.wire_bytes_retransmitted.unwrap() as f64;
     let sent = path.wire_bytes_sent.unwrap() as f64;
     (elapsed.as_secs_f64(), again / sent)
+}
+
+/// Whoever finishes after the peer has said its last word and left has lost nothing, if the peer had read everything by then.
+#[tokio::test(start_paused = true)]
+async fn finishing_after_the_peer_has_left_fails_only_if_bytes_are_lost() {
+    const WORDS: &[u8] = &[7; 1000];
+    for (written, read) in [(0, 0), (1000, 1000), (1000, 999), (1000, 0)] {
+        let weather = Weather::new(20.0, 100.0, 0.0, 1);
+        let (leaving, staying) = weather.link(&QuicOptions::default()).await;
+        let (mut reader, mut writer) = staying.into_parts();
+        writer.write_all(&WORDS[..written]).await.unwrap();
+        writer.flush().await.unwrap();
+        let (mut its_reader, mut its_writer) = leaving.into_parts();
+        its_reader.read_exact(&mut vec![0; read]).await.unwrap();
+        its_writer.shutdown().await.unwrap();
+        drop((its_reader, its_writer));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let finished = writer.shutdown().await;
+        assert_eq!(finished.is_ok(), read == written, "{read} of {written}");
+        if let Err(error) = finished.map_err(TransportError::from_io) {
+            assert!(matches!(error, TransportError::ConnectionReset), "{error}");
+        }
+        assert_eq!(reader.read(&mut [0; 1]).await.unwrap(), 0);
+    }
 }
 
 /// One stream with a large window would be given up by the library here.

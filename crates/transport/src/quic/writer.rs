@@ -138,6 +138,21 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
+    /// Hands over what has to come before the end.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain(cx))?;
+        self.poll_header(cx)
+    }
+
+    /// Whether the peer has left after it had read all that was written, and cannot be told that this is the end.
+    fn peer_needs_nothing(&self) -> bool {
+        let unhanded = (self.buffer.len() - self.handed) as u64;
+        self.shared
+            .connection()
+            .close_reason()
+            .is_some_and(|reason| explain::has_read(&reason, self.position + unhanded))
+    }
+
     /// Finishes all streams; the future ends when the peer has everything.
     fn finish(
         &mut self,
@@ -150,7 +165,7 @@ impl Writer {
             // Fails only on a stream that is closed already, which the next line reports.
             let _ = stream.finish();
         }
-        let shared = Arc::clone(&self.shared);
+        let (shared, written) = (Arc::clone(&self.shared), self.position);
         Ok(async move {
             for stopped in acknowledged {
                 match stopped.await {
@@ -158,8 +173,7 @@ impl Writer {
                     Ok(Some(code)) => return Err(explain::stopped(code)),
                     Err(_) => {
                         return match shared.connection().close_reason() {
-                            // Sent by a peer that has read everything: as good as an acknowledgement.
-                            Some(reason) if explain::is_complete(&reason) => Ok(()),
+                            Some(reason) if explain::has_read(&reason, written) => Ok(()),
                             Some(reason) => Err(explain::connection(&reason, During::Writing)),
                             None => Err(TransportError::Closed),
                         };
@@ -238,10 +252,14 @@ impl AsyncWrite for Writer {
         loop {
             match &mut this.closing {
                 Closing::No => {
-                    ready!(this.poll_drain(cx))?;
-                    ready!(this.poll_header(cx))?;
-                    let finished = this.finish().map_err(TransportError::into_io)?;
-                    this.closing = Closing::Waiting(Box::pin(finished));
+                    this.closing = match ready!(this.poll_rest(cx)) {
+                        Ok(()) => {
+                            let finished = this.finish().map_err(TransportError::into_io)?;
+                            Closing::Waiting(Box::pin(finished))
+                        }
+                        Err(_) if this.peer_needs_nothing() => Closing::Done,
+                        Err(error) => return Poll::Ready(Err(error)),
+                    };
                 }
                 Closing::Waiting(finished) => {
                     ready!(finished.as_mut().poll(cx)).map_err(TransportError::into_io)?;
