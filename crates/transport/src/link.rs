@@ -25,6 +25,7 @@ pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 /// - **Closing.** `shutdown` on the writer flushes and tells the peer that this direction is complete; the other
 ///   direction goes on. The reader then sees the end of the stream (a read of 0 bytes). What was written before arrives
 ///   even if both halves are dropped right after, as long as the runtime lives and the peer takes something every 10 s.
+///   `shutdown` after the peer has done the same and left is no error, whether it has read everything or not.
 /// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is an error,
 ///   [`TransportError::Truncated`](crate::TransportError::Truncated). A plaintext link cannot tell the two apart: the
 ///   protocol above must know when it is complete.

@@ -18,17 +18,25 @@ use super::{
 };
 use crate::{Link, LinkWriter, TransportError};
 
+/// When the party that stays finishes.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Finish {
+    First,
+    Late,
+}
+
 /// What was shut down arrives, though its sender has left before the peer has read it, has heard nothing from it, and
 /// cannot know whether the peer has said something; and whoever of two parties that have said their last word leaves
-/// first.
+/// first. A peer that has written nothing may finish before that or after it.
 pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
     /// Long enough for what fits into the link to wait there.
     const LATE: Duration = Duration::from_millis(100);
     let length = bench.options.payload;
     let mut listener = bench.listen().await?;
-    for (accepting_side_sends, other_has_finished) in
-        [(true, false), (false, false), (true, true), (false, true)]
-    {
+    let cases = [true, false].map(|accepting_side_sends| {
+        [None, Some(Finish::First), Some(Finish::Late)].map(|finish| (accepting_side_sends, finish))
+    });
+    for (accepting_side_sends, other_finishes) in cases.into_iter().flatten() {
         let (accepted, connected) = bench.link(&mut *listener).await?;
         let (from, to) = if accepting_side_sends {
             (accepted, connected)
@@ -43,10 +51,13 @@ pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
         };
         let (mut reader, mut writer) = to.into_parts();
         let stay = async {
-            if other_has_finished {
+            if other_finishes == Some(Finish::First) {
                 finish(&mut writer).await?;
             }
             tokio::time::sleep(LATE).await;
+            if other_finishes == Some(Finish::Late) {
+                finish(&mut writer).await?;
+            }
             bench.receive_all(&mut reader, 3, length).await
         };
         try_join!(leave, stay).map_err(|error| {
@@ -55,7 +66,11 @@ pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
             } else {
                 "connecting"
             };
-            let other = if other_has_finished { ", too" } else { "" };
+            let other = match other_finishes {
+                None => "",
+                Some(Finish::First) => ", too",
+                Some(Finish::Late) => " and left, and the other finishes then",
+            };
             format!("when the {sender} side has finished{other}: {error}")
         })?;
     }

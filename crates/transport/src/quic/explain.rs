@@ -51,16 +51,9 @@ pub(super) fn connection(error: &ConnectionError, during: During) -> TransportEr
     }
 }
 
-/// Whether the peer closed the connection in order, and after it had read all of these bytes: as good as an acknowledgement.
-pub(super) fn has_read(error: &ConnectionError, written: u64) -> bool {
-    let ConnectionError::ApplicationClosed(close) = error else {
-        return false;
-    };
-    match close.error_code {
-        COMPLETE => true,
-        SAID_ALL => *close.reason == written.to_be_bytes(),
-        _ => false,
-    }
+/// Whether the peer closed the connection after it had said everything: it waits for no more words, and for no end of them.
+pub(super) fn is_in_order(error: &ConnectionError) -> bool {
+    matches!(error, ConnectionError::ApplicationClosed(close) if [COMPLETE, SAID_ALL].contains(&close.error_code))
 }
 
 pub(super) fn read(error: ReadError) -> io::Error {

@@ -7,7 +7,7 @@ use std::{
     any::Any,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -29,8 +29,7 @@ pub(super) const COMPLETE: VarInt = VarInt::from_u32(1);
 /// The code with which a connection closes that was dropped before.
 const DROPPED: VarInt = VarInt::from_u32(2);
 
-/// The code with which a connection closes whose side has sent everything, and has not read the end of what the peer sends. The
-/// reason is how many bytes it has read (8, big-endian): a peer that wrote no more has lost nothing.
+/// The code with which a connection closes whose side has sent everything, and wants nothing more of the peer.
 pub(super) const SAID_ALL: VarInt = VarInt::from_u32(3);
 
 /// What the two halves have in common. The connection closes when both are gone.
@@ -41,8 +40,6 @@ pub(super) struct Shared {
     visit: Option<Visit>,
     all_sent: AtomicBool,
     all_read: AtomicBool,
-    /// Bytes of the link that were read.
-    read: AtomicU64,
     /// Streams of a half that was dropped: the library tells the peer that a dropped stream is complete or unwanted,
     /// and neither is what dropping a half means.
     parked: Mutex<Vec<Box<dyn Any + Send>>>,
@@ -72,7 +69,6 @@ pub(super) fn bare(
         visit,
         all_sent: AtomicBool::new(false),
         all_read: AtomicBool::new(false),
-        read: AtomicU64::new(0),
         parked: Mutex::default(),
         last_sample: Arc::default(),
     });
@@ -98,11 +94,6 @@ impl Shared {
     /// Everything was sent and the peer has acknowledged it.
     pub(super) fn note_all_sent(&self) {
         self.all_sent.store(true, Ordering::Release);
-    }
-
-    /// So many bytes more were read.
-    pub(super) fn note_read(&self, bytes: usize) {
-        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// The peer's stream was read to its end.
@@ -155,14 +146,13 @@ impl Drop for Shared {
         }
         let all_sent = self.all_sent.load(Ordering::Acquire);
         let all_read = self.all_read.load(Ordering::Acquire);
-        let read = self.read.load(Ordering::Acquire).to_be_bytes();
-        let (code, reason): (_, &[u8]) = match (all_sent, all_read) {
-            (true, true) => (COMPLETE, &[]),
-            (true, false) => (SAID_ALL, &read),
-            (false, _) => (DROPPED, &[]),
+        let code = match (all_sent, all_read) {
+            (true, true) => COMPLETE,
+            (true, false) => SAID_ALL,
+            (false, _) => DROPPED,
         };
         // Before the parked streams are dropped, which then have nothing more to say.
-        self.connection.close(code, reason);
+        self.connection.close(code, b"");
     }
 }
 

@@ -147,7 +147,6 @@ impl Reader {
             }
         }
         if total > 0 || buffer.is_empty() {
-            self.shared.note_read(total);
             return Poll::Ready(Ok(total));
         }
         ready!(self.poll_end(cx))?;

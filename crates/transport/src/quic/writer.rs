@@ -144,13 +144,10 @@ impl Writer {
         self.poll_header(cx)
     }
 
-    /// Whether the peer has left after it had read all that was written, and cannot be told that this is the end.
-    fn peer_needs_nothing(&self) -> bool {
-        let unhanded = (self.buffer.len() - self.handed) as u64;
-        self.shared
-            .connection()
-            .close_reason()
-            .is_some_and(|reason| explain::has_read(&reason, self.position + unhanded))
+    /// Whether the peer has said everything and left: it cannot be told that this is the end.
+    fn peer_has_left(&self) -> bool {
+        let reason = self.shared.connection().close_reason();
+        reason.is_some_and(|reason| explain::is_in_order(&reason))
     }
 
     /// Finishes all streams; the future ends when the peer has everything.
@@ -165,7 +162,7 @@ impl Writer {
             // Fails only on a stream that is closed already, which the next line reports.
             let _ = stream.finish();
         }
-        let (shared, written) = (Arc::clone(&self.shared), self.position);
+        let shared = Arc::clone(&self.shared);
         Ok(async move {
             for stopped in acknowledged {
                 match stopped.await {
@@ -173,7 +170,7 @@ impl Writer {
                     Ok(Some(code)) => return Err(explain::stopped(code)),
                     Err(_) => {
                         return match shared.connection().close_reason() {
-                            Some(reason) if explain::has_read(&reason, written) => Ok(()),
+                            Some(reason) if explain::is_in_order(&reason) => Ok(()),
                             Some(reason) => Err(explain::connection(&reason, During::Writing)),
                             None => Err(TransportError::Closed),
                         };
@@ -257,7 +254,7 @@ impl AsyncWrite for Writer {
                             let finished = this.finish().map_err(TransportError::into_io)?;
                             Closing::Waiting(Box::pin(finished))
                         }
-                        Err(_) if this.peer_needs_nothing() => Closing::Done,
+                        Err(_) if this.peer_has_left() => Closing::Done,
                         Err(error) => return Poll::Ready(Err(error)),
                     };
                 }

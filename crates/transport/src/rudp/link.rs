@@ -203,11 +203,14 @@ impl Shared {
         if state.pending.is_some() {
             deadline = deadline.min((now + SOCKET_PAUSE).as_nanos());
         }
-        if let Some(abandoned) = state.abandoned {
-            deadline = deadline.min(abandoned.as_nanos());
-        }
-        if let (Some(since), Some(_)) = (state.established, &state.opener) {
-            deadline = deadline.min((since + ESTIMATE_PATIENCE).as_nanos());
+        // A connection that is closed has timers of its own, until the peer has heard of it.
+        if !state.connection.is_closed() {
+            if let Some(abandoned) = state.abandoned {
+                deadline = deadline.min(abandoned.as_nanos());
+            }
+            if let (Some(since), Some(_)) = (state.established, &state.opener) {
+                deadline = deadline.min((since + ESTIMATE_PATIENCE).as_nanos());
+            }
         }
         if state.connection.is_drained() {
             deadline = NEVER;
@@ -453,5 +456,30 @@ impl Wakes {
         for waker in self.0 {
             waker.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use transpute_rudp::{Cipher, Config, Keys, Side};
+
+    use super::*;
+    use crate::rudp::socket::Socket;
+
+    /// A peer that says nothing is told of the end for seconds: in the meantime the thread must sleep.
+    #[test]
+    fn what_was_given_up_is_not_looked_at_all_the_time() {
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = silent.local_addr().unwrap();
+        let door = Endpoint::start(Socket::connecting(peer, 1 << 16).unwrap()).unwrap();
+        let keys = Keys::new(Side::Connector, &[1; 32], b"", Cipher::Aes128Gcm).unwrap();
+        let now = door.endpoint().now();
+        let connection = Connection::connect(keys, peer, Config::default(), now, 1);
+        let link = door.add(connection, None, "bbr").unwrap();
+        link.abandon();
+        let given_up = link.lock().abandoned.unwrap();
+        assert!(link.deadline() > given_up.as_nanos());
     }
 }

@@ -234,7 +234,7 @@ impl StripedWriter {
                 continue;
             }
             let shut = Pin::new(&mut lane.writer).poll_shutdown(cx);
-            if lane.excused(shut)?.is_pending() {
+            if lane.excused(peer_was_faster(shut))?.is_pending() {
                 result = Poll::Pending;
             }
         }
@@ -324,6 +324,19 @@ impl Lane {
             self.is_dirty = false;
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Lets pass that the peer has left, for a stripe on which its end was said: only that no more follows behind it was not.
+fn peer_was_faster(shut: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+    match shut {
+        Poll::Ready(Err(error))
+            if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) =>
+        {
+            Poll::Ready(Ok(()))
+        }
+        other => other,
     }
 }
 
