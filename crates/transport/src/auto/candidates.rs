@@ -180,8 +180,9 @@ impl Candidates {
     /// Begins to set up reliable UDP if that was not done at once, and waits until it is known how fast the path is in this
     /// end's direction, though not for long. Cancel-safe.
     ///
-    /// If nothing came over QUIC either, it is given up a round trip after it was begun, and not before
-    /// [`AutoOptions::udp_patience`] after that; otherwise both, and half a round trip, later.
+    /// If nothing came over QUIC either, it is given up as soon as what was said on the control connection when it was begun is
+    /// acknowledged, and an eighth of a round trip or [`AutoOptions::udp_patience`] later; otherwise one and a half round trips
+    /// later.
     ///
     /// # Errors
     /// [`TransportError::NotUp`] with [`TransportError::UdpBlocked`], [`TransportError::NotOffered`], or why there is no

@@ -41,6 +41,11 @@ impl TcpInfo {
         Self::parse(read(stream, &mut buffer))
     }
 
+    /// Returns whether the peer's system has everything; as if it had, where the kernel does not tell.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.unacked.unwrap_or(0) == 0 && self.not_sent.unwrap_or(0) == 0
+    }
+
     /// Returns what the windows of both ends let go now, if the kernel tells.
     pub(super) fn send_window(&self) -> Option<SendWindow> {
         let bytes = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);

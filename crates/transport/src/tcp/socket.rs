@@ -86,6 +86,11 @@ impl WeakSocket {
         }
     }
 
+    /// Returns whether the peer's system has acknowledged everything; as if it had, where that cannot be told.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        (self.0.upgrade()).is_none_or(|connection| connection.info().is_acknowledged())
+    }
+
     /// Returns how much the connection sends at once, if it is open and the system tells.
     pub(crate) fn send_window(&self) -> Option<SendWindow> {
         self.0.upgrade()?.info().send_window()

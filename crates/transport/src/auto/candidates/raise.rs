@@ -10,10 +10,14 @@ use crate::{
     Rudp, TransportError,
     auto::{Pick, RudpReport},
     rudp::{Attempt, Hello, Wait, Watch},
+    tcp::WeakSocket,
 };
 
 /// How long a busy machine may take to answer over UDP.
 const SLOW_ANSWER: Duration = Duration::from_millis(30);
+
+/// How often it is looked whether the control connection has heard of the peer.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 impl Inner {
     pub(super) async fn raise_rudp(&self) {
@@ -43,7 +47,7 @@ impl Inner {
         control.offer.check(&Pick::Rudp)?;
         let channel = self.control.share().ok_or(TransportError::Closed)?;
         let began = Instant::now();
-        let (attempt, peer) = {
+        let (attempt, peer, socket) = {
             let mut channel = channel.lock().await;
             let channel = channel.as_mut().ok_or(TransportError::Closed)?;
             let hello = Hello::new(Rudp::NAME);
@@ -52,7 +56,11 @@ impl Inner {
                 return Err(last_word(channel).await.unwrap_or(error));
             }
             let attempt = Attempt::connect(&hello, channel, Rudp::NAME, self.options.rudp)?;
-            (attempt, channel.context().peer)
+            (
+                attempt,
+                channel.context().peer,
+                channel.socket().downgrade(),
+            )
         };
         let watch = attempt.watch();
         let blocked = tokio::select! {
@@ -65,7 +73,7 @@ impl Inner {
                 }
                 Err(error) => error,
             },
-            () = self.rudp_is_hopeless(began, control.rtt()) => TransportError::UdpBlocked {
+            () = self.rudp_is_hopeless(began, control.rtt(), &socket) => TransportError::UdpBlocked {
                 address: peer.to_string(),
                 after: began.elapsed(),
             },
@@ -77,16 +85,21 @@ impl Inner {
         }
     }
 
-    /// Waits until it is clear that reliable UDP will not come up. Sooner if QUIC did not either.
-    async fn rudp_is_hopeless(&self, began: Instant, rtt: Duration) {
+    /// Waits until it is clear that reliable UDP will not come up. Sooner if QUIC did not either: then as soon as what was said on
+    /// the control connection, at the same time, is acknowledged. Both may wait in a queue on the way.
+    async fn rudp_is_hopeless(&self, began: Instant, rtt: Duration, control: &WeakSocket) {
         let patience = self.options.udp_patience;
+        let latest = began + (rtt * 5 / 2).max(rtt * 3 / 2 + SLOW_ANSWER) + patience;
         tokio::time::sleep_until((began + rtt.max(patience)).into()).await;
+        while !control.is_acknowledged() && Instant::now() < latest {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        tokio::time::sleep(patience.min(rtt / 8)).await;
         let is_blocked =
             |error: &TransportError| matches!(error, TransportError::UdpBlocked { .. });
         if !self.quic.has_failed(is_blocked) {
             // UDP may well pass: nothing is lost by being sure.
-            let enough = (rtt * 5 / 2).max(rtt * 3 / 2 + SLOW_ANSWER);
-            tokio::time::sleep_until((began + enough + patience).into()).await;
+            tokio::time::sleep_until(latest.into()).await;
         }
     }
 
