@@ -222,6 +222,41 @@ async fn blocked_udp_is_reported_and_tcp_can_still_be_picked() {
     }
 }
 
+/// Half a round trip of this path is no time to give up the only way there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
+    let (listening, connecting) = pinned();
+    for choice in ["quic", "rudp"] {
+        for heals in [true, false] {
+            let mut listener = bind(&listening, Offer::of([choice]).unwrap()).await;
+            let relay = relay::relay(&listener.local_address()).await;
+            relay.faults.cut.store(true, Ordering::Relaxed);
+            let options = AutoOptions::default();
+            let candidates = Candidates::connect(&relay.address, &connecting, options).unwrap();
+            beside(&mut listener, candidates.control()).await.unwrap();
+            let heal = async {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                relay.faults.cut.store(!heals, Ordering::Relaxed);
+            };
+            let up = async {
+                match choice {
+                    "quic" => candidates.quic().await.map(drop),
+                    _ => candidates.rudp().await.map(drop),
+                }
+            };
+            let told = async { tokio::join!(up, heal) };
+            match beside(&mut listener, told).await.0 {
+                Ok(()) => assert!(heals),
+                Err(error) => {
+                    let is_blocked = matches!(error.root(), TransportError::UdpBlocked { .. });
+                    assert!(!heals && is_blocked, "{choice}, {heals}: {error}");
+                }
+            }
+            relay.tcp.abort();
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_begun_on_suspicion_join_or_are_closed_without_harm() {
     let plaintext = (Security::Plaintext, Security::Plaintext);

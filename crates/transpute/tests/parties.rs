@@ -227,11 +227,12 @@ async fn the_party_that_connects_chooses_among_what_is_offered() {
             evaluator = evaluator.chooser(Arc::new(Named::new("rudp").unwrap()));
         }
         let connecting = evaluator.connect(listening.local_address());
-        let (garbler, evaluator) = tokio::join!(
+        // What fails on one side would be waited for in vain on the other.
+        let (garbler, evaluator) = tokio::try_join!(
             listening.run(number(40_000)),
             connecting.run(number(30_000))
-        );
-        let (garbler, evaluator) = (garbler.unwrap(), evaluator.unwrap());
+        )
+        .unwrap();
         assert_eq!(evaluator.bits(), number(70_000 % (1 << 16)));
         let selection = evaluator.report.selection.unwrap();
         assert_eq!(selection.choice.chooser, chooser);

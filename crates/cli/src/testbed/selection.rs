@@ -65,6 +65,9 @@ struct Sweep {
     /// ones, in which chance decides more
     #[arg(long, value_name = "SECS")]
     shorter_than: Option<f64>,
+    /// Only the cells that are fitted to, or only those that choices are judged by
+    #[arg(long, value_name = "PART", value_parser = part)]
+    part: Option<Part>,
     /// Transports; `auto`, which chooses for itself, is judged and no candidate
     #[arg(
         long,
@@ -149,10 +152,23 @@ fn cells(text: &str) -> Result<usize, String> {
     }
 }
 
+fn part(text: &str) -> Result<Part, String> {
+    match [Part::Fit, Part::Unseen]
+        .into_iter()
+        .find(|part| part.name() == text)
+    {
+        Some(part) => Ok(part),
+        None => Err("fit or unseen is wanted".to_owned()),
+    }
+}
+
 impl Sweep {
     fn cases(&self) -> Vec<Case> {
         let mut cases = selection::draw(self.cells, self.seed);
         cases.truncate(self.limit.unwrap_or(usize::MAX));
+        if let Some(part) = self.part {
+            cases.retain(|case| case.part() == part);
+        }
         if let Some(seconds) = self.shorter_than {
             cases.retain(|case| case.line_seconds() < seconds);
         }

@@ -12,7 +12,7 @@ use super::{
     known::{Known, Stage},
     no_choice,
 };
-use crate::{Candidate, PathEstimate, SelectError, Setup, Spec};
+use crate::{Candidate, PathEstimate, SelectError, Setup, Spec, settle::NEXT_DOOR_S};
 
 /// For how long TCP is alone. When a listener as near as that has answered, what the others could save is less than the processor
 /// time of their handshakes, which they would take from it.
@@ -228,7 +228,10 @@ impl<'a> Attempt<'a> {
         let is_open = |transport| known.wants(transport) && !is_alone;
         // Where the control connection settles the choice, nothing is begun that takes processor time from it.
         let wants_rudp = is_open("rudp") && !known.control.is_pending();
-        let wants_quic = is_open("quic");
+        // Nor next door from what is measured.
+        let is_measuring = wants_rudp && !known.is_measured;
+        let is_next_door = (known.rtt()).is_some_and(|rtt| rtt.as_secs_f64() < NEXT_DOOR_S);
+        let wants_quic = is_open("quic") && !(is_measuring && is_next_door);
         if wants_quic {
             known.quic_begun.get_or_insert(self.started.elapsed());
         }

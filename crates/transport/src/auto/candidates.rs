@@ -167,7 +167,8 @@ impl Candidates {
     /// Begins with QUIC if that was not done at once, and waits for it. Cancel-safe.
     ///
     /// It is given up half a round trip after the control connection is there, and not before
-    /// [`AutoOptions::udp_patience`] after it.
+    /// [`AutoOptions::udp_patience`] after it; where nothing is offered that does without UDP, not before half of
+    /// [`AutoOptions::choice_timeout`].
     ///
     /// # Errors
     /// [`TransportError::NotUp`] with [`TransportError::UdpBlocked`], [`TransportError::NotOffered`], or what
@@ -351,11 +352,19 @@ impl Inner {
         }
         // It may have been begun later than the control connection.
         let least = began + control.rtt() * 5 / 2;
-        let enough = (control.rtt() / 2).max(self.options.udp_patience);
+        let enough = (control.rtt() / 2).max(self.udp_patience(&control.offer));
         tokio::time::sleep_until((Instant::now() + enough).max(least).into()).await;
         TransportError::UdpBlocked {
             address: control.info.peer_address,
             after: began.elapsed(),
+        }
+    }
+
+    /// Returns how long an answer over UDP may be late: not long, unless there is nothing else.
+    fn udp_patience(&self, offer: &Offer) -> Duration {
+        match offer.needs_udp() {
+            true => self.options.udp_patience.max(self.options.choice_timeout / 2),
+            false => self.options.udp_patience,
         }
     }
 

@@ -85,6 +85,11 @@ impl Offer {
         self.names.iter().any(|known| known == name)
     }
 
+    /// Returns whether nothing is offered that does without UDP.
+    pub(super) fn needs_udp(&self) -> bool {
+        !self.allows(Tcp::NAME) && !self.allows(TcpStriped::NAME)
+    }
+
     /// Returns the message of the layer above.
     #[must_use]
     pub fn blob(&self) -> &[u8] {

@@ -8,7 +8,7 @@ use std::{
 use super::{Inner, Measured, Raised, last_word, say};
 use crate::{
     Rudp, TransportError,
-    auto::{Pick, RudpReport},
+    auto::{ControlReport, Pick, RudpReport},
     rudp::{Attempt, Hello, Wait, Watch},
     tcp::WeakSocket,
 };
@@ -73,7 +73,7 @@ impl Inner {
                 }
                 Err(error) => error,
             },
-            () = self.rudp_is_hopeless(began, control.rtt(), &socket) => TransportError::UdpBlocked {
+            () = self.rudp_is_hopeless(began, &control, &socket) => TransportError::UdpBlocked {
                 address: peer.to_string(),
                 after: began.elapsed(),
             },
@@ -87,11 +87,11 @@ impl Inner {
 
     /// Waits until it is clear that reliable UDP will not come up. Sooner if QUIC did not either: then as soon as what was said on
     /// the control connection, at the same time, is acknowledged. Both may wait in a queue on the way.
-    async fn rudp_is_hopeless(&self, began: Instant, rtt: Duration, control: &WeakSocket) {
-        let patience = self.options.udp_patience;
+    async fn rudp_is_hopeless(&self, began: Instant, control: &ControlReport, socket: &WeakSocket) {
+        let (rtt, patience) = (control.rtt(), self.udp_patience(&control.offer));
         let latest = began + (rtt * 5 / 2).max(rtt * 3 / 2 + SLOW_ANSWER) + patience;
         tokio::time::sleep_until((began + rtt.max(patience)).into()).await;
-        while !control.is_acknowledged() && Instant::now() < latest {
+        while !socket.is_acknowledged() && Instant::now() < latest {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         tokio::time::sleep(patience.min(rtt / 8)).await;
