@@ -12,15 +12,19 @@ use super::{
     TcpStriped,
     join::{Binding, ID, JOINED, Join, MAX_STRIPES},
     roster::{Ending, Growth},
+    sealed::{Pair, Secret, Towards},
 };
 use crate::{
     CongestionControl, Fingerprint, TransportError,
-    tcp::{Channel, Context},
+    tcp::{Channel, Context, Socket},
     throttle::Throttle,
 };
 
-/// Links that may grow, and stripes that wait for the first one of theirs, at once: one more drops the oldest.
+/// Links that may grow, and stripes that wait for the first one of theirs, so many of each at once: one more drops the oldest.
 const MAX_WAITING: usize = 256;
+
+/// What is said of a stripe with a wrong tag.
+const NOT_OURS: &str = "a stripe was not opened by who opened the first of its link";
 
 /// How long the welcome of a stripe waits for what the link has to send on it.
 const WELCOME_HELD: Duration = Duration::from_millis(1);
@@ -38,19 +42,57 @@ pub(crate) struct Groups<N> {
 /// A connection that has said which link it belongs to, and a note of the listener.
 pub(crate) struct Stripe<N> {
     join: Join,
-    binding: Binding,
-    channel: Channel,
+    way: Way,
     note: N,
+}
+
+/// How a stripe has come.
+enum Way {
+    /// Authenticated by itself, or in plaintext.
+    Greeted(Binding, Box<Channel>),
+    /// From somebody unknown, to be sealed with keys of stripe 0.
+    Bare(Box<(Socket, Context)>),
 }
 
 impl<N> Stripe<N> {
     pub(crate) fn new(join: Join, channel: Channel, note: N) -> Result<Self, TransportError> {
+        let binding = Binding::of(&channel, &join.id)?;
         Ok(Self {
-            binding: Binding::of(&channel, &join.id)?,
             join,
-            channel,
+            way: Way::Greeted(binding, Box::new(channel)),
             note,
         })
+    }
+
+    /// One that is to be sealed; never the first of a link.
+    pub(crate) fn bare(join: Join, socket: Socket, context: Context, note: N) -> Self {
+        Self {
+            join,
+            way: Way::Bare(Box::new((socket, context))),
+            note,
+        }
+    }
+
+    fn whose(&self) -> Whose {
+        match &self.way {
+            Way::Greeted(_, channel) => Whose::Peer(channel.info(TcpStriped::NAME).peer_fingerprint),
+            Way::Bare(_) => Whose::Unknown,
+        }
+    }
+}
+
+/// Whose a stripe or a link is.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Whose {
+    /// It says so, and its tag will tell.
+    Unknown,
+    /// Of the peer with that key; of somebody without pins.
+    Peer(Option<Fingerprint>),
+}
+
+impl Whose {
+    fn may_be(self, other: Self) -> bool {
+        self == other || self == Self::Unknown || other == Self::Unknown
     }
 }
 
@@ -64,7 +106,7 @@ pub(crate) struct Founded<V> {
 
 struct Group<N> {
     id: [u8; ID],
-    peer: Option<Fingerprint>,
+    whose: Whose,
     deadline: Instant,
     stage: Stage<N>,
 }
@@ -79,6 +121,8 @@ enum Stage<N> {
 struct Growing {
     count: u8,
     first: Binding,
+    /// `None` in plaintext.
+    secret: Option<Secret>,
     /// A bit for each stripe that has come.
     taken: u32,
     growth: Growth,
@@ -103,15 +147,16 @@ impl<N> Groups<N> {
         now: Instant,
         found: impl FnOnce(Channel, u8, N) -> Option<Founded<V>>,
     ) -> Option<V> {
-        let peer = stripe.channel.info(TcpStriped::NAME).peer_fingerprint;
+        let whose = stripe.whose();
         let (id, is_first) = (stripe.join.id, stripe.join.index == 0);
-        // The peer's proven identity is part of what is looked for: links of different peers never meet.
-        let place = (self.groups.iter()).position(|group| group.id == id && group.peer == peer);
+        // The peer's identity is part of what is looked for, where it was proved: links of different peers never meet.
+        let place = (self.groups.iter())
+            .position(|group| group.id == id && group.whose.may_be(whose));
         if is_first {
             return self.found(place, stripe, now, found);
         }
         let Some(place) = place else {
-            self.push(id, peer, now, Stage::Early(vec![stripe]));
+            self.push(id, whose, now, Stage::Early(vec![stripe]));
             return None;
         };
         let refused = match &mut self.groups[place].stage {
@@ -139,23 +184,31 @@ impl<N> Groups<N> {
         found: impl FnOnce(Channel, u8, N) -> Option<Founded<V>>,
     ) -> Option<V> {
         let is_new = place.is_none_or(|place| matches!(self.groups[place].stage, Stage::Early(_)));
-        if !is_new || !stripe.binding.verify(&stripe.binding, &stripe.join) {
+        let whose = stripe.whose();
+        let Stripe {
+            join,
+            way: Way::Greeted(binding, channel),
+            note,
+        } = stripe
+        else {
+            self.complain("the first stripe of a link came in the clear");
+            return None;
+        };
+        if !is_new || !binding.verify(&binding, &join) {
             self.complain("the first stripe of a link does not fit the others");
             return None;
         }
         let early = place.and_then(|place| self.groups.remove(place));
-        let Stripe {
-            join,
-            binding,
-            channel,
-            note,
-        } = stripe;
-        let peer = channel.info(TcpStriped::NAME).peer_fingerprint;
-        let founded = found(channel, join.count, note)?;
+        let Ok(secret) = Secret::of(&channel, &join.id) else {
+            self.complain("the first stripe of a link yields no keys");
+            return None;
+        };
+        let founded = found(*channel, join.count, note)?;
         (founded.growth).at_end(Ending::Tell(Arc::clone(&self.gone)));
         let mut growing = Growing {
             count: join.count,
             first: binding,
+            secret,
             taken: 1,
             growth: founded.growth,
             congestion_control: founded.congestion_control,
@@ -168,7 +221,7 @@ impl<N> Groups<N> {
             }
         }
         if !growing.is_complete() {
-            self.push(join.id, peer, now, Stage::Growing(growing));
+            self.push(join.id, whose, now, Stage::Growing(growing));
         }
         Some(founded.visit)
     }
@@ -184,25 +237,30 @@ impl<N> Groups<N> {
         self.groups.clear();
     }
 
-    fn push(&mut self, id: [u8; ID], peer: Option<Fingerprint>, now: Instant, stage: Stage<N>) {
+    fn push(&mut self, id: [u8; ID], whose: Whose, now: Instant, stage: Stage<N>) {
         self.groups.push_back(Group {
             id,
-            peer,
+            whose,
             deadline: now + self.patience,
             stage,
         });
         self.bound();
     }
 
-    /// Keeps what waits bounded.
+    /// Keeps what waits bounded. Anybody can send stripes that wait for a first one: they push out only each other.
     fn bound(&mut self) {
-        let size = |group: &Group<N>| match &group.stage {
+        let early = |group: &Group<N>| match &group.stage {
             Stage::Early(early) => early.len(),
-            Stage::Growing(_) => 1,
+            Stage::Growing(_) => 0,
         };
-        while self.groups.iter().map(size).sum::<usize>() > MAX_WAITING {
-            self.groups.pop_front();
-            self.complain("too many links lack stripes");
+        let growing = |group: &Group<N>| usize::from(early(group) == 0);
+        for size in [&early as &dyn Fn(&Group<N>) -> usize, &growing] {
+            while self.groups.iter().map(size).sum::<usize>() > MAX_WAITING
+                && let Some(oldest) = self.groups.iter().position(|group| size(group) > 0)
+            {
+                self.groups.remove(oldest);
+                self.complain("too many links lack stripes");
+            }
         }
     }
 
@@ -252,22 +310,27 @@ impl Growing {
         self.taken.count_ones() == u32::from(self.count)
     }
 
+    /// Checks that a stripe without a handshake of its own is one of this link, and seals it.
+    fn seal(&self, join: &Join, (socket, context): (Socket, Context)) -> Option<Channel> {
+        let secret = self.secret.as_ref()?;
+        let is_ours = secret.verify(join).unwrap_or(false);
+        let keys = Pair::of(secret, join.index, Towards::Connector).ok()?;
+        is_ours.then(|| keys.seal(socket, context))
+    }
+
     /// Checks that a stripe is one of this link and lets it in.
     fn let_in<N>(&mut self, stripe: Stripe<N>) -> Result<(), &'static str> {
-        let Stripe {
-            join,
-            binding,
-            channel,
-            ..
-        } = stripe;
+        let Stripe { join, way, .. } = stripe;
         // Less than the 32 bits that there are: it was checked when it was read.
         let bit = 1_u32 << join.index;
         if join.count != self.count || self.taken & bit != 0 {
             return Err("a stripe does not fit the others of its link");
         }
-        if !binding.verify(&self.first, &join) {
-            return Err("a stripe was not opened by who opened the first of its link");
-        }
+        let channel = match way {
+            Way::Greeted(binding, channel) if binding.verify(&self.first, &join) => *channel,
+            Way::Bare(bare) => self.seal(&join, *bare).ok_or(NOT_OURS)?,
+            Way::Greeted(..) => return Err(NOT_OURS),
+        };
         self.taken |= bit;
         if let Some(name) = self.congestion_control
             && let Err(error) = channel.socket().set_congestion_control(name)

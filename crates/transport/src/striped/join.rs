@@ -2,7 +2,7 @@
 //!
 //! | bytes | field |
 //! | --- | --- |
-//! | 8 | `tpstrip2` |
+//! | 8 | `tpstrip2`; `stripe03` on a connection without TLS of its own |
 //! | 16 | the link's random id |
 //! | 1 | number of this stripe, from 0 |
 //! | 1 | most stripes that the link will have |
@@ -12,26 +12,31 @@
 //! when it has let it in. Then both ends know that it belongs to the link, and not before: whatever happens to a connection
 //! before that costs the link nothing.
 //!
-//! It travels inside TLS, where both ends have proved their identities. The tag is HMAC-SHA-256, with a key exported
+//! Stripe 0 travels inside TLS, where both ends have proved their identities. Others may, too, or are sealed with keys from
+//! the session of stripe 0 (`sealed`), with no handshake but this; then it is said in the clear, and all behind it is
+//! sealed. Inside TLS the tag is HMAC-SHA-256, with a key exported
 //! from the TLS session of stripe 0 (RFC 8446, section 7.5), over what this stripe's own session exports and its
-//! numbers. Only who holds both sessions can make it, so no connection can be slipped into somebody else's link, not
+//! numbers; of a sealed stripe, over its numbers with another key of that session. Only who holds those sessions can make it, so no
+//! connection can be slipped into somebody else's link, not
 //! even by a peer that is trusted too. In plaintext the tag is zero, and the id alone holds a link together.
 
 use aws_lc_rs::hmac;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use zeroize::Zeroizing;
 
 use crate::{
     TransportError,
-    tcp::{Channel, Context},
+    tcp::{Channel, Context, Socket},
 };
 
 pub(crate) const MAGIC: [u8; 8] = *b"tpstrip2";
+/// The same of a sealed stripe. Neither TLS nor the preamble of plaintext begins with its first letter.
+const MAGIC_SEALED: [u8; 8] = *b"stripe03";
 /// What the listener says to a further stripe that it lets in.
 pub(super) const JOINED: u8 = 0;
 
 pub(super) const ID: usize = 16;
-const TAG: usize = 32;
+pub(super) const TAG: usize = 32;
 pub(crate) const LENGTH: usize = MAGIC.len() + ID + 2 + TAG;
 
 /// Most stripes of a link.
@@ -91,8 +96,17 @@ impl Binding {
 
 impl Join {
     pub(super) fn encode(&self) -> [u8; LENGTH] {
+        self.encode_as(MAGIC)
+    }
+
+    /// Encodes that of a sealed stripe.
+    pub(super) fn encode_sealed(&self) -> [u8; LENGTH] {
+        self.encode_as(MAGIC_SEALED)
+    }
+
+    fn encode_as(&self, magic: [u8; 8]) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[..8].copy_from_slice(&magic);
         bytes[8..24].copy_from_slice(&self.id);
         bytes[24] = self.index;
         bytes[25] = self.count;
@@ -101,10 +115,14 @@ impl Join {
     }
 
     pub(crate) fn decode(bytes: &[u8; LENGTH]) -> Result<Self, TransportError> {
+        Self::decode_as(MAGIC, bytes)
+    }
+
+    fn decode_as(magic: [u8; 8], bytes: &[u8; LENGTH]) -> Result<Self, TransportError> {
         let wrong = |what: &str| TransportError::NotTranspute {
             evidence: format!("it opened a stripe {what}"),
         };
-        if bytes[..8] != MAGIC {
+        if bytes[..8] != magic {
             return Err(wrong("without saying so; it may use another transport"));
         }
         let (index, count) = (bytes[24], bytes[25]);
@@ -127,19 +145,45 @@ impl Join {
         channel: &mut Channel,
         context: &Context,
     ) -> Result<Self, TransportError> {
-        let mut bytes = [0; LENGTH];
-        context
-            .limit(
-                "the connection to join a link",
-                channel.read_exact(&mut bytes),
-            )
-            .await?
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => TransportError::ClosedDuringHandshake,
-                _ => TransportError::from_io(error),
-            })?;
-        Self::decode(&bytes)
+        Self::decode(&read(channel, context).await?)
     }
+
+    /// Reads what a connection says first that is to be a sealed stripe. `None`: it is something else, of which nothing was
+    /// taken.
+    pub(crate) async fn read_sealed(
+        socket: &mut Socket,
+        context: &Context,
+    ) -> Result<Option<Self>, TransportError> {
+        let first = context.limit("the first byte", socket.first_byte()).await?;
+        if first.map_err(TransportError::from_io)? != Some(MAGIC_SEALED[0]) {
+            return Ok(None);
+        }
+        let join = Self::decode_as(MAGIC_SEALED, &read(socket, context).await?)?;
+        match join.index {
+            0 => Err(TransportError::NotTranspute {
+                evidence: "it opened the first stripe of a link in the clear".into(),
+            }),
+            _ => Ok(Some(join)),
+        }
+    }
+}
+
+async fn read(
+    stream: &mut (impl AsyncRead + Unpin),
+    context: &Context,
+) -> Result<[u8; LENGTH], TransportError> {
+    let mut bytes = [0; LENGTH];
+    context
+        .limit(
+            "the connection to join a link",
+            stream.read_exact(&mut bytes),
+        )
+        .await?
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => TransportError::ClosedDuringHandshake,
+            _ => TransportError::from_io(error),
+        })?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -203,5 +247,7 @@ mod tests {
         let mut bytes = good.encode();
         bytes[0] ^= 1;
         assert!(Join::decode(&bytes).is_err());
+        // In the clear, where TLS is wanted.
+        assert!(Join::decode(&good.encode_sealed()).is_err());
     }
 }

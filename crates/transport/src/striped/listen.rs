@@ -29,7 +29,21 @@ impl Greeter for StripeGreeter {
 
     const UNSENT_LIMIT: u32 = super::UNSENT_LIMIT;
 
-    async fn greet(self, socket: Socket, context: Context) -> Result<Stripe<()>, TransportError> {
+    async fn greet(
+        self,
+        mut socket: Socket,
+        context: Context,
+    ) -> Result<Stripe<()>, TransportError> {
+        if self.0.encrypts() {
+            match Join::read_sealed(&mut socket, &context).await {
+                Ok(None) => {}
+                Ok(Some(join)) => return Ok(Stripe::bare(join, socket, context, ())),
+                Err(error) => {
+                    socket.close_politely().await;
+                    return Err(error);
+                }
+            }
+        }
         let mut channel = self.0.authenticate(socket.clone(), context.clone()).await?;
         match Join::read(&mut channel, &context).await {
             Ok(join) => Stripe::new(join, channel, ()),

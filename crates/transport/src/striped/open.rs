@@ -3,26 +3,38 @@
 use std::time::Duration;
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWrite, AsyncWriteExt},
     task::{JoinError, JoinSet},
     time::Instant,
 };
 
 use super::{
     UNSENT_LIMIT,
-    join::{Binding, ID, JOINED, Join},
+    join::{Binding, ID, JOINED, Join, TAG},
     roster::{Ending, Growth},
+    sealed::{self, Secret, Towards},
 };
 use crate::{
     CongestionControl, TransportError,
-    tcp::{Channel, Connector, Route},
+    tcp::{Channel, Connector, Context, Route, Socket},
 };
 
 /// Connections on their way. Dropping it stops them.
 pub(crate) struct Opening {
-    connections: JoinSet<Result<Channel, TransportError>>,
+    greeted: Connections,
+    bare: Connections,
     /// What those are to have that come up, if it was not known when they were begun.
     congestion_control: Option<CongestionControl>,
+}
+
+type Connections = JoinSet<Result<Opened, TransportError>>;
+
+/// A connection that can become a stripe.
+enum Opened {
+    /// It is authenticated, or in plaintext.
+    Greeted(Box<Channel>),
+    /// It is to be sealed with keys of stripe 0.
+    Bare(Box<(Socket, Context)>),
 }
 
 /// A link that has begun, with what its further stripes need to join it.
@@ -30,26 +42,44 @@ pub(crate) struct Founder {
     opening: Opening,
     id: [u8; ID],
     first: Binding,
+    /// `None` in plaintext.
+    secret: Option<Secret>,
     count: u8,
 }
 
-/// Opens one connection.
+/// Opens a connection and authenticates it.
 pub(crate) async fn open(route: Route, connector: Connector) -> Result<Channel, TransportError> {
     let (socket, context) = route.open(UNSENT_LIMIT).await?;
     connector.authenticate(socket, context).await
 }
 
+fn bug(error: JoinError) -> Result<Opened, TransportError> {
+    Err(TransportError::Io {
+        source: error.into(),
+    })
+}
+
+impl Opened {
+    fn socket(&self) -> &Socket {
+        match self {
+            Self::Greeted(channel) => channel.socket(),
+            Self::Bare(bare) => &bare.0,
+        }
+    }
+}
+
 impl Opening {
     pub(crate) fn new() -> Self {
         Self {
-            connections: JoinSet::new(),
+            greeted: JoinSet::new(),
+            bare: JoinSet::new(),
             congestion_control: None,
         }
     }
 
     /// Returns how many have not been taken out yet.
     pub(crate) fn len(&self) -> usize {
-        self.connections.len()
+        self.greeted.len() + self.bare.len()
     }
 
     /// Gives those that come up from now on another congestion control, where the system has it.
@@ -57,21 +87,32 @@ impl Opening {
         self.congestion_control = name;
     }
 
-    /// Begins with another one.
+    /// Begins with another one that will be authenticated, or in plaintext.
     pub(crate) fn begin(
         &mut self,
         connection: impl Future<Output = Result<Channel, TransportError>> + Send + 'static,
     ) {
-        self.connections.spawn(connection);
+        self.greeted
+            .spawn(async move { Ok(Opened::Greeted(Box::new(connection.await?))) });
     }
 
-    /// Waits for the first one that is there. If none will be, returns what the first one met.
+    /// Begins with another one that is to be sealed.
+    pub(crate) fn begin_bare(&mut self, route: Route) {
+        self.bare.spawn(async move {
+            let opened = route.open(UNSENT_LIMIT).await?;
+            Ok(Opened::Bare(Box::new(opened)))
+        });
+    }
+
+    /// Waits for the first one that is authenticated. If none will be, returns what the first one met.
     pub(super) async fn first(&mut self) -> Result<Channel, TransportError> {
         let mut failure = TransportError::Closed;
         let mut has_failed = false;
-        while let Some(opened) = self.next().await {
-            match opened {
-                Ok(channel) => return Ok(channel),
+        while let Some(opened) = self.greeted.join_next().await {
+            match opened.unwrap_or_else(bug) {
+                Ok(Opened::Greeted(channel)) => return Ok(*channel),
+                // There are none among these.
+                Ok(Opened::Bare(_)) => {}
                 Err(error) if !has_failed => (failure, has_failed) = (error, true),
                 Err(_) => {}
             }
@@ -80,15 +121,15 @@ impl Opening {
     }
 
     /// Waits for the next one that is there or has failed; `None` if there are no more. Cancel-safe.
-    async fn next(&mut self) -> Option<Result<Channel, TransportError>> {
-        let bug = |error: JoinError| {
-            Err(TransportError::Io {
-                source: error.into(),
-            })
+    async fn next(&mut self) -> Option<Result<Opened, TransportError>> {
+        let opened = tokio::select! {
+            Some(opened) = self.greeted.join_next() => opened,
+            Some(opened) = self.bare.join_next() => opened,
+            else => return None,
         };
-        let opened = self.connections.join_next().await?.unwrap_or_else(bug);
-        if let (Ok(channel), Some(name)) = (&opened, self.congestion_control)
-            && let Err(error) = channel.socket().set_congestion_control(name)
+        let opened = opened.unwrap_or_else(bug);
+        if let (Ok(opened), Some(name)) = (&opened, self.congestion_control)
+            && let Err(error) = opened.socket().set_congestion_control(name)
         {
             tracing::debug!(%error, "a stripe goes without the congestion control asked for");
         }
@@ -102,16 +143,17 @@ impl Opening {
         count: u8,
     ) -> Result<Founder, TransportError> {
         let id: [u8; ID] = rand::random();
-        let binding = Binding::of(first, &id)?;
         let founder = Founder {
             opening: self,
             id,
-            first: binding,
+            first: Binding::of(first, &id)?,
+            secret: Secret::of(first, &id)?,
             count,
         };
-        let join = founder.join(0, &founder.first);
+        let join = founder.join(0, founder.first.tag(&founder.first, 0, count));
         // If the listener has hung up already, reading says why: it refuses us, for example.
-        if let Err(error) = say(first, &join).await? {
+        let context = first.context().clone();
+        if let Err(error) = say(first, &context, &join.encode()).await? {
             tracing::debug!(%error, "the first stripe ended before it joined");
         }
         Ok(founder)
@@ -119,13 +161,31 @@ impl Opening {
 }
 
 impl Founder {
-    fn join(&self, index: u8, own: &Binding) -> Join {
+    fn join(&self, index: u8, tag: [u8; TAG]) -> Join {
         Join {
             id: self.id,
             index,
             count: self.count,
-            tag: own.tag(&self.first, index, self.count),
+            tag,
         }
+    }
+
+    /// Readies a connection to join as the stripe of this number.
+    fn prepare(&self, index: u8, opened: Opened) -> Result<Entrance, TransportError> {
+        Ok(match opened {
+            Opened::Greeted(channel) => {
+                let own = Binding::of(&channel, &self.id)?;
+                let tag = own.tag(&self.first, index, self.count);
+                Entrance::Greeted(self.join(index, tag), channel)
+            }
+            Opened::Bare(bare) => {
+                // Nothing is begun bare in plaintext.
+                let secret = self.secret.as_ref().ok_or(TransportError::Closed)?;
+                let join = self.join(index, secret.tag(index, self.count)?);
+                let keys = sealed::Pair::of(secret, index, Towards::Listener)?;
+                Entrance::Bare(join, bare, Box::new(keys))
+            }
+        })
     }
 
     /// Has the others join as they come, in the background, until the link is gone. Those that are not there within the
@@ -144,14 +204,10 @@ impl Founder {
         while index < self.count
             && let Ok(Some(opened)) = tokio::time::timeout_at(deadline, self.opening.next()).await
         {
-            let opened = opened.and_then(|channel| {
-                let own = Binding::of(&channel, &self.id)?;
-                Ok((self.join(index, &own), channel))
-            });
-            match opened {
-                Ok((join, channel)) => {
+            match opened.and_then(|opened| self.prepare(index, opened)) {
+                Ok(entrance) => {
+                    joining.spawn(enter(index, entrance, growth.clone()));
                     index += 1;
-                    joining.spawn(enter(channel, join, growth.clone()));
                 }
                 Err(error) => tracing::debug!(%error, "a link goes without a stripe"),
             }
@@ -161,16 +217,42 @@ impl Founder {
     }
 }
 
+/// A connection that is about to join, and what it says.
+enum Entrance {
+    Greeted(Join, Box<Channel>),
+    Bare(Join, Box<(Socket, Context)>, Box<sealed::Pair>),
+}
+
+impl Entrance {
+    /// Says the first words of the stripe; returns what the listener answers on.
+    async fn knock(self) -> Result<Channel, TransportError> {
+        match self {
+            Self::Greeted(join, mut channel) => {
+                let context = channel.context().clone();
+                say(&mut *channel, &context, &join.encode())
+                    .await?
+                    .map_err(TransportError::from_io)?;
+                Ok(*channel)
+            }
+            Self::Bare(join, bare, keys) => {
+                let (mut socket, context) = *bare;
+                say(&mut socket, &context, &join.encode_sealed())
+                    .await?
+                    .map_err(TransportError::from_io)?;
+                Ok(keys.seal(socket, context))
+            }
+        }
+    }
+}
+
 /// Has a connection join, and adds it to the link when the listener has let it in.
 ///
 /// That has no limit of its own: the listener uses it as soon as it has said so.
-async fn enter(mut channel: Channel, join: Join, growth: Growth) {
+async fn enter(index: u8, entrance: Entrance, growth: Growth) {
     let entered = async {
-        say(&mut channel, &join)
-            .await?
-            .map_err(TransportError::from_io)?;
+        let mut channel = entrance.knock().await?;
         match channel.read_u8().await {
-            Ok(JOINED) => Ok(()),
+            Ok(JOINED) => Ok(channel),
             Ok(other) => Err(TransportError::NotTranspute {
                 evidence: format!("it answered {other:#04x} to a stripe"),
             }),
@@ -178,17 +260,20 @@ async fn enter(mut channel: Channel, join: Join, growth: Growth) {
         }
     };
     match entered.await {
-        Ok(()) => growth.add(join.index, channel),
+        Ok(channel) => growth.add(index, channel),
         Err(error) => tracing::debug!(%error, "a link goes without a stripe"),
     }
 }
 
 /// Says the first words of a stripe.
-async fn say(channel: &mut Channel, join: &Join) -> Result<std::io::Result<()>, TransportError> {
-    let context = channel.context().clone();
+async fn say(
+    stream: &mut (impl AsyncWrite + Unpin),
+    context: &Context,
+    join: &[u8],
+) -> Result<std::io::Result<()>, TransportError> {
     let said = async {
-        channel.write_all(&join.encode()).await?;
-        channel.flush().await
+        stream.write_all(join).await?;
+        stream.flush().await
     };
     context.limit("a stripe to join", said).await
 }

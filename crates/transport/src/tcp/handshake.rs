@@ -66,9 +66,16 @@ enum Stream {
     Tls(Box<TlsStream<ReadAhead<Socket>>>),
     /// The peer's preamble may still have to be checked.
     Plaintext(CheckedReader<Socket>, CheckedWriter<Socket, Socket>),
+    /// Protected with keys of another connection.
+    Beside(LinkReader, LinkWriter),
 }
 
 impl Connector {
+    /// Returns whether connections are encrypted.
+    pub(crate) fn encrypts(&self) -> bool {
+        matches!(self, Self::Tls(..))
+    }
+
     pub(crate) fn new(security: &Security) -> Result<Self, TransportError> {
         Ok(match security {
             Security::Tls { identity, peers } => {
@@ -132,6 +139,11 @@ impl Connector {
 }
 
 impl Acceptor {
+    /// Returns whether connections are encrypted.
+    pub(crate) fn encrypts(&self) -> bool {
+        matches!(self, Self::Tls(..))
+    }
+
     pub(crate) fn new(security: &Security) -> Result<Self, TransportError> {
         Ok(match security {
             Security::Tls { identity, peers } => {
@@ -259,6 +271,18 @@ impl Channel {
         }
     }
 
+    /// A connection that belongs to another one, whose handshake has shown who the peer is; the halves see to its protection.
+    pub(crate) fn beside(
+        socket: Socket,
+        context: Context,
+        reader: LinkReader,
+        writer: LinkWriter,
+    ) -> Self {
+        let nobody = Trust::Nobody { cipher: None };
+        let stream = Stream::Beside(reader, writer);
+        Self::new(stream, socket, nobody, context, Instant::now())
+    }
+
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -353,6 +377,7 @@ impl Channel {
                 (Box::new(reader), Box::new(writer))
             }
             Stream::Plaintext(reader, writer) => (Box::new(reader), Box::new(writer)),
+            Stream::Beside(reader, writer) => (reader, writer),
         }
     }
 
@@ -365,6 +390,7 @@ impl Channel {
                 Link::new(reader, writer, info, Some(probe))
             }
             Stream::Plaintext(reader, writer) => Link::new(reader, writer, info, Some(probe)),
+            Stream::Beside(reader, writer) => Link::new(reader, writer, info, Some(probe)),
         }
     }
 }
@@ -378,6 +404,7 @@ impl AsyncRead for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Plaintext(reader, _) => Pin::new(reader).poll_read(cx, buf),
+            Stream::Beside(reader, _) => Pin::new(reader).poll_read(cx, buf),
         }
     }
 }
@@ -391,6 +418,7 @@ impl AsyncWrite for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_write(cx, buf),
+            Stream::Beside(_, writer) => Pin::new(writer).poll_write(cx, buf),
         }
     }
 
@@ -398,6 +426,7 @@ impl AsyncWrite for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_flush(cx),
+            Stream::Beside(_, writer) => Pin::new(writer).poll_flush(cx),
         }
     }
 
@@ -405,6 +434,7 @@ impl AsyncWrite for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_shutdown(cx),
+            Stream::Beside(_, writer) => Pin::new(writer).poll_shutdown(cx),
         }
     }
 }

@@ -30,6 +30,7 @@ pub(crate) use self::{
     handshake::{Acceptor, Channel, Connector, Context},
     info::SendWindow,
     listener::{Greeter, Port},
+    read_ahead::ReadAhead,
     socket::{Socket, WeakSocket},
 };
 use crate::{Link, Listener, Security, Settings, Transport, TransportError};

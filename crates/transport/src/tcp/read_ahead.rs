@@ -14,7 +14,7 @@ const CAPACITY: usize = 128 << 10;
 
 /// A stream whose reader asks for little at a time, as the TLS library does (4 KiB), and gets it from what was read at
 /// once. Writes pass through.
-pub(super) struct ReadAhead<S> {
+pub(crate) struct ReadAhead<S> {
     inner: S,
     /// Empty until reading ahead starts.
     buffer: Box<[u8]>,
@@ -24,7 +24,7 @@ pub(super) struct ReadAhead<S> {
 
 impl<S> ReadAhead<S> {
     /// Takes over a stream, which is not read ahead of yet: a stranger is not worth the memory.
-    pub(super) fn new(inner: S) -> Self {
+    pub(crate) fn new(inner: S) -> Self {
         Self {
             inner,
             buffer: Box::default(),
@@ -33,7 +33,7 @@ impl<S> ReadAhead<S> {
     }
 
     /// Reads ahead from now on.
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = vec![0; CAPACITY].into();
         }

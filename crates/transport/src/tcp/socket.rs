@@ -120,6 +120,13 @@ impl Socket {
         Arc::clone(&self.0)
     }
 
+    /// Waits for the first byte, and returns it without taking it; nothing if the peer has ended instead. Cancel-safe.
+    pub(crate) async fn first_byte(&self) -> io::Result<Option<u8>> {
+        let mut first = [0];
+        let read = self.0.stream.peek(&mut first).await?;
+        Ok((read > 0).then_some(first[0]))
+    }
+
     pub(crate) fn probe(&self) -> Arc<dyn PathProbe> {
         Arc::new(TcpProbe {
             connection: Arc::downgrade(&self.0),

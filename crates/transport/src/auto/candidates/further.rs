@@ -63,14 +63,16 @@ impl Inner {
         let route = Route::to(peer, options);
         let missing = usize::from(count.clamp(1, MAX_STRIPES)).saturating_sub(1 + opening.len());
         for _ in 0..missing {
+            if self.connector.encrypts() {
+                opening.begin_bare(route.clone());
+                continue;
+            }
             let opened = striped::open(route.clone(), self.connector.clone());
             opening.begin(async move {
                 let mut channel = opened.await?;
-                if !channel.is_encrypted() {
-                    let context = channel.context().clone();
-                    let read = Offer::read(&mut channel);
-                    context.limit("the listener's offer", read).await??;
-                }
+                let context = channel.context().clone();
+                let read = Offer::read(&mut channel);
+                context.limit("the listener's offer", read).await??;
                 Ok(channel)
             });
         }
