@@ -519,7 +519,12 @@ async fn the_words_of_a_stripe_let_nobody_in_again() {
     let words = async {
         loop {
             let words: Vec<Vec<u8>> = recorded.lock().unwrap().clone();
-            if words.iter().filter(|said| said.starts_with(b"stripe03")).count() == 2 {
+            if words
+                .iter()
+                .filter(|said| said.starts_with(b"stripe03"))
+                .count()
+                == 2
+            {
                 return words;
             }
             send(&mut near_writer, &mut far_reader, 1 << 18).await;

@@ -363,7 +363,10 @@ impl Inner {
     /// Returns how long an answer over UDP may be late: not long, unless there is nothing else.
     fn udp_patience(&self, offer: &Offer) -> Duration {
         match offer.needs_udp() {
-            true => self.options.udp_patience.max(self.options.choice_timeout / 2),
+            true => self
+                .options
+                .udp_patience
+                .max(self.options.choice_timeout / 2),
             false => self.options.udp_patience,
         }
     }

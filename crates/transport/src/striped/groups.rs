@@ -75,7 +75,9 @@ impl<N> Stripe<N> {
 
     fn whose(&self) -> Whose {
         match &self.way {
-            Way::Greeted(_, channel) => Whose::Peer(channel.info(TcpStriped::NAME).peer_fingerprint),
+            Way::Greeted(_, channel) => {
+                Whose::Peer(channel.info(TcpStriped::NAME).peer_fingerprint)
+            }
             Way::Bare(_) => Whose::Unknown,
         }
     }
@@ -150,8 +152,8 @@ impl<N> Groups<N> {
         let whose = stripe.whose();
         let (id, is_first) = (stripe.join.id, stripe.join.index == 0);
         // The peer's identity is part of what is looked for, where it was proved: links of different peers never meet.
-        let place = (self.groups.iter())
-            .position(|group| group.id == id && group.whose.may_be(whose));
+        let place =
+            (self.groups.iter()).position(|group| group.id == id && group.whose.may_be(whose));
         if is_first {
             return self.found(place, stripe, now, found);
         }

@@ -62,11 +62,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Makes those of the end that sends this way.
-    pub(super) fn of(
-        secret: &Secret,
-        index: u8,
-        towards: Towards,
-    ) -> Result<Self, TransportError> {
+    pub(super) fn of(secret: &Secret, index: u8, towards: Towards) -> Result<Self, TransportError> {
         let back = match towards {
             Towards::Listener => Towards::Connector,
             Towards::Connector => Towards::Listener,
@@ -81,8 +77,8 @@ impl Pair {
     pub(super) fn seal(self, socket: Socket, context: Surroundings) -> Channel {
         let mut ahead = ReadAhead::new(socket.clone());
         ahead.start();
-        let reader = Box::new(SealedReader::new(ahead, self.into));
-        let writer = Box::new(SealedWriter::new(socket.clone(), self.out));
+        let reader = SealedReader::new(ahead, self.into);
+        let writer = SealedWriter::new(socket.clone(), self.out);
         Channel::beside(socket, context, reader, writer)
     }
 }
@@ -515,7 +511,10 @@ mod tests {
         for length in [0_u16, 15, 16_401, u16::MAX] {
             let wire = [&length.to_be_bytes()[..], &[0; 100_000]].concat();
             let error = opened(short_lived(), &wire).await.unwrap_err();
-            assert!(error.to_string().contains("expected 16 to 16400"), "{error}");
+            assert!(
+                error.to_string().contains("expected 16 to 16400"),
+                "{error}"
+            );
         }
     }
 

@@ -67,8 +67,12 @@ enum Stream {
     /// The peer's preamble may still have to be checked.
     Plaintext(CheckedReader<Socket>, CheckedWriter<Socket, Socket>),
     /// Protected with keys of another connection.
-    Beside(LinkReader, LinkWriter),
+    Beside(BesideReader, BesideWriter),
 }
+
+/// The halves of a connection that is protected by other means.
+type BesideReader = Box<dyn AsyncRead + Send + Sync + Unpin>;
+type BesideWriter = Box<dyn AsyncWrite + Send + Sync + Unpin>;
 
 impl Connector {
     /// Returns whether connections are encrypted.
@@ -275,11 +279,11 @@ impl Channel {
     pub(crate) fn beside(
         socket: Socket,
         context: Context,
-        reader: LinkReader,
-        writer: LinkWriter,
+        reader: impl AsyncRead + Send + Sync + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Sync + Unpin + 'static,
     ) -> Self {
         let nobody = Trust::Nobody { cipher: None };
-        let stream = Stream::Beside(reader, writer);
+        let stream = Stream::Beside(Box::new(reader), Box::new(writer));
         Self::new(stream, socket, nobody, context, Instant::now())
     }
 
