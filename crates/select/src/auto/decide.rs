@@ -230,14 +230,14 @@ impl<'a> Attempt<'a> {
         let wants_rudp = is_open("rudp") && !known.control.is_pending();
         // Nor next door from what is measured.
         let is_measuring = wants_rudp && !known.is_measured;
-        let is_next_door = (known.rtt()).is_some_and(|rtt| rtt.as_secs_f64() < NEXT_DOOR_S);
+        let rtt = known.rtt();
+        let is_next_door = rtt.is_some_and(|rtt| rtt.as_secs_f64() < NEXT_DOOR_S);
         let wants_quic = is_open("quic") && !(is_measuring && is_next_door);
         if wants_quic {
             known.quic_begun.get_or_insert(self.started.elapsed());
         }
         let rudp_is_up = matches!(known.rudp, Stage::Up(_));
-        let has_rtt = known.rtt().is_some();
-        let review = (known.rtt().unwrap_or_default() / 4).max(LEAST_REVIEW);
+        let review = rtt.map(|rtt| Instant::now() + (rtt / 4).max(LEAST_REVIEW));
         tokio::select! {
             // Those that say more come first.
             biased;
@@ -265,7 +265,7 @@ impl<'a> Attempt<'a> {
             () = sleep_until(alone_until), if is_alone => {}
             () = sleep_until(further_due), if further_due.is_some() => self.begin_further(candidates),
             // What does not come up in time becomes less worth waiting for.
-            () = tokio::time::sleep(review), if has_rtt => {}
+            () = sleep_until(review), if review.is_some() => {}
             else => {}
         }
     }

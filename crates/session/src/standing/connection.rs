@@ -20,11 +20,6 @@ use crate::{
     session::Core,
 };
 
-/// Returns what ends a connection: a frame of number 0 with the reason.
-fn last_frame(kind: FrameKind, code: u8) -> Vec<u8> {
-    whole_frame(kind, &[0, 0, 0, 0, code])
-}
-
 /// Bytes of tables that could be evaluated above which no input is taken.
 const BACKLOG_LIMIT: u64 = 4 << 20;
 
@@ -403,4 +398,9 @@ impl Connection {
             Core::Evaluator(_) => None,
         }
     }
+}
+
+/// Returns what ends a connection: a frame of number 0 with the reason.
+fn last_frame(kind: FrameKind, code: u8) -> Vec<u8> {
+    whole_frame(kind, &[0, 0, 0, 0, code])
 }

@@ -66,34 +66,24 @@ impl Greeter for Doorman {
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
     async fn greet(self, mut socket: Socket, context: Context) -> Result<Guest, TransportError> {
+        if self.0.acceptor.encrypts()
+            && self.0.offer.allows(TcpStriped::NAME)
+            && let Some(join) = Join::read_sealed(&mut socket, &context).await?
+        {
+            let stripe = Stripe::bare(join, socket, context, None);
+            return Ok(Guest::Stripe(Box::new(stripe)));
+        }
         let farewell = socket.clone();
-        let sealed = match self.0.acceptor.encrypts() && self.0.offer.allows(TcpStriped::NAME) {
-            true => Join::read_sealed(&mut socket, &context).await,
-            false => Ok(None),
-        };
-        let greeted = match sealed {
-            Ok(Some(join)) => {
-                let stripe = Stripe::bare(join, socket, context, None);
-                return Ok(Guest::Stripe(Box::new(stripe)));
-            }
-            Ok(None) => {
-                (self.0.acceptor)
-                    .authenticate(socket, context.clone())
-                    .await
-            }
-            Err(error) => Err(error),
-        };
+        let greeted = (self.0.acceptor)
+            .authenticate(socket, context.clone())
+            .await;
         let channel = match greeted {
-            Ok(channel) => channel,
             // Further connections that are begun on suspicion end like that, with what we said unread or not.
             Err(TransportError::ClosedDuringHandshake | TransportError::ConnectionReset) => {
                 tracing::debug!(peer = %context.peer, "a connection ended before its handshake did");
                 return Ok(Guest::Stranger);
             }
-            Err(error) => {
-                farewell.close_politely().await;
-                return Err(error);
-            }
+            greeted => greeted?,
         };
         let result = context
             .limit("the peer to pick a transport", self.0.hear(channel))

@@ -155,7 +155,7 @@ impl<N> Groups<N> {
         let place =
             (self.groups.iter()).position(|group| group.id == id && group.whose.may_be(whose));
         if is_first {
-            return self.found(place, stripe, now, found);
+            return self.found(place, whose, stripe, now, found);
         }
         let Some(place) = place else {
             self.push(id, whose, now, Stage::Early(vec![stripe]));
@@ -181,12 +181,12 @@ impl<N> Groups<N> {
     fn found<V>(
         &mut self,
         place: Option<usize>,
+        whose: Whose,
         stripe: Stripe<N>,
         now: Instant,
         found: impl FnOnce(Channel, u8, N) -> Option<Founded<V>>,
     ) -> Option<V> {
         let is_new = place.is_none_or(|place| matches!(self.groups[place].stage, Stage::Early(_)));
-        let whose = stripe.whose();
         let Stripe {
             join,
             way: Way::Greeted(binding, channel),
@@ -230,8 +230,7 @@ impl<N> Groups<N> {
 
     /// Returns whether a link may still get stripes.
     pub(super) fn is_growing(&self) -> bool {
-        let is_growing = |group: &Group<N>| matches!(group.stage, Stage::Growing(_));
-        self.groups.iter().any(is_growing)
+        self.groups.iter().any(|group| group.growing() > 0)
     }
 
     /// Lets no link grow any further.
@@ -251,12 +250,7 @@ impl<N> Groups<N> {
 
     /// Keeps what waits bounded. Anybody can send stripes that wait for a first one: they push out only each other.
     fn bound(&mut self) {
-        let early = |group: &Group<N>| match &group.stage {
-            Stage::Early(early) => early.len(),
-            Stage::Growing(_) => 0,
-        };
-        let growing = |group: &Group<N>| usize::from(early(group) == 0);
-        for size in [&early as &dyn Fn(&Group<N>) -> usize, &growing] {
+        for size in [Group::early, Group::growing] {
             while self.groups.iter().map(size).sum::<usize>() > MAX_WAITING
                 && let Some(oldest) = self.groups.iter().position(|group| size(group) > 0)
             {
@@ -307,6 +301,21 @@ impl<N> Groups<N> {
     }
 }
 
+impl<N> Group<N> {
+    /// Returns how many stripes wait for the first one.
+    fn early(&self) -> usize {
+        match &self.stage {
+            Stage::Early(early) => early.len(),
+            Stage::Growing(_) => 0,
+        }
+    }
+
+    /// Returns 1 for a link in use.
+    fn growing(&self) -> usize {
+        usize::from(matches!(self.stage, Stage::Growing(_)))
+    }
+}
+
 impl Growing {
     fn is_complete(&self) -> bool {
         self.taken.count_ones() == u32::from(self.count)
@@ -315,9 +324,11 @@ impl Growing {
     /// Checks that a stripe without a handshake of its own is one of this link, and seals it.
     fn seal(&self, join: &Join, (socket, context): (Socket, Context)) -> Option<Channel> {
         let secret = self.secret.as_ref()?;
-        let is_ours = secret.verify(join).unwrap_or(false);
+        if !secret.verify(join).ok()? {
+            return None;
+        }
         let keys = Pair::of(secret, join.index, Towards::Connector).ok()?;
-        is_ours.then(|| keys.seal(socket, context))
+        Some(keys.seal(socket, context))
     }
 
     /// Checks that a stripe is one of this link and lets it in.

@@ -149,8 +149,19 @@ impl Join {
     }
 
     /// Reads what a connection says first that is to be a sealed stripe. `None`: it is something else, of which nothing was
-    /// taken.
+    /// taken. After an error the connection is closed.
     pub(crate) async fn read_sealed(
+        socket: &mut Socket,
+        context: &Context,
+    ) -> Result<Option<Self>, TransportError> {
+        let join = Self::try_read_sealed(socket, context).await;
+        if join.is_err() {
+            socket.clone().close_politely().await;
+        }
+        join
+    }
+
+    async fn try_read_sealed(
         socket: &mut Socket,
         context: &Context,
     ) -> Result<Option<Self>, TransportError> {

@@ -34,15 +34,10 @@ impl Greeter for StripeGreeter {
         mut socket: Socket,
         context: Context,
     ) -> Result<Stripe<()>, TransportError> {
-        if self.0.encrypts() {
-            match Join::read_sealed(&mut socket, &context).await {
-                Ok(None) => {}
-                Ok(Some(join)) => return Ok(Stripe::bare(join, socket, context, ())),
-                Err(error) => {
-                    socket.close_politely().await;
-                    return Err(error);
-                }
-            }
+        if self.0.encrypts()
+            && let Some(join) = Join::read_sealed(&mut socket, &context).await?
+        {
+            return Ok(Stripe::bare(join, socket, context, ()));
         }
         let mut channel = self.0.authenticate(socket.clone(), context.clone()).await?;
         match Join::read(&mut channel, &context).await {

@@ -21,13 +21,11 @@ use crate::{
 
 /// Connections on their way. Dropping it stops them.
 pub(crate) struct Opening {
-    greeted: Connections,
-    bare: Connections,
+    greeted: JoinSet<Result<Channel, TransportError>>,
+    bare: JoinSet<Result<(Socket, Context), TransportError>>,
     /// What those are to have that come up, if it was not known when they were begun.
     congestion_control: Option<CongestionControl>,
 }
-
-type Connections = JoinSet<Result<Opened, TransportError>>;
 
 /// A connection that can become a stripe.
 enum Opened {
@@ -53,7 +51,7 @@ pub(crate) async fn open(route: Route, connector: Connector) -> Result<Channel, 
     connector.authenticate(socket, context).await
 }
 
-fn bug(error: JoinError) -> Result<Opened, TransportError> {
+fn bug<T>(error: JoinError) -> Result<T, TransportError> {
     Err(TransportError::Io {
         source: error.into(),
     })
@@ -92,16 +90,13 @@ impl Opening {
         &mut self,
         connection: impl Future<Output = Result<Channel, TransportError>> + Send + 'static,
     ) {
-        self.greeted
-            .spawn(async move { Ok(Opened::Greeted(Box::new(connection.await?))) });
+        self.greeted.spawn(connection);
     }
 
     /// Begins with another one that is to be sealed.
     pub(crate) fn begin_bare(&mut self, route: Route) {
-        self.bare.spawn(async move {
-            let opened = route.open(UNSENT_LIMIT).await?;
-            Ok(Opened::Bare(Box::new(opened)))
-        });
+        self.bare
+            .spawn(async move { route.open(UNSENT_LIMIT).await });
     }
 
     /// Waits for the first one that is authenticated. If none will be, returns what the first one met.
@@ -110,9 +105,7 @@ impl Opening {
         let mut has_failed = false;
         while let Some(opened) = self.greeted.join_next().await {
             match opened.unwrap_or_else(bug) {
-                Ok(Opened::Greeted(channel)) => return Ok(*channel),
-                // There are none among these.
-                Ok(Opened::Bare(_)) => {}
+                Ok(channel) => return Ok(channel),
                 Err(error) if !has_failed => (failure, has_failed) = (error, true),
                 Err(_) => {}
             }
@@ -123,11 +116,14 @@ impl Opening {
     /// Waits for the next one that is there or has failed; `None` if there are no more. Cancel-safe.
     async fn next(&mut self) -> Option<Result<Opened, TransportError>> {
         let opened = tokio::select! {
-            Some(opened) = self.greeted.join_next() => opened,
-            Some(opened) = self.bare.join_next() => opened,
+            Some(opened) = self.greeted.join_next() => {
+                (opened.unwrap_or_else(bug)).map(|channel| Opened::Greeted(Box::new(channel)))
+            }
+            Some(opened) = self.bare.join_next() => {
+                (opened.unwrap_or_else(bug)).map(|bare| Opened::Bare(Box::new(bare)))
+            }
             else => return None,
         };
-        let opened = opened.unwrap_or_else(bug);
         if let (Ok(opened), Some(name)) = (&opened, self.congestion_control)
             && let Err(error) = opened.socket().set_congestion_control(name)
         {

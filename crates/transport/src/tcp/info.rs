@@ -41,9 +41,9 @@ impl TcpInfo {
         Self::parse(read(stream, &mut buffer))
     }
 
-    /// Returns whether the peer's system has everything; as if it had, where the kernel does not tell.
-    pub(super) fn is_acknowledged(&self) -> bool {
-        self.unacked.unwrap_or(0) == 0 && self.not_sent.unwrap_or(0) == 0
+    /// Returns whether the peer's system has everything, if the kernel tells.
+    pub(super) fn is_acknowledged(&self) -> Option<bool> {
+        Some(self.unacked? == 0 && self.not_sent.unwrap_or(0) == 0)
     }
 
     /// Returns what the windows of both ends let go now, if the kernel tells.

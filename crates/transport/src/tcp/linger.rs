@@ -36,7 +36,7 @@ pub(super) fn linger(stream: &Arc<TcpStream>) {
 
 /// Returns whether the peer has everything. Other systems than Linux do not tell; there its end is waited for.
 fn is_done(info: &TcpInfo) -> bool {
-    info.unacked == Some(0) && info.not_sent.unwrap_or(0) == 0
+    info.is_acknowledged() == Some(true)
 }
 
 async fn outlast(stream: &TcpStream) {

@@ -88,7 +88,10 @@ impl WeakSocket {
 
     /// Returns whether the peer's system has acknowledged everything; as if it had, where that cannot be told.
     pub(crate) fn is_acknowledged(&self) -> bool {
-        (self.0.upgrade()).is_none_or(|connection| connection.info().is_acknowledged())
+        let connection = self.0.upgrade();
+        connection
+            .and_then(|connection| connection.info().is_acknowledged())
+            .unwrap_or(true)
     }
 
     /// Returns how much the connection sends at once, if it is open and the system tells.
