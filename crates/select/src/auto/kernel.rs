@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use transpute_transport::CongestionControl;
+
 use crate::Kernel;
 
 impl Kernel {
@@ -21,7 +23,9 @@ impl Kernel {
             // Taken for the peer's as long as that is not known.
             receive_ceiling: ceiling("tcp_rmem"),
             congestion_control: words("tcp_congestion_control").pop(),
-            available: words("tcp_allowed_congestion_control"),
+            available: (CongestionControl::usable().iter())
+                .map(ToString::to_string)
+                .collect(),
             ..Self::default()
         }
     }

@@ -354,22 +354,26 @@ fn learn(direction: &mut Direction, train: Option<TrainReport>) {
 
 /// What may be chosen if nobody says.
 fn usual(kernel: &Kernel) -> Vec<Spec> {
-    let has_bbr = kernel.available.iter().any(|name| name == "bbr");
-    let is_default = kernel.congestion_control.as_deref() == Some("bbr");
-    let names: &[&str] = if has_bbr && !is_default {
-        &[
-            "tcp",
-            "rudp",
-            "quic",
-            "tcp:cc=bbr",
-            "tcp-striped",
-            "tcp-striped:cc=bbr",
-        ]
-    } else {
-        &["tcp", "rudp", "quic", "tcp-striped"]
+    // The one that loss slows, and the one that it does not.
+    let others: Vec<&str> = ["cubic", "bbr"]
+        .into_iter()
+        .filter(|name| kernel.congestion_control.as_deref() != Some(name))
+        .filter(|name| kernel.available.iter().any(|known| known == name))
+        .collect();
+    let with = |transport: &str| {
+        let names = others.iter().map(|name| format!("{transport}:cc={name}"));
+        names.collect::<Vec<_>>()
     };
+    let names = [
+        vec!["tcp".to_owned(), "rudp".to_owned(), "quic".to_owned()],
+        with("tcp"),
+        vec!["tcp-striped".to_owned()],
+        with("tcp-striped"),
+    ];
     // All of them are well-formed.
-    names.iter().filter_map(|name| name.parse().ok()).collect()
+    (names.iter().flatten())
+        .filter_map(|name| name.parse().ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -383,6 +387,29 @@ mod tests {
         train.rate = Some(rate);
         train.error = 0.1;
         train
+    }
+
+    #[test]
+    fn what_the_system_does_not_do_by_itself_is_a_candidate_too_if_it_can_be_had() {
+        let names = |default: &str, available: &[&str]| {
+            let kernel = Kernel {
+                congestion_control: Some(default.to_owned()),
+                available: available.iter().map(|&name| name.to_owned()).collect(),
+                ..Kernel::default()
+            };
+            let specs = usual(&kernel);
+            specs.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let plain = ["tcp", "rudp", "quic", "tcp-striped"];
+        assert_eq!(names("cubic", &["reno", "cubic"]), plain);
+        assert_eq!(names("bbr", &[]), plain);
+        let with = |control: &str| {
+            let [tcp, rudp, quic, striped] = plain;
+            let [more, more_striped] = [tcp, striped].map(|name| format!("{name}:cc={control}"));
+            [tcp, rudp, quic, &more, striped, &more_striped].map(str::to_owned)
+        };
+        assert_eq!(names("cubic", &["bbr", "cubic"]), with("bbr"));
+        assert_eq!(names("bbr", &["reno", "bbr", "cubic"]), with("cubic"));
     }
 
     #[test]

@@ -125,7 +125,8 @@ impl Auto {
     }
 
     /// Connecting, chooses among these only; in their order where nothing else decides. By default: what this machine has of
-    /// `tcp`, `rudp`, `quic`, `tcp-striped`, and the first and the last with congestion control `bbr`.
+    /// `tcp`, `rudp`, `quic`, `tcp-striped`, and the first and the last with congestion control `cubic` and `bbr`, if that is
+    /// not what they have anyway.
     #[must_use]
     pub fn among(mut self, candidates: Vec<Spec>) -> Self {
         self.candidates = Some(candidates);

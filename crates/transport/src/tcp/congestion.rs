@@ -28,6 +28,19 @@ impl CongestionControl {
         // Parsing has let only ASCII through.
         str::from_utf8(&self.name[..length]).unwrap_or_default()
     }
+
+    /// Returns those that this process may give a connection. More than the system allows everybody, if it has the privilege.
+    #[must_use]
+    pub fn usable() -> Vec<Self> {
+        let Ok(socket) = new_socket(SocketAddr::from(([0, 0, 0, 0], 0))) else {
+            return Vec::new();
+        };
+        sysctl("tcp_available_congestion_control")
+            .split_ascii_whitespace()
+            .filter_map(|name| name.parse().ok())
+            .filter(|&name| set(SockRef::from(&socket), name).is_ok())
+            .collect()
+    }
 }
 
 impl FromStr for CongestionControl {
@@ -61,6 +74,11 @@ impl fmt::Display for CongestionControl {
 #[error("expected the name of a congestion control, such as cubic, bbr or reno")]
 pub struct InvalidCongestionControl;
 
+fn sysctl(name: &str) -> String {
+    std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"))
+        .map_or_else(|_| "(cannot be read)".into(), |text| text.trim().to_owned())
+}
+
 /// Makes a socket that can connect to, or listen on, the address.
 pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     match address {
@@ -72,10 +90,6 @@ pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
 /// Chooses the congestion control of a socket, best before it connects.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn set(socket: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
-    let sysctl = |name: &str| {
-        std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"))
-            .map_or_else(|_| "(cannot be read)".into(), |text| text.trim().to_owned())
-    };
     socket
         .set_tcp_congestion(wanted.name().as_bytes())
         .map_err(|source| TransportError::CongestionControl {
@@ -114,6 +128,23 @@ pub(super) fn in_force(stream: &TcpStream) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_usable_can_be_set_and_what_is_unheard_of_is_not_among_it() {
+        let usable = CongestionControl::usable();
+        let socket = new_socket(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let default = SockRef::from(&socket).tcp_congestion().unwrap();
+        assert!(
+            (usable.iter()).any(|name| default.starts_with(name.name().as_bytes())),
+            "{usable:?}"
+        );
+        for name in usable {
+            set(SockRef::from(&socket), name).unwrap();
+        }
+        let unheard_of = "unheard-of".parse().unwrap();
+        assert!(set(SockRef::from(&socket), unheard_of).is_err());
+    }
 
     #[test]
     fn names_are_checked() {
