@@ -90,6 +90,9 @@ impl SecretPrg {
     }
 }
 
+/// The widest back end of the `aes` crate needs so many blocks in a call for its full speed.
+const BLOCKS_AT_ONCE: usize = 64;
+
 /// Hands out the labels that `cipher` makes for one domain, position by position.
 pub(crate) fn expand_labels(
     cipher: &impl BlockCipherEncrypt<BlockSize = U16>,
@@ -98,7 +101,7 @@ pub(crate) fn expand_labels(
     range: Range<usize>,
     mut each: impl FnMut(usize, Label),
 ) {
-    let mut blocks = [Array([0; 16]); 8];
+    let mut blocks = [Array([0; 16]); BLOCKS_AT_ONCE];
     let mut start = range.start;
     while start < range.end {
         let count = blocks.len().min(range.end - start);
