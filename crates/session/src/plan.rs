@@ -32,6 +32,12 @@ impl KnownPath {
 /// Bytes per second of a path whose rate is not known: 100 Mbit/s.
 const UNKNOWN_RATE: f64 = 12.5e6;
 
+/// The same of a path as short as [`NEXT_DOOR`]: 10 Gbit/s, which one machine has inside, and fast local networks have.
+const UNKNOWN_RATE_NEXT_DOOR: f64 = 1.25e9;
+
+/// Slow lines do not have round trips under this.
+const NEXT_DOOR: Duration = Duration::from_micros(100);
+
 /// What a new connection sends before it hears back: ten segments (RFC 6928). It doubles with every
 /// round trip.
 const FIRST_WINDOW: f64 = 14_600.0;
@@ -196,9 +202,13 @@ fn first_bytes(question: &Question, bytes: u64, rate: f64) -> f64 {
 }
 
 fn rates(question: &Question) -> [f64; 2] {
+    let unknown = match question.path.rtt < NEXT_DOOR {
+        true => UNKNOWN_RATE_NEXT_DOOR,
+        false => UNKNOWN_RATE,
+    };
     [question.path.to_garbler, question.path.to_evaluator].map(|rate| {
         rate.filter(|rate| *rate >= 1.0 && rate.is_finite())
-            .unwrap_or(UNKNOWN_RATE)
+            .unwrap_or(unknown)
     })
 }
 
@@ -301,6 +311,19 @@ mod tests {
     fn next_door_half_a_round_trip_is_worth_nothing() {
         let plan = chosen(question(512, 0.05, 1e4));
         assert!(matches!(plan, OtPlan::Extension(_)), "{plan}");
+    }
+
+    #[test]
+    fn inside_a_machine_work_counts_and_bytes_hardly() {
+        let among = |rtt_us| {
+            chosen(Question {
+                path: KnownPath::of(Duration::from_micros(rtt_us)),
+                ..question(10_000_000, 1.0, 1.0)
+            })
+        };
+        assert_eq!(among(20), OtPlan::Extension(Extension::SoftSpoken4));
+        // Otherwise what has the fewest bytes, as long as nothing says that the line is fast.
+        assert_eq!(among(500), OtPlan::Extension(Extension::SoftSpoken8));
     }
 
     #[test]
