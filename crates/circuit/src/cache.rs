@@ -1,7 +1,8 @@
 //! Programs kept on disk, by what they were compiled from.
 
 use std::{
-    fmt, fs,
+    fmt,
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
 };
@@ -93,14 +94,15 @@ impl ProgramCache {
     /// [`CacheError`], of a file that cannot be read or is damaged.
     pub fn load(&self, key: &SourceKey) -> Result<Option<Program>, CacheError> {
         let path = self.path(key);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(CacheError::File { path, source }),
-        };
-        match Program::from_bytes(&bytes) {
-            Ok(program) => Ok(Some(program)),
-            Err(source) => Err(CacheError::Content { path, source }),
+        let read = File::open(&path).and_then(|file| {
+            let length = file.metadata()?.len();
+            Program::read(file, length)
+        });
+        match read {
+            Ok(Ok(program)) => Ok(Some(program)),
+            Ok(Err(source)) => Err(CacheError::Content { path, source }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(CacheError::File { path, source }),
         }
     }
 

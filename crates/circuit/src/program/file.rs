@@ -4,6 +4,8 @@
 //! invariants and that nothing is left over, so that damage never becomes a wrong garbling. Bytes that somebody made on
 //! purpose can be those of any program, as a circuit file can.
 
+use std::io::{self, Read};
+
 use thiserror::Error;
 
 use super::{
@@ -56,11 +58,20 @@ impl Program {
     /// # Errors
     /// [`LoadError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        let (encoding, digest) = bytes.split_last_chunk().ok_or(LoadError::Tag)?;
-        let rest = encoding.strip_prefix(TAG).ok_or(LoadError::Tag)?;
-        let program = decode(rest, *digest)?;
-        program.check_with(blake3::hash(encoding).into())?;
-        Ok(program)
+        // A slice has all the bytes that it is long.
+        Self::read(bytes, bytes.len() as u64).unwrap_or(Err(LoadError::Tag))
+    }
+
+    /// Does what [`from_bytes`](Self::from_bytes) does with so many bytes of a reader, without having them in memory all at once.
+    ///
+    /// # Errors
+    /// That of the reader, which may have fewer bytes; [`LoadError`].
+    pub(crate) fn read(reader: impl Read, length: u64) -> io::Result<Result<Self, LoadError>> {
+        match read(reader, length) {
+            Ok(program) => Ok(Ok(program)),
+            Err(Failure::Content(error)) => Ok(Err(error)),
+            Err(Failure::Reader(error)) => Err(error),
+        }
     }
 }
 
@@ -85,54 +96,110 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// What is left to read.
-struct Source<'a>(&'a [u8]);
+/// Why nothing was read.
+enum Failure {
+    Reader(io::Error),
+    Content(LoadError),
+}
 
-impl<'a> Source<'a> {
-    fn word(&mut self) -> Result<u32, LoadError> {
-        let (word, rest) = self.0.split_first_chunk().ok_or(LoadError::Length {
-            expected: 1,
-            left: self.0.len(),
-        })?;
-        self.0 = rest;
-        Ok(u32::from_le_bytes(*word))
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Reader(error)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Self::Content(error)
+    }
+}
+
+impl From<ProgramError> for Failure {
+    fn from(error: ProgramError) -> Self {
+        Self::Content(error.into())
+    }
+}
+
+/// Bytes that are read, hashed and decoded at a time, while the caches have them. The hash takes the largest power of two of
+/// its chunks.
+const PIECE: u64 = 1 << 20;
+
+/// What is left to read of an encoding.
+struct Source<R> {
+    reader: R,
+    hasher: blake3::Hasher,
+    left: u64,
+    piece: Vec<u8>,
+}
+
+impl<R: Read> Source<R> {
+    /// Returns the next bytes; at most [`PIECE`], and no more than are left.
+    fn bytes(&mut self, length: usize) -> io::Result<&[u8]> {
+        let bytes = &mut self.piece[..length];
+        self.reader.read_exact(bytes)?;
+        self.hasher.update(bytes);
+        self.left -= length as u64;
+        Ok(bytes)
     }
 
     /// Returns that many items of `N` bytes. What they claim to be is bounded by what is there before anything is allocated.
-    fn list<const N: usize>(&mut self, count: u64) -> Result<&'a [[u8; N]], LoadError> {
+    fn list<const N: usize, T>(
+        &mut self,
+        count: u64,
+        item: impl Fn(&[u8; N]) -> T,
+    ) -> Result<Vec<T>, Failure> {
+        let length = count.checked_mul(N as u64);
         let wrong = LoadError::Length {
             expected: count,
-            left: self.0.len(),
+            left: self.left.try_into().unwrap_or(usize::MAX),
         };
-        let bytes = usize::try_from(count)
-            .ok()
-            .and_then(|count| count.checked_mul(N));
-        let (list, rest) = bytes
-            .and_then(|bytes| self.0.split_at_checked(bytes))
-            .ok_or(wrong)?;
-        self.0 = rest;
-        Ok(list.as_chunks().0)
+        let mut length = length.filter(|length| *length <= self.left).ok_or(wrong)?;
+        let mut items = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+        while length > 0 {
+            let piece = length.min(PIECE - PIECE % N as u64);
+            length -= piece;
+            items.extend(self.bytes(piece as usize)?.as_chunks().0.iter().map(&item));
+        }
+        Ok(items)
     }
 
-    fn words(&mut self, count: u64) -> Result<impl Iterator<Item = u32> + use<'a>, LoadError> {
-        Ok(self
-            .list::<4>(count)?
-            .iter()
-            .map(|word| u32::from_le_bytes(*word)))
+    fn words(&mut self, count: u64) -> Result<Vec<u32>, Failure> {
+        self.list(count, |word| u32::from_le_bytes(*word))
     }
 
-    fn counted(&mut self) -> Result<impl Iterator<Item = u32> + use<'a>, LoadError> {
+    fn word(&mut self) -> Result<u32, Failure> {
+        Ok(self.words(1)?[0])
+    }
+
+    fn counted(&mut self) -> Result<Vec<u32>, Failure> {
         let count = self.word()?;
         self.words(count.into())
     }
 }
 
-fn decode(bytes: &[u8], digest: [u8; 32]) -> Result<Program, LoadError> {
-    let mut source = Source(bytes);
-    let input_widths = source.counted()?.collect();
-    let output_widths: Vec<u32> = source.counted()?.collect();
+fn read(reader: impl Read, length: u64) -> Result<Program, Failure> {
+    let left = length.checked_sub(DIGEST as u64).ok_or(LoadError::Tag)?;
+    let mut source = Source {
+        reader,
+        hasher: blake3::Hasher::new(),
+        left,
+        piece: vec![0; left.min(PIECE) as usize],
+    };
+    if left < TAG.len() as u64 || source.bytes(TAG.len())? != TAG {
+        return Err(LoadError::Tag.into());
+    }
+    let mut program = decode(&mut source)?;
+    source.reader.read_exact(&mut program.digest)?;
+    program.check_with(source.hasher.finalize().into())?;
+    Ok(program)
+}
+
+/// Decodes all but the digest.
+fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
+    let input_widths = source.counted()?;
+    let output_widths = source.counted()?;
     let slot_count = source.word()?;
-    let batches: Vec<Batch> = (source.counted()?)
+    let batches: Vec<Batch> = (source.counted()?.into_iter())
         .map(|word| Batch {
             kind: if word & 1 == 1 {
                 BatchKind::And
@@ -143,15 +210,13 @@ fn decode(bytes: &[u8], digest: [u8; 32]) -> Result<Program, LoadError> {
         })
         .collect();
     let gates = source.word()?;
-    let gates = (source.list::<GATE>(gates.into())?.iter())
-        .map(|gate| {
-            let [a, b, out] = [0, 4, 8]
-                .map(|at| u32::from_le_bytes([gate[at], gate[at + 1], gate[at + 2], gate[at + 3]]));
-            ProgramGate { a, b, out }
-        })
-        .collect();
+    let gates = source.list(gates.into(), |gate: &[u8; GATE]| {
+        let [a, b, out] = [0, 4, 8]
+            .map(|at| u32::from_le_bytes([gate[at], gate[at + 1], gate[at + 2], gate[at + 3]]));
+        ProgramGate { a, b, out }
+    })?;
     let outputs = output_widths.iter().map(|&width| u64::from(width)).sum();
-    let outputs = (source.words(outputs)?)
+    let outputs = (source.words(outputs)?.into_iter())
         .map(|word| match word.checked_sub(CONSTANT) {
             Some(bit) => OutputBit::Constant(bit == 1),
             None => OutputBit::Slot {
@@ -160,11 +225,12 @@ fn decode(bytes: &[u8], digest: [u8; 32]) -> Result<Program, LoadError> {
             },
         })
         .collect();
-    if !source.0.is_empty() {
+    if source.left != 0 {
         return Err(LoadError::Length {
             expected: 0,
-            left: source.0.len(),
-        });
+            left: source.left.try_into().unwrap_or(usize::MAX),
+        }
+        .into());
     }
     let count = |kind| {
         (batches.iter().filter(|batch| batch.kind == kind))
@@ -180,7 +246,7 @@ fn decode(bytes: &[u8], digest: [u8; 32]) -> Result<Program, LoadError> {
         gates,
         batches,
         outputs,
-        digest,
+        digest: [0; DIGEST],
     })
 }
 
