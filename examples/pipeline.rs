@@ -13,7 +13,7 @@ use std::{error::Error, sync::Arc, time::Instant};
 use clap::Parser;
 use transpute::{
     Bits, Config, Connection, InputSplit, Party, Program,
-    circuit::generators::{self, CandidatesOptions},
+    circuit::{catalogue, generators},
 };
 
 #[derive(Parser)]
@@ -27,9 +27,9 @@ struct Args {
     /// Computations that are under way at once.
     #[arg(long, default_value_t = 100)]
     runs: usize,
-    /// Candidates of 20 bits in the circuit that is prepared; 25,000 make a million AND gates.
-    #[arg(long, default_value_t = 2_500)]
-    candidates: usize,
+    /// The circuit that is prepared: any that the catalogue knows.
+    #[arg(long, value_name = "NAME", default_value = "min-of-candidates:2500x20")]
+    prepare: String,
     /// Transport.
     #[arg(long, default_value = "tcp")]
     transport: String,
@@ -39,9 +39,7 @@ struct Args {
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let aes = Arc::new(Program::compile(&generators::aes128()));
-    let options = CandidatesOptions::default();
-    let wide = generators::min_of_candidates(args.candidates, 20, options)?;
-    let wide = Arc::new(Program::compile(&wide));
+    let wide = Arc::new(Program::compile(&catalogue::named(&args.prepare)?));
     let started = Instant::now();
     let is_garbler = args.listen.is_some();
     let connection = match (&args.listen, &args.connect) {
@@ -111,7 +109,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let prepared = handle
         .prepare(role, wide.clone(), split, Config::default())
         .await?;
-    report("prepared the minimum of candidates", started);
+    report(&format!("prepared {}", args.prepare), started);
     tokio::time::sleep(std::time::Duration::from_millis(1000)).await;
     let outcome = prepared.run(Box::new(vec![Bits::zeros(bits)])).await?;
     println!(
