@@ -1,0 +1,17 @@
+//! Matrices of any two commands on emulated paths, as files say.
+//!
+//! | | |
+//! | --- | --- |
+//! | [`Plan`] | what a file asks for, checked |
+//! | [`Plan::cells`] | its experiments, multiplied out |
+//! | [`ProgramRow`], [`read`] | what is recorded of a run |
+
+mod cell;
+mod file;
+mod row;
+mod setting;
+
+pub use cell::{Cell, Form};
+pub use file::{Experiment, Plan, PlanError};
+pub use row::{PROGRAM_ROW_FORMAT, ProgramRow, Said, read};
+pub use setting::Setting;
