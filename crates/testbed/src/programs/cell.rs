@@ -1,6 +1,10 @@
 //! Cells: the combinations of an experiment, and what their commands are.
 
-use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write as _},
+    time::Duration,
+};
 
 use super::{
     Plan, Setting,
@@ -85,17 +89,22 @@ impl Axes {
     }
 }
 
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.experiment, self.scenario.name)?;
+        for (index, (variable, value)) in self.variables.iter().enumerate() {
+            let before = if index == 0 { '/' } else { ',' };
+            write!(f, "{before}{variable}={value}")?;
+        }
+        Ok(())
+    }
+}
+
 impl Cell {
     /// Returns the name: experiment, scenario and variables, as in `width/eu-us,rtt=10/n=8,way=fast`.
     #[must_use]
     pub fn name(&self) -> String {
-        let mut name = format!("{}/{}", self.experiment, self.scenario.name);
-        for (index, (variable, value)) in self.variables.iter().enumerate() {
-            let before = if index == 0 { '/' } else { ',' };
-            // Writing into a string cannot fail.
-            let _ = write!(name, "{before}{variable}={value}");
-        }
-        name
+        self.to_string()
     }
 
     /// Returns whether `text` is its name, or the start of it up to a `/` or a `,`: an experiment alone, for
@@ -119,6 +128,7 @@ impl Cell {
         let mut command = String::with_capacity(template.len());
         for piece in pieces(template) {
             match piece {
+                // Writing into a string cannot fail.
                 Piece::Placeholder(REPETITION) => {
                     let _ = write!(command, "{repetition}");
                 }
