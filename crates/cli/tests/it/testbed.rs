@@ -393,7 +393,7 @@ fn programs_run_in_a_matrix_and_go_on_where_they_stopped() {
     let results = folder.path().join("rows.jsonl");
     let results = results.to_str().unwrap();
     write(folder.path(), "near.toml", "rtt_ms = 20");
-    write(folder.path(), "beside.txt", "kept beside the plan");
+    write(folder.path(), "beside.txt", "kept beside the plan\n");
     let plan = r#"
         title = "What programs say"
         [[experiment]]
