@@ -1,0 +1,50 @@
+//! Companies learn average, variance, median, maximum and best in class of a figure, and nobody learns another's: two servers
+//! compute them with garbled circuits from shares. README.md beside this file tells what each party holds and learns.
+//!
+//! ```text
+//! cargo run --release --example benchmarking -- demo
+//! ```
+#![forbid(unsafe_code)]
+
+mod circuit;
+mod columns;
+mod commands;
+mod company;
+mod crowd;
+mod demo;
+#[cfg(unix)]
+mod descriptors;
+mod failure;
+mod keys;
+mod ledger;
+mod pieces;
+mod round;
+mod server;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::{error::Error, process::ExitCode};
+
+use clap::Parser;
+
+use commands::Cli;
+use failure::Failure;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let Err(failure) = commands::run(Cli::parse()).await else {
+        return ExitCode::SUCCESS;
+    };
+    eprintln!("error: {failure}");
+    let mut cause = failure.source();
+    while let Some(source) = cause {
+        eprintln!("  because: {source}");
+        cause = source.source();
+    }
+    match failure {
+        Failure::Usage(_) => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    }
+}
