@@ -58,6 +58,16 @@ fn said(
     })
 }
 
+/// Returns the transports that the command on side B said it had taken, as `transport`.
+pub(super) fn used(rows: &[&Row]) -> String {
+    let mut names: Vec<&str> = (rows.iter())
+        .filter_map(|row| row.said.b.as_ref()?.get("transport")?.as_str())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
 /// Returns the rows of an experiment.
 pub(super) fn of<'a>(rows: &'a [Row], experiment: &str) -> Vec<&'a Row> {
     (rows.iter())
