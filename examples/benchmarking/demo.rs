@@ -67,7 +67,8 @@ pub(crate) async fn run(
         patience: PATIENCE,
     };
     let companies = identities.into_iter().zip(figures.iter().copied());
-    let playing = play(&venue, companies.collect(), order);
+    // What a server says of itself is worth more than what companies are told.
+    let playing = async { Ok(play(&venue, companies.collect(), order).await) };
     let (played, first, second) = tokio::try_join!(playing, first.run(), second.run())?;
-    Ok((played, [first, second]))
+    Ok((played?, [first, second]))
 }

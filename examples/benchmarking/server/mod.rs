@@ -252,6 +252,14 @@ impl<T> Drop for Task<T> {
     }
 }
 
+/// Who takes part.
+struct Collected {
+    taken: Vec<u16>,
+    /// When that was known.
+    at: Instant,
+    other: Other,
+}
+
 /// A round under way.
 struct Round<'a> {
     desk: &'a Desk,
@@ -275,8 +283,8 @@ impl Round<'_> {
             (timeout_at(ready_until, end.prepare()).await)
                 .map_err(|_| self.too_late("connecting for the computation", 2))?
         };
-        let ((taken, collected), computing) =
-            tokio::try_join!(self.collect(news, visitor), preparing)?;
+        let (collected, computing) = tokio::try_join!(self.collect(news, visitor), preparing)?;
+        let Collected { taken, at, other } = collected;
         let shares = {
             let mut ledger = self.desk.ledger();
             ledger.close();
@@ -318,10 +326,12 @@ impl Round<'_> {
             prepared: was_prepared,
             transport: connection.link().transport,
             refused: self.desk.refused(),
-            collecting_ms: millis(collected - started),
+            collecting_ms: millis(at - started),
             computing_ms: millis(elapsed),
             computing_bytes: bytes,
         };
+        // A link that is dropped may lose what was said last. By now it was heard, or the other server would not have computed.
+        drop(other);
         // Whatever happens to it now, the results are there.
         let _ = connection.close().await;
         Ok((taken, report))
@@ -332,7 +342,7 @@ impl Round<'_> {
         &self,
         news: News,
         mut visitor: mpsc::Receiver<Link>,
-    ) -> Result<(Vec<u16>, Instant), Failure> {
+    ) -> Result<Collected, Failure> {
         let deadline = self.plan.limits.deadline;
         let meeting = async {
             let link = match &self.plan.garbler {
@@ -349,7 +359,11 @@ impl Round<'_> {
             Role::Garbler => (other.be_told(self.terms, news, until + GRACE).await?)
                 .ok_or_else(|| self.too_late("waiting for the companies", 1))?,
         };
-        Ok((taken, Instant::now()))
+        Ok(Collected {
+            taken,
+            at: Instant::now(),
+            other,
+        })
     }
 
     /// Connects to the garbler's server, again and again while it is not up.
