@@ -62,7 +62,10 @@ fn divide(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
     circuit::division(Division::of_width(width, signed))
 }
 
-const TABLES: [(&str, Make, &[(usize, u32)]); 2] = [
+/// The name of a table, what makes its circuits, and what the paper has.
+type Source = (&'static str, Make, &'static [(usize, u32)]);
+
+const TABLES: [Source; 2] = [
     ("multiplication", circuit::multiplication, &TABLE_1),
     ("division", divide, &TABLE_2),
 ];
@@ -137,6 +140,32 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_readme_has_these_numbers() {
+        let [multiplication, division] =
+            TABLES.map(|(_, make, published)| lines(make, published).unwrap());
+        for (one, other) in multiplication.iter().zip(&division) {
+            let columns = [one, other].map(|line| {
+                let paper = line
+                    .paper
+                    .map_or("-".to_owned(), |gates| grouped(gates.into()));
+                let [unsigned, signed] =
+                    [line.unsigned, line.signed].map(|gates| grouped(gates.and));
+                format!("{unsigned} | {signed} | {paper}")
+            });
+            let line = format!("| {} | {} |\n", one.width, columns.join(" | "));
+            assert!(include_str!("README.md").contains(&line), "{line}");
+        }
+    }
+
+    /// Writes a number below a million with a comma.
+    fn grouped(number: u64) -> String {
+        match number {
+            0..1_000 => number.to_string(),
+            _ => format!("{},{:03}", number / 1_000, number % 1_000),
+        }
+    }
 
     #[test]
     fn every_circuit_has_fewer_and_gates_than_the_papers_has_gates() {
