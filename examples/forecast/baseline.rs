@@ -1,4 +1,4 @@
-//! What the two baseline protocols have in common: the link, the greeting, and who is who.
+//! What the two baseline protocols have in common: the link, and who is who.
 //!
 //! The evaluator has the role of the papers' Alice, who holds the key, the garbler that of Bob.
 
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rand::{Rng, rngs::StdRng};
+use rand::rngs::StdRng;
 use transpute::{
     Choice, Identity, Registry, Role,
     transport::{Link, Security, Transport},
@@ -16,7 +16,7 @@ use transpute_examples::Place;
 
 use crate::{
     division::{Approach, Division, Quotient, Shares, to_u32},
-    fast, newton,
+    fast, greeting, newton,
     paillier::{PublicKey, SecretKey},
     wire::{Channel, Kind, ProtocolError},
 };
@@ -213,8 +213,9 @@ async fn connect(
     let deadline = Instant::now() + wait;
     loop {
         match transport.connect(address, security).await {
-            Err(transpute::TransportError::Connect { .. })
-                if Instant::now() + RETRY_PAUSE < deadline =>
+            Err(error)
+                if matches!(error.root(), transpute::TransportError::Connect { .. })
+                    && Instant::now() + RETRY_PAUSE < deadline =>
             {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
@@ -242,7 +243,7 @@ pub(crate) async fn run(
     // Exponentiations would keep the tasks of the link waiting.
     let computing = tokio::task::spawn_blocking(move || {
         runtime.block_on(async {
-            let mut side = greet(Channel::new(link), task, shares, &key).await?;
+            let mut side = greeting::greet(Channel::new(link), task, shares, &key).await?;
             let quotient = match (task.approach, role, key) {
                 (Approach::Fast, Role::Evaluator, Key::Secret(key)) => {
                     fast::evaluator(&mut side, &key).await
@@ -317,105 +318,4 @@ impl Side {
         let bytes = self.channel.receive(Kind::Key, bits as usize / 8).await?;
         Ok(PublicKey::from_bytes(bits, &bytes)?)
     }
-}
-
-/// Bytes of a hello: a version, the approach, the sign, four numbers, and a nonce.
-const HELLO_LEN: usize = 3 + 4 * 4 + NONCE_LEN;
-
-const NONCE_LEN: usize = 32;
-
-/// The version of these protocols.
-const VERSION: u8 = 1;
-
-fn hello(task: &Task, nonce: &[u8; NONCE_LEN]) -> [u8; HELLO_LEN] {
-    let mut bytes = [0; HELLO_LEN];
-    let numbers = [
-        to_u32(task.division.dividend),
-        to_u32(task.division.divisor),
-        to_u32(task.division.fraction),
-        task.key_bits,
-    ];
-    let head = [VERSION, task.approach as u8, u8::from(task.division.signed)];
-    let all = (head.into_iter())
-        .chain(numbers.into_iter().flat_map(u32::to_le_bytes))
-        .chain(*nonce);
-    for (byte, value) in bytes.iter_mut().zip(all) {
-        *byte = value;
-    }
-    bytes
-}
-
-/// Names the parts of a hello that must be the same, and reads them.
-fn terms(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
-    const TERMS: [(&str, usize); 7] = [
-        ("the version", 1),
-        ("the approach", 1),
-        ("whether numbers have signs", 1),
-        ("the width of the dividend", 4),
-        ("the width of the divisor", 4),
-        ("the number of bits after the point", 4),
-        ("the size of the key", 4),
-    ];
-    let mut rest = hello;
-    TERMS.into_iter().map(move |(name, len)| {
-        let (bytes, more) = rest.split_at(len.min(rest.len()));
-        rest = more;
-        let value = bytes
-            .iter()
-            .rev()
-            .fold(0, |value, &byte| value << 8 | u64::from(byte));
-        (name, value)
-    })
-}
-
-/// Tells the peer what is computed, with the key, and checks that it says the same.
-async fn greet(
-    mut channel: Channel,
-    task: Task,
-    shares: Shares,
-    key: &Key,
-) -> Result<Side, ProtocolError> {
-    let mut rng: StdRng = rand::make_rng();
-    let mut nonce = [0; NONCE_LEN];
-    rng.fill_bytes(&mut nonce);
-    let ours = hello(&task, &nonce);
-    channel.put(Kind::Hello, &ours);
-    if let Key::Secret(key) = key {
-        channel.put(Kind::Key, &key.public().to_bytes());
-        channel.flush().await?;
-        // It needs nothing of the peer, and would wait half a round trip for its greeting.
-        if task.approach == Approach::Fast {
-            let encrypted = fast::encrypt_shares(key.public(), &shares, &mut rng);
-            channel.put(Kind::Shares, &encrypted);
-        }
-    }
-    // A peer that does not agree may have left, but its greeting says why.
-    let sent = channel.flush().await;
-    let theirs = channel.receive(Kind::Hello, HELLO_LEN).await?;
-    for ((field, ours), (_, theirs)) in terms(&ours).zip(terms(&theirs)) {
-        if ours != theirs {
-            return Err(ProtocolError::Disagreement {
-                field,
-                ours,
-                theirs,
-            });
-        }
-    }
-    sent?;
-    // The party with the key first, on both sides.
-    let (first, second) = match key {
-        Key::Secret(_) => (&ours[..], &theirs[..]),
-        Key::OfPeer => (&theirs[..], &ours[..]),
-    };
-    let session = blake3::Hasher::new_derive_key("transpute forecast v1: session")
-        .update(first)
-        .update(second)
-        .finalize();
-    Ok(Side {
-        channel,
-        task,
-        shares,
-        session: session.into(),
-        rng,
-    })
 }

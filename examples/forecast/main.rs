@@ -18,6 +18,7 @@ mod division;
 mod fast;
 mod garbled;
 mod gates;
+mod greeting;
 mod integer;
 mod newton;
 mod paillier;
