@@ -25,9 +25,10 @@ mod statistics;
 mod tests;
 mod wire;
 
-use std::{error::Error, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Parser;
+use transpute_examples::causes;
 
 use commands::Cli;
 use failure::Failure;
@@ -37,12 +38,7 @@ async fn main() -> ExitCode {
     let Err(failure) = commands::run(Cli::parse()).await else {
         return ExitCode::SUCCESS;
     };
-    eprintln!("error: {failure}");
-    let mut cause = failure.source();
-    while let Some(source) = cause {
-        eprintln!("  because: {source}");
-        cause = source.source();
-    }
+    eprintln!("error: {}", causes(&failure));
     match failure {
         Failure::Usage(_) => ExitCode::from(2),
         _ => ExitCode::FAILURE,
