@@ -232,7 +232,10 @@ async fn mine(
         transactions,
         items,
         support: search.threshold,
-        frequent: frequent.into_iter().map(Frequent::from_one).collect(),
+        frequent: frequent
+            .into_iter()
+            .map(Frequent::numbered_from_1)
+            .collect(),
         correct: None,
         candidates: levels.iter().map(|level| level.candidates).sum(),
         and_gates: levels.iter().map(|level| level.and_gates).sum(),
@@ -251,7 +254,7 @@ fn too_many(sets: usize, most: usize) -> String {
 
 impl Frequent {
     /// Numbers items as people do.
-    fn from_one(self) -> Self {
+    fn numbered_from_1(self) -> Self {
         let items = self.items.into_iter().map(|item| item + 1).collect();
         Self { items, ..self }
     }
@@ -391,7 +394,7 @@ pub(crate) fn plain(table: &Table, search: &Search) -> Result<Vec<Frequent>, Box
             }
         }
         let sets: Vec<Itemset> = found.iter().map(|one| one.items.clone()).collect();
-        frequent.extend(found.into_iter().map(Frequent::from_one));
+        frequent.extend(found.into_iter().map(Frequent::numbered_from_1));
         candidates = larger(&sets, search.most).map_err(|sets| too_many(sets, search.most))?;
     }
     Ok(frequent)

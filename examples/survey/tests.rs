@@ -433,6 +433,24 @@ fn what_is_sent_is_what_a_workload_says() {
     );
 }
 
+/// docs/selection.md works a plan of the survey: by what its circuit is today.
+#[test]
+fn the_survey_that_is_planned_in_the_documents_is_this_one() {
+    let bars = Bars::choices(5, 3).unwrap();
+    let party = tally::party(Role::Garbler, tally::program(&bars, 5000).unwrap(), 20);
+    let workload = party.workload(End::Listener).unwrap();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/selection.md");
+    let page = fs::read_to_string(page).unwrap();
+    let start = page.find("{\"garbler\":\"listener\"").unwrap();
+    let mut planned = serde_json::Deserializer::from_str(&page[start..]).into_iter();
+    let planned: serde_json::Value = planned.next().unwrap().unwrap();
+    let parts = workload.parts();
+    assert_eq!(planned["garbler_bytes"], parts.garbler_bytes);
+    assert_eq!(planned["garbler_late_bytes"], parts.garbler_late_bytes);
+    assert_eq!(planned["evaluator_bytes"], parts.evaluator_bytes);
+    assert_eq!(planned["flights"], parts.flights);
+}
+
 /// Lets both servers compute with the shares of a file, the garbler listening.
 fn meet(keys: &Keys, command: &str, plain: &str, flags: &[&str]) -> [Ended; 2] {
     let files = [format!("{plain}.a"), format!("{plain}.b")];

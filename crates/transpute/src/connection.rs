@@ -54,9 +54,11 @@ use crate::{Error, Evaluation};
 /// ours?;
 /// assert_eq!(theirs?.bits(), Bits::from_u128(11, 16));
 ///
+/// let (sent, received) = (garbler.stats(), evaluator.stats());
 /// let (ours, theirs) = tokio::join!(garbler.close(), evaluator.close());
 /// ours?;
 /// theirs?;
+/// assert_eq!(sent.bytes_sent(), received.bytes_received());
 /// # Ok(())
 /// # }
 /// ```
