@@ -250,8 +250,11 @@ async fn company(args: CompanyArgs) -> Result<(), Failure> {
             eprintln!("both servers have the upload; waiting for results");
         }
     });
-    let results = company.take_part(&venue, accepted).await?.report();
-    print(args.json, &results, || results.to_string())
+    let (results, parting) = company.take_part(&venue, accepted).await?;
+    let results = results.report();
+    print(args.json, &results, || results.to_string())?;
+    parting.say_goodbye().await;
+    Ok(())
 }
 
 async fn companies(args: CompaniesArgs) -> Result<(), Failure> {

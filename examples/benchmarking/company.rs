@@ -5,11 +5,11 @@ use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{
     io::AsyncWriteExt,
     sync::mpsc,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use transpute::{
     Fingerprint, Identity,
-    transport::{Security, Transport},
+    transport::{LinkReader, LinkWriter, Security, Transport},
 };
 use zeroize::Zeroizing;
 
@@ -23,6 +23,9 @@ use crate::{
 
 /// Pause before a server that could not be reached is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Where a server is, and who.
 #[derive(Clone, Debug)]
@@ -58,6 +61,24 @@ pub(crate) struct Company {
 struct Piece {
     companies: usize,
     bits: transpute::Bits,
+    link: (LinkReader, LinkWriter),
+}
+
+/// Links to both servers, which have nothing more to say.
+#[must_use = "servers that hear no goodbye wait for it"]
+pub(crate) struct Parting([(LinkReader, LinkWriter); 2]);
+
+impl Parting {
+    /// Tells the servers that all is well. That may take a round trip, and results are there before it.
+    pub(crate) async fn say_goodbye(self) {
+        let say = async |(reader, mut writer): (LinkReader, LinkWriter)| {
+            // Nothing depends on it here.
+            let _ = timeout(GOODBYE, writer.shutdown()).await;
+            drop(reader);
+        };
+        let [first, second] = self.0;
+        tokio::join!(say(first), say(second));
+    }
 }
 
 impl Company {
@@ -78,7 +99,7 @@ impl Company {
         &self,
         venue: &Venue,
         accepted: mpsc::UnboundedSender<()>,
-    ) -> Result<Statistics, Failure> {
+    ) -> Result<(Statistics, Parting), Failure> {
         let (garbler, evaluator) = (&venue.garbler, &venue.evaluator);
         let round = RoundId::new(&venue.round, &garbler.fingerprint, &evaluator.fingerprint)?;
         let id = *random()?;
@@ -102,7 +123,8 @@ impl Company {
         }
         let bits = first.bits.iter().zip(second.bits.iter());
         let bits = bits.map(|(a, b)| a ^ b).collect();
-        Statistics::from_bits(first.companies, &bits).ok_or(disagreement)
+        let statistics = Statistics::from_bits(first.companies, &bits).ok_or(disagreement)?;
+        Ok((statistics, Parting([first.link, second.link])))
     }
 
     /// Visits a server until it has given its part. A link that is lost is made anew, with the same upload.
@@ -169,11 +191,13 @@ impl Company {
             Message::Refused(why) => return Err(Failure::Refused { whom, why }),
             other => return Err(wrong(other.instead_of("results"))),
         };
-        // The server keeps the results for others that come again; this one has them.
-        let _ = writer.shutdown().await;
         let bits = unpack(&piece, Layout::new(companies).width());
         match bits {
-            Some(bits) if (FEWEST..=MOST).contains(&companies) => Ok(Piece { companies, bits }),
+            Some(bits) if (FEWEST..=MOST).contains(&companies) => Ok(Piece {
+                companies,
+                bits,
+                link: (reader, writer),
+            }),
             _ => Err(wrong(WireError::Length {
                 companies,
                 got: piece.len(),

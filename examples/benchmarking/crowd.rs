@@ -8,7 +8,7 @@ use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 use transpute::Identity;
 
 use crate::{
-    company::{Company, Venue},
+    company::{Company, Parting, Venue},
     failure::Failure,
     statistics::Statistics,
 };
@@ -57,9 +57,11 @@ pub(crate) async fn play(
     let (accepted, mut acknowledged) = mpsc::unbounded_channel();
     let mut playing = JoinSet::new();
     let mut wrong = 0;
-    let mut judge = |outcome: Result<Result<Statistics, Failure>, _>| {
-        let learnt = outcome.map_err(|_| Failure::Broken)??;
+    let mut partings = Vec::with_capacity(figures.len());
+    let mut judge = |outcome: Result<Result<(Statistics, Parting), Failure>, _>| {
+        let (learnt, parting) = outcome.map_err(|_| Failure::Broken)??;
         wrong += usize::from(learnt != statistics);
+        partings.push(parting);
         Ok::<_, Failure>(())
     };
     for (identity, figure) in companies {
@@ -89,6 +91,8 @@ pub(crate) async fn play(
         judge(outcome)?;
     }
     let elapsed = started.elapsed();
+    let mut leaving: JoinSet<()> = (partings.into_iter()).map(Parting::say_goodbye).collect();
+    while leaving.join_next().await.is_some() {}
     if wrong > 0 {
         return Err(Failure::Wrong(wrong));
     }

@@ -83,7 +83,9 @@ impl Stage {
         let venue = self.venue.clone();
         tokio::spawn(async move {
             let (accepted, _) = mpsc::unbounded_channel();
-            company.take_part(&venue, accepted).await
+            let (statistics, parting) = company.take_part(&venue, accepted).await?;
+            parting.say_goodbye().await;
+            Ok(statistics)
         })
     }
 
