@@ -42,7 +42,18 @@ async fn refusals_are(stage: Stage, companies: usize, refused: [u64; 2]) {
     assert_eq!(reports.map(|report| report.refused), refused);
 }
 
+/// These wait for their deadlines at the same time.
 #[tokio::test]
+async fn who_does_not_upload_well_holds_up_nobody_beyond_the_deadline() {
+    tokio::join!(
+        one_that_says_nothing_holds_up_nobody(),
+        one_that_stops_in_the_middle_of_its_upload_holds_up_nobody(),
+        one_that_reaches_one_server_only_is_left_out(),
+        shares_of_different_uploads_do_not_meet(),
+        uploads_that_lie_are_refused(),
+    );
+}
+
 async fn one_that_says_nothing_holds_up_nobody() {
     let mut stage = Stage::new(5, None, limits(SHORT)).await;
     let key = Arc::new(stage.key(4));
@@ -56,7 +67,6 @@ async fn one_that_says_nothing_holds_up_nobody() {
     servers_are_content(stage, 4).await;
 }
 
-#[tokio::test]
 async fn one_that_stops_in_the_middle_of_its_upload_holds_up_nobody() {
     let mut stage = Stage::new(5, None, limits(SHORT)).await;
     let key = Arc::new(stage.key(4));
@@ -72,7 +82,6 @@ async fn one_that_stops_in_the_middle_of_its_upload_holds_up_nobody() {
     servers_are_content(stage, 4).await;
 }
 
-#[tokio::test]
 async fn one_that_reaches_one_server_only_is_left_out() {
     let mut stage = Stage::new(5, None, limits(SHORT)).await;
     let key = Arc::new(stage.key(4));
@@ -86,7 +95,6 @@ async fn one_that_reaches_one_server_only_is_left_out() {
     servers_are_content(stage, 4).await;
 }
 
-#[tokio::test]
 async fn shares_of_different_uploads_do_not_meet() {
     let mut stage = Stage::new(5, None, limits(SHORT)).await;
     let key = Arc::new(stage.key(4));
@@ -179,7 +187,6 @@ async fn a_second_upload_is_refused_and_the_first_stays() {
     refusals_are(stage, 5, [1, 1]).await;
 }
 
-#[tokio::test]
 async fn uploads_that_lie_are_refused() {
     let mut stage = Stage::new(5, None, limits(SHORT)).await;
     let key = Arc::new(stage.key(4));

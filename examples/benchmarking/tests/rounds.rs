@@ -29,7 +29,15 @@ async fn companies_learn_statistics_concurrently_and_in_turn() {
     }
 }
 
+/// These wait for their deadlines at the same time.
 #[tokio::test]
+async fn rounds_end_at_the_deadline() {
+    tokio::join!(
+        who_does_not_come_is_left_out_at_the_deadline(),
+        a_handful_that_is_too_small_learns_nothing(),
+    );
+}
+
 async fn who_does_not_come_is_left_out_at_the_deadline() {
     let mut stage = Stage::new(6, None, limits(Duration::from_secs(4))).await;
     let figures = [10, 20, 40, 1000];
@@ -46,7 +54,6 @@ async fn who_does_not_come_is_left_out_at_the_deadline() {
     }
 }
 
-#[tokio::test]
 async fn a_handful_that_is_too_small_learns_nothing() {
     let mut stage = Stage::new(6, Some(4), limits(Duration::from_secs(4))).await;
     let playing: Vec<_> = (0..3).map(|number| stage.honest(number, 7)).collect();
