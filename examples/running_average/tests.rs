@@ -74,6 +74,23 @@ fn two_processes_keep_the_average_on_every_transport() {
     }
 }
 
+#[tokio::test]
+async fn both_run_in_one_program() {
+    for flags in [
+        &[][..],
+        &["--batch", "3"],
+        &["--batch", "10", "--open", "batch"],
+    ] {
+        let arguments = ["running_average", "demo", "--rounds", "10"]
+            .iter()
+            .chain(flags);
+        // The sums are compared with those of the distances.
+        crate::run(Cli::try_parse_from(arguments).unwrap())
+            .await
+            .unwrap();
+    }
+}
+
 #[test]
 fn a_device_reads_its_distances_from_a_file() {
     let keys = Keys::new();
