@@ -10,6 +10,7 @@ mod file;
 mod generate;
 mod histogram;
 mod itemsets;
+mod mining;
 mod support;
 mod table;
 mod tally;
