@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
-use transpute::{Choice, Fingerprint, Identity, Registry, Role};
+use transpute::{Choice, Fingerprint, Identity, Role};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     keys, pieces,
     round::{FEWEST, MOST, Members},
     server::{Limits, Plan, Server},
-    statistics,
+    statistics, transports,
 };
 
 /// Private benchmarking of key figures: companies learn statistics of a figure, and nobody learns another's.
@@ -77,7 +77,7 @@ struct ServerArgs {
     /// How long to wait for the other server, and then for companies
     #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
     deadline: Duration,
-    /// Transport of the companies' links
+    /// Transport of the companies' links: tcp or quic
     #[arg(long, default_value = "tcp")]
     transport: String,
     /// Transport of the computation
@@ -99,7 +99,7 @@ struct VenueArgs {
     /// The evaluator's server
     #[arg(long, value_name = "HOST:PORT")]
     evaluator: String,
-    /// Transport of the links to the servers
+    /// Transport of the links to the servers: tcp or quic
     #[arg(long, default_value = "tcp")]
     transport: String,
     /// How long to wait for results
@@ -165,7 +165,7 @@ struct DemoArgs {
     /// Whether all upload at once or each when the servers have the upload before
     #[arg(long, value_enum, default_value_t = Order::Concurrent)]
     order: Order,
-    /// Transport of the companies' links
+    /// Transport of the companies' links: tcp or quic
     #[arg(long, default_value = "tcp")]
     transport: String,
     /// Print what came of it as JSON
@@ -303,7 +303,7 @@ fn tell(played: &Played, order: Order, json: bool) -> Result<(), Failure> {
 
 impl VenueArgs {
     fn venue(self, garbler: Fingerprint, evaluator: Fingerprint) -> Result<Venue, Failure> {
-        let transport = Registry::with_builtins().get(&self.transport);
+        let transport = transports::named(&self.transport);
         let place = |address, fingerprint| Place {
             address,
             fingerprint,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use transpute::{Choice, Identity, Registry, Role};
+use transpute::{Choice, Identity, Role};
 
 use crate::{
     company::{Place, Venue},
@@ -10,6 +10,7 @@ use crate::{
     failure::Failure,
     round::Members,
     server::{Limits, Plan, Report, Server},
+    transports,
 };
 
 /// How long anybody waits.
@@ -60,7 +61,7 @@ pub(crate) async fn run(
         round: ROUND.into(),
         garbler: place(&first, &garbler),
         evaluator: place(&second, &evaluator),
-        transport: (Registry::with_builtins().get(transport)).map_err(|source| Failure::Link {
+        transport: transports::named(transport).map_err(|source| Failure::Link {
             whom: "the companies",
             source,
         })?,

@@ -23,6 +23,7 @@ mod server;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod transports;
 mod wire;
 
 use std::process::ExitCode;

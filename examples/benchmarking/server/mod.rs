@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 use transpute::{
-    Bits, Choice, Fingerprint, Identity, Registry, Role, TransportError,
+    Bits, Choice, Fingerprint, Identity, Role, TransportError,
     transport::{Link, Listener, Security, Transport},
 };
 
@@ -28,6 +28,7 @@ use crate::{
     pieces::{pack, random_bits},
     round::{FEWEST, Members, RoundId},
     statistics::{FIGURE_BITS, Layout},
+    transports,
     wire::Terms,
 };
 
@@ -156,7 +157,7 @@ impl Server {
             whom: "this server",
             source,
         };
-        let transport = (Registry::with_builtins().get(&plan.transport)).map_err(here)?;
+        let transport = transports::named(&plan.transport).map_err(here)?;
         let end = End::new(computing::Terms {
             role: plan.role,
             identity: plan.identity.clone(),

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
 use transpute::{
-    Choice, Identity, Registry, Role,
+    Choice, Identity, Role,
     transport::{Link, Security},
 };
 use zeroize::Zeroizing;
@@ -15,6 +15,7 @@ use crate::{
     round::{Members, RoundId},
     server::{Limits, Plan, Report, Server},
     statistics::Statistics,
+    transports,
     wire::{Message, Upload, UploadId, receive, send},
 };
 
@@ -60,7 +61,7 @@ impl Stage {
             round: ROUND.into(),
             garbler: place(&first, &garbler),
             evaluator: place(&second, &evaluator),
-            transport: Registry::with_builtins().get("tcp").unwrap(),
+            transport: transports::named("tcp").unwrap(),
             patience: LONG,
         };
         let (garbler, evaluator) = (garbler.fingerprint(), evaluator.fingerprint());
