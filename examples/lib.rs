@@ -2,13 +2,19 @@
 //! another machine.
 #![forbid(unsafe_code)]
 
+mod ends;
 mod graph;
+mod lines;
+mod usage;
 
+pub use ends::{Ends, causes, neighbours, part};
 pub use graph::{Graph, GraphError};
+pub use lines::{LineError, Lines};
+pub use usage::Usage;
 
-use std::{error::Error, path::PathBuf};
+use std::error::Error;
 
-use transpute::{Bits, Circuit, Fingerprint, Identity, OutputPolicy, Party, Results, Role};
+use transpute::{Bits, Circuit, OutputPolicy, Party, Results, Role};
 
 /// Where the parties are. Without `--role` both run in this program, over an encrypted connection
 /// of this machine.
@@ -17,18 +23,9 @@ pub struct Place {
     /// Run only this party: garbler or evaluator
     #[arg(long, requires = "identity", requires = "peer")]
     pub role: Option<Role>,
-    /// Wait for the peer at this address
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
-    pub listen: Option<String>,
-    /// Connect to the peer at this address
-    #[arg(long, value_name = "HOST:PORT")]
-    pub connect: Option<String>,
-    /// This party's key (made with `transpute id new FILE`)
-    #[arg(long, value_name = "FILE")]
-    pub identity: Option<PathBuf>,
-    /// The peer's fingerprint
-    #[arg(long, value_name = "FINGERPRINT")]
-    pub peer: Option<Fingerprint>,
+    /// How it meets its peer.
+    #[command(flatten)]
+    pub ends: Ends,
 }
 
 /// Computes `circuit` with the input of each role that runs here; returns what each of them
@@ -45,17 +42,8 @@ pub async fn compute(
     let Some(role) = place.role else {
         return both(circuit, output_to, input).await;
     };
-    let (Some(identity), Some(peer)) = (&place.identity, place.peer) else {
-        return Err("--role needs --identity and --peer".into());
-    };
-    let party = party(circuit, role, output_to)
-        .identity(Identity::load(identity)?)
-        .peer(peer);
-    let results = match (&place.listen, &place.connect) {
-        (Some(address), None) => party.listen(address).await?.run(input(role)).await?,
-        (None, Some(address)) => party.connect(address).run(input(role)).await?,
-        _ => return Err("--role needs either --listen or --connect".into()),
-    };
+    let party = party(circuit, role, output_to);
+    let results = place.ends.run(party, Box::new(vec![input(role)])).await?;
     Ok(vec![(role, results)])
 }
 
@@ -64,17 +52,11 @@ async fn both(
     output_to: OutputPolicy,
     input: impl Fn(Role) -> Bits,
 ) -> Result<Vec<(Role, Results)>, Box<dyn Error>> {
-    let (one, other) = (Identity::generate()?, Identity::generate()?);
-    let (one_is, other_is) = (one.fingerprint(), other.fingerprint());
-    let listening = party(circuit, Role::Garbler, output_to)
-        .identity(one)
-        .peer(other_is)
-        .listen("127.0.0.1:0")
-        .await?;
-    let connecting = party(circuit, Role::Evaluator, output_to)
-        .identity(other)
-        .peer(one_is)
-        .connect(listening.local_address());
+    let (listening, connecting) = neighbours(
+        party(circuit, Role::Garbler, output_to),
+        party(circuit, Role::Evaluator, output_to),
+    )
+    .await?;
     let (garbler, evaluator) = tokio::join!(
         listening.run(input(Role::Garbler)),
         connecting.run(input(Role::Evaluator)),

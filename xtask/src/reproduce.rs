@@ -209,11 +209,16 @@ impl Experiment {
 
 /// Builds the command, optimised: it is the emulator as well as both parties.
 pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.args(["build", "--release", "--package", "transpute-cli"]);
-    succeed(cargo.current_dir(root))?;
+    succeed(cargo(root).args(["build", "--release", "--package", "transpute-cli"]))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     Ok(fs::canonicalize(target.join("release/transpute"))?)
+}
+
+/// Prepares the cargo that runs this.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.current_dir(root);
+    cargo
 }
 
 pub(crate) fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {

@@ -8,6 +8,7 @@
 //! | [`link`] | what a path is really like, measured over it |
 //! | [`runner`], [`measure`] | matrices of runs of two processes each |
 //! | [`pair`] | any two programs on a path |
+//! | [`programs`] | matrices of them, as files say |
 //! | [`row`] | what is recorded of a run |
 //! | [`report`] | tables and charts of rows |
 //! | [`selection`] | what choosing a transport is judged by |
@@ -21,6 +22,7 @@ pub mod measure;
 pub mod model;
 pub mod pair;
 mod perf;
+pub mod programs;
 pub mod report;
 pub mod row;
 pub mod runner;

@@ -1,9 +1,13 @@
 //! Any two programs on an emulated path.
 
+mod listener;
+
 use std::{
+    ffi::OsStr,
     io,
     os::unix::process::CommandExt,
-    process::{Child, ExitStatus},
+    path::Path,
+    process::{Child, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
@@ -11,6 +15,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
+
+use listener::{Listener, is_object, is_text};
 
 use crate::{
     flow::Flows,
@@ -26,6 +32,9 @@ const HEAD_START: Duration = Duration::from_millis(300);
 /// How long the program on side A has to end by itself once the other has, and once more after
 /// being told to.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// The most characters of a complaint that are kept.
+const MAX_COMPLAINT: usize = 500;
 
 /// How often somebody looks.
 const TICK: Duration = Duration::from_millis(5);
@@ -65,35 +74,100 @@ pub fn run(
     commands: [&str; 2],
     cancel: &AtomicBool,
 ) -> Result<PairReport, RunError> {
-    let mut lab = Lab::start(scenario)?;
-    let cross = Flows::of_scenario(&lab, scenario).map_err(RunError::Flow)?;
-    let mut a = Group::start(&lab, Side::A, commands[0])?;
-    let patience = Instant::now();
-    // A program that does its part and ends has had its head start.
-    while patience.elapsed() < HEAD_START && a.status()?.is_none() {
-        check(cancel)?;
-    }
-    let start = Instant::now();
-    let mut b = Group::start(&lab, Side::B, commands[1])?;
-    let b_status = loop {
-        if let Some(status) = b.status()? {
-            break status;
-        }
-        check(cancel)?;
+    let pair = Pair {
+        commands,
+        folder: None,
+        variables: [&[], &[]],
+        limit: None,
     };
-    let seconds = start.elapsed().as_secs_f64();
-    let [up, down] = lab.counters();
-    let a_status = a.end(cancel)?;
-    drop(cross);
-    Ok(PairReport {
-        a_code: a_status.code(),
-        b_code: b_status.code(),
-        seconds,
-        up,
-        down,
-        party_bytes: lab.party_traffic().sent_bytes,
-        overruns: lab.overruns()?,
-    })
+    pair.run(scenario, cancel).map(|outcome| outcome.report)
+}
+
+/// Commands for side A and side B, and what they have beside the path.
+pub(crate) struct Pair<'a> {
+    pub(crate) commands: [&'a str; 2],
+    /// Where they run, if not where this process does.
+    pub(crate) folder: Option<&'a Path>,
+    /// What they find in their environments beside the addresses.
+    pub(crate) variables: [&'a [(&'a str, &'a OsStr)]; 2],
+    /// How long the command on side B may take. With a limit, what both print is kept, and that on side
+    /// B is ended soon after the other one has failed.
+    pub(crate) limit: Option<Duration>,
+}
+
+/// What of a command's output is kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Printed {
+    /// The last line of standard output that is a JSON object.
+    pub(crate) said: Option<serde_json::Value>,
+    /// The last line of standard error, without `error: `.
+    pub(crate) complaint: String,
+}
+
+/// What came of a [`Pair`].
+pub(crate) struct Outcome {
+    pub(crate) report: PairReport,
+    /// Whether the command on side B was ended at its limit.
+    pub(crate) is_cut_off: bool,
+    /// Whether we told the command to end.
+    pub(crate) is_told: [bool; 2],
+    pub(crate) printed: [Printed; 2],
+    pub(crate) statuses: [ExitStatus; 2],
+}
+
+impl Pair<'_> {
+    /// Runs both, as [`run`] says.
+    pub(crate) fn run(
+        &self,
+        scenario: &Scenario,
+        cancel: &AtomicBool,
+    ) -> Result<Outcome, RunError> {
+        let mut lab = Lab::start(scenario)?;
+        let cross = Flows::of_scenario(&lab, scenario).map_err(RunError::Flow)?;
+        let mut a = Group::start(&lab, Side::A, self)?;
+        let patience = Instant::now();
+        // A program that does its part and ends has had its head start.
+        while patience.elapsed() < HEAD_START && a.status()?.is_none() {
+            check(cancel)?;
+        }
+        let start = Instant::now();
+        let mut b = Group::start(&lab, Side::B, self)?;
+        let mut a_failed = None;
+        let mut is_cut_off = false;
+        let b_status = loop {
+            if let Some(status) = b.status()? {
+                break status;
+            }
+            check(cancel)?;
+            let Some(limit) = self.limit else { continue };
+            if a_failed.is_none() && a.status()?.is_some_and(|status| !status.success()) {
+                a_failed = Some(Instant::now());
+            }
+            is_cut_off = start.elapsed() >= limit;
+            if is_cut_off || a_failed.is_some_and(|since| since.elapsed() >= GRACE) {
+                break b.end(&[Some(Signal::TERM), Some(Signal::KILL)], cancel)?;
+            }
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        let [up, down] = lab.counters();
+        let a_status = a.end(&[None, Some(Signal::TERM), Some(Signal::KILL)], cancel)?;
+        drop(cross);
+        Ok(Outcome {
+            is_cut_off,
+            is_told: [a.is_told, b.is_told],
+            printed: [a.printed(), b.printed()],
+            statuses: [a_status, b_status],
+            report: PairReport {
+                a_code: a_status.code(),
+                b_code: b_status.code(),
+                seconds,
+                up,
+                down,
+                party_bytes: lab.party_traffic().sent_bytes,
+                overruns: lab.overruns()?,
+            },
+        })
+    }
 }
 
 fn check(cancel: &AtomicBool) -> Result<(), RunError> {
@@ -109,22 +183,43 @@ struct Group {
     shell: Child,
     command: String,
     ended: Option<ExitStatus>,
+    is_told: bool,
+    output: Option<[Listener; 2]>,
 }
 
 impl Group {
-    fn start(lab: &Lab, side: Side, command: &str) -> Result<Self, RunError> {
-        let shell = lab
-            .command(side, "/bin/sh")
-            .args(["-c", command])
+    fn start(lab: &Lab, side: Side, pair: &Pair<'_>) -> Result<Self, RunError> {
+        let text = pair.commands[side as usize];
+        let mut command = lab.command(side, "/bin/sh");
+        command
+            .args(["-c", text])
             .env("TRANSPUTE_A", lab.address(Side::A).to_string())
             .env("TRANSPUTE_B", lab.address(Side::B).to_string())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed(command, &error))?;
+            .envs(pair.variables[side as usize].iter().copied())
+            .process_group(0);
+        if let Some(folder) = pair.folder {
+            command.current_dir(folder);
+        }
+        if pair.limit.is_some() {
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+        }
+        let mut shell = command.spawn().map_err(|error| failed(text, &error))?;
+        let output = match (shell.stdout.take(), shell.stderr.take()) {
+            (Some(stdout), Some(stderr)) => Some([
+                Listener::to(stdout, is_object),
+                Listener::to(stderr, is_text),
+            ]),
+            _ => None,
+        };
         Ok(Self {
             shell,
-            command: command.to_owned(),
+            command: text.to_owned(),
             ended: None,
+            is_told: false,
+            output,
         })
     }
 
@@ -136,10 +231,15 @@ impl Group {
         Ok(self.ended)
     }
 
-    /// Waits for its end, and brings it about if need be.
-    fn end(&mut self, cancel: &AtomicBool) -> Result<ExitStatus, RunError> {
-        for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+    /// Waits for its end, and brings it about with signals, one after the other.
+    fn end(
+        &mut self,
+        signals: &[Option<Signal>],
+        cancel: &AtomicBool,
+    ) -> Result<ExitStatus, RunError> {
+        for &signal in signals {
             if let Some(signal) = signal {
+                self.is_told = true;
                 self.signal(signal);
             }
             let start = Instant::now();
@@ -154,6 +254,25 @@ impl Group {
             &self.command,
             &io::Error::other("it does not even end when killed"),
         ))
+    }
+
+    /// Returns what it has printed, once it has ended.
+    fn printed(&mut self) -> Printed {
+        // What is left of it would keep the streams open.
+        self.signal(Signal::KILL);
+        let deadline = Instant::now() + GRACE;
+        let Some([stdout, stderr]) = self.output.take() else {
+            return Printed::default();
+        };
+        let said = stdout.last_line(deadline);
+        let complaint = stderr.last_line(deadline).unwrap_or_default();
+        let complaint = String::from_utf8_lossy(&complaint);
+        let complaint = complaint.trim();
+        let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
+        Printed {
+            said: said.and_then(|line| serde_json::from_slice(&line).ok()),
+            complaint: complaint.chars().take(MAX_COMPLAINT).collect(),
+        }
     }
 
     fn signal(&self, signal: Signal) {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
 use crate::{lab::Timeline, model::PathCounters, scenario::Scenario};
@@ -293,15 +293,34 @@ pub enum RowError {
         source: serde_json::Error,
     },
     /// A row is of another format.
-    #[error("{}:{line}: a row of format {found}; expected {ROW_FORMAT}", path.display())]
+    #[error("{}:{line}: a row of format {found}; expected {expected}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
+        /// The format that is read.
+        expected: u32,
         /// Its format.
         found: u32,
     },
+}
+
+/// What files of results have a line of JSON for.
+pub(crate) trait Record: DeserializeOwned + Serialize {
+    /// The number of the format that is read and written.
+    const FORMAT: u32;
+
+    /// Returns the number of its own format.
+    fn format(&self) -> u32;
+}
+
+impl Record for Row {
+    const FORMAT: u32 = ROW_FORMAT;
+
+    fn format(&self) -> u32 {
+        self.format
+    }
 }
 
 /// Reads the rows of a file, in order.
@@ -311,6 +330,11 @@ pub enum RowError {
 /// # Errors
 /// [`RowError`], which names the line.
 pub fn read_rows(path: &Path) -> Result<Vec<Row>, RowError> {
+    read_records(path)
+}
+
+/// Reads the records of a file, in order, without a last line that has no end.
+pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RowError> {
     let cannot = |source| RowError::Read {
         path: path.to_owned(),
         source,
@@ -333,16 +357,17 @@ pub fn read_rows(path: &Path) -> Result<Vec<Row>, RowError> {
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let row: Row = serde_json::from_slice(&text).map_err(|source| RowError::Line {
+        let row: R = serde_json::from_slice(&text).map_err(|source| RowError::Line {
             path: path.to_owned(),
             line,
             source,
         })?;
-        if row.format != ROW_FORMAT {
+        if row.format() != R::FORMAT {
             return Err(RowError::Format {
                 path: path.to_owned(),
                 line,
-                found: row.format,
+                expected: R::FORMAT,
+                found: row.format(),
             });
         }
         rows.push(row);

@@ -7,7 +7,7 @@ use transpute_session::{
     Config, ConnectionConfig, ConnectionHandle, DriverOptions, Inputs, PreparedRun, Role,
     RunOutcome, RunReport, Running, SessionError, Standing, stand,
 };
-use transpute_transport::{Link, LinkInfo};
+use transpute_transport::{Link, LinkInfo, LinkStats};
 
 use crate::{Error, Evaluation};
 
@@ -54,9 +54,11 @@ use crate::{Error, Evaluation};
 /// ours?;
 /// assert_eq!(theirs?.bits(), Bits::from_u128(11, 16));
 ///
+/// let (sent, received) = (garbler.stats(), evaluator.stats());
 /// let (ours, theirs) = tokio::join!(garbler.close(), evaluator.close());
 /// ours?;
 /// theirs?;
+/// assert_eq!(sent.bytes_sent(), received.bytes_received());
 /// # Ok(())
 /// # }
 /// ```
@@ -65,6 +67,7 @@ pub struct Connection {
     handle: ConnectionHandle,
     standing: Standing,
     link: LinkInfo,
+    stats: LinkStats,
     role: Role,
     program: Arc<Program>,
     split: InputSplit,
@@ -114,12 +117,13 @@ impl Connection {
             transpute_session::Connection::new(settings, encrypted)
         });
         let connection = making.await.map_err(|_| SessionError::Cancelled)?;
-        let info = link.info().clone();
+        let (info, stats) = (link.info().clone(), link.stats());
         let (handle, standing) = stand(connection, link, options);
         Ok(Self {
             handle,
             standing,
             link: info,
+            stats,
             role,
             program,
             split,
@@ -193,6 +197,13 @@ impl Connection {
     #[must_use]
     pub fn link(&self) -> &LinkInfo {
         &self.link
+    }
+
+    /// Returns a handle on the link's live figures: bytes so far, and what the transport knows of the path. It stays valid
+    /// when the connection is closed.
+    #[must_use]
+    pub fn stats(&self) -> LinkStats {
+        self.stats.clone()
     }
 
     /// Waits until all computations are over and closes the link.

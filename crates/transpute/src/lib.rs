@@ -79,8 +79,8 @@ pub use transpute_session::{
     Progress, Repeat, Role, RunOutcome, RunReport, Running, SessionError, Traffic,
 };
 pub use transpute_transport::{
-    Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkTimings, Registry, Transport,
-    TransportError,
+    Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkStats, LinkTimings, Registry,
+    Transport, TransportError,
 };
 
 /// Circuits: the builder, generators, files.

@@ -104,8 +104,8 @@ impl Party {
 
     /// Sets the key that this party proves to hold.
     #[must_use]
-    pub fn identity(mut self, identity: Identity) -> Self {
-        self.identity = Some(Arc::new(identity));
+    pub fn identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
+        self.identity = Some(identity.into());
         self
     }
 

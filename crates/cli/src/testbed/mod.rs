@@ -3,6 +3,7 @@
 mod choosers;
 mod exec;
 mod link;
+mod programs;
 mod report;
 mod run;
 mod scenarios;
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Scenarios(scenarios::Args),
     /// Run any two commands on an emulated path
     Exec(exec::Args),
+    /// Run any two commands in a matrix of conditions and settings, as a file says
+    Programs(programs::Args),
     /// Run every transport in many drawn cells, and tell what choosing costs
     Selection(selection::Args),
     /// Measure what an emulated path is really like on this machine
@@ -48,6 +51,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Report(args) => report::report(&args),
         Command::Scenarios(args) => scenarios::scenarios(&args),
         Command::Exec(args) => exec::exec(args),
+        Command::Programs(args) => programs::programs(args),
         Command::Selection(args) => selection::selection(args),
         Command::Link(args) => link::link(args),
     }

@@ -1,6 +1,9 @@
 //! How far a matrix is, for people.
 
-use std::io::{self, IsTerminal};
+use std::{
+    fmt::Display,
+    io::{self, IsTerminal},
+};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use transpute_testbed::runner::Progress;
@@ -25,15 +28,12 @@ impl Teller {
         Self { quiet, bar }
     }
 
-    pub(super) fn tell(&self, progress: Progress<'_>) {
+    pub(super) fn tell<C: Display>(&self, progress: Progress<'_, C>) {
         if self.quiet {
             return;
         }
         let mut line = match progress.next {
-            Some(cell) => format!(
-                "{} {} {} {}",
-                cell.scenario.name, cell.circuit, cell.scheme, cell.transport
-            ),
+            Some(cell) => cell.to_string(),
             None => "done".to_owned(),
         };
         if let (Some(_), Some(remaining)) = (progress.next, progress.remaining) {

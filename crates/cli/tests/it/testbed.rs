@@ -388,6 +388,107 @@ fn any_two_commands_run_on_a_path() {
 }
 
 #[test]
+fn programs_run_in_a_matrix_and_go_on_where_they_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    write(folder.path(), "near.toml", "rtt_ms = 20");
+    write(folder.path(), "beside.txt", "kept beside the plan\n");
+    let plan = r#"
+        title = "What programs say"
+        [[experiment]]
+        name = "said"
+        scenario = "near.toml"
+        repetitions = 2
+        time_limit_s = 60
+        a = '''test -s "$TRANSPUTE_KEY" && cat beside.txt && echo "{\"peer\": \"$TRANSPUTE_PEER\"}"'''
+        b = '''echo; echo "{\"n\": {n}, \"run\": {repetition}, \"to\": \"$TRANSPUTE_A\"}"; echo noise; {then}'''
+        [experiment.variables]
+        n = [1, 2]
+        then = ["true", "echo bad luck >&2; exit 3"]
+        [experiment.quick]
+        repetitions = 1
+        variables = { then = ["true"] }
+        [[experiment]]
+        name = "silent"
+        scenario = "near.toml"
+        repetitions = 1
+        time_limit_s = 0.2
+        a = "{a}"
+        b = "{b}"
+        [experiment.variables]
+        a = ["true", "exit 9", "sleep 98765.4"]
+        b = ["echo none", "sleep 98765.4"]
+    "#;
+    let plan = write(folder.path(), "plan.toml", plan);
+    let programs = |more: &[&str]| {
+        let args = ["testbed", "programs", &plan, "--results", results];
+        Process::start([&args[..], more].concat()).finish()
+    };
+    let shown = programs(&["--dry-run", "--quick"]).expect(0);
+    let line = "said/near/n=2,then=true  1 times";
+    assert!(shown.stdout.contains(line), "{}", shown.stdout);
+    assert!(shown.stderr.contains("8 cells, 8 runs"), "{}", shown.stderr);
+    assert!(!fs::exists(results).unwrap());
+    programs(&["--only", "sai"]).fails(2, "--only: no cell");
+
+    let Some(finished) = unless_impossible(programs(&["--quick", "--only", "said"])) else {
+        return;
+    };
+    finished.expect(0);
+    let quick = rows(results);
+    assert_eq!(quick.len(), 2);
+    for (row, n) in quick.iter().zip(1..) {
+        assert_eq!(row["variables"]["n"], n);
+        let said = serde_json::json!({"n": n, "run": 0, "to": "10.77.0.1"});
+        assert_eq!(row["said"]["b"], said);
+        let peer = row["said"]["a"]["peer"].as_str().unwrap();
+        assert!(peer.starts_with("sha256:"), "{row}");
+        assert_eq!(row["codes"], serde_json::json!([0, 0]));
+        assert_eq!(row["scenario"]["up"]["delay_ms"], 10.0);
+        assert!(row.get("error").is_none() && row["seconds"].is_number());
+    }
+
+    // The full form has the quick one's runs in it, and failures that are rows.
+    programs(&["--quiet", "--only", "said"]).fails(6, "4 runs failed");
+    let all = rows(results);
+    assert_eq!((all.len(), &all[..2]), (8, &quick[..]));
+    let failed: Vec<_> = all.iter().filter(|row| row["error"].is_string()).collect();
+    assert_eq!(failed.len(), 4);
+    for row in failed {
+        let error = "the command on side B ended with code 3 (bad luck)";
+        assert_eq!(row["error"], error);
+        assert_eq!(row["codes"][1], 3);
+        assert!(row["said"]["b"]["n"].is_number());
+    }
+
+    // What is cut off is a result, and what fails is tried again.
+    for (tries, cut_off) in [(1, 3), (2, 0)] {
+        let told = programs(&["--json", "--only", "silent"]).fails(6, "3 runs failed");
+        let told = told.json();
+        assert_eq!(
+            (&told["cut_off"], &told["skipped"]),
+            (&cut_off.into(), &(3 - cut_off).into())
+        );
+        let rows = rows(results);
+        let errors: Vec<_> = (rows[8..].iter())
+            .map(|row| row["error"].as_str().unwrap())
+            .collect();
+        let with = |text: &str| errors.iter().filter(|error| error.contains(text)).count();
+        assert_eq!(errors.len(), 3 + 3 * tries);
+        assert_eq!(with("cut off after 0.2 s"), 3);
+        assert_eq!(with("side B printed no JSON object"), 2 * tries);
+        // Of one that was cut off too.
+        assert_eq!(
+            with("side A ended with code 9 (it said nothing)"),
+            1 + tries
+        );
+    }
+    assert_eq!(processes_with("98765.4"), [""; 0]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+}
+
+#[test]
 fn mistakes_are_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = write(folder.path(), "bad.toml", "rtt_ms = 20\nloss = 2");
@@ -402,6 +503,11 @@ fn mistakes_are_told_before_anything_runs() {
     testbed(&["report", missing.to_str().unwrap()]).fails(3, "missing.jsonl");
     testbed(&["selection", "run", "--transports", "smoke"]).fails(2, "--transports");
     testbed(&["selection", "cells", "--cells", "0"]).expect(2);
+    testbed(&["programs", missing.to_str().unwrap()])
+        .fails(3, "missing.jsonl: cannot read the plan");
+    let plan = "title = \"x\"\n[[experiment]]\nname = \"e\"\nscenario = \"bad.toml\"\na = \"true\"\nb = \"true\"";
+    let plan = write(folder.path(), "plan.toml", plan);
+    testbed(&["programs", &plan]).fails(3, "plan.toml: e: ");
     testbed(&["selection", "score", missing.to_str().unwrap()]).fails(3, "missing.jsonl");
     let list = testbed(&["scenarios"]).expect(0).stdout;
     assert!(

@@ -1,6 +1,9 @@
 //! What runs run on.
 
-use std::{fs, io, path::Path, process::Command, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    collections::HashMap, fs, io, path::Path, process::Command, sync::atomic::AtomicBool,
+    time::Duration,
+};
 
 use rustix::net::sockopt::tcp_congestion;
 
@@ -20,8 +23,41 @@ const LIMIT: Duration = Duration::from_secs(20);
 const EMULATOR: &str =
     "transpute-testbed: two network namespaces, TUN devices, user-space forwarder";
 
+/// What runs run on, by what scenarios say of it.
+pub(crate) struct Environments {
+    /// Without what is in force inside the namespaces.
+    outside: Environment,
+    inside: HashMap<(Option<String>, Option<u64>), Environment>,
+}
+
+impl Environments {
+    /// Asks this machine and this `transpute`.
+    pub(crate) fn new(binary: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
+        Ok(Self {
+            outside: describe(binary, cancel)?,
+            inside: HashMap::new(),
+        })
+    }
+
+    /// Describes what the parties of a scenario run on.
+    pub(crate) fn of(
+        &mut self,
+        scenario: &Scenario,
+        cancel: &AtomicBool,
+    ) -> Result<Environment, RunError> {
+        let key = (scenario.congestion_control.clone(), scenario.socket_buffer);
+        if let Some(known) = self.inside.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut environment = self.outside.clone();
+        describe_inside(&mut environment, scenario, cancel)?;
+        self.inside.insert(key, environment.clone());
+        Ok(environment)
+    }
+}
+
 /// Describes this machine and this `transpute`.
-pub(super) fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment, RunError> {
+fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment, RunError> {
     let mut version = Command::new(binary);
     version.arg("--version");
     Ok(Environment {
@@ -45,7 +81,7 @@ pub(super) fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment
 }
 
 /// Adds what is in force inside the namespaces of a scenario.
-pub(super) fn describe_inside(
+fn describe_inside(
     environment: &mut Environment,
     scenario: &Scenario,
     cancel: &AtomicBool,

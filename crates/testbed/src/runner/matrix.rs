@@ -1,6 +1,6 @@
 //! What to run: cells, and how sweeps and lists multiply to them.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use crate::scenario::{Scenario, ScenarioError};
 
@@ -44,6 +44,20 @@ pub struct Cell {
     /// Whether that a run fails is a result, so that it is not tried again: of a transport over UDP
     /// behind a firewall, for instance. Not one of the conditions either.
     pub may_fail: bool,
+}
+
+/// What a run of it is called while it is waited for.
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            scenario,
+            circuit,
+            scheme,
+            transport,
+            ..
+        } = self;
+        write!(f, "{} {circuit} {scheme} {transport}", scenario.name)
+    }
 }
 
 impl Matrix {
@@ -132,7 +146,7 @@ impl Sweep {
     }
 }
 
-fn replace<T: std::fmt::Display>(
+fn replace<T: fmt::Display>(
     scenarios: Vec<Scenario>,
     values: &[T],
     label: &str,

@@ -3,16 +3,15 @@
 //! Repetitions are interleaved (A B C A B C), so that whatever drifts hits all cells alike. Each is
 //! recorded before the next one starts; a matrix that was interrupted goes on where it was.
 
-mod environment;
+pub(crate) mod environment;
 mod estimate;
 mod inputs;
 mod matrix;
 mod party;
 mod repetition;
-mod store;
+pub(crate) mod store;
 
 use std::{
-    collections::HashMap,
     fs::{self, DirBuilder},
     io,
     ops::ControlFlow,
@@ -27,9 +26,11 @@ use thiserror::Error;
 pub use matrix::{Cell, Matrix, Sweep};
 
 use crate::{lab::LabError, measure::MeasureError, row::RowError};
+use environment::Environments;
 use estimate::Estimate;
 use inputs::InputMaker;
-use repetition::{Bench, Identities};
+use repetition::Bench;
+pub(crate) use repetition::Identities;
 use store::Store;
 
 /// How to run a matrix.
@@ -48,8 +49,8 @@ pub struct Options {
 }
 
 /// How far a matrix is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+#[derive(Debug)]
+pub struct Progress<'a, C = Cell> {
     /// Runs that are over.
     pub done: u64,
     /// All runs that were not in the results before.
@@ -59,7 +60,7 @@ pub struct Progress<'a> {
     /// How long the rest will take, once there is something to judge by.
     pub remaining: Option<Duration>,
     /// What runs next; nothing at the end.
-    pub next: Option<&'a Cell>,
+    pub next: Option<&'a C>,
     /// Why the run before failed, if it did.
     pub error: Option<&'a str>,
 }
@@ -174,71 +175,143 @@ pub fn run_cells(
     repetitions: u32,
     options: &Options,
     cancel: &AtomicBool,
-    mut report: impl FnMut(Progress<'_>) -> ControlFlow<()>,
+    report: impl FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Summary, RunError> {
     let mut store = Store::open(&options.results)?;
-    let runs: Vec<(u32, usize)> = (0..repetitions)
-        .flat_map(|repetition| (0..cells.len()).map(move |cell| (repetition, cell)))
-        .collect();
-    let mut summary = Summary::default();
-    let to_do: Vec<_> = (runs.iter().copied())
-        .filter(|&(repetition, cell)| !store.has(&cells[cell], repetition))
-        .collect();
-    summary.skipped = (runs.len() - to_do.len()) as u64;
-    let total = to_do.len() as u64;
-    let mut error: Option<String> = None;
-    if !to_do.is_empty() {
-        let work = WorkFolder::new(&options.results)?;
-        let mut bench = Bench {
-            options,
-            cancel,
-            environment: environment::describe(&options.binary, cancel)?,
-            identities: Identities::new(&options.binary, &work.0, cancel)?,
-            inputs: InputMaker::new(&options.binary, &work.0),
-            inside: HashMap::new(),
+    let to_do = Series::new(
+        cells,
+        |_| repetitions,
+        |cell, number| store.has(cell, number),
+    );
+    if to_do.runs.is_empty() {
+        return to_do.run(cancel, report, |_, _| Err(RunError::Empty("what is to do")));
+    }
+    let work = WorkFolder::new(&options.results)?;
+    let mut bench = Bench {
+        options,
+        cancel,
+        environments: Environments::new(&options.binary, cancel)?,
+        identities: Identities::new(&options.binary, &work.0, cancel)?,
+        inputs: InputMaker::new(&options.binary, &work.0),
+    };
+    // Nobody should wait for hours to learn of a typing error in the last circuit.
+    for &(_, cell) in &to_do.runs {
+        bench.inputs.inputs(&cells[cell].circuit, cancel)?;
+    }
+    to_do.run(cancel, report, |cell, repetition| {
+        let row = bench.run(cell, repetition)?;
+        let ending = match (&row.error, row.cut_off_ms) {
+            (Some(error), Some(_)) if cell.cut_off.is_some() => Ending::CutOff(error.clone()),
+            (Some(error), _) => Ending::Failed(error.clone()),
+            (None, _) => Ending::Measured,
         };
-        // Nobody should wait for hours to learn of a typing error in the last circuit.
-        for &(_, cell) in &to_do {
-            bench.inputs.inputs(&cells[cell].circuit, cancel)?;
+        store.append(row)?;
+        Ok(ending)
+    })
+}
+
+/// What came of a run whose row was recorded, with why it was no other.
+pub(crate) enum Ending {
+    Measured,
+    CutOff(String),
+    Failed(String),
+}
+
+/// Runs that have no results yet, in order: all cells once before any a second time.
+pub(crate) struct Series<'a, C> {
+    cells: &'a [C],
+    /// Repetition and index of the cell.
+    pub(crate) runs: Vec<(u32, usize)>,
+    skipped: u64,
+}
+
+impl<'a, C> Series<'a, C> {
+    /// Finds the runs of `cells` that `has` knows no result of.
+    pub(crate) fn new(
+        cells: &'a [C],
+        repetitions: impl Fn(&C) -> u32,
+        has: impl Fn(&C, u32) -> bool,
+    ) -> Self {
+        let most = cells.iter().map(&repetitions).max().unwrap_or(0);
+        let mut runs = Vec::new();
+        let mut skipped = 0;
+        for repetition in 0..most {
+            for (index, cell) in cells.iter().enumerate() {
+                if repetition >= repetitions(cell) {
+                    continue;
+                }
+                if has(cell, repetition) {
+                    skipped += 1;
+                } else {
+                    runs.push((repetition, index));
+                }
+            }
         }
-        let mut estimate = Estimate::new(cells.len());
-        for (index, &(repetition, cell)) in to_do.iter().enumerate() {
+        Self {
+            cells,
+            runs,
+            skipped,
+        }
+    }
+
+    /// Makes them with `run`, until `report` breaks, `cancel` becomes true or nothing more can be measured.
+    pub(crate) fn run(
+        self,
+        cancel: &AtomicBool,
+        mut report: impl FnMut(Progress<'_, C>) -> ControlFlow<()>,
+        mut run: impl FnMut(&C, u32) -> Result<Ending, RunError>,
+    ) -> Result<Summary, RunError> {
+        let mut summary = Summary {
+            skipped: self.skipped,
+            ..Summary::default()
+        };
+        let total = self.runs.len() as u64;
+        let mut error: Option<String> = None;
+        let mut estimate = Estimate::new(self.cells.len());
+        for (index, &(repetition, cell)) in self.runs.iter().enumerate() {
             let told = report(Progress {
                 done: index as u64,
                 total,
                 failed: summary.failed,
-                remaining: estimate.remaining(to_do[index..].iter().map(|&(_, cell)| cell)),
-                next: Some(&cells[cell]),
+                remaining: estimate.remaining(self.runs[index..].iter().map(|&(_, cell)| cell)),
+                next: Some(&self.cells[cell]),
                 error: error.as_deref(),
             });
             if told.is_break() {
                 return Ok(summary);
             }
             let start = Instant::now();
-            let row = bench.run(&cells[cell], repetition)?;
+            let ending = run(&self.cells[cell], repetition)?;
             estimate.record(cell, start.elapsed());
-            match (&row.error, row.cut_off_ms) {
-                (Some(_), Some(_)) if cells[cell].cut_off.is_some() => summary.cut_off += 1,
-                (Some(_), _) => summary.failed += 1,
-                (None, _) => summary.measured += 1,
-            }
-            error.clone_from(&row.error);
-            store.append(row)?;
+            error = match ending {
+                Ending::Measured => {
+                    summary.measured += 1;
+                    None
+                }
+                Ending::CutOff(error) => {
+                    summary.cut_off += 1;
+                    Some(error)
+                }
+                Ending::Failed(error) => {
+                    summary.failed += 1;
+                    Some(error)
+                }
+            };
             if cancel.load(Ordering::Relaxed) {
                 return Err(RunError::Cancelled);
             }
         }
+        // There is nothing left to break off.
+        let _ = report(Progress {
+            done: total,
+            total,
+            failed: summary.failed,
+            remaining: Some(Duration::ZERO),
+            next: None,
+            error: error.as_deref(),
+        });
+        Ok(summary)
     }
-    // There is nothing left to break off.
-    let _ = report(Progress {
-        done: total,
-        total,
-        failed: summary.failed,
-        remaining: Some(Duration::ZERO),
-        next: None,
-        error: error.as_deref(),
-    });
-    Ok(summary)
 }
 
 fn missing(matrix: &Matrix) -> &'static str {
@@ -256,11 +329,11 @@ fn missing(matrix: &Matrix) -> &'static str {
 
 /// A folder for keys and inputs beside the results, removed on drop; and what a killed runner has
 /// left of it, at the next start.
-struct WorkFolder(PathBuf);
+pub(crate) struct WorkFolder(pub(crate) PathBuf);
 
 impl WorkFolder {
     /// Makes the folder. Whoever does this has locked the results, so nobody else uses it.
-    fn new(results: &Path) -> Result<Self, RunError> {
+    pub(crate) fn new(results: &Path) -> Result<Self, RunError> {
         // Absolute: the parties are other processes.
         let results = std::path::absolute(results).map_err(RunError::Prepare)?;
         let name = results.file_name().unwrap_or_default().to_string_lossy();

@@ -1,7 +1,6 @@
 //! One run: a path, two processes on it, and a row.
 
 use std::{
-    collections::HashMap,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
@@ -10,7 +9,8 @@ use std::{
 };
 
 use super::{
-    Cell, Options, RunError, environment,
+    Cell, Options, RunError,
+    environment::Environments,
     inputs::{CircuitInputs, InputMaker},
     party::{self, Keys, Report},
 };
@@ -19,7 +19,7 @@ use crate::{
     lab::{Lab, PARTY_PORT, Side},
     measure::{Finished, MeasureError, Patience, Process},
     model::PathCounters,
-    row::{Environment, Limit, Measured, ROW_FORMAT, Row},
+    row::{Limit, Measured, ROW_FORMAT, Row},
     scenario::Scenario,
 };
 
@@ -29,15 +29,15 @@ const KEY_LIMIT: Duration = Duration::from_secs(20);
 /// How long a party may take to end once the other one has failed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The keys of both parties.
-pub(super) struct Identities {
-    garbler: (PathBuf, String),
-    evaluator: (PathBuf, String),
+/// The keys of both parties: where they are, and their fingerprints.
+pub(crate) struct Identities {
+    pub(crate) garbler: (PathBuf, String),
+    pub(crate) evaluator: (PathBuf, String),
 }
 
 impl Identities {
     /// Makes keys in a folder.
-    pub(super) fn new(binary: &Path, folder: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
+    pub(crate) fn new(binary: &Path, folder: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
         let make = |name: &str| {
             let path = folder.join(name);
             let mut command = Command::new(binary);
@@ -65,12 +65,9 @@ impl Identities {
 pub(super) struct Bench<'a> {
     pub(super) options: &'a Options,
     pub(super) cancel: &'a AtomicBool,
-    /// Without what is in force inside the namespaces.
-    pub(super) environment: Environment,
+    pub(super) environments: Environments,
     pub(super) identities: Identities,
     pub(super) inputs: InputMaker<'a>,
-    /// With it, by what scenarios say of it.
-    pub(super) inside: HashMap<(Option<String>, Option<u64>), Environment>,
 }
 
 /// Why a run is to be recorded as failed, or all of them are to end.
@@ -100,7 +97,7 @@ impl Bench<'_> {
             seed: path_seed,
             ..cell.scenario.clone()
         })?;
-        let environment = self.environment_inside(&cell.scenario)?;
+        let environment = self.environments.of(&cell.scenario, self.cancel)?;
         let mut cut_off_ms = None;
         let (measured, error) = match self.measure(cell, &lab, &inputs) {
             Ok(measured) => {
@@ -136,17 +133,6 @@ impl Bench<'_> {
             cut_off_ms,
             measured,
         })
-    }
-
-    fn environment_inside(&mut self, scenario: &Scenario) -> Result<Environment, RunError> {
-        let key = (scenario.congestion_control.clone(), scenario.socket_buffer);
-        if let Some(known) = self.inside.get(&key) {
-            return Ok(known.clone());
-        }
-        let mut environment = self.environment.clone();
-        environment::describe_inside(&mut environment, scenario, self.cancel)?;
-        self.inside.insert(key, environment.clone());
-        Ok(environment)
     }
 
     fn measure(&self, cell: &Cell, lab: &Lab, inputs: &CircuitInputs) -> Result<Measured, Stop> {

@@ -9,14 +9,14 @@ use std::{
 };
 
 use super::{Cell, RunError};
-use crate::row::{Row, read_rows};
+use crate::row::{Record, Row, read_records};
 
 /// A results file that nobody else appends to.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store<R = Row> {
     file: File,
     path: PathBuf,
-    done: Vec<Row>,
+    done: Vec<R>,
 }
 
 /// How long a lock may outlive a run that was killed while it started a process: until that process runs its own program,
@@ -36,9 +36,9 @@ fn lock(file: &File) -> Result<(), TryLockError> {
     }
 }
 
-impl Store {
+impl<R: Record> Store<R> {
     /// Opens the file, or makes it, and cuts off a line that was not written to its end.
-    pub(super) fn open(path: &Path) -> Result<Self, RunError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, RunError> {
         let cannot = |source| RunError::Results {
             path: path.to_owned(),
             source,
@@ -53,7 +53,7 @@ impl Store {
             },
             TryLockError::Error(error) => cannot(error),
         })?;
-        let done = read_rows(path)?;
+        let done = read_records(path)?;
         let end = end_of_lines(&mut file).map_err(cannot)?;
         file.set_len(end).map_err(cannot)?;
         file.seek(SeekFrom::Start(end)).map_err(cannot)?;
@@ -64,17 +64,13 @@ impl Store {
         })
     }
 
-    /// Returns whether this repetition has a result: it was measured before, or it was cut off or
-    /// failed where that is one.
-    pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
-        (self.done.iter()).any(|row| {
-            let cut_off = row.cut_off_ms.is_some() && cell.cut_off.is_some();
-            (row.measured.is_some() || cut_off || cell.may_fail) && is_run_of(row, cell, repetition)
-        })
+    /// Returns what is in the file, in order.
+    pub(crate) fn done(&self) -> &[R] {
+        &self.done
     }
 
     /// Appends a row.
-    pub(super) fn append(&mut self, row: Row) -> Result<(), RunError> {
+    pub(crate) fn append(&mut self, row: R) -> Result<(), RunError> {
         let written = serde_json::to_vec(&row)
             .map_err(io::Error::from)
             .and_then(|mut line| {
@@ -87,6 +83,17 @@ impl Store {
         })?;
         self.done.push(row);
         Ok(())
+    }
+}
+
+impl Store {
+    /// Returns whether this repetition has a result: it was measured before, or it was cut off or
+    /// failed where that is one.
+    pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
+        (self.done.iter()).any(|row| {
+            let cut_off = row.cut_off_ms.is_some() && cell.cut_off.is_some();
+            (row.measured.is_some() || cut_off || cell.may_fail) && is_run_of(row, cell, repetition)
+        })
     }
 }
 
@@ -124,7 +131,7 @@ fn end_of_lines(file: &mut File) -> io::Result<u64> {
 mod tests {
     use super::*;
     use crate::{
-        row::{Environment, ROW_FORMAT},
+        row::{Environment, ROW_FORMAT, read_rows},
         scenario::Scenario,
     };
 
@@ -164,14 +171,14 @@ mod tests {
     fn a_torn_line_is_cut_off_and_rows_follow() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
-        Store::open(&path)
+        Store::<Row>::open(&path)
             .unwrap()
             .append(failed(&cell("a"), 0))
             .unwrap();
         let mut torn = std::fs::read(&path).unwrap();
         torn.extend_from_slice(b"{\"format\":2,\"scen");
         std::fs::write(&path, torn).unwrap();
-        let mut store = Store::open(&path).unwrap();
+        let mut store = Store::<Row>::open(&path).unwrap();
         store.append(failed(&cell("b"), 1)).unwrap();
         // A failure is no result: it is tried again.
         assert!(!store.has(&cell("b"), 1));
@@ -185,7 +192,7 @@ mod tests {
     #[test]
     fn what_was_cut_off_is_a_result_where_that_was_asked_for() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(&folder.path().join("rows.jsonl")).unwrap();
+        let mut store = Store::<Row>::open(&folder.path().join("rows.jsonl")).unwrap();
         let plain = cell("a");
         let row = Row {
             cut_off_ms: Some(2e3),
@@ -221,7 +228,10 @@ mod tests {
     fn only_one_runner_writes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
-        let _first = Store::open(&path).unwrap();
-        assert!(matches!(Store::open(&path), Err(RunError::Locked { .. })));
+        let _first = Store::<Row>::open(&path).unwrap();
+        assert!(matches!(
+            Store::<Row>::open(&path),
+            Err(RunError::Locked { .. })
+        ));
     }
 }

@@ -1,0 +1,169 @@
+//! `transpute testbed programs`: any two programs in a matrix.
+
+use std::{ops::ControlFlow, path::PathBuf, sync::atomic::Ordering};
+
+use serde::Serialize;
+use transpute_testbed::{
+    programs::{self, Cell, Form, Options, Plan, PlanError},
+    runner::Summary,
+    scenario::ScenarioError,
+};
+
+use super::{stoppable, teller::Teller};
+use crate::{
+    failure::{Failure, Kind},
+    output,
+};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+FILE is TOML, for example
+
+  title = \"How a transfer depends on the path\"
+  [[experiment]]
+  name = \"size\"
+  scenario = \"eu-us\"
+  rtt_ms = [10, 100]
+  a = \"transpute link serve --unpinned --listen $TRANSPUTE_A:7700\"
+  b = \"transpute link send --unpinned --connect $TRANSPUTE_A:7700 --bytes {bytes} --json\"
+  [experiment.variables]
+  bytes = [1000000, 10000000]
+  [experiment.quick]
+  repetitions = 1
+
+The last JSON object that each command prints is in the row of the run. What --results has already is not \
+run again. An interruption waits for the present run; a second one gives it up. docs/testbed.md has all \
+fields, under \"Programs of your own in a matrix\".")]
+pub(crate) struct Args {
+    /// What to run
+    #[arg(value_name = "FILE")]
+    plan: PathBuf,
+    /// Run what its quick tables say
+    #[arg(long)]
+    quick: bool,
+    /// The file that results are appended to
+    #[arg(long, value_name = "FILE", default_value = "programs.jsonl")]
+    results: PathBuf,
+    /// Run these cells only, by name or by the start of it up to a / or a comma
+    #[arg(long, value_name = "CELL", num_args = 1..)]
+    only: Vec<String>,
+    /// Print names and commands of the cells, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object about what was run
+    #[arg(long)]
+    json: bool,
+    /// Print errors only
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// What was run, as JSON.
+#[derive(Serialize)]
+struct Done {
+    results: PathBuf,
+    measured: u64,
+    cut_off: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+pub(crate) fn programs(args: Args) -> Result<(), Failure> {
+    let plan = Plan::open(&args.plan).map_err(plan_failure)?;
+    let form = if args.quick { Form::Quick } else { Form::Full };
+    let cells = chosen(plan.cells(form), &args.only)?;
+    if args.dry_run {
+        return show(&plan, &cells);
+    }
+    let options = Options {
+        binary: std::env::current_exe()
+            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        folder: plan.folder,
+        results: args.results.clone(),
+    };
+    let teller = Teller::new(args.quiet || args.json);
+    let summary = stoppable(move |stop, cancel| {
+        programs::run(&cells, &options, cancel, |progress| {
+            if stop.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
+            teller.tell(progress);
+            ControlFlow::Continue(())
+        })
+    })?;
+    let Summary {
+        measured,
+        failed,
+        cut_off,
+        skipped,
+    } = summary;
+    if args.json {
+        output::print_json(&Done {
+            results: args.results.clone(),
+            measured,
+            cut_off,
+            failed,
+            skipped,
+        })?;
+    } else if !args.quiet {
+        output::note(format!(
+            "{measured} measured, {cut_off} cut off, {failed} failed, {skipped} known before: {}",
+            args.results.display()
+        ));
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(
+            Kind::Protocol,
+            format!(
+                "{failed} runs failed; their rows in {} say why",
+                args.results.display()
+            ),
+        )),
+    }
+}
+
+/// Returns the cells that are asked for: all, where no name is given.
+fn chosen(cells: Vec<Cell>, names: &[String]) -> Result<Vec<Cell>, Failure> {
+    for name in names {
+        if !cells.iter().any(|cell| cell.is_named(name)) {
+            return Err(Failure::usage(format!(
+                "--only: no cell has the name {name:?}, or one that goes on after it with / or a comma; \
+                 --dry-run shows all"
+            )));
+        }
+    }
+    let is_chosen = |cell: &Cell| names.is_empty() || names.iter().any(|name| cell.is_named(name));
+    Ok(cells.into_iter().filter(is_chosen).collect())
+}
+
+fn show(plan: &Plan, cells: &[Cell]) -> Result<(), Failure> {
+    output::print(|out| {
+        writeln!(out, "{}", plan.title)?;
+        for cell in cells {
+            let [a, b] = cell.commands_of(0);
+            writeln!(out, "\n{cell}  {} times", cell.repetitions)?;
+            writeln!(out, "  a: {a}\n  b: {b}")?;
+        }
+        Ok(())
+    })?;
+    let runs: u64 = cells.iter().map(|cell| u64::from(cell.repetitions)).sum();
+    output::note(format!("{} cells, {runs} runs", cells.len()));
+    Ok(())
+}
+
+fn plan_failure(error: PlanError) -> Failure {
+    let is_unknown = matches!(
+        &error,
+        PlanError::Scenario {
+            source: ScenarioError::Read { .. },
+            ..
+        }
+    );
+    let failure = Failure::new(Kind::File, error.to_string());
+    // The other messages have their causes in them.
+    if is_unknown || matches!(error, PlanError::Read { .. }) {
+        return failure.because(error);
+    }
+    failure
+}

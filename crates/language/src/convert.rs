@@ -1,0 +1,175 @@
+//! From the circuit of the language to ours.
+
+use garble_lang::{
+    TypedFnDef,
+    ast::{ParamDef, Type},
+    circuit::{Circuit as Source, Gate as SourceGate},
+};
+use transpute_circuit::{Circuit, Gate, Op, Wire};
+
+use crate::{Compiled, LanguageError, Panics, layout::Layout};
+
+/// What comes before the result among the outputs of the language: whether the program has panicked, why, and the start and
+/// end of the place in lines and columns, of 32 bits each.
+const PANIC_BITS: usize = 1 + 5 * 32;
+
+/// Wires of ours that are not there yet.
+const NONE: Wire = Wire::MAX;
+
+/// Converts a circuit that was compiled from `function`.
+pub(crate) fn convert(
+    source: &Source,
+    function: &TypedFnDef,
+    layout: &mut Layout<'_>,
+    panics: Panics,
+) -> Result<Compiled, LanguageError> {
+    let values = input_values(function, source.input_gates.len());
+    let mut orders = Vec::new();
+    let mut input_widths = Vec::new();
+    for (name, ty) in &values {
+        let order = layout.order(ty)?;
+        let position = orders.len();
+        if source.input_gates.get(position) != Some(&order.len()) {
+            return Err(fault(format!(
+                "parameter {name} is not {} bits wide",
+                order.len()
+            )));
+        }
+        input_widths.push(order.len() as u32);
+        orders.push(order);
+    }
+    if orders.len() != source.input_gates.len() {
+        return Err(fault("it has other parameters than the program".to_owned()));
+    }
+    let result = layout.order(&function.ty)?;
+    let Some((panic, bits)) = source.output_gates.split_at_checked(PANIC_BITS) else {
+        return Err(fault("it has too few outputs".to_owned()));
+    };
+    if bits.len() != result.len() {
+        return Err(fault(format!(
+            "the result is not {} bits wide",
+            result.len()
+        )));
+    }
+    let mut wanted: Vec<usize> = result.iter().map(|&bit| bits[bit]).collect();
+    let mut output_widths = vec![result.len() as u32];
+    let mut outputs = vec![function.ty.to_string()];
+    let mut conversion = Conversion::new(source, &orders);
+    // Wire 0 of the outputs says whether.
+    if panics == Panics::Output && panic[0] != conversion.zero {
+        wanted.push(panic[0]);
+        output_widths.push(1);
+        outputs.push("panicked".to_owned());
+    }
+    let output_wires = (wanted.into_iter())
+        .map(|wire| conversion.wire(wire))
+        .collect::<Result<_, _>>()?;
+    let circuit = Circuit::new(input_widths, output_widths, conversion.gates, output_wires)?;
+    let inputs = values.iter().map(|(name, ty)| format!("{name}: {ty}"));
+    Ok(Compiled {
+        circuit,
+        inputs: inputs.collect(),
+        outputs,
+    })
+}
+
+/// Returns names and types of the input values: of a single array each element is one, and else each parameter.
+fn input_values(function: &TypedFnDef, count: usize) -> Vec<(String, &Type)> {
+    if let [ParamDef { name, ty, .. }] = &function.params[..]
+        && let Type::Array(element, _) | Type::ArrayConst(element, _) = ty
+    {
+        return (0..count)
+            .map(|index| (format!("{name}[{index}]"), &**element))
+            .collect();
+    }
+    (function.params.iter())
+        .map(|parameter| (parameter.name.clone(), &parameter.ty))
+        .collect()
+}
+
+fn fault(problem: String) -> LanguageError {
+    LanguageError::Fault(problem)
+}
+
+/// Gates that outputs need, in the order in which they are come upon from the outputs.
+///
+/// The compiler goes through hash tables, so the order of its own need not be the same the next time; but two parties compare
+/// their circuits gate by gate.
+struct Conversion<'a> {
+    source: &'a Source,
+    input_bits: usize,
+    /// The wire of the language that is always 0; the next one is always 1.
+    zero: usize,
+    /// Our wires for those of the language.
+    wires: Vec<Wire>,
+    gates: Vec<Gate>,
+}
+
+impl<'a> Conversion<'a> {
+    fn new(source: &'a Source, orders: &[Vec<usize>]) -> Self {
+        let input_bits = orders.iter().map(Vec::len).sum();
+        let mut wires = vec![NONE; input_bits + source.gates.len()];
+        let mut start = 0;
+        for order in orders {
+            for (ours, theirs) in order.iter().enumerate() {
+                wires[start + theirs] = (start + ours) as Wire;
+            }
+            start += order.len();
+        }
+        Self {
+            source,
+            input_bits,
+            zero: input_bits,
+            wires,
+            gates: Vec::new(),
+        }
+    }
+
+    /// Returns our wire for one of the language, and makes the gates before it that are not there yet.
+    fn wire(&mut self, wanted: usize) -> Result<Wire, LanguageError> {
+        let mut stack = vec![wanted];
+        while let Some(&wire) = stack.last() {
+            if *(self.wires.get(wire)).ok_or_else(|| fault(format!("there is no wire {wire}")))?
+                != NONE
+            {
+                stack.pop();
+                continue;
+            }
+            let (op, operands) = self.gate(wire)?;
+            let missing =
+                (operands.into_iter().flatten()).find(|&operand| self.wires[operand] == NONE);
+            if let Some(operand) = missing {
+                stack.push(operand);
+                continue;
+            }
+            let [a, b] = operands.map(|operand| operand.map_or(0, |operand| self.wires[operand]));
+            self.wires[wire] = (self.input_bits + self.gates.len()) as Wire;
+            self.gates.push(Gate { op, a, b });
+            stack.pop();
+        }
+        Ok(self.wires[wanted])
+    }
+
+    /// Returns what a wire of the language is, with operands that come before it.
+    fn gate(&self, wire: usize) -> Result<(Op, [Option<usize>; 2]), LanguageError> {
+        let gate = wire.checked_sub(self.input_bits);
+        let gate = gate.and_then(|gate| self.source.gates.get(gate));
+        let (op, operands) = match gate {
+            // It makes its constants of inputs, which a function without any does not have.
+            Some(_) if wire == self.zero => (Op::Zero, [None, None]),
+            Some(_) if wire == self.zero + 1 => (Op::One, [None, None]),
+            Some(&SourceGate::Xor(a, b)) => (Op::Xor, [Some(a), Some(b)]),
+            Some(&SourceGate::And(a, b)) => (Op::And, [Some(a), Some(b)]),
+            Some(&SourceGate::Not(a)) => (Op::Not, [Some(a), None]),
+            None => return Err(fault(format!("there is no wire {wire}"))),
+        };
+        if operands
+            .into_iter()
+            .flatten()
+            .any(|operand| operand >= wire)
+        {
+            return Err(fault(format!("wire {wire} depends on a later one")));
+        }
+        Ok((op, operands))
+    }
+}

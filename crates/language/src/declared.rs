@@ -1,0 +1,56 @@
+//! The order in which structs declare their fields, which the compiler of the language forgets: it sorts them by name.
+
+use std::collections::HashMap;
+
+use garble_lang::{
+    scan::scan,
+    token::{Token, TokenEnum},
+};
+
+/// Returns the names of the fields of each struct, in order. What the compiler does not take may be missing.
+pub(crate) fn fields(source: &str) -> HashMap<String, Vec<String>> {
+    let mut structs = HashMap::new();
+    let Ok(tokens) = scan(source) else {
+        return structs;
+    };
+    let mut tokens = (tokens.0.iter()).map(|Token(token, _)| token).peekable();
+    while let Some(token) = tokens.next() {
+        if *token != TokenEnum::KeywordStruct {
+            continue;
+        }
+        let Some(TokenEnum::Identifier(name)) = tokens.next() else {
+            continue;
+        };
+        let mut fields = Vec::new();
+        while let Some(token) = tokens.next_if(|token| **token != TokenEnum::RightBrace) {
+            // Types have no colons.
+            if let (TokenEnum::Identifier(field), Some(TokenEnum::Colon)) = (token, tokens.peek()) {
+                fields.push(field.clone());
+            }
+        }
+        structs.insert(name.clone(), fields);
+    }
+    structs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_in_order() {
+        let source = "
+            struct Pair { second: [Other; 2], first: (u8, bool) }
+            struct Other { x: i8, }
+            struct Empty {}
+            pub fn main(x: Pair) -> Other { let y = Other { x: 1i8 }; y }";
+        let found = fields(source);
+        assert_eq!(found["Pair"], ["second", "first"]);
+        assert_eq!(
+            (&found["Other"][..], found["Empty"].len()),
+            (&["x".to_owned()][..], 0)
+        );
+        assert_eq!(found.len(), 3);
+        assert!(fields("struct").is_empty() && fields("struct A { x").len() == 1);
+    }
+}

@@ -1,0 +1,153 @@
+//! The last line of a stream that matters, whatever else is printed.
+
+use std::{
+    io::{self, Read},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, channel},
+    },
+    thread,
+    time::Instant,
+};
+
+use serde::de::IgnoredAny;
+
+/// The longest line that is kept, in bytes; longer ones are passed over.
+const MAX_LINE: usize = 1 << 20;
+
+/// Reads a stream to its end on a thread of its own.
+pub(super) struct Listener {
+    heard: Arc<Mutex<Heard>>,
+    closed: Receiver<()>,
+}
+
+impl Listener {
+    /// Listens for lines of which `matters` is true.
+    pub(super) fn to(mut stream: impl Read + Send + 'static, matters: fn(&[u8]) -> bool) -> Self {
+        let heard = Arc::new(Mutex::new(Heard::new(matters)));
+        let shared = Arc::clone(&heard);
+        let (open, closed) = channel();
+        thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            loop {
+                match stream.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(read) => lock(&shared).take(&buffer[..read]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            lock(&shared).end_line();
+            drop(open);
+        });
+        Self { heard, closed }
+    }
+
+    /// Waits for the end of the stream, but no longer than that, and returns the last line that matters.
+    pub(super) fn last_line(self, deadline: Instant) -> Option<Vec<u8>> {
+        // Nothing is ever sent. Who keeps the stream open for longer has left the group of the command.
+        let _ = (self.closed).recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        lock(&self.heard).last.take()
+    }
+}
+
+fn lock(heard: &Mutex<Heard>) -> std::sync::MutexGuard<'_, Heard> {
+    // What a thread that panicked has left is a line or none.
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lines, as they come.
+struct Heard {
+    matters: fn(&[u8]) -> bool,
+    line: Vec<u8>,
+    is_too_long: bool,
+    last: Option<Vec<u8>>,
+}
+
+impl Heard {
+    fn new(matters: fn(&[u8]) -> bool) -> Self {
+        Self {
+            matters,
+            line: Vec::new(),
+            is_too_long: false,
+            last: None,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.is_too_long |= self.line.len() + piece.len() > MAX_LINE;
+            if !self.is_too_long {
+                self.line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if !std::mem::take(&mut self.is_too_long) && (self.matters)(&line) {
+            self.last = Some(line);
+        }
+    }
+}
+
+/// Tells whether a line is a JSON object.
+pub(super) fn is_object(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+}
+
+/// Tells whether there is anything in a line.
+pub(super) fn is_text(line: &[u8]) -> bool {
+    !line.trim_ascii().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(matters: fn(&[u8]) -> bool, pieces: &[&[u8]]) -> Option<String> {
+        let mut heard = Heard::new(matters);
+        for piece in pieces {
+            heard.take(piece);
+        }
+        heard.end_line();
+        heard.last.map(|line| String::from_utf8(line).unwrap())
+    }
+
+    #[test]
+    fn the_last_object_is_found_wherever_reads_end() {
+        let text = b"{\"x\":1}\nnoise\n {\"x\":\n{\"x\":2}\r\n[3]\n{\"x\":3\n";
+        for cut in 0..text.len() {
+            let pieces: [&[u8]; 2] = [&text[..cut], &text[cut..]];
+            assert_eq!(last(is_object, &pieces).unwrap(), "{\"x\":2}\r\n");
+        }
+        assert_eq!(last(is_object, &[b"{}"]).unwrap(), "{}");
+        assert_eq!(last(is_object, &[b"5\n"]), None);
+        assert_eq!(
+            last(is_text, &[b"error: no\n\n", b" \n"]).unwrap(),
+            "error: no\n"
+        );
+    }
+
+    #[test]
+    fn lines_that_are_too_long_are_passed_over() {
+        let long = vec![b' '; MAX_LINE];
+        let pieces: [&[u8]; 4] = [b"{\"x\":1}\n", b"{", &long, b"}\n"];
+        assert_eq!(last(is_object, &pieces).unwrap(), "{\"x\":1}\n");
+        let deep = "{\"x\":".repeat(5000);
+        assert_eq!(last(is_object, &[deep.as_bytes()]), None);
+    }
+
+    #[test]
+    fn a_stream_is_read_to_its_end() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let listener = Listener::to(reader, is_object);
+        io::Write::write_all(&mut writer, b"{\"x\":1}\nbye").unwrap();
+        drop(writer);
+        let deadline = Instant::now() + std::time::Duration::from_secs(60);
+        assert_eq!(listener.last_line(deadline).unwrap(), b"{\"x\":1}\n");
+    }
+}

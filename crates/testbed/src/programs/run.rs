@@ -1,0 +1,176 @@
+//! Running cells: each run is two commands on a path of their own, and a row.
+
+use std::{
+    ops::ControlFlow,
+    os::unix::process::ExitStatusExt as _,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    sync::atomic::AtomicBool,
+    time::SystemTime,
+};
+
+use super::{Cell, PROGRAM_ROW_FORMAT, ProgramRow, Said};
+use crate::{
+    pair::{Outcome, Pair},
+    runner::{
+        Ending, Identities, Progress, RunError, Series, Summary, WorkFolder,
+        environment::Environments, store::Store,
+    },
+    scenario::Scenario,
+};
+
+/// How to run cells.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `transpute` program, which makes the keys.
+    pub binary: PathBuf,
+    /// The folder that commands run in.
+    pub folder: PathBuf,
+    /// The file that rows are appended to, one JSON object a line. Runs that it has results of are not run
+    /// again.
+    pub results: PathBuf,
+}
+
+/// Runs what of these cells has no results yet, all of them once before any a second time; and appends the
+/// results.
+///
+/// `report` is called before every run and at the end; nothing more is run once it breaks. When `cancel`
+/// becomes true, the current run is given up, both commands are killed, and the emulated path is taken down.
+///
+/// # Errors
+/// [`RunError`] where nothing more can be run. A command that fails makes a row that says so, and no error.
+pub fn run(
+    cells: &[Cell],
+    options: &Options,
+    cancel: &AtomicBool,
+    report: impl FnMut(Progress<'_, Cell>) -> ControlFlow<()>,
+) -> Result<Summary, RunError> {
+    if cells.is_empty() {
+        return Err(RunError::Empty("the list of cells"));
+    }
+    let mut store = Store::<ProgramRow>::open(&options.results)?;
+    let has = |cell: &Cell, repetition| {
+        (store.done().iter()).any(|row| row.is_result_of(cell, repetition))
+    };
+    let to_do = Series::new(cells, |cell| cell.repetitions, has);
+    if to_do.runs.is_empty() {
+        return to_do.run(cancel, report, |_, _| Err(RunError::Empty("what is to do")));
+    }
+    let work = WorkFolder::new(&options.results)?;
+    let mut bench = Bench {
+        identities: Identities::new(&options.binary, &work.0, cancel)?,
+        environments: Environments::new(&options.binary, cancel)?,
+        folder: &options.folder,
+        cancel,
+    };
+    to_do.run(cancel, report, |cell, repetition| {
+        let row = bench.run(cell, repetition)?;
+        let ending = match (&row.error, row.cut_off) {
+            (Some(error), true) => Ending::CutOff(error.clone()),
+            (Some(error), false) => Ending::Failed(error.clone()),
+            (None, _) => Ending::Measured,
+        };
+        store.append(row)?;
+        Ok(ending)
+    })
+}
+
+/// What all runs share.
+struct Bench<'a> {
+    identities: Identities,
+    environments: Environments,
+    folder: &'a Path,
+    cancel: &'a AtomicBool,
+}
+
+impl Bench<'_> {
+    fn run(&mut self, cell: &Cell, repetition: u32) -> Result<ProgramRow, RunError> {
+        let environment = self.environments.of(&cell.scenario, self.cancel)?;
+        let commands = cell.commands_of(repetition);
+        // Other drops each time, and the same ones when all is run again.
+        let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
+        let scenario = Scenario {
+            seed: path_seed,
+            ..cell.scenario.clone()
+        };
+        let [of_a, of_b] = [&self.identities.garbler, &self.identities.evaluator];
+        let a = [
+            ("TRANSPUTE_KEY", of_a.0.as_os_str()),
+            ("TRANSPUTE_PEER", of_b.1.as_ref()),
+        ];
+        let b = [
+            ("TRANSPUTE_KEY", of_b.0.as_os_str()),
+            ("TRANSPUTE_PEER", of_a.1.as_ref()),
+        ];
+        let pair = Pair {
+            commands: commands.each_ref().map(String::as_str),
+            folder: Some(self.folder),
+            variables: [&a, &b],
+            limit: Some(cell.time_limit),
+        };
+        let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let outcome = pair.run(&scenario, self.cancel)?;
+        let time_limit_s = cell.time_limit.as_secs_f64();
+        let error = problem(&outcome, time_limit_s);
+        let [a, b] = outcome.printed.map(|printed| printed.said);
+        let report = outcome.report;
+        Ok(ProgramRow {
+            format: PROGRAM_ROW_FORMAT,
+            experiment: cell.experiment.clone(),
+            variables: cell.variables.clone(),
+            scenario: cell.scenario.clone(),
+            commands,
+            repetition,
+            path_seed,
+            started_unix_ms: started.map_or(0, |time| time.as_millis() as u64),
+            environment,
+            time_limit_s,
+            error,
+            cut_off: outcome.is_cut_off,
+            seconds: report.seconds,
+            codes: [report.a_code, report.b_code],
+            said: Said { a, b },
+            up: report.up,
+            down: report.down,
+            party_bytes: report.party_bytes,
+            overruns: report.overruns,
+        })
+    }
+}
+
+/// Says in one line what went wrong, if anything did.
+fn problem(outcome: &Outcome, time_limit_s: f64) -> Option<String> {
+    let mut problems = Vec::new();
+    if outcome.is_cut_off {
+        problems.push(format!("cut off after {time_limit_s} s"));
+    }
+    for (index, side) in ["A", "B"].into_iter().enumerate() {
+        // What became of it when we told it to end is not of its own making.
+        if outcome.is_told[index] {
+            continue;
+        }
+        if let Some(ending) = bad_ending(outcome.statuses[index]) {
+            let complaint = &outcome.printed[index].complaint;
+            let complaint = match complaint.as_str() {
+                "" => "it said nothing",
+                complaint => complaint,
+            };
+            problems.push(format!("the command on side {side} {ending} ({complaint})"));
+        }
+    }
+    if problems.is_empty() && outcome.printed[1].said.is_none() {
+        problems.push("the command on side B printed no JSON object".to_owned());
+    }
+    (!problems.is_empty()).then(|| problems.join("; ").replace(['\n', '\r'], " "))
+}
+
+fn bad_ending(status: ExitStatus) -> Option<String> {
+    if status.success() {
+        return None;
+    }
+    Some(match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "has not ended well".to_owned(),
+    })
+}

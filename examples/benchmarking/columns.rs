@@ -1,0 +1,66 @@
+//! Sums of many numbers inside a circuit, one column of bits per power of two.
+//!
+//! A full adder turns three bits of one column into one, and one bit of the next, for a single AND gate: so a sum costs at
+//! most as many AND gates as there are bits in it, wherever the numbers begin and however wide they are.
+
+use std::collections::VecDeque;
+
+use transpute::circuit::{Bit, Builder, Word};
+
+/// Bits to be added up, by the power of two that they stand for.
+pub(crate) struct Columns<'b> {
+    builder: Builder<'b>,
+    columns: Vec<VecDeque<Bit<'b>>>,
+}
+
+impl<'b> Columns<'b> {
+    /// Makes the empty sum.
+    pub(crate) fn new(builder: Builder<'b>) -> Self {
+        Self {
+            builder,
+            columns: Vec::new(),
+        }
+    }
+
+    /// Adds `bit * 2^position`.
+    pub(crate) fn add_bit(&mut self, position: usize, bit: Bit<'b>) {
+        if self.columns.len() <= position {
+            self.columns.resize_with(position + 1, VecDeque::new);
+        }
+        self.columns[position].push_back(bit);
+    }
+
+    /// Adds `number * 2^shift`.
+    pub(crate) fn add(&mut self, shift: usize, number: &Word<'b>) {
+        for (index, bit) in number.bits().into_iter().enumerate() {
+            self.add_bit(shift + index, bit);
+        }
+    }
+
+    /// Returns the sum modulo `2^width`: at most one AND gate for each bit that was added.
+    pub(crate) fn sum(mut self, width: usize) -> Word<'b> {
+        let zero = self.builder.bit(false);
+        // What would be carried out of the last column is dropped with those above.
+        self.columns.resize_with(width + 1, VecDeque::new);
+        let mut sum = Vec::with_capacity(width);
+        for position in 0..width {
+            let mut column = std::mem::take(&mut self.columns[position]);
+            // First in, first out: the adders then form a tree, and not a chain.
+            while column.len() > 1 {
+                let (a, b) = (column.pop_front(), column.pop_front());
+                let [a, b, c] = [a, b, column.pop_front()].map(|bit| bit.unwrap_or(zero));
+                let (low, carry) = full_adder(a, b, c);
+                column.push_back(low);
+                self.columns[position + 1].push_back(carry);
+            }
+            sum.push(column.pop_front().unwrap_or(zero));
+        }
+        self.builder.word_of(sum)
+    }
+}
+
+/// Returns the low and the high bit of `a + b + c`: 1 AND.
+fn full_adder<'b>(a: Bit<'b>, b: Bit<'b>, c: Bit<'b>) -> (Bit<'b>, Bit<'b>) {
+    let (ac, bc) = (a ^ c, b ^ c);
+    (ac ^ b, c ^ (ac & bc))
+}

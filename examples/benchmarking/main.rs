@@ -1,0 +1,47 @@
+//! Companies learn average, variance, median, maximum and best in class of a figure, and nobody learns another's: two servers
+//! compute them with garbled circuits from shares. README.md beside this file tells what each party holds and learns.
+//!
+//! ```text
+//! cargo run --release --example benchmarking -- demo
+//! ```
+#![forbid(unsafe_code)]
+
+mod circuit;
+mod columns;
+mod commands;
+mod company;
+mod crowd;
+mod demo;
+#[cfg(unix)]
+mod descriptors;
+mod failure;
+mod keys;
+mod ledger;
+mod pieces;
+mod round;
+mod server;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod transports;
+mod wire;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use transpute_examples::causes;
+
+use commands::Cli;
+use failure::Failure;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let Err(failure) = commands::run(Cli::parse()).await else {
+        return ExitCode::SUCCESS;
+    };
+    eprintln!("error: {}", causes(&failure));
+    match failure {
+        Failure::Usage(_) => ExitCode::from(2),
+        _ => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,123 @@
+//! Where one party meets its peer.
+
+use std::{error::Error, path::PathBuf, time::Duration};
+
+use transpute::{
+    Choice, Connecting, Connection, Fingerprint, Identity, Inputs, Listening, Party, Results,
+};
+
+/// How one party meets its peer.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Ends {
+    /// Wait for the peer at this address
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
+    pub listen: Option<String>,
+    /// Connect to the peer at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect: Option<String>,
+    /// This party's key (made with `transpute id new FILE`)
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// The peer's fingerprint
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub peer: Option<Fingerprint>,
+    /// The transport, the same on both sides: auto, tcp, tcp-striped, quic or rudp
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub transport: Choice,
+    /// How long to try again while nobody listens at the peer's address
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
+    pub wait: u64,
+}
+
+/// A party that knows where it meets its peer.
+enum Met {
+    Listening(Listening),
+    Connecting(Connecting),
+}
+
+impl Ends {
+    /// Meets the peer and computes a batch with it.
+    ///
+    /// # Errors
+    /// Any of a bad combination of arguments, a bad key file, the connection or the protocol.
+    pub async fn run(
+        &self,
+        party: Party,
+        inputs: Box<dyn Inputs>,
+    ) -> Result<Results, Box<dyn Error>> {
+        Ok(match self.meet(party).await? {
+            Met::Listening(listening) => listening.run_batch(inputs).await?,
+            Met::Connecting(connecting) => connecting.run_batch(inputs).await?,
+        })
+    }
+
+    /// Meets the peer for any number of computations.
+    ///
+    /// # Errors
+    /// Any of a bad combination of arguments, a bad key file or the connection.
+    pub async fn open(&self, party: Party) -> Result<Connection, Box<dyn Error>> {
+        Ok(match self.meet(party).await? {
+            Met::Listening(listening) => listening.open().await?,
+            Met::Connecting(connecting) => connecting.open().await?,
+        })
+    }
+
+    async fn meet(&self, party: Party) -> Result<Met, Box<dyn Error>> {
+        let (Some(identity), Some(peer)) = (&self.identity, self.peer) else {
+            return Err("a party alone needs --identity and --peer".into());
+        };
+        let party = (party.identity(Identity::load(identity)?).peer(peer))
+            .transport(self.transport.clone())
+            .patience(Duration::from_secs(self.wait));
+        Ok(match (&self.listen, &self.connect) {
+            (Some(address), None) => {
+                let listening = party.listen(address).await?;
+                eprintln!("listening on {}", listening.local_address());
+                Met::Listening(listening)
+            }
+            (None, Some(address)) => Met::Connecting(party.connect(address)),
+            _ => return Err("a party alone needs either --listen or --connect".into()),
+        })
+    }
+}
+
+/// Lets two parties of this program meet over an encrypted connection of this machine: the first
+/// listens, the second connects.
+///
+/// # Errors
+/// What the operating system says of randomness or of sockets.
+pub async fn neighbours(
+    listening: Party,
+    connecting: Party,
+) -> Result<(Listening, Connecting), Box<dyn Error>> {
+    let (one, other) = (Identity::generate()?, Identity::generate()?);
+    let (one_is, other_is) = (one.fingerprint(), other.fingerprint());
+    let listening = (listening.identity(one).peer(other_is))
+        .listen("127.0.0.1:0")
+        .await?;
+    let connecting = (connecting.identity(other).peer(one_is)).connect(listening.local_address());
+    Ok((listening, connecting))
+}
+
+/// Ends a connection on which something went wrong, so that the peer hears what; returns what it was.
+pub async fn part(connection: Connection, error: Box<dyn Error>) -> Box<dyn Error> {
+    // Whatever becomes of the connection, that came first.
+    let _ = connection.close().await;
+    error
+}
+
+/// Writes an error with all its causes in one line.
+#[must_use]
+pub fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        // Some errors name their cause themselves.
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,264 @@
+//! The circuits: shares are added, and the sums divided, multiplied or averaged.
+
+use transpute::{
+    Bits, Builder, Circuit, CircuitError,
+    circuit::{Bit, Word},
+};
+
+use crate::{
+    division::{Division, Quotient},
+    integer::Integer,
+};
+
+/// A quotient in a circuit.
+struct Divided<'b> {
+    /// Of the magnitudes; all ones for the divisor 0.
+    magnitude: Word<'b>,
+    divisor_is_zero: Bit<'b>,
+}
+
+/// Divides two split numbers: input value 0 holds the garbler's shares of dividend and divisor, input
+/// value 1 the evaluator's. The first output value is the magnitude of the quotient; where the numbers are
+/// signed, the next one says whether it is below zero; the last one says whether the divisor is 0. If it
+/// is, the magnitude is all ones and the sign 0: neither depends on the dividend.
+///
+/// With dividends of `n` bits, divisors of `m` and `f` bits after the point it takes about
+/// `m^2 / 2 + m (n + f - m)` AND gates where `m <= n + f`: one and a half times the square of the width
+/// in the paper's division.
+///
+/// # Errors
+/// [`CircuitError`] for a circuit too large to be represented.
+pub(crate) fn division(division: Division) -> Result<Circuit, CircuitError> {
+    Builder::build(|b| {
+        let [x, y] = numbers(b, [division.dividend, division.divisor]);
+        output_quotient(b, &x, &y, division);
+    })
+}
+
+/// Multiplies two split numbers: input value 0 holds the garbler's shares of both, input value 1 the
+/// evaluator's. The output value is the whole product, of twice the width, in two's complement if
+/// `signed`.
+///
+/// # Errors
+/// [`CircuitError`] for a circuit too large to be represented.
+pub(crate) fn multiplication(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
+    Builder::build(|b| {
+        let [x, y] = numbers(b, [width, width]);
+        let (low, mut high) = x.widening_mul(&y);
+        if signed {
+            // A negative factor was taken for one that is larger by 2^width.
+            let zero = b.word(0, width);
+            for (factor, other) in [(&x, &y), (&y, &x)] {
+                high -= &factor.bit(width - 1).select(other, &zero);
+            }
+        }
+        b.output(low.concat(&high));
+    })
+}
+
+/// A weighted average of split values with split weights.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Average {
+    /// Values and weights.
+    pub(crate) periods: usize,
+    /// Bits of a value; with a sign bit if signed.
+    pub(crate) value: usize,
+    /// Bits of a weight, which has no sign.
+    pub(crate) weight: usize,
+    /// Bits after the point.
+    pub(crate) fraction: usize,
+    /// Whether values may be below zero.
+    pub(crate) signed: bool,
+}
+
+impl Average {
+    /// Returns the division it ends with: weighted sum by sum of weights.
+    pub(crate) fn division(&self) -> Division {
+        let carries = (usize::BITS - self.periods.saturating_sub(1).leading_zeros()) as usize;
+        // The divisor is never below zero, so where signs matter it needs room for one.
+        let divisor = self.weight + carries + usize::from(self.signed);
+        Division {
+            dividend: self.value + self.weight + carries,
+            divisor,
+            fraction: self.fraction,
+            signed: self.signed,
+        }
+    }
+}
+
+/// Averages split values with split weights. Input value 0 holds the garbler's shares of all values and
+/// then of all weights, input value 1 the evaluator's. The outputs are those of [`division`]; the
+/// divisor is 0 where all weights are.
+///
+/// # Errors
+/// [`CircuitError`] for a circuit too large to be represented.
+pub(crate) fn weighted_average(average: Average) -> Result<Circuit, CircuitError> {
+    let division = average.division();
+    Builder::build(|b| {
+        let parties = [(); 2].map(|()| {
+            let all = b.input_word(average.periods * (average.value + average.weight));
+            let (values, weights) = (average.periods * average.value, average.periods);
+            let value = |i: usize| all.slice(i * average.value..(i + 1) * average.value);
+            let weight = |i: usize| {
+                all.slice(values + i * average.weight..values + (i + 1) * average.weight)
+            };
+            (
+                (0..average.periods).map(value).collect::<Vec<_>>(),
+                (0..weights).map(weight).collect::<Vec<_>>(),
+            )
+        });
+        let [(own_values, own_weights), (other_values, other_weights)] = parties;
+        let product_bits = average.value + average.weight;
+        let (mut products, mut weights) = (Vec::new(), Vec::new());
+        let values = own_values.iter().zip(&other_values);
+        for ((x, y), (v, w)) in values.zip(own_weights.iter().zip(&other_weights)) {
+            let (value, weight) = (x + y, v + w);
+            let value = match average.signed {
+                true => value.resize_signed(product_bits),
+                false => value.resize(product_bits),
+            };
+            let product = &value * &weight.resize(product_bits);
+            products.push(match average.signed {
+                true => product.resize_signed(division.dividend),
+                false => product.resize(division.dividend),
+            });
+            weights.push(weight.resize(division.divisor));
+        }
+        let (x, y) = (Word::sum(&products), Word::sum(&weights));
+        output_quotient(b, &x, &y, division);
+    })
+}
+
+/// Finds the number of significant bits of the magnitude of a split number: input value 0 is the
+/// garbler's share, input value 1 the evaluator's. Output value 0 is that number, 0 for the number 0;
+/// where it is signed, output value 1 says whether it is below zero.
+///
+/// # Errors
+/// [`CircuitError`] for a circuit too large to be represented.
+pub(crate) fn significant_bits(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
+    Builder::build(|b| {
+        let sum = b.input_word(width) + b.input_word(width);
+        let magnitude = match signed {
+            true => magnitude(&sum),
+            false => sum.clone(),
+        };
+        // One for each place up to the highest one, from the top.
+        let mut seen = b.bit(false);
+        let mut places = Vec::with_capacity(width);
+        for bit in magnitude.bits().into_iter().rev() {
+            seen |= bit;
+            places.push(seen);
+        }
+        let count = b.word_of(places).count_ones();
+        b.output(count.resize(count_bits(width)));
+        if signed {
+            b.output(sum.bit(width - 1));
+        }
+    })
+}
+
+/// Returns how many bits it takes to write a number from 0 to `width`.
+pub(crate) fn count_bits(width: usize) -> usize {
+    (usize::BITS - width.leading_zeros()) as usize
+}
+
+/// Reads the outputs of [`division`] and [`weighted_average`].
+pub(crate) fn read_quotient(outputs: &[Bits], division: Division) -> Option<Quotient> {
+    let (magnitude, signs, divisor_is_zero) = match (division.signed, outputs) {
+        (false, [magnitude, flag]) => (magnitude, None, flag),
+        (true, [magnitude, sign, flag]) => (magnitude, Some(sign), flag),
+        _ => return None,
+    };
+    let flags = signs.into_iter().chain([divisor_is_zero]);
+    if magnitude.len() != division.quotient_bits() || flags.into_iter().any(|flag| flag.len() != 1)
+    {
+        return None;
+    }
+    if divisor_is_zero.get(0) {
+        return Some(Quotient::DivisorIsZero);
+    }
+    let negative = signs.is_some_and(|sign| sign.get(0));
+    let value = Integer::from_bits(magnitude, false);
+    Some(Quotient::Value(value.negated_if(negative)))
+}
+
+/// Takes both parties' shares of numbers of the given widths and adds them.
+fn numbers<'b, const N: usize>(b: Builder<'b>, widths: [usize; N]) -> [Word<'b>; N] {
+    let total = widths.iter().sum();
+    let [own, other] = [(); 2].map(|()| b.input_word(total));
+    let mut start = 0;
+    widths.map(|width| {
+        let range = start..start + width;
+        start += width;
+        own.slice(range.clone()) + other.slice(range)
+    })
+}
+
+fn output_quotient<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, division: Division) {
+    if !division.signed {
+        let divided = divide(b, x, y, division.fraction);
+        b.output(divided.magnitude);
+        b.output(divided.divisor_is_zero);
+        return;
+    }
+    let negative = x.bit(x.width() - 1) ^ y.bit(y.width() - 1);
+    let divided = divide(b, &magnitude(x), &magnitude(y), division.fraction);
+    // Else the sign of the one would show where the other is 0.
+    let has_sign = !x.is_zero() & !divided.divisor_is_zero;
+    b.output(divided.magnitude);
+    b.output(negative & has_sign);
+    b.output(divided.divisor_is_zero);
+}
+
+/// Returns the magnitude of a number in two's complement, without a sign bit: one AND per bit less one.
+fn magnitude<'b>(number: &Word<'b>) -> Word<'b> {
+    let b = number.builder();
+    let sign = number.bit(number.width() - 1);
+    let flipped = b.word_of(number.bits().into_iter().map(|bit| bit ^ sign));
+    flipped + Word::from(sign).resize(number.width())
+}
+
+/// Adds two numbers and a bit: one AND per bit, as without it.
+fn add_with_carry<'b>(x: &Word<'b>, y: &Word<'b>, carry: Bit<'b>) -> Word<'b> {
+    // One place further down the bit is added to itself, which carries it up.
+    let carry = Word::from(carry);
+    (carry.concat(x) + carry.concat(y)).slice(1..1 + x.width())
+}
+
+/// Divides `2^fraction x` by `y`, both unsigned, without restoring: each step takes in one more bit of
+/// the dividend and adds or subtracts the divisor.
+///
+/// The partial remainder lies between minus the divisor and the divisor, so step `k` computes its low
+/// `min(k, m) + 1` bits, of which the highest is the sign. In the first steps the divisor may be wider
+/// than that; then the remainder is below zero whatever those bits say.
+fn divide<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, fraction: usize) -> Divided<'b> {
+    let (n, m) = (x.width(), y.width());
+    // fits[k]: the divisor has no bit past the first k; fits[0]: it is 0.
+    let mut fits = vec![b.bit(true); m + 1];
+    for k in (0..m).rev() {
+        fits[k] = fits[k + 1] & !y.bit(k);
+    }
+    let divisor_is_zero = fits[0];
+    let mut partial = b.word(0, 1);
+    let mut positive = b.bit(true);
+    let mut quotient = Vec::with_capacity(n + fraction);
+    for k in 1..=n + fraction {
+        let next = if k <= n { x.bit(n - k) } else { b.bit(false) };
+        let width = k.min(m) + 1;
+        let shifted = Word::from(next).concat(&partial).resize(width);
+        let addend = y.resize(width).bits().into_iter().map(|bit| bit ^ positive);
+        partial = add_with_carry(&shifted, &b.word_of(addend), positive);
+        let is_not_negative = !partial.bit(width - 1);
+        positive = match fits.get(k) {
+            Some(&fits) => fits & is_not_negative,
+            // With the divisor 0 the remainder outgrows its bits, which must not show.
+            None => divisor_is_zero | is_not_negative,
+        };
+        quotient.push(positive);
+    }
+    quotient.reverse();
+    Divided {
+        magnitude: b.word_of(quotient),
+        divisor_is_zero,
+    }
+}

@@ -1,0 +1,292 @@
+//! Collaborative forecasting: two parties average a time series, and divide, over shares that tell
+//! neither anything.
+//!
+//! It does what Blanton's *Empirical Evaluation of Secure Two-Party Computation Models* (CERIAS TR 2005-58)
+//! measures, in all three ways: a garbled circuit, and the two problem-specific protocols that the paper
+//! compares circuits with. See README.md.
+//!
+//! ```text
+//! cargo run --release --example forecast -- gates
+//! cargo run --release --example forecast -- divide --width 32 --sample large
+//! ```
+#![forbid(unsafe_code)]
+
+mod args;
+mod baseline;
+mod circuit;
+mod division;
+mod fast;
+mod garbled;
+mod gates;
+mod greeting;
+mod integer;
+mod newton;
+mod paillier;
+mod report;
+mod series;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::{error::Error, process::ExitCode};
+
+use clap::Parser;
+use rand::rngs::StdRng;
+use transpute::{Bits, Role};
+use transpute_examples::{Place, causes};
+
+use args::{Args, Command, How, of_role};
+use division::{Approach, Division, Shares};
+use integer::Integer;
+use report::Report;
+
+/// Bits of a number of observations.
+const OBSERVATION_BITS: usize = 32;
+
+/// Bits after the point of an average, unless others are asked for.
+const AVERAGE_FRACTION: usize = 16;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(lines) => {
+            for line in lines {
+                println!("{line}");
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {}", causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does what was asked for; returns the lines to print.
+///
+/// # Errors
+/// Whatever is wrong with the arguments, the peer or the way to it.
+async fn run(args: Args) -> Result<Vec<String>, Box<dyn Error>> {
+    match args.command {
+        Command::Gates { json } => Ok(gates::tables(json)?),
+        Command::Divide(asked) => divide(asked).await,
+        Command::Average(asked) => average(asked).await,
+        Command::Split(asked) => split(&asked).map(|()| Vec::new()),
+    }
+}
+
+async fn divide(asked: args::Divide) -> Result<Vec<String>, Box<dyn Error>> {
+    let how = asked.how;
+    let division = Division {
+        fraction: how.fraction.unwrap_or(asked.width),
+        ..Division::of_width(asked.width, how.signed)
+    };
+    let shares = for_parties(&how.place, |role| {
+        let [dividend, divisor] = match asked.sample {
+            Some(sample) => sample.shares(&division, role),
+            None => [
+                of_role(&how.place, "--dividend", &asked.dividend, role)?.clone(),
+                of_role(&how.place, "--divisor", &asked.divisor, role)?.clone(),
+            ],
+        };
+        for share in [&dividend, &divisor] {
+            series::check_share(share, asked.width)?;
+        }
+        Ok(Shares { dividend, divisor })
+    })?;
+    quotient("quotient", &how, division, &shares).await
+}
+
+async fn average(asked: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
+    let how = asked.how;
+    let place = &how.place;
+    let weights = series::weights(&asked.weights)?;
+    let periods = |values: usize| match (asked.periods, weights.len()) {
+        (Some(periods), 0) => Ok(periods),
+        (Some(periods), weights) if periods != weights => {
+            Err(format!("{weights} weights for {periods} periods"))
+        }
+        (_, 0) => Ok(values),
+        (_, weights) => Ok(weights),
+    };
+    let values = for_parties(place, |role| {
+        let values = series::read(of_role(place, "--values", &asked.values, role)?)?;
+        let periods = periods(values.len())?;
+        let values = series::last(values, periods)?;
+        for value in &values {
+            series::check_share(value, asked.width)?;
+        }
+        Ok(values)
+    })?;
+    let periods = values.iter().flatten().map(Vec::len).next().unwrap_or(0);
+    let fraction = how.fraction.unwrap_or(AVERAGE_FRACTION);
+    if !asked.weight_shares.is_empty() {
+        let weights = for_parties(place, |role| {
+            let file = of_role(place, "--weight-shares", &asked.weight_shares, role)?;
+            let weights = series::last(series::read(file)?, periods)?;
+            for weight in &weights {
+                series::check_share(weight, asked.weight_width)?;
+            }
+            Ok(weights)
+        })?;
+        let average = circuit::Average {
+            periods,
+            value: asked.width,
+            weight: asked.weight_width,
+            fraction,
+            signed: how.signed,
+        };
+        return weighted(&how, average, &values, &weights).await;
+    }
+
+    // Each party's part of the sum is its own affair: the values and weights that both know need no
+    // circuit.
+    let weights = match weights.is_empty() {
+        true => vec![Integer::from(1); periods],
+        false => weights,
+    };
+    let total = (weights.iter()).fold(Integer::zero(), |total, weight| total.plus(weight));
+    if total.is_zero() {
+        return Err("the weights are all 0".into());
+    }
+    let carries = total.bits() as usize;
+    let divisor = match asked.observations.is_empty() {
+        true => carries,
+        false => OBSERVATION_BITS,
+    };
+    let division = Division {
+        dividend: asked.width + carries,
+        divisor: divisor + usize::from(how.signed),
+        fraction,
+        signed: how.signed,
+    };
+    let shares = for_parties(place, |role| {
+        let own = values[index(role)].iter().flatten();
+        let products = own.zip(&weights).map(|(value, weight)| value.times(weight));
+        let dividend = products.fold(Integer::zero(), |sum, product| sum.plus(&product));
+        let divisor = match (asked.observations.is_empty(), role) {
+            (false, _) => of_role(place, "--observations", &asked.observations, role)?.clone(),
+            (true, Role::Garbler) => total.clone(),
+            (true, Role::Evaluator) => Integer::zero(),
+        };
+        series::check_share(&divisor, division.divisor)?;
+        Ok(Shares { dividend, divisor })
+    })?;
+    quotient("average", &how, division, &shares).await
+}
+
+/// Averages with weights that neither party knows.
+async fn weighted(
+    how: &How,
+    average: circuit::Average,
+    values: &[Option<Vec<Integer>>; 2],
+    weights: &[Option<Vec<Integer>>; 2],
+) -> Result<Vec<String>, Box<dyn Error>> {
+    if how.approach != Approach::Circuit {
+        return Err("split weights are for the approach circuit only".into());
+    }
+    let circuit = circuit::weighted_average(average)?;
+    let division = average.division();
+    let input = |role| {
+        let bits = |numbers: &[Option<Vec<Integer>>; 2], width| -> Bits {
+            let own = numbers[index(role)].iter().flatten();
+            own.flat_map(|number| number.to_bits(width).iter().collect::<Vec<_>>())
+                .collect()
+        };
+        let mut input = bits(values, average.value);
+        input.extend([bits(weights, average.weight)]);
+        input
+    };
+    let finished = garbled::divide(&how.place, &circuit, division, input).await?;
+    let reports = finished.into_iter();
+    let reports = reports.map(|(role, finished)| Report::of_circuit(role, division, finished));
+    Ok(lines(how, "average", reports))
+}
+
+/// Divides, as asked for.
+async fn quotient(
+    what: &str,
+    how: &How,
+    division: Division,
+    shares: &[Option<Shares>; 2],
+) -> Result<Vec<String>, Box<dyn Error>> {
+    // Those of a party that is elsewhere are not asked for.
+    let of = |role| {
+        shares[index(role)].clone().unwrap_or(Shares {
+            dividend: Integer::zero(),
+            divisor: Integer::zero(),
+        })
+    };
+    if how.approach == Approach::Circuit {
+        let circuit = circuit::division(division)?;
+        let finished = garbled::divide(&how.place, &circuit, division, |role| {
+            of(role).bits(&division)
+        })
+        .await?;
+        let reports = finished.into_iter();
+        let reports = reports.map(|(role, finished)| Report::of_circuit(role, division, finished));
+        return Ok(lines(how, what, reports));
+    }
+    let task = baseline::Task {
+        approach: how.approach,
+        division,
+        key_bits: how.key_bits,
+    };
+    let finished = baseline::divide(&how.place, task, of).await?;
+    let reports = finished.into_iter();
+    let reports = reports.map(|(role, finished)| Report::of_baseline(role, task, finished));
+    Ok(lines(how, what, reports))
+}
+
+fn lines(how: &How, what: &str, reports: impl Iterator<Item = Report>) -> Vec<String> {
+    reports
+        .map(|report| match how.json {
+            true => report.json(),
+            false => report.text(what),
+        })
+        .collect()
+}
+
+fn split(asked: &args::Split) -> Result<(), Box<dyn Error>> {
+    let mut rng: StdRng = rand::make_rng();
+    let mut parts = [const { Vec::new() }; 2];
+    for value in series::read(&asked.values)? {
+        series::check_width("a value", &value, asked.width, asked.signed)?;
+        let shares = series::split(&value, asked.width, &mut rng);
+        for (part, share) in parts.iter_mut().zip(shares) {
+            part.push(share);
+        }
+    }
+    for (path, part) in asked.out.iter().zip(&parts) {
+        series::write(path, part)?;
+    }
+    Ok(())
+}
+
+fn index(role: Role) -> usize {
+    match role {
+        Role::Garbler => 0,
+        Role::Evaluator => 1,
+    }
+}
+
+/// Makes something for each party that is here, at the index of its role.
+fn for_parties<T>(
+    place: &Place,
+    mut make: impl FnMut(Role) -> Result<T, Box<dyn Error>>,
+) -> Result<[Option<T>; 2], Box<dyn Error>> {
+    let mut of = |role| match place.role {
+        Some(here) if here != role => Ok(None),
+        _ => make(role).map(Some),
+    };
+    Ok([of(Role::Garbler)?, of(Role::Evaluator)?])
+}
+
+impl Shares {
+    /// Returns a party's input of the division circuit.
+    fn bits(&self, division: &Division) -> Bits {
+        let mut bits = self.dividend.to_bits(division.dividend);
+        bits.extend([self.divisor.to_bits(division.divisor)]);
+        bits
+    }
+}

@@ -1,0 +1,149 @@
+//! A survey whose answers nobody sees: two servers hold shares of them and compute what was asked, a
+//! histogram for each question or the sets of items that occur together. README.md says how.
+//!
+//! `cargo run --release --example survey -- --help`
+#![forbid(unsafe_code)]
+
+mod apriori;
+mod error;
+mod file;
+mod generate;
+mod histogram;
+mod itemsets;
+mod mining;
+mod support;
+mod table;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+use std::{
+    error::Error,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, Parser, Subcommand};
+use transpute_examples::causes;
+
+use crate::{
+    file::{read_answers, write_answers},
+    itemsets::ItemsetsArgs,
+    table::{MAX_WIDTH, width_of},
+    tally::HistogramArgs,
+    workload::WorkloadArgs,
+};
+
+/// Two servers hold shares of the answers to a survey and compute its results without seeing one.
+#[derive(Debug, Parser)]
+#[command(name = "survey")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make up plain answers, for trials
+    Generate(GenerateArgs),
+    /// Share plain answers between two servers, as respondents do with their own
+    Split(SplitArgs),
+    /// Count a histogram for each question, with the server that holds the other shares
+    Histogram(HistogramArgs),
+    /// Find the sets of items that often occur together, with the server that holds the other shares
+    Itemsets(ItemsetsArgs),
+    /// Print what counting histograms asks of a path, for `transpute plan --workload`
+    Workload(WorkloadArgs),
+}
+
+#[derive(Args, Debug)]
+struct GenerateArgs {
+    /// The file to write: comma-separated numbers, a line for each respondent
+    file: PathBuf,
+    /// Respondents
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    rows: usize,
+    /// Questions
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    columns: usize,
+    /// Answers are below this
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = values())]
+    values: u64,
+    /// Baskets instead of answers: a row for each transaction, 1 for each item that is in it
+    #[arg(long, conflicts_with = "values")]
+    baskets: bool,
+    /// The same seed makes the same answers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Args, Debug)]
+struct SplitArgs {
+    /// Plain answers, comma-separated, a line for each respondent; names in the first line are passed over
+    file: PathBuf,
+    /// Answers are below this, which decides in how many bits each is shared
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = values())]
+    values: u64,
+    /// The file of shares for one server [default: FILE.a]
+    #[arg(long, value_name = "FILE")]
+    one: Option<PathBuf>,
+    /// The file of shares for the other [default: FILE.b]
+    #[arg(long, value_name = "FILE")]
+    other: Option<PathBuf>,
+}
+
+fn values() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(2..=1 << MAX_WIDTH)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match run(Cli::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
+    match &cli.command {
+        Command::Generate(args) => generate(args),
+        Command::Split(args) => split(args),
+        Command::Histogram(args) => tally::histogram(args).await,
+        Command::Itemsets(args) => itemsets::itemsets(args).await,
+        Command::Workload(args) => workload::print(args),
+    }
+}
+
+fn generate(args: &GenerateArgs) -> Result<(), Box<dyn Error>> {
+    let cells = args.rows.saturating_mul(args.columns);
+    if cells > table::MAX_CELLS {
+        return Err(format!("{cells} cells; a table has at most {}", table::MAX_CELLS).into());
+    }
+    let table = match args.baskets {
+        true => generate::baskets(args.rows, args.columns, args.seed)?,
+        false => generate::answers(args.rows, args.columns, args.values, args.seed)?,
+    };
+    Ok(write_answers(&args.file, &table)?)
+}
+
+fn split(args: &SplitArgs) -> Result<(), Box<dyn Error>> {
+    let table = read_answers(&args.file, width_of(args.values), args.values)?;
+    let [one, other] = generate::share(&table)?;
+    one.save(&named(&args.one, &args.file, ".a"))?;
+    other.save(&named(&args.other, &args.file, ".b"))?;
+    Ok(())
+}
+
+/// Returns the name that was given, or that of the plain answers with something behind it.
+fn named(given: &Option<PathBuf>, plain: &Path, end: &str) -> PathBuf {
+    given.clone().unwrap_or_else(|| {
+        let mut name = OsString::from(plain);
+        name.push(end);
+        name.into()
+    })
+}

@@ -1,0 +1,105 @@
+//! A table of numbers: a row for each respondent, a column for each question.
+
+use transpute::Bits;
+
+use crate::error::TableError;
+
+/// The most cells of a table; each takes four bytes.
+pub(crate) const MAX_CELLS: usize = 1 << 24;
+
+/// The most columns of a table.
+pub(crate) const MAX_COLUMNS: usize = 4096;
+
+/// The widest numbers, in bits.
+pub(crate) const MAX_WIDTH: u32 = 32;
+
+/// Numbers of one width in rows and columns: answers, or a party's shares of them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Table {
+    columns: usize,
+    width: u32,
+    /// Row by row.
+    cells: Vec<u32>,
+}
+
+impl Table {
+    /// Makes a table of cells, row by row.
+    ///
+    /// # Errors
+    /// [`TableError::Shape`] if the cells are no whole rows, do not fit in `width` bits, or are too many.
+    pub(crate) fn new(columns: usize, width: u32, cells: Vec<u32>) -> Result<Self, TableError> {
+        let refuse = |limit| {
+            Err(TableError::Shape {
+                rows: cells.len().checked_div(columns).unwrap_or(0),
+                columns,
+                width,
+                limit,
+            })
+        };
+        if !(1..=MAX_COLUMNS).contains(&columns) {
+            return refuse("there are 1 to 4096 columns");
+        }
+        if !(1..=MAX_WIDTH).contains(&width) {
+            return refuse("numbers have 1 to 32 bits");
+        }
+        if cells.is_empty() || cells.len() > MAX_CELLS || !cells.len().is_multiple_of(columns) {
+            return refuse("it has whole rows, at least one, and at most 16,777,216 cells");
+        }
+        if cells.iter().any(|&cell| u64::from(cell) >> width != 0) {
+            return refuse("a cell does not fit");
+        }
+        Ok(Self {
+            columns,
+            width,
+            cells,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.cells.len() / self.columns
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Bits of each number.
+    pub(crate) fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Returns the rows in order.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        self.cells.chunks_exact(self.columns)
+    }
+
+    /// Returns the numbers of a column, from the first row to the last.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = u32> {
+        assert!(column < self.columns, "column {column} of {}", self.columns);
+        self.cells
+            .iter()
+            .skip(column)
+            .step_by(self.columns)
+            .copied()
+    }
+
+    /// Appends the numbers of a column to `bits`, each with its least significant bit first.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub(crate) fn append_column(&self, column: usize, bits: &mut Bits) {
+        for number in self.column(column) {
+            for place in 0..self.width {
+                bits.push(number >> place & 1 == 1);
+            }
+        }
+    }
+}
+
+/// Returns how many bits the numbers below `values` need; `values` is 2 at least.
+pub(crate) fn width_of(values: u64) -> u32 {
+    (values.max(2) - 1).ilog2() + 1
+}

@@ -1,0 +1,277 @@
+//! Two servers, most of them as processes.
+
+use std::fs;
+
+use transpute::{Role, select::End};
+
+use super::{
+    processes::{Ended, Keys, text},
+    survey,
+};
+use crate::{
+    file::{Shares, read_answers},
+    histogram::Bars,
+    tally,
+};
+
+#[test]
+fn what_is_sent_is_what_a_workload_says() {
+    let keys = Keys::new();
+    let plain = text(&keys.file("answers.csv"));
+    survey(&["generate", &plain, "--rows", "900", "--columns", "4"]).unwrap();
+    survey(&["split", &plain]).unwrap();
+    let ended = meet(
+        &keys,
+        "histogram",
+        &plain,
+        &["--choices", "5", "--transport", "tcp", "--json"],
+    );
+    let [garbler, evaluator] = ended.each_ref().map(Ended::json);
+    let bars = Bars::choices(5, 3).unwrap();
+    let party = tally::party(Role::Garbler, tally::program(&bars, 900).unwrap(), 4);
+    let workload = party.workload(End::Listener).unwrap();
+    let sent = |said: &serde_json::Value| said["frame_bytes_sent"].as_f64().unwrap();
+    let (predicted, sent) = (
+        [workload.bytes_down() as f64, workload.bytes_up() as f64],
+        [sent(&garbler), sent(&evaluator)],
+    );
+    let off = |predicted: f64, sent: f64| (predicted / sent - 1.0).abs();
+    assert!(
+        off(predicted[0], sent[0]) < 0.01,
+        "{predicted:?} predicted, {sent:?} sent"
+    );
+    // Which transfers the evaluator asks for depends on the path, and with it how long its questions are.
+    assert!(
+        off(predicted.iter().sum(), sent.iter().sum()) < 0.05,
+        "{predicted:?} predicted, {sent:?} sent"
+    );
+}
+
+/// docs/selection.md works a plan of the survey: by what its circuit is today.
+#[test]
+fn the_survey_that_is_planned_in_the_documents_is_this_one() {
+    let bars = Bars::choices(5, 3).unwrap();
+    let party = tally::party(Role::Garbler, tally::program(&bars, 5000).unwrap(), 20);
+    let workload = party.workload(End::Listener).unwrap();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/selection.md");
+    let page = fs::read_to_string(page).unwrap();
+    let start = page.find("{\"garbler\":\"listener\"").unwrap();
+    let mut planned = serde_json::Deserializer::from_str(&page[start..]).into_iter();
+    let planned: serde_json::Value = planned.next().unwrap().unwrap();
+    let parts = workload.parts();
+    assert_eq!(planned["garbler_bytes"], parts.garbler_bytes);
+    assert_eq!(planned["garbler_late_bytes"], parts.garbler_late_bytes);
+    assert_eq!(planned["evaluator_bytes"], parts.evaluator_bytes);
+    assert_eq!(planned["flights"], parts.flights);
+}
+
+/// Lets both servers compute with the shares of a file, the garbler listening.
+fn meet(keys: &Keys, command: &str, plain: &str, flags: &[&str]) -> [Ended; 2] {
+    let files = [format!("{plain}.a"), format!("{plain}.b")];
+    let arguments = |file, role| [&[command, file, "--role", role], flags].concat();
+    let ended = keys.meet(
+        &arguments(&files[0], "garbler"),
+        &[arguments(&files[1], "evaluator"), vec!["--wait", "5"]].concat(),
+    );
+    assert!(
+        ended.iter().all(|ended| ended.status.success()),
+        "{ended:?}"
+    );
+    ended
+}
+
+#[test]
+fn two_processes_count_histograms() {
+    let keys = Keys::new();
+    let plain = text(&keys.file("numbers.csv"));
+    survey(&[
+        "generate",
+        &plain,
+        "--rows",
+        "60",
+        "--columns",
+        "3",
+        "--values",
+        "256",
+        "--seed",
+        "9",
+    ])
+    .unwrap();
+    survey(&["split", &plain, "--values", "256"]).unwrap();
+    let flags = ["--bounds", "51,102,153,204", "--expect", &plain, "--json"];
+    let [garbler, evaluator] = meet(&keys, "histogram", &plain, &flags);
+    let (garbler, evaluator) = (garbler.json(), evaluator.json());
+    assert_eq!(garbler["histograms"], evaluator["histograms"]);
+    assert_eq!(
+        (&garbler["correct"], &garbler["variant"]),
+        (&true.into(), &"range".into())
+    );
+    let bars = Bars::ranges(vec![51, 102, 153, 204], 8).unwrap();
+    let answers = read_answers(plain.as_ref(), 8, 256).unwrap();
+    let expected: Vec<Vec<u64>> = (0..3)
+        .map(|question| bars.plain(&answers, question))
+        .collect();
+    assert_eq!(
+        garbler["histograms"],
+        serde_json::to_value(expected).unwrap()
+    );
+    // A party's shares alone say nothing: they are no answers that give these histograms.
+    let alone = Shares::open(format!("{plain}.a").as_ref()).unwrap();
+    assert_ne!(bars.plain(&alone.table, 0), bars.plain(&answers, 0));
+}
+
+#[test]
+fn two_processes_find_frequent_itemsets() {
+    let keys = Keys::new();
+    let plain = text(&keys.file("baskets.csv"));
+    survey(&[
+        "generate",
+        &plain,
+        "--baskets",
+        "--rows",
+        "80",
+        "--columns",
+        "8",
+        "--seed",
+        "4",
+    ])
+    .unwrap();
+    survey(&["split", &plain, "--values", "2"]).unwrap();
+    for flags in [
+        &["--support", "14"][..],
+        &["--support", "14", "--supports", "--largest", "2"],
+    ] {
+        let flags = [flags, &["--expect", &plain, "--json"]].concat();
+        let [garbler, evaluator] = meet(&keys, "itemsets", &plain, &flags);
+        let (garbler, evaluator) = (garbler.json(), evaluator.json());
+        assert_eq!(garbler["frequent"], evaluator["frequent"]);
+        assert_eq!(garbler["correct"], true);
+        // It is no trial where nothing is found, or nothing larger.
+        let sizes: Vec<usize> = (garbler["frequent"].as_array().unwrap().iter())
+            .map(|one| one["items"].as_array().unwrap().len())
+            .collect();
+        assert!(sizes.contains(&1) && sizes.contains(&2), "{sizes:?}");
+        assert_eq!(evaluator["bytes_received"], garbler["bytes_sent"]);
+    }
+}
+
+#[test]
+fn shares_of_different_tables_are_noticed() {
+    let keys = Keys::new();
+    let plain = text(&keys.file("answers.csv"));
+    survey(&["generate", &plain, "--rows", "20", "--columns", "2"]).unwrap();
+    survey(&["split", &plain]).unwrap();
+    let first = format!("{plain}.a");
+    // Shared anew, the other half is of another table.
+    survey(&["split", &plain, "--one", &text(&keys.file("new.a"))]).unwrap();
+    let said = survey(&["histogram", &first, &format!("{plain}.b"), "--choices", "5"]);
+    assert_eq!(said.unwrap_err(), "the peer's shares are of another table");
+}
+
+#[test]
+fn servers_that_do_not_count_the_same_say_so() {
+    let keys = Keys::new();
+    let plain = text(&keys.file("baskets.csv"));
+    survey(&[
+        "generate",
+        &plain,
+        "--baskets",
+        "--rows",
+        "30",
+        "--columns",
+        "4",
+    ])
+    .unwrap();
+    survey(&["split", &plain, "--values", "2"]).unwrap();
+    let (one, other) = (format!("{plain}.a"), format!("{plain}.b"));
+    for ended in keys.meet(
+        &["itemsets", &one, "--support", "3", "--role", "garbler"],
+        &[
+            "itemsets",
+            &other,
+            "--support",
+            "4",
+            "--role",
+            "evaluator",
+            "--wait",
+            "5",
+        ],
+    ) {
+        assert!(!ended.status.success());
+        let complaint = ended
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("error: "))
+            .unwrap();
+        assert!(complaint.contains("circuit"), "{complaint}");
+    }
+}
+
+#[test]
+fn what_cannot_be_counted_is_said_in_a_line() {
+    let keys = Keys::new();
+    let plain = text(&keys.file("answers.csv"));
+    let (one, other) = (format!("{plain}.a"), format!("{plain}.b"));
+    survey(&["generate", &plain, "--rows", "20", "--columns", "2"]).unwrap();
+    survey(&["split", &plain]).unwrap();
+    for (arguments, expected) in [
+        (
+            &["histogram", &one, &other, "--choices", "9"][..],
+            "answers of 9 choices are shared in 4 bits; these have 3",
+        ),
+        (
+            &["histogram", &one, &other, "--bounds", "8"],
+            "bounds must rise",
+        ),
+        (
+            &["histogram", &one, "--choices", "5"],
+            "two parties have two files of shares",
+        ),
+        (
+            &["itemsets", &one, &other, "--support", "3"],
+            "transactions are shared in 1 bit for each item, not 3",
+        ),
+        (
+            &["histogram", &plain, &other, "--choices", "5"],
+            "answers.csv:1: expected the first line",
+        ),
+        (
+            &["generate", &plain, "--rows", "99999999999"],
+            "1999999999980 cells; a table has at most",
+        ),
+        (
+            &["workload", "--rows", "16777216", "--choices", "5"],
+            "a question needs",
+        ),
+        (
+            &["histogram", &one, &other],
+            "error: the following required arguments were not provided",
+        ),
+    ] {
+        let said = survey(arguments).unwrap_err();
+        assert!(said.contains(expected), "{said}");
+    }
+    let wrong = "histograms are not those of the plain answers";
+    let others = text(&keys.file("others.csv"));
+    survey(&[
+        "generate",
+        &others,
+        "--rows",
+        "20",
+        "--columns",
+        "2",
+        "--seed",
+        "2",
+    ])
+    .unwrap();
+    let said = survey(&[
+        "histogram",
+        &one,
+        &other,
+        "--choices",
+        "5",
+        "--expect",
+        &others,
+    ]);
+    assert!(said.unwrap_err().contains(wrong));
+}

@@ -1,0 +1,42 @@
+//! What this process has used.
+
+use serde::Serialize;
+
+/// What this process has used of the machine so far, as the operating system counts.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Usage {
+    /// Processor time of all threads, user and kernel, in seconds; `None` where the system does not say.
+    pub cpu_s: Option<f64>,
+    /// The most memory that was resident, in bytes; `None` where the system does not say.
+    pub peak_resident_bytes: Option<u64>,
+}
+
+impl Usage {
+    /// Asks the operating system.
+    #[must_use]
+    pub fn now() -> Self {
+        Self {
+            cpu_s: cpu_time(),
+            peak_resident_bytes: peak_resident(),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn cpu_time() -> Option<f64> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9)
+}
+
+#[cfg(not(unix))]
+fn cpu_time() -> Option<f64> {
+    None
+}
+
+/// As Linux counts it.
+fn peak_resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = (status.lines()).find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}

@@ -1,0 +1,217 @@
+//! The example applications, measured over emulated paths and written down.
+//!
+//! `examples/NAME/testbed.toml` says what to run, `transpute testbed programs` runs it into
+//! `docs/results/applications/NAME.jsonl`, and a file of this folder for each application makes
+//! `NAME.md` of the rows. What was interrupted goes on where it was.
+
+mod benchmarking;
+mod forecast;
+mod rows;
+mod running_average;
+mod survey;
+
+use std::{
+    env,
+    error::Error,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rows::Row;
+
+use crate::reproduce::{build, cargo, succeed};
+
+/// A program under `examples` that is measured.
+struct Application {
+    /// Its folder there, and its files under the results.
+    name: &'static str,
+    /// Makes what stands below the heading of its page, from rows in the order of the file that says what to
+    /// run. The heading, where the rows come from and what they ran on are written for all alike.
+    render: fn(&[Row]) -> Result<String, Box<dyn Error>>,
+}
+
+const APPLICATIONS: [Application; 4] = [
+    Application {
+        name: "forecast",
+        render: forecast::render,
+    },
+    Application {
+        name: "benchmarking",
+        render: benchmarking::render,
+    },
+    Application {
+        name: "survey",
+        render: survey::render,
+    },
+    Application {
+        name: "running_average",
+        render: running_average::render,
+    },
+];
+
+/// Measures the applications of these names, or all, and writes their pages. Arguments are names, `--quick`
+/// for the quick form, and `--render` to write the pages of rows that are there.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+    let mut names = Vec::new();
+    let (mut quick, mut render_only) = (false, false);
+    for &argument in arguments {
+        match argument {
+            "--quick" => quick = true,
+            "--render" => render_only = true,
+            name => names.push(name),
+        }
+    }
+    let chosen = choose(&names)?;
+    let folder = root.join(if quick {
+        "docs/results/applications/quick"
+    } else {
+        "docs/results/applications"
+    });
+    fs::create_dir_all(&folder)?;
+    if !render_only {
+        let programs = Programs::build(root)?;
+        for application in &chosen {
+            eprintln!("{}", application.name);
+            programs.measure(root, application, &folder, quick)?;
+        }
+    }
+    for application in &chosen {
+        let page = application.page(&folder, quick)?;
+        fs::write(folder.join(format!("{}.md", application.name)), page)?;
+    }
+    Ok(())
+}
+
+/// Finds applications by name; all of them, where no name is given.
+fn choose(names: &[&str]) -> Result<Vec<&'static Application>, Box<dyn Error>> {
+    if names.is_empty() {
+        return Ok(APPLICATIONS.iter().collect());
+    }
+    let find = |&name: &&str| {
+        let found = APPLICATIONS.iter().find(|known| known.name == name);
+        found.ok_or_else(|| {
+            let known: Vec<_> = APPLICATIONS.iter().map(|known| known.name).collect();
+            format!(
+                "there is no application {name:?}; there are {}",
+                known.join(", ")
+            )
+            .into()
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+impl Application {
+    /// Makes the page of the rows in a folder.
+    fn page(&self, folder: &Path, quick: bool) -> Result<String, Box<dyn Error>> {
+        let path = folder.join(format!("{}.jsonl", self.name));
+        let read = transpute_testbed::programs::read(&path)?;
+        let Some(last) = read.last() else {
+            return Err(format!("{}: no rows yet", path.display()).into());
+        };
+        let mut page = format!("# {}\n\n", self.name);
+        page.push_str(&format!(
+            "Made by `cargo xtask applications {}{}` from {}.jsonl, as examples/{}/testbed.toml says",
+            self.name,
+            if quick { " --quick" } else { "" },
+            self.name,
+            self.name,
+        ));
+        let failed = read
+            .iter()
+            .filter(|row| row.error.is_some() && !row.cut_off);
+        let cut_off = read.iter().filter(|row| row.cut_off);
+        page.push_str(&format!(
+            ": {} runs, {} of them cut off and {} failed. The last one ran on {} processors ({}), {}.\n\n",
+            read.len(),
+            cut_off.count(),
+            failed.count(),
+            last.environment.cpus,
+            last.environment.cpu,
+            last.environment.kernel,
+        ));
+        let body = (self.render)(&read).map_err(|error| format!("{}: {error}", self.name))?;
+        page.push_str(body.trim());
+        page.push('\n');
+        Ok(page)
+    }
+}
+
+/// What was built, and where commands find it.
+struct Programs {
+    transpute: PathBuf,
+    path: OsString,
+}
+
+impl Programs {
+    fn build(root: &Path) -> Result<Self, Box<dyn Error>> {
+        let transpute = build(root)?;
+        succeed(cargo(root).args([
+            "build",
+            "--release",
+            "--package",
+            "transpute-examples",
+            "--examples",
+        ]))?;
+        let folder = transpute.parent().ok_or("no folder of programs")?;
+        let mut folders = vec![folder.join("examples"), folder.to_owned()];
+        if let Some(path) = env::var_os("PATH") {
+            folders.extend(env::split_paths(&path));
+        }
+        let path = env::join_paths(folders)?;
+        Ok(Self { transpute, path })
+    }
+
+    fn measure(
+        &self,
+        root: &Path,
+        application: &Application,
+        folder: &Path,
+        quick: bool,
+    ) -> Result<(), Box<dyn Error>> {
+        let name = application.name;
+        let mut command = Command::new(&self.transpute);
+        command.args(["testbed", "programs"]);
+        command.arg(root.join(format!("examples/{name}/testbed.toml")));
+        command
+            .arg("--results")
+            .arg(folder.join(format!("{name}.jsonl")));
+        if quick {
+            command.arg("--quick");
+        }
+        succeed(command.env("PATH", &self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transpute_testbed::programs::{Form, Plan};
+
+    use super::*;
+
+    #[test]
+    fn every_plan_is_sound_and_its_quick_form_smaller() {
+        for application in &APPLICATIONS {
+            let path = crate::root().join(format!("examples/{}/testbed.toml", application.name));
+            let plan = Plan::open(&path).unwrap();
+            let runs = |form| -> u64 {
+                let cells = plan.cells(form);
+                cells.iter().map(|cell| u64::from(cell.repetitions)).sum()
+            };
+            assert!(runs(Form::Quick) < runs(Form::Full), "{}", application.name);
+        }
+    }
+
+    #[test]
+    fn applications_are_chosen_by_name() {
+        assert_eq!(choose(&[]).unwrap().len(), APPLICATIONS.len());
+        assert_eq!(choose(&["survey"]).unwrap()[0].name, "survey");
+        let error = choose(&["survey", "surf"]).err().unwrap().to_string();
+        assert!(
+            error.contains("\"surf\"") && error.contains("forecast"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! The page of the survey: histograms beside Table 17 of rebane-2012, frequent itemsets beside its Table 14.
+
+use std::error::Error;
+
+use transpute_testbed::report::number;
+
+use super::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, used};
+
+/// What Table 17 says of a protocol.
+struct Published {
+    /// How the experiments of it begin.
+    variant: &'static str,
+    protocol: &'static str,
+    /// No more seconds than this.
+    seconds: f64,
+    megabytes: f64,
+    /// At 0.1 and 0.2 USD for a gigabyte.
+    dollars: &'static str,
+}
+
+const TABLE_17: [Published; 2] = [
+    Published {
+        variant: "equality",
+        protocol: "Equal",
+        seconds: 60.0,
+        megabytes: 35.5,
+        dollars: "0.0036 to 0.0071",
+    },
+    Published {
+        variant: "range",
+        protocol: "ShiftR",
+        seconds: 240.0,
+        megabytes: 173.6,
+        dollars: "0.0174 to 0.0347",
+    },
+];
+
+/// Transactions of the data of Table 14.
+const TRANSACTIONS: f64 = 8124.0;
+
+/// Supports compared with the threshold there: 91 vectors of 100, one of 25, one of 1.
+const CANDIDATES: f64 = 91.0 * 100.0 + 25.0 + 1.0;
+
+/// Seconds of the whole algorithm, database queries included (section 6.6).
+const ALGORITHM_S: f64 = 137.415;
+
+/// Dollars for a gigabyte.
+const PRICES: [f64; 2] = [0.1, 0.2];
+
+const MEGA: f64 = 1e6;
+
+/// Makes the tables of the rows.
+pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
+    let (histograms, plans) = histograms(rows)?;
+    Ok(format!(
+        "## A histogram for each of 20 questions, 5,000 answers\n\n\
+         Two servers with XOR shares of the answers; *equality* counts each of 5 choices, *range* the numbers of 8 bits \
+         in 5 ranges. Rows with the name of a protocol are what Table 17 of rebane-2012 estimates for three parties, whose \
+         range variant compares numbers of 32 bits. *Seconds* are from both servers being connected to the histograms; \
+         *program* is from its start, reading of shares and compiling included. *MB* are on the wire, headers and \
+         all, both ways together; *USD* are for them at 0.1 and 0.2 for a gigabyte. Medians.\n\n{}\n\n\
+         ## Beside what `transpute plan` predicted\n\n\
+         By `transpute plan --workload`, which is told the circuit and the path and has never seen a run of the survey. \
+         *Time* is from the first packet, connecting included.\n\n{}\n\n\
+         ## Frequent itemsets\n\n\
+         Apriori on made-up transactions: whether a set is frequent is opened, its support is not. The row of Table 14 is \
+         of as many transactions, on the authors' cluster: {} candidates were compared with the threshold, in {} s with \
+         database queries.\n\n{}\n",
+        histograms.markdown().trim_end(),
+        plans.markdown().trim_end(),
+        number(CANDIDATES),
+        number(ALGORITHM_S),
+        itemsets(rows)?.markdown().trim_end(),
+    ))
+}
+
+fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
+    let mut table = Table::new(
+        "Histograms",
+        [
+            "variant",
+            "path",
+            "transport",
+            "AND gates",
+            "seconds",
+            "program",
+            "MB",
+            "USD",
+        ],
+    );
+    let mut plans = Table::new(
+        "Plans",
+        [
+            "variant",
+            "path",
+            "predicted (s)",
+            "from",
+            "to",
+            "time (s)",
+            "predicted (MB)",
+            "traffic (MB)",
+            "off (%)",
+        ],
+    );
+    for published in &TABLE_17 {
+        let variant = published.variant;
+        let of_variant = rows
+            .iter()
+            .filter(|row| row.experiment.starts_with(variant));
+        let key = |row: &Row| Ok((row.scenario.name.clone(), text(row, "transport")?));
+        for ((path, _), rows) in groups(of_variant, key)? {
+            let taken = used(&rows);
+            let dollars = match median(&rows, |row| Ok(wire(row)))? {
+                Some(bytes) => PRICES
+                    .map(|price| format!("{:.4}", bytes / 1e9 * price))
+                    .join(" to "),
+                None => "-".to_owned(),
+            };
+            table.push([
+                variant.to_owned(),
+                path.clone(),
+                taken,
+                cell(&rows, |row| said_by_b(row, "/and_gates"))?,
+                cell(&rows, |row| said_by_b(row, "/seconds"))?,
+                cell(&rows, |row| said_by_b(row, "/total_s"))?,
+                cell(&rows, |row| Ok(wire(row) / MEGA))?,
+                dollars,
+            ]);
+            let time = |row: &Row| Ok(said_by_b(row, "/total_s")? - said_by_b(row, "/prepare_s")?);
+            plans.push([
+                variant.to_owned(),
+                path,
+                cell(&rows, |row| said_by_a(row, "/seconds"))?,
+                cell(&rows, |row| said_by_a(row, "/interval_s/0"))?,
+                cell(&rows, |row| said_by_a(row, "/interval_s/1"))?,
+                cell(&rows, time)?,
+                cell(&rows, |row| Ok(planned(row)? / MEGA))?,
+                cell(&rows, |row| Ok(wire(row) / MEGA))?,
+                cell(&rows, |row| Ok((wire(row) / planned(row)? - 1.0) * 100.0))?,
+            ]);
+        }
+        table.push([
+            published.protocol.to_owned(),
+            "Table 17".to_owned(),
+            "-".to_owned(),
+            "-".to_owned(),
+            format!("< {}", published.seconds),
+            "-".to_owned(),
+            published.megabytes.to_string(),
+            published.dollars.to_owned(),
+        ]);
+    }
+    Ok((table, plans))
+}
+
+/// Bytes on the wire, both ways.
+fn wire(row: &Row) -> f64 {
+    row.party_bytes.iter().map(|&bytes| bytes as f64).sum()
+}
+
+/// Bytes that were predicted, both ways.
+fn planned(row: &Row) -> Result<f64, Box<dyn Error>> {
+    Ok(said_by_a(row, "/garbler_bytes")? + said_by_a(row, "/evaluator_bytes")?)
+}
+
+fn itemsets(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
+    let mut table = Table::new(
+        "Itemsets",
+        [
+            "transactions",
+            "path",
+            "transport",
+            "candidates",
+            "frequent",
+            "million AND",
+            "MB",
+            "seconds",
+            "ms for a candidate",
+        ],
+    );
+    let key = |row: &Row| Ok((row.scenario.name.clone(), text(row, "transport")?));
+    for ((path, _), rows) in groups(of(rows, "itemsets"), key)? {
+        let frequent = |row: &Row| -> Result<f64, Box<dyn Error>> {
+            let found = row
+                .said
+                .b
+                .as_ref()
+                .and_then(|said| said.get("frequent")?.as_array());
+            Ok(found.ok_or("side B said no frequent sets")?.len() as f64)
+        };
+        let of_candidate =
+            |row: &Row| Ok(said_by_b(row, "/seconds")? * 1e3 / said_by_b(row, "/candidates")?);
+        table.push([
+            cell(&rows, |row| said_by_b(row, "/transactions"))?,
+            path,
+            used(&rows),
+            cell(&rows, |row| said_by_b(row, "/candidates"))?,
+            cell(&rows, frequent)?,
+            cell(&rows, |row| Ok(said_by_b(row, "/and_gates")? / MEGA))?,
+            cell(&rows, |row| Ok(wire(row) / MEGA))?,
+            cell(&rows, |row| said_by_b(row, "/seconds"))?,
+            cell(&rows, of_candidate)?,
+        ]);
+    }
+    table.push([
+        number(TRANSACTIONS),
+        "Table 14".to_owned(),
+        "-".to_owned(),
+        number(CANDIDATES),
+        "-".to_owned(),
+        "-".to_owned(),
+        "-".to_owned(),
+        number(ALGORITHM_S),
+        number(ALGORITHM_S * 1e3 / CANDIDATES),
+    ]);
+    Ok(table)
+}
