@@ -7,6 +7,7 @@ mod report;
 mod run;
 mod scenarios;
 mod selection;
+mod serve;
 mod teller;
 
 use std::sync::{
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Exec(exec::Args),
     /// Run every transport in many drawn cells, and tell what choosing costs
     Selection(selection::Args),
+    /// Choose conditions, run, watch and compare in a browser
+    Serve(serve::Args),
     /// Measure what an emulated path is really like on this machine
     Link(link::Args),
 }
@@ -49,6 +52,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Scenarios(args) => scenarios::scenarios(&args),
         Command::Exec(args) => exec::exec(args),
         Command::Selection(args) => selection::selection(args),
+        Command::Serve(args) => serve::serve(args),
         Command::Link(args) => link::link(args),
     }
 }

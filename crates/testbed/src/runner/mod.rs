@@ -26,7 +26,12 @@ use thiserror::Error;
 
 pub use matrix::{Cell, Matrix, Sweep};
 
-use crate::{lab::LabError, measure::MeasureError, row::RowError};
+use crate::{
+    lab::LabError,
+    live::Live,
+    measure::MeasureError,
+    row::{Row, RowError},
+};
 use estimate::Estimate;
 use inputs::InputMaker;
 use repetition::{Bench, Identities};
@@ -42,9 +47,21 @@ pub struct Options {
     pub results: PathBuf,
     /// How long one run may take before it counts as failed.
     pub timeout: Duration,
-    /// Whether the row of a cell's first repetition has what arrived when, which for long runs is
-    /// most of the row.
-    pub timelines: bool,
+    /// Which rows have what arrived when, which for long runs is most of the row.
+    pub timelines: Timelines,
+    /// Where runs can be looked at while they go on.
+    pub live: Option<Live>,
+}
+
+/// Which rows have what arrived when.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Timelines {
+    /// None.
+    None,
+    /// Those of the first repetition of each cell.
+    First,
+    /// All.
+    All,
 }
 
 /// How far a matrix is.
@@ -62,6 +79,8 @@ pub struct Progress<'a> {
     pub next: Option<&'a Cell>,
     /// Why the run before failed, if it did.
     pub error: Option<&'a str>,
+    /// The row of the run before, which is in the results by now; nothing at the start.
+    pub last: Option<&'a Row>,
 }
 
 /// What became of a matrix.
@@ -210,6 +229,7 @@ pub fn run_cells(
                 remaining: estimate.remaining(to_do[index..].iter().map(|&(_, cell)| cell)),
                 next: Some(&cells[cell]),
                 error: error.as_deref(),
+                last: (index > 0).then(|| store.last()).flatten(),
             });
             if told.is_break() {
                 return Ok(summary);
@@ -237,6 +257,7 @@ pub fn run_cells(
         remaining: Some(Duration::ZERO),
         next: None,
         error: error.as_deref(),
+        last: (total > 0).then(|| store.last()).flatten(),
     });
     Ok(summary)
 }

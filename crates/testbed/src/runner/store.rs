@@ -73,6 +73,11 @@ impl Store {
         })
     }
 
+    /// Returns the last row there is.
+    pub(super) fn last(&self) -> Option<&Row> {
+        self.done.last()
+    }
+
     /// Appends a row.
     pub(super) fn append(&mut self, row: Row) -> Result<(), RunError> {
         let written = serde_json::to_vec(&row)

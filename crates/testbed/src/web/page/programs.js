@@ -15,7 +15,7 @@ export async function show(page, { options, query }) {
   }
   const scenario = scenarioEditor(options, { preset: query.get("preset") ?? "eu-us", set: {} }, () => {});
   const label = el("input", { type: "text", value: query.get("label") ?? "", maxlength: "80" });
-  const command = (name) => el("textarea", { rows: "3", spellcheck: "false", required: true, maxlength: "4096", value: query.get(name) ?? "" });
+  const command = (name) => el("textarea", { name, rows: "3", spellcheck: "false", required: true, maxlength: "4096", value: query.get(name) ?? "" });
   const [a, b] = [command("a"), command("b")];
   const number = (value, most) => el("input", { type: "number", value, min: "1", max: String(most), step: "1", required: true });
   const repetitions = number(1, options.limits.repetitions);
