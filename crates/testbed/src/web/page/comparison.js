@@ -131,9 +131,10 @@ function verdict(group) {
     const failed = group.rows.reduce((sum, row) => sum + row.failed + row.cut_off, 0);
     return failed ? `Nothing was measured: ${plural(failed, "run")} failed.` : "Nothing has been measured yet.";
   }
-  const words = [el("strong", {}, `${best.transport} was fastest`), `: ${duration(best.total_ms.median)} in all (median of ${best.runs - best.failed - best.cut_off})`];
+  const isAlone = group.rows.filter((row) => row.total_ms).length === 1;
+  const words = [el("strong", {}, isAlone ? `${best.transport} alone was measured` : `${best.transport} was fastest`), `: ${duration(best.total_ms.median)} in all (median of ${best.runs - best.failed - best.cut_off})`];
   if (Number.isFinite(best.ratio) && best.runtime_ms) words.push(`, of which ${duration(best.runtime_ms.median)} once connected, ${times(best.ratio)} the physical limit`);
-  words.push(group.best_is_clear ? ". " : ". Its runs overlap with those of others: repeat more often to be sure. ");
+  words.push(group.best_is_clear || isAlone ? ". " : ". Its runs overlap with those of others: repeat more often to be sure. ");
   const pick = group.rows.find((row) => row.transport === group.pick && row.total_ms);
   if (group.pick === group.best) words.push("The chooser picks it, too.");
   else if (pick) words.push(`The chooser picks ${group.pick}, which took ${more(pick.total_ms.median / best.total_ms.median)} more.`);
@@ -162,7 +163,7 @@ function numbersOf(group) {
   });
   return table(
     `All figures, ${title(group)}`,
-    ["Transport", "Runs", "Total", "Run time", "× limit", "On the wire, up", "Excess", "Lost packets", "Retransmitted", "Payload rate", "CPU"],
+    ["Transport", "Runs", "Total", "Run time", "× limit", "On the wire, up", "Excess", "Lost packets", "Retransmitted (TCP)", "Payload rate", "CPU"],
     rows,
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   );

@@ -31,17 +31,39 @@ function fromTimeline(bytes) {
   return points;
 }
 
-/** Throughput of one direction, from the timeline of a run or else from its samples. */
-export function throughput(detail, way) {
-  const timeline = detail.row?.measured?.timeline ?? detail.programs?.timeline;
-  if (timeline?.[way]?.length) return fromTimeline(timeline[way]);
-  return (detail.samples ?? []).map((sample) => [sample.at_ms / 1000, sample[way].mbit]);
+/** What of a run's samples belongs to it: later ones are of its parties' leave-taking. */
+function within({ run, samples = [] }) {
+  const end = Number.isFinite(run.total_ms) ? run.total_ms + 100 : Infinity;
+  return samples.filter((sample) => sample.at_ms <= end);
 }
 
-/** The rate of the bottleneck up, if all runs have the same. */
+/** Throughput of one direction up to the output, from the timeline of a run or else from its samples. */
+function throughput(detail, way) {
+  const timeline = detail.row?.measured?.timeline ?? detail.programs?.timeline;
+  if (!timeline?.[way]?.length) return within(detail).map((sample) => [sample.at_ms / 1000, sample[way].mbit]);
+  const { total_ms: total } = detail.run;
+  return fromTimeline(Number.isFinite(total) ? timeline[way].slice(0, Math.ceil(total / INTERVAL_MS) + 1) : timeline[way]);
+}
+
+/** The rates of the bottleneck as levels of a chart: one if both ways have the same. */
+export function linkRates(up, down) {
+  const level = (name, mbit, dash) => ({ name: `${name} ${digits(mbit)} Mbit/s`, at: mbit, dash });
+  if (!up) return [];
+  return !down || down === up ? [level("link rate", up, "7 4")] : [level("link rate up", up, "7 4"), level("down", down, "2 3")];
+}
+
+/** The rates of the bottleneck, if all runs have the same. */
 function levels(details) {
   const rates = [...new Set(details.map(({ run }) => run.rate_mbit ?? null))];
-  return rates.length === 1 && rates[0] !== null ? [{ name: `link rate ${digits(rates[0])} Mbit/s`, at: rates[0], dash: "7 4" }] : [];
+  if (rates.length !== 1) return [];
+  return linkRates(rates[0], details.length === 1 ? details[0].row?.scenario?.down?.rate_mbit : null);
+}
+
+/** What the two sides are called. */
+export function sides(isPrograms) {
+  return isPrograms
+    ? { garbler: "side A", evaluator: "side B", up: "A to B", down: "B to A" }
+    : { garbler: "garbler", evaluator: "evaluator", up: "garbler to evaluator", down: "evaluator to garbler" };
 }
 
 /** Throughput over time, beside the rate of the link. */
@@ -67,11 +89,14 @@ export function courseView(details) {
   const isOne = details.length === 1;
   const failed = details.filter(({ run }) => run.error);
   const looksOf = (detail, number, colors) => {
-    const names = details.map((each) => each.run.transport);
-    return new Set(names).size === names.length ? lookOf(detail.run.transport, colors) : lookNumber(number, colors);
+    const transports = details.map((each) => each.run.transport);
+    return new Set(transports).size === transports.length ? lookOf(detail.run.transport, colors) : lookNumber(number, colors);
   };
 
-  if (details.some((detail) => detail.phases?.length)) {
+  const names = sides(isOne && details[0].run.kind === "programs");
+  // Programs only start and end.
+  const withPhases = details.filter((detail) => detail.phases?.some(({ phase, at_ms: at }) => Number.isFinite(at) && phase !== "started" && phase !== "end"));
+  if (withPhases.length) {
     figures.push(
       figure({
         title: "Phases of both parties",
@@ -80,11 +105,11 @@ export function courseView(details) {
         draw: (colors, width) =>
           phases(colors, width, {
             title: "Phases of both parties",
-            groups: details.filter((detail) => detail.phases?.length).map((detail) => ({ name: isOne ? "" : labelOf(detail, details), phases: detail.phases })),
+            groups: withPhases.map((detail) => ({ name: isOne ? "" : labelOf(detail, details), phases: detail.phases })),
           }),
         numbers: () => ({
           head: ["run", "party", "phase", "after"],
-          rows: details.flatMap((detail) => (detail.phases ?? []).map((each) => [labelOf(detail, details), each.party, each.phase.replaceAll("_", " "), duration(each.at_ms ?? NaN)])),
+          rows: withPhases.flatMap((detail) => detail.phases.map((each) => [labelOf(detail, details), each.party, each.phase.replaceAll("_", " "), duration(each.at_ms ?? NaN)])),
           numeric: [3],
         }),
       }),
@@ -93,8 +118,8 @@ export function courseView(details) {
   const rates = (colors) =>
     isOne
       ? [
-          { name: "garbler to evaluator", points: throughput(details[0], "up"), color: colors.garbler, step: true },
-          { name: "evaluator to garbler", points: throughput(details[0], "down"), color: colors.evaluator, dash: "4 2", step: true },
+          { name: names.up, points: throughput(details[0], "up"), color: colors.garbler, step: true },
+          { name: names.down, points: throughput(details[0], "down"), color: colors.evaluator, dash: "4 2", step: true },
         ]
       : details.map((detail, number) => {
           const look = looksOf(detail, number, colors);
@@ -110,8 +135,8 @@ export function courseView(details) {
       }),
     );
   }
-  const sampled = isOne && details[0].samples?.length > 1 ? details[0].samples : [];
-  if (sampled.length) figures.push(lossFigure(() => sampled, stem), processorFigure(() => sampled, stem));
+  const sampled = isOne ? within(details[0]) : [];
+  if (sampled.length > 1) figures.push(lossFigure(() => sampled, stem), processorFigure(() => sampled, stem, () => names));
   const element = el(
     "div",
     {},
@@ -142,7 +167,7 @@ export function lossFigure(samples, stem) {
 }
 
 /** How busy the parties are. */
-export function processorFigure(samples, stem) {
+export function processorFigure(samples, stem, names) {
   const of = (party) => samples().filter((sample) => sample[party]).map((sample) => [sample.at_ms / 1000, sample[party].cpu_percent]);
   return figure({
     title: "Processor",
@@ -152,8 +177,8 @@ export function processorFigure(samples, stem) {
       lines(colors, width, {
         title: "Use of the processor",
         series: [
-          { name: "garbler", points: of("garbler"), color: colors.garbler },
-          { name: "evaluator", points: of("evaluator"), color: colors.evaluator, dash: "4 2" },
+          { name: names().garbler, points: of("garbler"), color: colors.garbler },
+          { name: names().evaluator, points: of("evaluator"), color: colors.evaluator, dash: "4 2" },
         ],
         x: { label: "time since the first packet (s)" },
         y: { label: "CPU (% of one processor)" },

@@ -3,7 +3,7 @@
 import { ApiError, get, listen, remove } from "./api.js";
 import { phases } from "./charts.js";
 import { comparisonView } from "./comparison.js";
-import { lossFigure, processorFigure, putCourse, rateChart, MOST } from "./course.js";
+import { linkRates, lossFigure, processorFigure, putCourse, rateChart, sides, MOST } from "./course.js";
 import { el, empty, fill, table } from "./dom.js";
 import { figure } from "./figure.js";
 import { bytes, count, digits, duration, moment, plural } from "./format.js";
@@ -213,7 +213,7 @@ export function runTable(runs) {
     count(run.retransmitted_segments ?? NaN),
     `${digits((run.garbler_cpu_s ?? NaN) + (run.evaluator_cpu_s ?? 0))} s`,
   ]);
-  return table("Runs", ["Run", "Transport", "State", "Total", "Run time", "On the wire, up", "Lost", "Retransmitted", "CPU"], rows, [3, 4, 5, 6, 7, 8]);
+  return table("Runs", ["Run", "Transport", "State", "Total", "Run time", "On the wire, up", "Lost", "Retransmitted (TCP)", "CPU"], rows, [3, 4, 5, 6, 7, 8]);
 }
 
 /** What goes on right now. */
@@ -223,6 +223,7 @@ function liveView() {
   let moments = [];
   let until = 0;
   let timer = 0;
+  const names = () => sides(current?.transport === "programs");
   const heading = el("h2");
   const numbers = el("dl", { class: "counters" });
   const rates = figure({
@@ -233,10 +234,10 @@ function liveView() {
       rateChart(colors, width, {
         title: "Throughput of the present run",
         series: [
-          { name: "garbler to evaluator", points: samples.map((sample) => [sample.at_ms / 1000, sample.up.mbit]), color: colors.garbler },
-          { name: "evaluator to garbler", points: samples.map((sample) => [sample.at_ms / 1000, sample.down.mbit]), color: colors.evaluator, dash: "4 2" },
+          { name: names().up, points: samples.map((sample) => [sample.at_ms / 1000, sample.up.mbit]), color: colors.garbler },
+          { name: names().down, points: samples.map((sample) => [sample.at_ms / 1000, sample.down.mbit]), color: colors.evaluator, dash: "4 2" },
         ],
-        levels: current?.rate_up_mbit ? [{ name: `link rate ${digits(current.rate_up_mbit)} Mbit/s`, at: current.rate_up_mbit, dash: "7 4" }] : [],
+        levels: linkRates(current?.rate_up_mbit, current?.rate_down_mbit),
       }),
   });
   const timeline = figure({
@@ -246,7 +247,7 @@ function liveView() {
     draw: (colors, width) => phases(colors, width, { title: "Phases of both parties in the present run", groups: [{ name: "", phases: moments, until }] }),
   });
   const losses = lossFigure(() => samples, "live");
-  const processor = processorFigure(() => samples, "live");
+  const processor = processorFigure(() => samples, "live", names);
   const all = [timeline, rates, losses, processor];
   const element = el("div", {}, numbers, el("div", { class: "figures" }, all.map((each) => each.element)));
 
@@ -266,13 +267,13 @@ function liveView() {
       numbers,
       entry("Time", duration(until)),
       entry("Predicted", duration((current?.predicted_s ?? NaN) * 1e3)),
-      entry("Sent by the garbler", bytes(last?.up.bytes_in ?? NaN)),
-      entry("Sent by the evaluator", bytes(last?.down.bytes_in ?? NaN)),
+      entry(`Sent by ${names().garbler}`, bytes(last?.up.bytes_in ?? NaN)),
+      entry(`Sent by ${names().evaluator}`, bytes(last?.down.bytes_in ?? NaN)),
       entry("Lost by the path", count((last?.up.lost_packets ?? NaN) + (last?.down.lost_packets ?? 0))),
       entry("Dropped at a full queue", count((last?.up.overflowed_packets ?? NaN) + (last?.down.overflowed_packets ?? 0))),
       entry("Retransmitted by TCP", count(last?.retransmitted_segments ?? NaN)),
-      entry("CPU, garbler", last?.garbler ? `${digits(last.garbler.cpu_percent)} %` : "–"),
-      entry("CPU, evaluator", last?.evaluator ? `${digits(last.evaluator.cpu_percent)} %` : "–"),
+      entry(`CPU, ${names().garbler}`, last?.garbler ? `${digits(last.garbler.cpu_percent)} %` : "–"),
+      entry(`CPU, ${names().evaluator}`, last?.evaluator ? `${digits(last.evaluator.cpu_percent)} %` : "–"),
     );
   };
   return {
@@ -283,17 +284,21 @@ function liveView() {
       samples = [];
       moments = [];
       until = 0;
+      // Programs of others have no phases that are known.
+      timeline.element.hidden = run.transport === "programs";
       fill(heading, `Run ${run.number}: `, run.transport === "programs" ? "programs" : named(run.transport), run.repetition ? `, repetition ${run.repetition + 1}` : "");
       later();
     },
     phase(news) {
       if (news.number !== current?.number) return;
       moments.push(news);
-      until = Math.max(until, news.at_ms ?? 0);
+      if (news.phase !== "end") until = Math.max(until, news.at_ms ?? 0);
       later();
     },
     sample(news) {
       if (news.number !== current?.number) return;
+      // The output is there and its party gone: what comes now is the other one's leave-taking.
+      if (!news.evaluator && moments.some((each) => each.party === "evaluator" && each.phase === "output")) return;
       samples.push(news);
       until = Math.max(until, news.at_ms);
       later();

@@ -20,7 +20,7 @@ export async function show(page, { rest }) {
     el("p", { class: "lead" }, `Run ${run.id}, ${moment(run.started_unix_ms)}. ${summary(run)}.`),
     run.overruns > 0 && el("p", { class: "notice warn" }, `The emulator was too slow to take ${count(run.overruns)} packets: this run was not under the conditions of its scenario.`),
     view.element,
-    el("div", { class: "columns" }, facts("Result", results(run, row?.measured?.evaluator)), row?.measured && facts("Parties", parties(row.measured)), programs && output(programs), facts("Environment", surroundings(environment))),
+    el("div", { class: "columns" }, facts("Result", results(run, row?.measured?.evaluator)), row?.measured && facts("Parties", parties(row.measured)), programs && output(programs), facts("Environment", surroundings(environment ?? row?.environment))),
     el(
       "p",
       { class: "buttons" },

@@ -47,7 +47,8 @@ const tidy = (value) => Number(value.toPrecision(2));
  * `start` may have `preset` and `set`.
  */
 export function scenarioEditor(options, start, changed) {
-  let preset = options.scenarios.find((each) => each.name === start.preset) ?? options.scenarios.find((each) => each.name === options.defaults.scenario) ?? options.scenarios[0];
+  const known = (name) => options.scenarios.find((each) => each.name === name);
+  let preset = known(start.preset) ?? known(options.defaults.scenario) ?? options.scenarios[0];
   let set = { ...start.set };
   let own = start.toml ?? null;
 
@@ -100,14 +101,14 @@ export function scenarioEditor(options, start, changed) {
   }
 
   function choose(name) {
-    preset = options.scenarios.find((each) => each.name === name) ?? preset;
+    preset = known(name) ?? preset;
     set = {};
     draw();
     changed();
   }
 
   function change(key, next) {
-    if (next === preset.values[key] || (next === null && (preset.values[key] ?? null) === null)) delete set[key];
+    if (next === valueOf(preset, key)) delete set[key];
     else set[key] = next;
     reset.hidden = Object.keys(set).length === 0;
     changed();
@@ -121,7 +122,7 @@ export function scenarioEditor(options, start, changed) {
     reset.hidden = Object.keys(set).length === 0;
     fill(
       sliders,
-      Object.entries(options.sliders).map(([key, slider]) => sliderFor(key, slider, key in set ? set[key] : (preset.values[key] ?? null), (next) => change(key, next))),
+      Object.entries(options.sliders).map(([key, slider]) => sliderFor(key, slider, key in set ? set[key] : valueOf(preset, key), (next) => change(key, next))),
       firewall("udp_blocked" in set ? set.udp_blocked : preset.values.udp_blocked === true, (next) => change("udp_blocked", next)),
     );
   }
@@ -133,6 +134,14 @@ export function scenarioEditor(options, start, changed) {
 
   draw();
   return { element, value };
+}
+
+/** A value of a preset, or null. A queue that follows rate and round-trip time goes on doing so: it has none. */
+function valueOf({ values }, key) {
+  const value = values[key] ?? null;
+  if (key !== "queue_bytes" || value === null) return value;
+  const product = Math.ceil(((values.rate_mbit ?? 0) * 1e6 * values.rtt_ms) / 8e3);
+  return Math.abs(value - Math.max(product, 262_144)) <= 1 ? null : value;
 }
 
 function firewall(isBlocked, pick) {

@@ -189,7 +189,7 @@ function transportList(options, chosen, changed) {
         const pick = answer.predictions.find((each) => each.transport === answer.pick);
         if (found) fill(time, duration(found.seconds * 1e3), name === answer.pick && el("span", { class: "pick" }, "pick"));
         else if (name === "auto" && pick) fill(time, `takes ${answer.pick}`);
-        else fill(time, without ? without.reason : "");
+        else fill(time, without ? without.reason : "not predicted");
       }
     },
   };
@@ -252,7 +252,7 @@ function prediction() {
       const { workload, limit: bound } = found;
       fill(
         limit,
-        `Physical limit of the run, once connected: ${duration(bound.limit_ms)} for ${digits(bound.round_trips)} round trips and ${bytes(workload.garbler_bytes)} from the garbler` +
+        `Physical limit of the run, once connected: ${duration(bound.limit_ms)} for ${digits(bound.round_trips)} ${bound.round_trips === 1 ? "round trip" : "round trips"} and ${bytes(workload.garbler_bytes)} from the garbler` +
           ` (${bytes(workload.evaluator_bytes)} from the evaluator); nothing beats ${duration(bound.floor_ms)}.`,
       );
       fill(element, words, drawn.element, limit);
