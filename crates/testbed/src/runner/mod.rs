@@ -30,7 +30,8 @@ use crate::{
     lab::LabError,
     live::Live,
     measure::MeasureError,
-    row::{Row, RowError},
+    row::{Environment, Row, RowError},
+    scenario::Scenario,
 };
 use estimate::Estimate;
 use inputs::InputMaker;
@@ -158,6 +159,17 @@ impl RunError {
             error => other(error),
         }
     }
+}
+
+/// Returns what is in force for TCP within the namespaces of a scenario: its congestion control and its buffers. The rest stays
+/// empty.
+///
+/// # Errors
+/// [`RunError`]: the path cannot be emulated, or does not tell.
+pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> {
+    let mut environment = Environment::default();
+    environment::describe_inside(&mut environment, scenario, &AtomicBool::new(false))?;
+    Ok(environment)
 }
 
 /// Runs what of a matrix has no results yet, and appends them: see [`run_cells`].

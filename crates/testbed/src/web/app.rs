@@ -7,6 +7,8 @@ use std::{
 
 use tokio::sync::{Semaphore, watch};
 
+use crate::row::Environment;
+
 use super::{
     error::ApiError,
     jobs::Jobs,
@@ -32,6 +34,8 @@ pub(super) struct App {
     pub(super) allow_programs: bool,
     /// Why nothing can be run on this machine, if so.
     pub(super) cannot_run: Option<String>,
+    /// What is in force on its paths, if it can.
+    pub(super) environment: Option<Environment>,
     /// Becomes true when the server ends.
     pub(super) stopping: watch::Receiver<bool>,
     pub(super) places: Places,

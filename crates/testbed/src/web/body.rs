@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use axum::{
-    body::{Body, to_bytes},
+    body::Body,
     extract::{FromRequest, Request},
     http::{HeaderMap, StatusCode, header},
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -15,6 +16,9 @@ use super::error::ApiError;
 
 /// The most bytes of JSON that a request has.
 pub(super) const MOST_JSON: usize = 256 << 10;
+
+/// How much more is read of what is too long, in bytes.
+const MOST_FORGOTTEN: usize = 1 << 20;
 
 /// How long the JSON of a request may take to arrive.
 const JSON_PATIENCE: Duration = Duration::from_secs(20);
@@ -45,25 +49,40 @@ pub(super) async fn upload(request: Request, most: usize) -> Result<Bytes, ApiEr
     needs_type(request.headers(), "application/octet-stream")?;
     let length = (request.headers().get(header::CONTENT_LENGTH))
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > most as u64) {
+    if length.is_some_and(|length| length > (most + MOST_FORGOTTEN) as u64) {
         return Err(ApiError::too_large(most));
     }
     read(request.into_body(), most, UPLOAD_PATIENCE).await
 }
 
-async fn read(body: Body, most: usize, patience: Duration) -> Result<Bytes, ApiError> {
-    match timeout(patience, to_bytes(body, most)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => {
-            let mut cause: Option<&dyn std::error::Error> = Some(&error);
-            while let Some(error) = cause {
-                if error.is::<http_body_util::LengthLimitError>() {
-                    return Err(ApiError::too_large(most));
-                }
-                cause = error.source();
+/// Reads a body of at most so many bytes. Of one that is longer some more is read and forgotten: whoever is told while still
+/// sending often does not hear it.
+async fn read(mut body: Body, most: usize, patience: Duration) -> Result<Bytes, ApiError> {
+    let reading = async {
+        let mut bytes = BytesMut::new();
+        let mut length = 0_usize;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| ApiError::bad("the body does not come to its end"))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            length = length.saturating_add(data.len());
+            if length <= most {
+                bytes.extend_from_slice(&data);
+            } else {
+                bytes = BytesMut::new();
             }
-            Err(ApiError::bad("the body does not come to its end"))
+            if length > most.saturating_add(MOST_FORGOTTEN) {
+                break;
+            }
         }
+        match length <= most {
+            true => Ok(bytes.freeze()),
+            false => Err(ApiError::too_large(most)),
+        }
+    };
+    match timeout(patience, reading).await {
+        Ok(read) => read,
         Err(_) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "the body takes too long",

@@ -28,7 +28,7 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a connection has to end once the server does.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The most bytes of a request's head.
 const MOST_HEAD: usize = 32 << 10;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::Scenario;
+use crate::{row::Environment, scenario::Scenario};
 
 /// What is counted of a circuit.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -70,6 +70,8 @@ pub struct Question<'a> {
     pub batch: u64,
     /// The path.
     pub scenario: &'a Scenario,
+    /// What is in force on paths of this machine unless a scenario has its own, if it is known.
+    pub environment: Option<&'a Environment>,
     /// Transports to compare.
     pub transports: &'a [String],
 }

@@ -73,6 +73,9 @@ pub(super) struct Run {
     pub(super) predicted_s: Option<f64>,
     pub(super) predicted_low_s: Option<f64>,
     pub(super) predicted_high_s: Option<f64>,
+    /// What the model would have picked of the transports of its job.
+    #[serde(default)]
+    pub(super) pick: Option<String>,
     pub(super) and_gates: Option<u64>,
     pub(super) payload_up_bytes: Option<u64>,
     pub(super) payload_down_bytes: Option<u64>,
@@ -124,6 +127,7 @@ impl Run {
             predicted_s: None,
             predicted_low_s: None,
             predicted_high_s: None,
+            pick: None,
             and_gates: None,
             payload_up_bytes: None,
             payload_down_bytes: None,
@@ -225,12 +229,6 @@ impl Run {
     /// Takes what was seen right before the path went down.
     pub(super) fn take_last_look(&mut self, look: &Look) {
         self.retransmitted_segments = look.retransmitted_segments;
-        if self.kind == RunKind::Programs {
-            let [a, b] = (look.parties)
-                .map(|party| party.map(|uses| (uses.user + uses.system).as_secs_f64()));
-            self.garbler_cpu_s = a;
-            self.evaluator_cpu_s = b;
-        }
     }
 
     pub(super) fn take_prediction(&mut self, predicted: Predicted) {

@@ -33,7 +33,7 @@ use super::{
 pub(super) const MOST_CONNECTIONS: usize = 256;
 
 /// How long connections have to end.
-const GRACE: Duration = Duration::from_secs(4);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How long nobody is let in after the system had no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -90,6 +90,7 @@ impl Server {
         let opening = tokio::task::spawn_blocking(move || {
             let store = Arc::new(open(&config.data)?);
             let jobs = Jobs::start(Arc::clone(&store), config.binary)?;
+            let inside = jobs::look_inside();
             Ok::<_, ServeError>(App {
                 store,
                 oracle,
@@ -97,7 +98,8 @@ impl Server {
                 token: config.token,
                 port: address.port(),
                 allow_programs: config.allow_programs,
-                cannot_run: jobs::obstacle(),
+                cannot_run: inside.as_ref().err().cloned(),
+                environment: inside.ok(),
                 stopping,
                 places: Places::default(),
                 counted: Mutex::default(),
@@ -166,16 +168,15 @@ impl Server {
             () = over => {}
         }
         drop(listener);
-        stop.send_replace(true);
         let ending = Arc::clone(&app);
-        let ended = tokio::task::spawn_blocking(move || ending.jobs.stop());
+        // A panic in there is told on standard error. Whoever listens to events is told of the end by them.
+        let _ = tokio::task::spawn_blocking(move || ending.jobs.stop()).await;
+        stop.send_replace(true);
         let _ = timeout(GRACE, async {
             while connections.join_next().await.is_some() {}
         })
         .await;
         connections.abort_all();
-        // A panic in there is told on standard error.
-        let _ = ended.await;
         let _ = counting.await;
     }
 }

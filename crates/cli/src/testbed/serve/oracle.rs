@@ -17,8 +17,11 @@ use transpute::{
 use transpute_select::{
     Auto, Bound, Candidate, Chooser, End, ModelChooser, SelectError, TimeParts,
 };
-use transpute_testbed::web::oracle::{
-    Answer, BuiltIn, CircuitFacts, Estimate, Oracle, Question, Source, TransportEntry,
+use transpute_testbed::{
+    row::Environment,
+    web::oracle::{
+        Answer, BuiltIn, CircuitFacts, Estimate, Oracle, Question, Source, TransportEntry,
+    },
 };
 
 use crate::model::{DEFAULT_TRANSPORTS, rows::path_of};
@@ -168,13 +171,20 @@ impl Oracle for Knowledge {
             scheme,
             batch,
             scenario,
+            environment,
             transports,
         } = question;
         let scheme = Scheme::from_str(scheme).map_err(|error| error.to_string())?;
         let (computation, facts) = self.computation(source, scheme, batch)?;
         let text = |error: SelectError| error.to_string();
         let workload = computation.between(None, None).map_err(text)?;
-        let path = path_of(scenario, None).map_err(text)?;
+        // A scenario's own congestion control is in force on its paths, whatever is usual on this machine.
+        let environment = environment.map(|usual| Environment {
+            congestion_control: (scenario.congestion_control.clone())
+                .unwrap_or_else(|| usual.congestion_control.clone()),
+            ..usual.clone()
+        });
+        let path = path_of(scenario, environment.as_ref()).map_err(text)?;
         let candidates = (transports.iter())
             .map(|name| Candidate::new(name))
             .collect::<Result<Vec<_>, _>>()

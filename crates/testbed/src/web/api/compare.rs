@@ -164,10 +164,6 @@ impl Group {
         let time = |row: &Line| row.total_ms.map_or(f64::INFINITY, |total| total.median);
         // Stable.
         rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
-        let predicted = |row: &&Line| row.predicted_s.unwrap_or(f64::INFINITY);
-        let pick = (rows.iter())
-            .filter(|row| row.predicted_s.is_some() && row.transport != "auto")
-            .min_by(|a, b| predicted(a).total_cmp(&predicted(b)));
         let best = rows.first().filter(|row| row.total_ms.is_some());
         let slowest = best.and_then(|row| row.total_ms).map(|total| total.max);
         let others = rows.iter().skip(1).filter_map(|row| row.total_ms);
@@ -186,7 +182,7 @@ impl Group {
             loss: one.loss,
             rate_mbit: one.rate_mbit,
             limit: runs.iter().find_map(|run| run.limit()),
-            pick: pick.map(|row| row.transport.clone()),
+            pick: runs.iter().rev().find_map(|run| run.pick.clone()),
             best: best.map(|row| row.transport.clone()),
             best_is_clear,
             rows,
@@ -244,6 +240,7 @@ mod tests {
         let mut run = Run::of_row(&row("aes128", scenario, runtime_ms), "aes128");
         run.transport = transport.to_owned();
         run.predicted_s = Some(predicted_s);
+        run.pick = Some("tcp".to_owned());
         run
     }
 

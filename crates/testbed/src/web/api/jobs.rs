@@ -149,7 +149,7 @@ fn circuit(
     let batch = predict::batch(request.batch)?;
     let encrypted = request.encrypted.unwrap_or(true);
     let (source, label, _) = circuits::find(app, &name)?;
-    let predicted = predicted(app, &source, &scheme, batch, scenario, &transports);
+    let (predicted, pick) = predicted(app, &source, &scheme, batch, scenario, &transports);
     let filled = JobRequest {
         scheme: Some(scheme.clone()),
         batch: Some(batch),
@@ -166,11 +166,12 @@ fn circuit(
         encrypted,
         transports,
         predicted,
+        pick,
     };
     Ok((filled, work))
 }
 
-/// Predicts each of the transports, as far as that can be done.
+/// Predicts each of the transports, as far as that can be done, and which of them would be picked.
 fn predicted(
     app: &App,
     source: &Source,
@@ -178,7 +179,7 @@ fn predicted(
     batch: u64,
     scenario: &Scenario,
     transports: &[String],
-) -> HashMap<String, Predicted> {
+) -> (HashMap<String, Predicted>, Option<String>) {
     let mut predicted = HashMap::new();
     let mut ask = |wanted: Vec<String>| {
         let answer = app.oracle.predict(Question {
@@ -186,6 +187,7 @@ fn predicted(
             scheme,
             batch,
             scenario,
+            environment: app.environment.as_ref(),
             transports: &wanted,
         });
         // A run without a prediction is a run all the same.
@@ -202,17 +204,18 @@ fn predicted(
         answer.pick
     };
     let chosen = predict::predictable(app, Some(transports.to_vec())).unwrap_or_default();
-    if !chosen.is_empty() {
-        ask(chosen);
-    }
+    let pick = match chosen.is_empty() {
+        true => None,
+        false => ask(chosen),
+    };
     if transports.iter().any(|name| name == AUTO) {
         // What would be chosen from all that is compared usually.
-        let pick = predict::predictable(app, None).ok().and_then(&mut ask);
-        if let Some(known) = pick.and_then(|pick| predicted.get(&pick).copied()) {
+        let own = predict::predictable(app, None).ok().and_then(&mut ask);
+        if let Some(known) = own.and_then(|own| predicted.get(&own).copied()) {
             predicted.insert(AUTO.to_owned(), known);
         }
     }
-    predicted
+    (predicted, pick)
 }
 
 fn programs(app: &App, request: JobRequest) -> Result<(JobRequest, Work), ApiError> {

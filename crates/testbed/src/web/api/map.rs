@@ -164,6 +164,7 @@ impl<'a> Atlas<'a> {
             scheme: &self.scheme,
             batch: self.batch,
             scenario: &scenario,
+            environment: self.app.environment.as_ref(),
             transports: &self.transports,
         };
         self.app.oracle.predict(question).map_err(ApiError::bad)

@@ -12,7 +12,7 @@ use crate::{
         body::Asked,
         choose::ScenarioChoice,
         error::ApiError,
-        oracle::{Answer, Estimate, Question},
+        oracle::{Answer, Estimate, Question, TransportEntry},
     },
 };
 
@@ -50,6 +50,7 @@ pub(super) async fn predict(
             scheme: &scheme,
             batch,
             scenario: &scenario,
+            environment: app.environment.as_ref(),
             transports: &transports,
         });
         let answer = answer.map_err(ApiError::bad)?;
@@ -164,21 +165,21 @@ pub(super) fn transports(app: &App, given: &[String]) -> Result<Vec<String>, Api
 /// Returns those of the given transports that the model predicts; of none given, those that are compared usually.
 pub(super) fn predictable(app: &App, given: Option<Vec<String>>) -> Result<Vec<String>, ApiError> {
     let known = app.oracle.transports();
-    let given = given.filter(|given| given.iter().any(|name| name != AUTO));
-    match given {
-        Some(given) => {
-            let mut chosen = transports(app, &given)?;
-            let is_predictable = |name: &String| {
-                known
-                    .iter()
-                    .any(|known| known.name == *name && known.is_predictable)
-            };
-            chosen.retain(is_predictable);
-            Ok(chosen)
-        }
-        None => Ok((known.into_iter())
-            .filter(|known| known.is_predictable && known.is_usual)
-            .map(|known| known.name)
-            .collect()),
+    let usual = || {
+        let is_compared = |known: &&TransportEntry| known.is_predictable && known.is_usual;
+        (known.iter().filter(is_compared))
+            .map(|known| known.name.clone())
+            .collect()
+    };
+    let Some(given) = given else {
+        return Ok(usual());
+    };
+    let chosen = transports(app, &given)?;
+    // That is to choose from those that are compared usually.
+    if chosen.iter().all(|name| name == AUTO) {
+        return Ok(usual());
     }
+    let is_predictable =
+        |name: &String| (known.iter()).any(|known| known.name == *name && known.is_predictable);
+    Ok(chosen.into_iter().filter(is_predictable).collect())
 }

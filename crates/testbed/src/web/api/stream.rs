@@ -27,7 +27,6 @@ struct Listener {
     after: u64,
     /// What is said to one who comes back after the end.
     end: String,
-    stopping: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -65,7 +64,6 @@ pub(super) async fn events(
         log,
         end,
         after: last.or(after).unwrap_or(0),
-        stopping: app.stopping.clone(),
         _place: place,
     };
     let events = stream::unfold(listener, |mut listener| async move {
@@ -105,13 +103,8 @@ impl Listener {
             if !self.ready.is_empty() {
                 continue;
             }
-            tokio::select! {
-                changed = news.changed() => changed.ok()?,
-                stopped = self.stopping.wait_for(|stopping| *stopping) => {
-                    let _ = stopped;
-                    return None;
-                }
-            }
+            // When the server ends, so do all jobs, and their events with them.
+            news.changed().await.ok()?;
         }
     }
 }

@@ -59,12 +59,23 @@ impl Log {
 
     /// Adds an event.
     pub(super) fn tell(&self, name: &'static str, data: &impl Serialize) {
+        self.add(name, data, false);
+    }
+
+    /// Adds the last event.
+    pub(super) fn end(&self, data: &impl Serialize) {
+        self.add("end", data, true);
+    }
+
+    fn add(&self, name: &'static str, data: &impl Serialize, is_end: bool) {
         // All of them are plain structures, which become JSON.
         let data = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
         let mut kept = self.lock();
         if kept.has_ended {
             return;
         }
+        // At once with the event: whoever is woken by it looks for the end.
+        kept.has_ended = is_end;
         kept.last += 1;
         let event = Event {
             id: kept.last,
@@ -76,12 +87,6 @@ impl Log {
             kept.events.pop_front();
         }
         self.0.last.send_replace(kept.last);
-    }
-
-    /// Adds the last event.
-    pub(super) fn end(&self, data: &impl Serialize) {
-        self.tell("end", data);
-        self.lock().has_ended = true;
     }
 
     /// Returns what came after the event with this number, as far as it is kept.

@@ -7,6 +7,7 @@ mod watcher;
 
 use std::{
     collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use events::Log;
 pub(super) use plan::{JobRequest, Plan, Work};
-pub(super) use runner::obstacle;
+pub(super) use runner::look_inside;
 
 use super::{
     error::ServeError,
@@ -337,7 +338,10 @@ impl Shared {
     /// Runs jobs until the server ends.
     fn work(&self) {
         while let Some((id, plan, log, cancel)) = self.next() {
-            let outcome = runner::run(self, id, &plan, &log, &cancel);
+            // One job that goes wrong in an unforeseen way must not be the end of all others.
+            let running = AssertUnwindSafe(|| runner::run(self, id, &plan, &log, &cancel));
+            let outcome = catch_unwind(running)
+                .unwrap_or_else(|_| Err("the testbed has stopped: this is a bug".to_owned()));
             let mut queue = self.lock();
             let is_stopping = queue.is_stopping;
             let (state, error) = match outcome {

@@ -63,6 +63,8 @@ pub(in super::super) enum Work {
         transports: Vec<String>,
         /// What is predicted, by transport.
         predicted: HashMap<String, Predicted>,
+        /// What would be picked of them.
+        pick: Option<String>,
     },
     Programs {
         label: String,

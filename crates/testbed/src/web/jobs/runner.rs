@@ -14,10 +14,9 @@ use super::{
     watcher::{Sample, Watcher},
 };
 use crate::{
-    lab::LabError,
     live::{Live, Look, PartyName, Phase, PhaseName},
     pair::{self, PairOptions, PairReport},
-    row::{Measured, PartyRow, Row},
+    row::{Environment, Measured, PartyRow, Row},
     runner::{self, Options, Progress, RunError, Timelines},
     scenario::Scenario,
     web::{
@@ -104,6 +103,7 @@ impl Course<'_> {
             label,
             source,
             predicted,
+            pick,
             ..
         } = &self.plan.work
         else {
@@ -134,7 +134,7 @@ impl Course<'_> {
                     error: row.error.as_deref().map(hidden),
                     ..row.clone()
                 };
-                if let Err(error) = self.keep_row(progress.done, &row, label, predicted) {
+                if let Err(error) = self.keep_row(progress.done, &row, label, (predicted, pick)) {
                     broken = Some(with_causes(&error));
                     return ControlFlow::Break(());
                 }
@@ -259,9 +259,10 @@ impl Course<'_> {
         number: u64,
         row: &Row,
         label: &str,
-        predicted: &HashMap<String, Predicted>,
+        (predicted, pick): (&HashMap<String, Predicted>, &Option<String>),
     ) -> Result<(), StoreError> {
         let mut run = Run::of_row(row, label);
+        run.pick.clone_from(pick);
         if let Some(&predicted) = predicted.get(&row.transport) {
             run.take_prediction(predicted);
         }
@@ -280,6 +281,16 @@ impl Course<'_> {
         let samples = self.watcher.end(last.as_ref(), self.log);
         if let Some(look) = &last {
             run.take_last_look(look);
+        }
+        if run.kind == RunKind::Programs {
+            // Once they have ended, nobody tells any more: what was seen last is close to it.
+            let seen = |party: usize| {
+                samples
+                    .iter()
+                    .rev()
+                    .find_map(|sample| sample.cpu_s()[party])
+            };
+            (run.garbler_cpu_s, run.evaluator_cpu_s) = (seen(0), seen(1));
         }
         run.job = Some(self.id);
         let measured = row.and_then(|row| row.measured.as_ref());
@@ -359,11 +370,10 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// Says why this machine cannot emulate paths, if it cannot.
-pub(in super::super) fn obstacle() -> Option<String> {
-    let scenario = Scenario::named("loopback").ok()?;
-    let error: LabError = crate::lab::Lab::start(&scenario).err()?;
-    Some(with_causes(&error))
+/// Finds out what is in force on the paths of this machine, or why it cannot emulate any.
+pub(in super::super) fn look_inside() -> Result<Environment, String> {
+    let scenario = Scenario::named("loopback").map_err(|error| error.to_string())?;
+    runner::environment_inside(&scenario).map_err(|error| with_causes(&error))
 }
 
 #[cfg(test)]

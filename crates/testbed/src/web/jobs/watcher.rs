@@ -56,6 +56,13 @@ struct Busy {
     rss_bytes: u64,
 }
 
+impl Sample {
+    /// Returns what party A and party B had used of the processors by then, in seconds.
+    pub(super) fn cpu_s(&self) -> [Option<f64>; 2] {
+        [self.garbler, self.evaluator].map(|busy| busy.map(|busy| busy.user_s + busy.system_s))
+    }
+}
+
 /// A phase, as an event.
 #[derive(Serialize)]
 struct PhaseEvent {
