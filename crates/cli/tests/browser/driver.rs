@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use thirtyfour::{
     By, ChromiumLikeCapabilities, DesiredCapabilities, Key, LoggingPrefsLogLevel, WebDriver,
-    WebElement,
+    WebElement, error::WebDriverResult,
 };
 
 /// How long anything may take; far beyond what any test needs.
@@ -222,24 +222,51 @@ impl Browser {
         found.unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
+    /// Clicks an element as soon as it is there.
     pub(super) async fn click(&self, css: &str) {
-        let clicked = self.find(css).await.click().await;
-        clicked.unwrap_or_else(|error| panic!("{css}: {error}"));
+        self.clicked(&By::Css(css)).await;
     }
 
-    /// Clicks the button or link with this text.
+    /// Clicks the button or link with this text as soon as it is there.
     pub(super) async fn press(&self, text: &str) {
         let path = format!("//*[self::button or self::a][normalize-space()='{text}']");
-        let found = self.driver.find(By::XPath(path)).await;
-        let found = found.unwrap_or_else(|error| panic!("{text}: {error}"));
-        found.click().await.unwrap();
+        self.clicked(&By::XPath(path)).await;
     }
 
-    /// Puts a text in the place of what is in a field.
+    async fn clicked(&self, by: &By) {
+        self.persist(by, async |found| {
+            // Not at the edge of the window, where something may stick above it.
+            let script = "arguments[0].scrollIntoView({block: 'center'})";
+            let element = vec![found.to_json()?];
+            self.driver.execute(script, element).await?;
+            found.click().await
+        })
+        .await;
+    }
+
+    /// Puts a text in the place of what is in a field, as soon as that is there.
     pub(super) async fn write(&self, css: &str, text: &str) {
-        let field = self.find(css).await;
-        field.clear().await.unwrap();
-        field.send_keys(text).await.unwrap();
+        self.persist(&By::Css(css), async |field| {
+            field.clear().await?;
+            field.send_keys(text).await
+        })
+        .await;
+    }
+
+    /// Does something to an element, again if the page has drawn it anew in the meantime.
+    async fn persist(&self, by: &By, act: impl AsyncFn(WebElement) -> WebDriverResult<()>) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let outcome = match self.driver.find(by.clone()).await {
+                Ok(found) => act(found).await,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(()) => return,
+                Err(error) => assert!(Instant::now() < deadline, "{by:?}: {error}"),
+            }
+            tokio::time::sleep(TICK).await;
+        }
     }
 
     /// Chooses an option by its value.
@@ -314,7 +341,7 @@ impl Browser {
             let files: Vec<_> = (fs::read_dir(&self.downloads).unwrap())
                 .map(|entry| entry.unwrap().path())
                 // Those that are not complete have another name.
-                .filter(|path| !path.extension().is_some_and(|kind| kind == "crdownload"))
+                .filter(|path| path.extension().is_none_or(|kind| kind != "crdownload"))
                 .map(|path| {
                     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
                     (name, fs::read(path).unwrap_or_default())

@@ -448,3 +448,31 @@ fn programs_run_where_that_is_allowed() {
         browser.sees(".empty", "does not run programs").await;
     });
 }
+
+#[test]
+fn a_cell_of_the_map_is_measured() {
+    browse(Needs::Paths, &[], async |browser, server| {
+        let map = server.as_ref().unwrap().view("map");
+        let measured = "document.querySelectorAll('svg[aria-label^=\"Which transport\"] [data-cell] title').length";
+        browser.open(&map).await;
+        browser.sees(".maps .hint", "No stored run").await;
+        assert_eq!(browser.js(measured).await, 0);
+        browser.press("Run this cell").await;
+        browser
+            .until("document.querySelector('.forecast svg')")
+            .await;
+        browser.write("[name=repetitions]", "1").await;
+        run(browser).await;
+        browser
+            .until(&format!("document.querySelector('{DONE}')"))
+            .await;
+        browser.open(&map).await;
+        browser.sees(".maps .hint", "From 4 stored runs").await;
+        assert_eq!(browser.js(measured).await, 1);
+        // It is the cell that was looked at before, too.
+        browser.sees(".cell", "was fastest").await;
+        browser.sees(".cell th", "Measured (median)").await;
+        browser.shot("map-measured-1280").await;
+        browser.is_content().await;
+    });
+}

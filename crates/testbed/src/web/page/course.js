@@ -46,16 +46,17 @@ function throughput(detail, way) {
 }
 
 /** The rates of the bottleneck as levels of a chart: one if both ways have the same. */
-export function linkRates(up, down) {
+export function linkRates(up, down, one = "link rate") {
   const level = (name, mbit, dash) => ({ name: `${name} ${digits(mbit)} Mbit/s`, at: mbit, dash });
   if (!up) return [];
-  return !down || down === up ? [level("link rate", up, "7 4")] : [level("link rate up", up, "7 4"), level("down", down, "2 3")];
+  return !down || down === up ? [level(one, up, "7 4")] : [level("link rate up", up, "7 4"), level("down", down, "2 3")];
 }
 
 /** The rates of the bottleneck, if all runs have the same. */
 function levels(details) {
   const rates = [...new Set(details.map(({ run }) => run.rate_mbit ?? null))];
   if (rates.length !== 1) return [];
+  if (details.every(({ run }) => run.kind === "programs")) return linkRates(rates[0], null, "link rate A to B");
   return linkRates(rates[0], details.length === 1 ? details[0].row?.scenario?.down?.rate_mbit : null);
 }
 

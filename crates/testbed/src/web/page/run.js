@@ -59,7 +59,7 @@ function results(run, evaluator) {
     ["Lost by the path", known(run.lost_packets, count)],
     ["Dropped at a full queue", known(run.overflowed_packets, count)],
     ["Retransmitted by TCP", known(run.retransmitted_segments, count)],
-    ["Payload rate", known(run.achieved_mbit, (value) => `${digits(value)} Mbit/s`)],
+    ["Payload rate", run.kind === "programs" ? null : known(run.achieved_mbit, (value) => `${digits(value)} Mbit/s`)],
     ["Error", run.error],
   ]);
 }
