@@ -27,6 +27,15 @@ pub enum Milestone {
 
 impl Milestone {
     pub(crate) const COUNT: usize = 5;
+
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Agreed,
+        Self::FirstLabels,
+        Self::FirstTable,
+        Self::LastTable,
+        Self::LastOutput,
+    ];
 }
 
 /// Payload bytes by purpose, both directions added up.
@@ -55,6 +64,8 @@ struct Counters {
     table_bytes: AtomicU64,
     total_table_bytes: AtomicU64,
     evaluations: AtomicU64,
+    /// Nanoseconds from the start of the session, and one more: 0 is not yet.
+    milestones: [AtomicU64; Milestone::COUNT],
 }
 
 impl Progress {
@@ -71,6 +82,21 @@ impl Progress {
     #[must_use]
     pub fn evaluations(&self) -> u64 {
         self.0.evaluations.load(Ordering::Relaxed)
+    }
+
+    /// Returns when a milestone was passed, from the start of the session, if it was.
+    #[must_use]
+    pub fn at(&self, milestone: Milestone) -> Option<Duration> {
+        let stamp = self.0.milestones[milestone as usize].load(Ordering::Relaxed);
+        stamp.checked_sub(1).map(Duration::from_nanos)
+    }
+
+    pub(crate) fn reach(&self, index: usize, at: Duration) {
+        // Saturates after 584 years.
+        let nanoseconds = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX - 1);
+        if let Some(stamp) = self.0.milestones.get(index) {
+            stamp.store(nanoseconds.saturating_add(1), Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn set_total(&self, bytes: u64) {
@@ -115,5 +141,23 @@ impl Report {
     #[must_use]
     pub fn at(&self, milestone: Milestone) -> Option<Duration> {
         self.milestones[milestone as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milestones_are_told_once_they_are_passed() {
+        let progress = Progress::default();
+        for (index, milestone) in Milestone::ALL.into_iter().enumerate() {
+            assert_eq!(milestone as usize, index);
+            assert_eq!(progress.at(milestone), None);
+            progress.reach(index, Duration::from_nanos(index as u64));
+        }
+        assert_eq!(progress.at(Milestone::Agreed), Some(Duration::ZERO));
+        let output = progress.at(Milestone::LastOutput);
+        assert_eq!(output, Some(Duration::from_nanos(4)));
     }
 }

@@ -7,17 +7,20 @@
 //! | [`lab`] | two network namespaces, joined by two models in real time |
 //! | [`link`] | what a path is really like, measured over it |
 //! | [`runner`], [`measure`] | matrices of runs of two processes each |
+//! | [`live`] | looking at a run while it goes on |
 //! | [`pair`] | any two programs on a path |
 //! | [`programs`] | matrices of them, as files say |
 //! | [`row`] | what is recorded of a run |
 //! | [`report`] | tables and charts of rows |
 //! | [`selection`] | what choosing a transport is judged by |
+//! | `web` | all of it as a page in a browser, with the feature `web` |
 
 #![deny(unsafe_code)]
 
 mod flow;
 pub mod lab;
 pub mod link;
+pub mod live;
 pub mod measure;
 pub mod model;
 pub mod pair;
@@ -28,3 +31,5 @@ pub mod row;
 pub mod runner;
 pub mod scenario;
 pub mod selection;
+#[cfg(feature = "web")]
+pub mod web;

@@ -148,6 +148,9 @@ pub(crate) fn end_with_parent(command: &mut Command) {
     }
 }
 
+/// Is given what a process writes to standard error.
+pub(crate) type Hears = Box<dyn FnMut(&[u8]) + Send>;
+
 /// A running process, killed on drop.
 #[derive(Debug)]
 pub struct Process {
@@ -185,7 +188,13 @@ impl Process {
     ///
     /// # Errors
     /// [`MeasureError::Start`].
-    pub fn start(mut command: Command) -> Result<Self, MeasureError> {
+    pub fn start(command: Command) -> Result<Self, MeasureError> {
+        Self::start_heard(command, None)
+    }
+
+    /// Starts a command like [`start`](Self::start). What it writes to standard error is given to `hears` too, as it comes and
+    /// from another thread.
+    fn start_heard(mut command: Command, hears: Option<Hears>) -> Result<Self, MeasureError> {
         end_with_parent(&mut command);
         command
             .process_group(0)
@@ -200,11 +209,11 @@ impl Process {
         let (sender, output) = channel();
         let mut open = 0;
         if let Some(stdout) = child.stdout.take() {
-            read_in_background(stdout, Output::Stdout, sender.clone());
+            read_in_background(stdout, Output::Stdout, sender.clone(), None);
             open += 1;
         }
         if let Some(stderr) = child.stderr.take() {
-            read_in_background(stderr, Output::Stderr, sender);
+            read_in_background(stderr, Output::Stderr, sender, hears);
             open += 1;
         }
         Ok(Self {
@@ -228,9 +237,24 @@ impl Process {
     /// # Errors
     /// [`MeasureError::Start`].
     pub fn start_counted(command: Command) -> Result<Self, MeasureError> {
-        let (mut process, counters) = Self::start_beside(command, ProcessCounters::of_started)?;
+        Self::start_counted_and_heard(command, None)
+    }
+
+    /// Starts a command like [`start_counted`](Self::start_counted). What it writes to standard error is given to `hears` too, as
+    /// it comes and from another thread.
+    pub(crate) fn start_counted_and_heard(
+        command: Command,
+        hears: Option<Hears>,
+    ) -> Result<Self, MeasureError> {
+        let (mut process, counters) =
+            Self::start_beside(command, hears, ProcessCounters::of_started)?;
         process.counters = counters;
         Ok(process)
+    }
+
+    /// Returns the number that the system gave the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Starts a command from a thread that calls `before` first and starts nothing else. The thread
@@ -238,6 +262,7 @@ impl Process {
     /// the thread that started it.
     pub(crate) fn start_beside<T: Send + 'static>(
         command: Command,
+        hears: Option<Hears>,
         before: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(Self, T), MeasureError> {
         let program = command.get_program().to_string_lossy().into_owned();
@@ -245,7 +270,7 @@ impl Process {
         let (starter, over) = channel::<Never>();
         let starting = move || {
             let prepared = before();
-            let process = Self::start(command);
+            let process = Self::start_heard(command, hears);
             // Whoever waits for it cannot be gone.
             let _ = tell.send(process.map(|process| (process, prepared)));
             // Nothing is ever sent: this ends when the other end is dropped.
@@ -395,6 +420,7 @@ fn read_in_background(
     mut stream: impl Read + Send + 'static,
     wrap: fn(Vec<u8>) -> Output,
     sender: Sender<Output>,
+    mut hears: Option<Hears>,
 ) {
     thread::spawn(move || {
         let mut buffer = vec![0; 64 << 10];
@@ -402,6 +428,9 @@ fn read_in_background(
             match stream.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) => {
+                    if let Some(hears) = &mut hears {
+                        hears(&buffer[..read]);
+                    }
                     if sender.send(wrap(buffer[..read].to_vec())).is_err() {
                         return;
                     }

@@ -16,11 +16,12 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
-use listener::{Listener, is_object, is_text};
+use listener::{Listener, Tail, is_object, is_text};
 
 use crate::{
     flow::Flows,
-    lab::{Lab, Side},
+    lab::{Lab, Side, Timeline},
+    live::Live,
     model::PathCounters,
     runner::RunError,
     scenario::Scenario,
@@ -38,6 +39,19 @@ const MAX_COMPLAINT: usize = 500;
 
 /// How often somebody looks.
 const TICK: Duration = Duration::from_millis(5);
+
+/// How to run two programs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PairOptions<'a> {
+    /// How long the program on side B may take before that is an error; nothing is for ever. With a limit, it is also ended soon
+    /// after the other one has failed.
+    pub timeout: Option<Duration>,
+    /// Where the run can be looked at while it goes on.
+    pub live: Option<&'a Live>,
+    /// Whether what arrived when and what the programs print is kept, instead of being printed where this process prints; they
+    /// have no input then.
+    pub keeps: bool,
+}
 
 /// What came of two programs.
 #[derive(Clone, Debug, Serialize)]
@@ -58,6 +72,12 @@ pub struct PairReport {
     pub party_bytes: [u64; 2],
     /// Packets from A and from B that the emulator was too slow to take: lost, but not by the path.
     pub overruns: [u64; 2],
+    /// What arrived when, if that was to be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
+    /// The end of what the programs on sides A and B printed, if that was to be kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<[String; 2]>,
 }
 
 /// Runs a command of the shell on each side until that of side B ends; then that of side A is told
@@ -74,13 +94,33 @@ pub fn run(
     commands: [&str; 2],
     cancel: &AtomicBool,
 ) -> Result<PairReport, RunError> {
+    run_with(scenario, commands, PairOptions::default(), cancel)
+}
+
+/// Runs two commands as [`run`] does, with options.
+///
+/// # Errors
+/// Those of [`run`]; and [`RunError::Tool`] for a command that takes too long.
+pub fn run_with(
+    scenario: &Scenario,
+    commands: [&str; 2],
+    options: PairOptions<'_>,
+    cancel: &AtomicBool,
+) -> Result<PairReport, RunError> {
     let pair = Pair {
         commands,
         folder: None,
         variables: [&[], &[]],
-        limit: None,
+        options,
     };
-    pair.run(scenario, cancel).map(|outcome| outcome.report)
+    let outcome = pair.run(scenario, cancel)?;
+    match options.timeout {
+        Some(limit) if outcome.is_cut_off => {
+            let reason = format!("not done after {} s", limit.as_secs_f64());
+            Err(failed(commands[1], &io::Error::other(reason)))
+        }
+        _ => Ok(outcome.report),
+    }
 }
 
 /// Commands for side A and side B, and what they have beside the path.
@@ -90,9 +130,7 @@ pub(crate) struct Pair<'a> {
     pub(crate) folder: Option<&'a Path>,
     /// What they find in their environments beside the addresses.
     pub(crate) variables: [&'a [(&'a str, &'a OsStr)]; 2],
-    /// How long the command on side B may take. With a limit, what both print is kept, and that on side
-    /// B is ended soon after the other one has failed.
-    pub(crate) limit: Option<Duration>,
+    pub(crate) options: PairOptions<'a>,
 }
 
 /// What of a command's output is kept.
@@ -102,6 +140,8 @@ pub(crate) struct Printed {
     pub(crate) said: Option<serde_json::Value>,
     /// The last line of standard error, without `error: `.
     pub(crate) complaint: String,
+    /// The end of all of it.
+    text: String,
 }
 
 /// What came of a [`Pair`].
@@ -123,8 +163,15 @@ impl Pair<'_> {
         cancel: &AtomicBool,
     ) -> Result<Outcome, RunError> {
         let mut lab = Lab::start(scenario)?;
+        let shown = (self.options.live).map(|live| live.begin(&lab, true));
+        let show = |side, group: &Group| {
+            if let Some(shown) = &shown {
+                shown.party(side, group.shell.id());
+            }
+        };
         let cross = Flows::of_scenario(&lab, scenario).map_err(RunError::Flow)?;
         let mut a = Group::start(&lab, Side::A, self)?;
+        show(Side::A, &a);
         let patience = Instant::now();
         // A program that does its part and ends has had its head start.
         while patience.elapsed() < HEAD_START && a.status()?.is_none() {
@@ -132,6 +179,7 @@ impl Pair<'_> {
         }
         let start = Instant::now();
         let mut b = Group::start(&lab, Side::B, self)?;
+        show(Side::B, &b);
         let mut a_failed = None;
         let mut is_cut_off = false;
         let b_status = loop {
@@ -139,7 +187,9 @@ impl Pair<'_> {
                 break status;
             }
             check(cancel)?;
-            let Some(limit) = self.limit else { continue };
+            let Some(limit) = self.options.timeout else {
+                continue;
+            };
             if a_failed.is_none() && a.status()?.is_some_and(|status| !status.success()) {
                 a_failed = Some(Instant::now());
             }
@@ -152,10 +202,16 @@ impl Pair<'_> {
         let [up, down] = lab.counters();
         let a_status = a.end(&[None, Some(Signal::TERM), Some(Signal::KILL)], cancel)?;
         drop(cross);
+        drop(shown);
+        let keeps = self.options.keeps;
+        let mut printed = [a.printed(), b.printed()];
+        let texts = printed
+            .each_mut()
+            .map(|printed| std::mem::take(&mut printed.text));
         Ok(Outcome {
             is_cut_off,
             is_told: [a.is_told, b.is_told],
-            printed: [a.printed(), b.printed()],
+            printed,
             statuses: [a_status, b_status],
             report: PairReport {
                 a_code: a_status.code(),
@@ -165,6 +221,8 @@ impl Pair<'_> {
                 down,
                 party_bytes: lab.party_traffic().sent_bytes,
                 overruns: lab.overruns()?,
+                timeline: keeps.then(|| lab.timeline()),
+                output: keeps.then_some(texts),
             },
         })
     }
@@ -184,7 +242,14 @@ struct Group {
     command: String,
     ended: Option<ExitStatus>,
     is_told: bool,
-    output: Option<[Listener; 2]>,
+    output: Option<Output>,
+}
+
+/// What comes out of a command.
+struct Output {
+    stdout: Listener,
+    stderr: Listener,
+    tail: Tail,
 }
 
 impl Group {
@@ -200,7 +265,7 @@ impl Group {
         if let Some(folder) = pair.folder {
             command.current_dir(folder);
         }
-        if pair.limit.is_some() {
+        if pair.options.keeps {
             command
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
@@ -208,10 +273,14 @@ impl Group {
         }
         let mut shell = command.spawn().map_err(|error| failed(text, &error))?;
         let output = match (shell.stdout.take(), shell.stderr.take()) {
-            (Some(stdout), Some(stderr)) => Some([
-                Listener::to(stdout, is_object),
-                Listener::to(stderr, is_text),
-            ]),
+            (Some(stdout), Some(stderr)) => {
+                let tail = Tail::default();
+                Some(Output {
+                    stdout: Listener::to(stdout, is_object, &tail),
+                    stderr: Listener::to(stderr, is_text, &tail),
+                    tail,
+                })
+            }
             _ => None,
         };
         Ok(Self {
@@ -261,17 +330,18 @@ impl Group {
         // What is left of it would keep the streams open.
         self.signal(Signal::KILL);
         let deadline = Instant::now() + GRACE;
-        let Some([stdout, stderr]) = self.output.take() else {
+        let Some(output) = self.output.take() else {
             return Printed::default();
         };
-        let said = stdout.last_line(deadline);
-        let complaint = stderr.last_line(deadline).unwrap_or_default();
+        let said = output.stdout.last_line(deadline);
+        let complaint = output.stderr.last_line(deadline).unwrap_or_default();
         let complaint = String::from_utf8_lossy(&complaint);
         let complaint = complaint.trim();
         let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
         Printed {
             said: said.and_then(|line| serde_json::from_slice(&line).ok()),
             complaint: complaint.chars().take(MAX_COMPLAINT).collect(),
+            text: output.tail.text(),
         }
     }
 

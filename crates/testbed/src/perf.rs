@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn threads_of_the_process_count_after_its_end() {
         let open = || open_widest(Software::TASK_CLOCK, Whose::Started);
-        let (process, opened) = Process::start_beside(burning(), open).unwrap();
+        let (process, opened) = Process::start_beside(burning(), None, open).unwrap();
         let mut counter = match opened {
             Ok((counter, _)) => counter,
             Err(error) => {

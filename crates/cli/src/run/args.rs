@@ -64,6 +64,9 @@ pub(crate) struct Args {
     /// How long to try again while the peer refuses connections, in seconds
     #[arg(long, value_name = "SECS", default_value = "5", value_parser = parse_seconds)]
     pub(super) patience: Duration,
+    /// Tell on standard error what has been reached and when, for programs
+    #[arg(long, hide = true)]
+    pub(super) tell_phases: bool,
     /// Print one JSON object with the outputs and what happened
     #[arg(long)]
     pub(super) json: bool,

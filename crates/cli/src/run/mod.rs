@@ -1,6 +1,7 @@
 //! `transpute run`: one party of a computation.
 
 mod args;
+mod phases;
 mod repeat;
 mod report;
 
@@ -113,6 +114,7 @@ async fn meet(
     connected: Arc<OnceLock<SystemTime>>,
 ) -> Result<transpute::Results, Failure> {
     let (tell, started) = oneshot::channel();
+    let told = connected.clone();
     let party = party.on_progress(move |progress| {
         // Called once, right before the session starts: the zero of its moments.
         let _ = connected.set(SystemTime::now());
@@ -133,7 +135,9 @@ async fn meet(
         }
     };
     let bar = async {
-        if args.quiet || args.json {
+        if args.tell_phases {
+            phases::tell(started, told).await
+        } else if args.quiet || args.json {
             pending().await
         } else {
             progress::show(started, batch).await

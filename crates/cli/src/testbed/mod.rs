@@ -8,6 +8,7 @@ mod report;
 mod run;
 mod scenarios;
 mod selection;
+mod serve;
 mod teller;
 
 use std::sync::{
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Programs(programs::Args),
     /// Run every transport in many drawn cells, and tell what choosing costs
     Selection(selection::Args),
+    /// Choose conditions, run, watch and compare in a browser
+    Serve(serve::Args),
     /// Measure what an emulated path is really like on this machine
     Link(link::Args),
 }
@@ -53,6 +56,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Exec(args) => exec::exec(args),
         Command::Programs(args) => programs::programs(args),
         Command::Selection(args) => selection::selection(args),
+        Command::Serve(args) => serve::serve(args),
         Command::Link(args) => link::link(args),
     }
 }

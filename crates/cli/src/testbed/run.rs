@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
 use transpute::{Registry, Scheme, select::Auto};
-use transpute_testbed::runner::{self, Matrix, Options, Summary, Sweep};
+use transpute_testbed::runner::{self, Matrix, Options, Summary, Sweep, Timelines};
 
 use super::{cancellable, load, scenario_failure, teller::Teller};
 use crate::{
@@ -122,7 +122,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             .map_err(|error| Failure::other("cannot find this program").because(error))?,
         results: args.results.clone(),
         timeout: Duration::from_secs(args.timeout),
-        timelines: !args.no_timelines,
+        timelines: match args.no_timelines {
+            true => Timelines::None,
+            false => Timelines::First,
+        },
+        live: None,
     };
     let teller = Teller::new(args.quiet || args.json);
     let summary = cancellable(move |cancel| {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use transpute_select::ModelChooser;
 use transpute_testbed::{
     row::{Row, read_rows},
-    runner::{self, Options, Summary},
+    runner::{self, Options, Summary, Timelines},
     selection::{
         self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests, judge, tables,
     },
@@ -243,7 +243,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         results: args.results.clone(),
         // Longer than any run that is cut off.
         timeout: sweep.most() + Duration::from_secs(30),
-        timelines: false,
+        timelines: Timelines::None,
+        live: None,
     };
     let repetitions = sweep.repetitions;
     let teller = Teller::new(args.quiet);

@@ -28,7 +28,7 @@ impl Teller {
         Self { quiet, bar }
     }
 
-    pub(super) fn tell<C: Display>(&self, progress: Progress<'_, C>) {
+    pub(super) fn tell<C: Display, R>(&self, progress: Progress<'_, C, R>) {
         if self.quiet {
             return;
         }

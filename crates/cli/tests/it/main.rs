@@ -17,3 +17,5 @@ mod run;
 mod serve;
 #[cfg(target_os = "linux")]
 mod testbed;
+#[cfg(target_os = "linux")]
+mod web;

@@ -131,7 +131,9 @@ impl<F: FnMut(Output)> Engine<F> {
         let reached = self.session.channel().milestones();
         for (index, stamp) in self.milestones.iter_mut().enumerate() {
             if stamp.is_none() && reached >> index & 1 == 1 {
-                *stamp = Some(self.started.elapsed());
+                let now = self.started.elapsed();
+                *stamp = Some(now);
+                self.session.progress().reach(index, now);
             }
         }
         while let Some(output) = self.session.next_output() {

@@ -89,6 +89,11 @@ impl Forwarder {
     pub(super) fn published(&self) -> MutexGuard<'_, Published> {
         lock(&self.published)
     }
+
+    /// Returns what others may look at, for somebody who has no part in the path itself.
+    pub(super) fn share(&self) -> Arc<Mutex<Published>> {
+        Arc::clone(&self.published)
+    }
 }
 
 impl Drop for Forwarder {
@@ -102,7 +107,7 @@ impl Drop for Forwarder {
     }
 }
 
-fn lock(published: &Mutex<Published>) -> MutexGuard<'_, Published> {
+pub(super) fn lock(published: &Mutex<Published>) -> MutexGuard<'_, Published> {
     // Figures are written whole, so a panic elsewhere leaves them valid.
     published.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -23,6 +23,7 @@ mod icmp;
 mod netlink;
 mod spaces;
 mod timeline;
+mod view;
 
 use std::ffi::OsStr;
 use std::io;
@@ -38,6 +39,7 @@ use rustix::net::SocketType;
 pub use error::LabError;
 pub use flow::{PARTY_PORT, PartyTraffic};
 pub use timeline::Timeline;
+pub use view::View;
 
 use self::forward::Forwarder;
 use self::spaces::{Port, Spaces};
@@ -64,7 +66,7 @@ impl Side {
         }
     }
 
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self as usize
     }
 
@@ -186,6 +188,16 @@ impl Lab {
     #[must_use]
     pub fn first_packet(&self) -> Option<Instant> {
         self.forwarder.published().first_packet
+    }
+
+    /// Returns what looks at the path from elsewhere, such as another thread. It does not keep the path up.
+    #[must_use]
+    pub fn view(&self) -> View {
+        let statistics = |side| self.spaces.statistics(side).ok();
+        View::new(
+            self.forwarder.share(),
+            [statistics(Side::A), statistics(Side::B)],
+        )
     }
 
     /// Returns what of the traffic up to now was that of the parties: see [`PARTY_PORT`].

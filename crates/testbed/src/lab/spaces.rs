@@ -90,19 +90,37 @@ impl Spaces {
         )
     }
 
+    /// Opens the statistics of a side's network protocols, for use from here: they go on for as long as the file is open.
+    pub(super) fn statistics(&self, side: Side) -> io::Result<OwnedFd> {
+        self.open_on(side, || {
+            // Which namespace such a file tells of depends on who opens it.
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            open(c"/proc/self/net/snmp", flags, Mode::empty())
+        })
+    }
+
     /// Opens an IPv4 socket that belongs to a side, for use from here.
     pub(super) fn socket(&self, side: Side, kind: SocketType) -> io::Result<OwnedFd> {
+        self.open_on(side, || {
+            socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)
+        })
+    }
+
+    /// Opens a descriptor on a side. `open` makes system calls only.
+    fn open_on(
+        &self,
+        side: Side,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    ) -> io::Result<OwnedFd> {
         let job = || {
             let at = |errno| Failure { step: 0, errno };
             self.enter(side).map_err(at)?;
-            let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None);
-            socket.map(|socket| (0, [socket])).map_err(at)
+            open().map(|opened| (0, [opened])).map_err(at)
         };
         #[expect(unsafe_code, reason = "forks a child")]
         // SAFETY: `job` makes system calls only.
-        let (_, sockets) =
-            unsafe { fetch(job) }.map_err(|failure| io::Error::from(failure.errno))?;
-        sockets
+        let (_, opened) = unsafe { fetch(job) }.map_err(|failure| io::Error::from(failure.errno))?;
+        opened
             .into_iter()
             .next()
             .ok_or_else(|| Errno::PROTO.into())

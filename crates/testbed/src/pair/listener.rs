@@ -15,6 +15,27 @@ use serde::de::IgnoredAny;
 /// The longest line that is kept, in bytes; longer ones are passed over.
 const MAX_LINE: usize = 1 << 20;
 
+/// How much of what a program prints is kept, in bytes: its end.
+const MOST_OUTPUT: usize = 16 << 10;
+
+/// The end of what is printed to some streams, in the order it came.
+#[derive(Clone, Default)]
+pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
+
+impl Tail {
+    fn take(&self, bytes: &[u8]) {
+        let mut kept = lock(&self.0);
+        kept.extend_from_slice(bytes);
+        let superfluous = kept.len().saturating_sub(MOST_OUTPUT);
+        kept.drain(..superfluous);
+    }
+
+    /// Returns it as text.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&lock(&self.0)).into_owned()
+    }
+}
+
 /// Reads a stream to its end on a thread of its own.
 pub(super) struct Listener {
     heard: Arc<Mutex<Heard>>,
@@ -22,8 +43,13 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens for lines of which `matters` is true.
-    pub(super) fn to(mut stream: impl Read + Send + 'static, matters: fn(&[u8]) -> bool) -> Self {
+    /// Listens for lines of which `matters` is true, and adds everything to a tail.
+    pub(super) fn to(
+        mut stream: impl Read + Send + 'static,
+        matters: fn(&[u8]) -> bool,
+        tail: &Tail,
+    ) -> Self {
+        let tail = tail.clone();
         let heard = Arc::new(Mutex::new(Heard::new(matters)));
         let shared = Arc::clone(&heard);
         let (open, closed) = channel();
@@ -32,7 +58,10 @@ impl Listener {
             loop {
                 match stream.read(&mut buffer) {
                     Ok(0) => break,
-                    Ok(read) => lock(&shared).take(&buffer[..read]),
+                    Ok(read) => {
+                        tail.take(&buffer[..read]);
+                        lock(&shared).take(&buffer[..read]);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(_) => break,
                 }
@@ -51,9 +80,9 @@ impl Listener {
     }
 }
 
-fn lock(heard: &Mutex<Heard>) -> std::sync::MutexGuard<'_, Heard> {
-    // What a thread that panicked has left is a line or none.
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(kept: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What a thread that panicked has left is whole lines and bytes.
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lines, as they come.
@@ -144,10 +173,16 @@ mod tests {
     #[test]
     fn a_stream_is_read_to_its_end() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let listener = Listener::to(reader, is_object);
-        io::Write::write_all(&mut writer, b"{\"x\":1}\nbye").unwrap();
+        let tail = Tail::default();
+        let listener = Listener::to(reader, is_object, &tail);
+        let noise = vec![b' '; MOST_OUTPUT];
+        for text in [&noise, b"\n{\"x\":1}\nbye".as_slice()] {
+            io::Write::write_all(&mut writer, text).unwrap();
+        }
         drop(writer);
         let deadline = Instant::now() + std::time::Duration::from_secs(60);
         assert_eq!(listener.last_line(deadline).unwrap(), b"{\"x\":1}\n");
+        let text = tail.text();
+        assert!(text.len() == MOST_OUTPUT && text.ends_with(" \n{\"x\":1}\nbye"));
     }
 }

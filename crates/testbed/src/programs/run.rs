@@ -11,7 +11,7 @@ use std::{
 
 use super::{Cell, PROGRAM_ROW_FORMAT, ProgramRow, Said};
 use crate::{
-    pair::{Outcome, Pair},
+    pair::{Outcome, Pair, PairOptions},
     runner::{
         Ending, Identities, Progress, RunError, Series, Summary, WorkFolder,
         environment::Environments, store::Store,
@@ -43,7 +43,7 @@ pub fn run(
     cells: &[Cell],
     options: &Options,
     cancel: &AtomicBool,
-    report: impl FnMut(Progress<'_, Cell>) -> ControlFlow<()>,
+    report: impl FnMut(Progress<'_, Cell, ProgramRow>) -> ControlFlow<()>,
 ) -> Result<Summary, RunError> {
     if cells.is_empty() {
         return Err(RunError::Empty("the list of cells"));
@@ -70,8 +70,8 @@ pub fn run(
             (Some(error), false) => Ending::Failed(error.clone()),
             (None, _) => Ending::Measured,
         };
-        store.append(row)?;
-        Ok(ending)
+        store.append(row.clone())?;
+        Ok((ending, row))
     })
 }
 
@@ -106,7 +106,11 @@ impl Bench<'_> {
             commands: commands.each_ref().map(String::as_str),
             folder: Some(self.folder),
             variables: [&a, &b],
-            limit: Some(cell.time_limit),
+            options: PairOptions {
+                timeout: Some(cell.time_limit),
+                live: None,
+                keeps: true,
+            },
         };
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let outcome = pair.run(&scenario, self.cancel)?;

@@ -81,7 +81,7 @@ fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment, RunError>
 }
 
 /// Adds what is in force inside the namespaces of a scenario.
-fn describe_inside(
+pub(super) fn describe_inside(
     environment: &mut Environment,
     scenario: &Scenario,
     cancel: &AtomicBool,

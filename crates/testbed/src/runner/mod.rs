@@ -25,7 +25,13 @@ use thiserror::Error;
 
 pub use matrix::{Cell, Matrix, Sweep};
 
-use crate::{lab::LabError, measure::MeasureError, row::RowError};
+use crate::{
+    lab::LabError,
+    live::Live,
+    measure::MeasureError,
+    row::{Environment, Row, RowError},
+    scenario::Scenario,
+};
 use environment::Environments;
 use estimate::Estimate;
 use inputs::InputMaker;
@@ -43,14 +49,26 @@ pub struct Options {
     pub results: PathBuf,
     /// How long one run may take before it counts as failed.
     pub timeout: Duration,
-    /// Whether the row of a cell's first repetition has what arrived when, which for long runs is
-    /// most of the row.
-    pub timelines: bool,
+    /// Which rows have what arrived when, which for long runs is most of the row.
+    pub timelines: Timelines,
+    /// Where runs can be looked at while they go on.
+    pub live: Option<Live>,
+}
+
+/// Which rows have what arrived when.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Timelines {
+    /// None.
+    None,
+    /// Those of the first repetition of each cell.
+    First,
+    /// All.
+    All,
 }
 
 /// How far a matrix is.
 #[derive(Debug)]
-pub struct Progress<'a, C = Cell> {
+pub struct Progress<'a, C = Cell, R = Row> {
     /// Runs that are over.
     pub done: u64,
     /// All runs that were not in the results before.
@@ -63,6 +81,8 @@ pub struct Progress<'a, C = Cell> {
     pub next: Option<&'a C>,
     /// Why the run before failed, if it did.
     pub error: Option<&'a str>,
+    /// The row of the run before, which is in the results by now; nothing at the start.
+    pub last: Option<&'a R>,
 }
 
 /// What became of a matrix.
@@ -142,6 +162,17 @@ impl RunError {
     }
 }
 
+/// Returns what is in force for TCP within the namespaces of a scenario: its congestion control and its buffers. The rest stays
+/// empty.
+///
+/// # Errors
+/// [`RunError`]: the path cannot be emulated, or does not tell.
+pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> {
+    let mut environment = Environment::default();
+    environment::describe_inside(&mut environment, scenario, &AtomicBool::new(false))?;
+    Ok(environment)
+}
+
 /// Runs what of a matrix has no results yet, and appends them: see [`run_cells`].
 ///
 /// # Errors
@@ -205,8 +236,8 @@ pub fn run_cells(
             (Some(error), _) => Ending::Failed(error.clone()),
             (None, _) => Ending::Measured,
         };
-        store.append(row)?;
-        Ok(ending)
+        store.append(row.clone())?;
+        Ok((ending, row))
     })
 }
 
@@ -255,11 +286,11 @@ impl<'a, C> Series<'a, C> {
     }
 
     /// Makes them with `run`, until `report` breaks, `cancel` becomes true or nothing more can be measured.
-    pub(crate) fn run(
+    pub(crate) fn run<R>(
         self,
         cancel: &AtomicBool,
-        mut report: impl FnMut(Progress<'_, C>) -> ControlFlow<()>,
-        mut run: impl FnMut(&C, u32) -> Result<Ending, RunError>,
+        mut report: impl FnMut(Progress<'_, C, R>) -> ControlFlow<()>,
+        mut run: impl FnMut(&C, u32) -> Result<(Ending, R), RunError>,
     ) -> Result<Summary, RunError> {
         let mut summary = Summary {
             skipped: self.skipped,
@@ -267,6 +298,7 @@ impl<'a, C> Series<'a, C> {
         };
         let total = self.runs.len() as u64;
         let mut error: Option<String> = None;
+        let mut last = None;
         let mut estimate = Estimate::new(self.cells.len());
         for (index, &(repetition, cell)) in self.runs.iter().enumerate() {
             let told = report(Progress {
@@ -276,12 +308,14 @@ impl<'a, C> Series<'a, C> {
                 remaining: estimate.remaining(self.runs[index..].iter().map(|&(_, cell)| cell)),
                 next: Some(&self.cells[cell]),
                 error: error.as_deref(),
+                last: last.as_ref(),
             });
             if told.is_break() {
                 return Ok(summary);
             }
             let start = Instant::now();
-            let ending = run(&self.cells[cell], repetition)?;
+            let (ending, row) = run(&self.cells[cell], repetition)?;
+            last = Some(row);
             estimate.record(cell, start.elapsed());
             error = match ending {
                 Ending::Measured => {
@@ -309,6 +343,7 @@ impl<'a, C> Series<'a, C> {
             remaining: Some(Duration::ZERO),
             next: None,
             error: error.as_deref(),
+            last: last.as_ref(),
         });
         Ok(summary)
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Cell, Options, RunError,
+    Cell, Options, RunError, Timelines,
     environment::Environments,
     inputs::{CircuitInputs, InputMaker},
     party::{self, Keys, Report},
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     flow::Flows,
     lab::{Lab, PARTY_PORT, Side},
+    live::Live,
     measure::{Finished, MeasureError, Patience, Process},
     model::PathCounters,
     row::{Limit, Measured, ROW_FORMAT, Row},
@@ -102,7 +103,12 @@ impl Bench<'_> {
         let (measured, error) = match self.measure(cell, &lab, &inputs) {
             Ok(measured) => {
                 let overruns = lab.overruns()?;
-                let timeline = (repetition == 0 && self.options.timelines).then(|| lab.timeline());
+                let is_wanted = match self.options.timelines {
+                    Timelines::None => false,
+                    Timelines::First => repetition == 0,
+                    Timelines::All => true,
+                };
+                let timeline = is_wanted.then(|| lab.timeline());
                 let measured = Measured {
                     overruns,
                     timeline,
@@ -138,6 +144,7 @@ impl Bench<'_> {
     fn measure(&self, cell: &Cell, lab: &Lab, inputs: &CircuitInputs) -> Result<Measured, Stop> {
         let cross = Flows::of_scenario(lab, &cell.scenario)
             .map_err(|error| Stop::Run(format!("cross traffic: {error}")))?;
+        let shown = (self.options.live.as_ref()).map(|live: &Live| live.begin(lab, false));
         let before = lab.counters();
         let limit = (cell.cut_off).map_or(self.options.timeout, |limit| {
             limit.min(self.options.timeout)
@@ -156,7 +163,14 @@ impl Bench<'_> {
             });
             let seconds = self.options.timeout;
             party::arguments(&mut command, cell, role, address, inputs, keys, seconds);
-            Process::start_counted(command).map_err(|error| failed(role, error))
+            let Some(shown) = &shown else {
+                return Process::start_counted(command).map_err(|error| failed(role, error));
+            };
+            command.arg("--tell-phases");
+            let process = Process::start_counted_and_heard(command, shown.hears(side))
+                .map_err(|error| failed(role, error))?;
+            shown.party(side, process.id());
+            Ok(process)
         };
         let mut garbler = start(Side::A, "garbler", ("--listen", &address), &inputs.garbler)?;
         garbler

@@ -1,0 +1,358 @@
+//! A browser of a test's own.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
+    panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+use thirtyfour::{
+    By, ChromiumLikeCapabilities, DesiredCapabilities, Key, LoggingPrefsLogLevel, WebDriver,
+    WebElement, error::WebDriverResult,
+};
+
+/// How long anything may take; far beyond what any test needs.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+const TICK: Duration = Duration::from_millis(50);
+
+/// What Chromium is started with: as root it cannot have a sandbox, and it is to talk to nobody.
+const FLAGS: [&str; 9] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--window-size=1280,900",
+];
+
+/// The program between a test and its browser. All of its group is killed on drop, the browser too.
+struct Chromedriver {
+    child: Child,
+    address: String,
+}
+
+impl Chromedriver {
+    fn start() -> Self {
+        let mut child = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = lines
+            .map(Result::unwrap)
+            .find_map(|line| {
+                let port = line.split_once("successfully on port ")?.1;
+                Some(port.trim_end_matches('.').to_owned())
+            })
+            .expect("chromedriver does not tell its port");
+        Self {
+            child,
+            address: format!("http://127.0.0.1:{port}"),
+        }
+    }
+}
+
+impl Drop for Chromedriver {
+    fn drop(&mut self) {
+        if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// A browser with nothing in it.
+pub(super) struct Browser {
+    driver: WebDriver,
+    /// Where what it downloads goes.
+    pub(super) downloads: PathBuf,
+}
+
+/// Runs a test with a browser, which is ended however the test ends.
+pub(super) fn with_browser(folder: &Path, test: impl AsyncFnOnce(&Browser)) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let chromedriver = Chromedriver::start();
+    let browser = runtime.block_on(Browser::start(&chromedriver, folder));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(test(&browser))));
+    if outcome.is_err() {
+        let name = std::thread::current()
+            .name()
+            .unwrap_or("test")
+            .replace("::", "-");
+        runtime.block_on(browser.shot(&format!("failed-{name}")));
+    }
+    let _ = runtime.block_on(browser.driver.quit());
+    if let Err(panicked) = outcome {
+        panic::resume_unwind(panicked);
+    }
+}
+
+impl Browser {
+    async fn start(chromedriver: &Chromedriver, folder: &Path) -> Self {
+        let mut wanted = DesiredCapabilities::chrome();
+        for flag in FLAGS {
+            wanted.add_arg(flag).unwrap();
+        }
+        wanted
+            .set_browser_log_level(LoggingPrefsLogLevel::All)
+            .unwrap();
+        let driver = WebDriver::new(&chromedriver.address, wanted).await.unwrap();
+        let downloads = folder.join("downloads");
+        fs::create_dir_all(&downloads).unwrap();
+        let browser = Self { driver, downloads };
+        let place = json!({"behavior": "allow", "downloadPath": browser.downloads});
+        browser.cdp("Browser.setDownloadBehavior", place).await;
+        browser.wide(1280).await;
+        browser
+    }
+
+    /// Another one beside this, with cookies and storage of its own.
+    pub(super) async fn second(test: impl AsyncFnOnce(&Self), folder: &Path) {
+        let chromedriver = Chromedriver::start();
+        let browser = Self::start(&chromedriver, folder).await;
+        test(&browser).await;
+        let _ = browser.driver.quit().await;
+    }
+
+    async fn cdp(&self, method: &str, params: Value) -> Value {
+        (self.driver.cdp().send_raw(method, params).await).unwrap()
+    }
+
+    /// Makes the page this wide, in CSS pixels.
+    pub(super) async fn wide(&self, width: u64) {
+        self.size(width, 900).await;
+    }
+
+    async fn size(&self, width: u64, height: u64) {
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.cdp("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// Lets the system ask for dark or light colours.
+    pub(super) async fn dark(&self, is_dark: bool) {
+        let value = if is_dark { "dark" } else { "light" };
+        let features = json!({"features": [{"name": "prefers-color-scheme", "value": value}]});
+        self.cdp("Emulation.setEmulatedMedia", features).await;
+    }
+
+    /// Opens an address in a fresh page, so that its start is seen.
+    pub(super) async fn open(&self, address: &str) {
+        self.driver.goto("about:blank").await.unwrap();
+        self.driver.goto(address).await.unwrap();
+    }
+
+    pub(super) async fn reload(&self) {
+        self.driver.refresh().await.unwrap();
+    }
+
+    /// Evaluates an expression of JavaScript.
+    pub(super) async fn js(&self, expression: &str) -> Value {
+        let script = format!("return ({expression});");
+        let result = self.driver.execute(script, Vec::new()).await;
+        result
+            .unwrap_or_else(|error| panic!("{expression}: {error}"))
+            .json()
+            .clone()
+    }
+
+    /// Asks the server from within the page.
+    pub(super) async fn get(&self, path: &str) -> Value {
+        let script = "const done = arguments[1]; fetch(arguments[0]).then((answer) => answer.json()).then(done, (error) => done(String(error)));";
+        let result = self.driver.execute_async(script, vec![json!(path)]).await;
+        result.unwrap().json().clone()
+    }
+
+    /// Waits until an expression of JavaScript is true.
+    #[track_caller]
+    pub(super) fn until<'a>(&'a self, expression: &'a str) -> impl Future<Output = ()> + 'a {
+        let caller = panic::Location::caller();
+        async move {
+            let deadline = Instant::now() + PATIENCE;
+            while self.js(&format!("Boolean({expression})")).await != json!(true) {
+                if Instant::now() > deadline {
+                    let text = self.js("document.body.innerText").await;
+                    let log = self.log().await;
+                    panic!("{caller}: never true: {expression}\nlog: {log:?}\npage: {text}");
+                }
+                tokio::time::sleep(TICK).await;
+            }
+        }
+    }
+
+    /// Waits until an element has a text in it.
+    #[track_caller]
+    pub(super) fn sees<'a>(&'a self, css: &'a str, text: &'a str) -> impl Future<Output = ()> + 'a {
+        let (css, text) = (json!(css), json!(text));
+        let expression = format!(
+            "[...document.querySelectorAll({css})].some((each) => (each.innerText ?? each.textContent).includes({text}))"
+        );
+        let caller = panic::Location::caller();
+        async move {
+            let deadline = Instant::now() + PATIENCE;
+            while self.js(&expression).await != json!(true) {
+                if Instant::now() > deadline {
+                    let page = self.js("document.body.innerText").await;
+                    panic!("{caller}: no {text} in {css}\npage: {page}");
+                }
+                tokio::time::sleep(TICK).await;
+            }
+        }
+    }
+
+    pub(super) async fn find(&self, css: &str) -> WebElement {
+        let found = self.driver.find(By::Css(css)).await;
+        found.unwrap_or_else(|error| panic!("{css}: {error}"))
+    }
+
+    /// Clicks an element as soon as it is there.
+    pub(super) async fn click(&self, css: &str) {
+        self.clicked(&By::Css(css)).await;
+    }
+
+    /// Clicks the button or link with this text as soon as it is there.
+    pub(super) async fn press(&self, text: &str) {
+        let path = format!("//*[self::button or self::a][normalize-space()='{text}']");
+        self.clicked(&By::XPath(path)).await;
+    }
+
+    async fn clicked(&self, by: &By) {
+        self.persist(by, async |found| {
+            // Not at the edge of the window, where something may stick above it.
+            let script = "arguments[0].scrollIntoView({block: 'center'})";
+            let element = vec![found.to_json()?];
+            self.driver.execute(script, element).await?;
+            found.click().await
+        })
+        .await;
+    }
+
+    /// Puts a text in the place of what is in a field, as soon as that is there.
+    pub(super) async fn write(&self, css: &str, text: &str) {
+        self.persist(&By::Css(css), async |field| {
+            field.clear().await?;
+            field.send_keys(text).await
+        })
+        .await;
+    }
+
+    /// Does something to an element, again if the page has drawn it anew in the meantime.
+    async fn persist(&self, by: &By, act: impl AsyncFn(WebElement) -> WebDriverResult<()>) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let outcome = match self.driver.find(by.clone()).await {
+                Ok(found) => act(found).await,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(()) => return,
+                Err(error) => assert!(Instant::now() < deadline, "{by:?}: {error}"),
+            }
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    /// Chooses an option by its value.
+    pub(super) async fn choose(&self, css: &str, value: &str) {
+        self.click(&format!("{css} option[value=\"{value}\"]"))
+            .await;
+    }
+
+    /// Gives a file to a field; unlike text, nothing has to be visible for that.
+    pub(super) async fn give(&self, css: &str, path: &str) {
+        self.find(css).await.send_keys(path).await.unwrap();
+    }
+
+    /// Strikes a key, wherever the focus is.
+    pub(super) async fn strike(&self, key: Key) {
+        let strokes = self.driver.action_chain().send_keys(key + "");
+        strokes.perform().await.unwrap();
+    }
+
+    /// Saves what the whole page looks like to `target/screenshots`.
+    pub(super) async fn shot(&self, name: &str) {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");
+        fs::create_dir_all(&folder).unwrap();
+        let width = self.js("innerWidth").await;
+        let height = self.js("document.documentElement.scrollHeight").await;
+        // All of it, not only what fits into the window; Chromium has no more than so many lines.
+        let height = height.as_u64().unwrap().clamp(900, 8000);
+        self.size(width.as_u64().unwrap(), height).await;
+        let png = self.driver.screenshot_as_png().await.unwrap();
+        fs::write(folder.join(format!("{name}.png")), png).unwrap();
+        self.size(width.as_u64().unwrap(), 900).await;
+    }
+
+    /// What the browser complained of since it was asked the last time.
+    pub(super) async fn log(&self) -> Vec<String> {
+        let log = self.driver.browser_log().await.unwrap();
+        (log.into_iter())
+            .filter(|entry| entry.level == "SEVERE" || entry.level == "WARNING")
+            .map(|entry| entry.message)
+            .collect()
+    }
+
+    /// Checks that there were no errors, blocked resources among them.
+    #[track_caller]
+    pub(super) fn is_content(&self) -> impl Future<Output = ()> + '_ {
+        let caller = panic::Location::caller();
+        async move {
+            let log = self.log().await;
+            assert!(log.is_empty(), "{caller}: {log:#?}");
+        }
+    }
+
+    /// Waits for a download and returns it.
+    pub(super) async fn download(&self, name: &str) -> Vec<u8> {
+        let path = self.downloads.join(name);
+        let deadline = Instant::now() + PATIENCE;
+        // What is not complete has another name until it is.
+        while !path.exists() {
+            let there: Vec<_> = (fs::read_dir(&self.downloads).unwrap())
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
+            assert!(Instant::now() < deadline, "no {name}, only {there:?}");
+            tokio::time::sleep(TICK).await;
+        }
+        fs::read(path).unwrap()
+    }
+
+    /// Waits until this many files are downloaded, beside what the page drew itself, and returns all with their names.
+    pub(super) async fn downloaded(&self, number: usize) -> Vec<(String, Vec<u8>)> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let files: Vec<_> = (fs::read_dir(&self.downloads).unwrap())
+                .map(|entry| entry.unwrap().path())
+                // Those that are not complete have another name.
+                .filter(|path| path.extension().is_none_or(|kind| kind != "crdownload"))
+                .map(|path| {
+                    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                    (name, fs::read(path).unwrap_or_default())
+                })
+                .filter(|(name, content)| !name.contains("total-time") && !content.is_empty())
+                .collect();
+            if files.len() >= number {
+                return files;
+            }
+            assert!(Instant::now() < deadline, "only {} downloads", files.len());
+            tokio::time::sleep(TICK).await;
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What the page looks like, what it weighs, and who may see it.
+
+use serde_json::Value;
+use thirtyfour::Key;
+
+use crate::{Needs, browse};
+
+/// The page with all its files weighs less, in bytes.
+const MOST_BYTES: u64 = 300_000;
+
+const VIEWS: [&str; 6] = ["new", "jobs", "history", "map", "programs", "job/404404"];
+
+#[test]
+fn every_view_fits_wide_and_narrow_in_light_and_dark() {
+    browse(Needs::Page, &[], async |browser, server| {
+        let server = server.as_ref().unwrap();
+        for is_dark in [false, true] {
+            browser.dark(is_dark).await;
+            for width in [1280, 390] {
+                browser.wide(width).await;
+                for view in VIEWS {
+                    browser.open(&server.view(view)).await;
+                    browser
+                        .until("document.querySelector('main h1, main .notice')")
+                        .await;
+                    browser
+                        .until("!document.querySelector('main .waiting')")
+                        .await;
+                    let light = if is_dark { "dark" } else { "light" };
+                    let name = view.replace('/', "-");
+                    browser.shot(&format!("{name}-{width}-{light}")).await;
+                    let wide = browser.js("document.documentElement.scrollWidth").await;
+                    assert!(wide.as_u64().unwrap() <= width, "{view}: {wide} of {width}");
+                    let paper = browser
+                        .js("getComputedStyle(document.documentElement).backgroundColor")
+                        .await;
+                    let first: u32 = (paper.as_str().unwrap())
+                        .trim_start_matches("rgb(")
+                        .split(',')
+                        .next()
+                        .unwrap()
+                        .parse()
+                        .unwrap();
+                    assert_eq!(first < 100, is_dark, "{view}: {paper}");
+                    let log = browser.log().await;
+                    let is_asked_for =
+                        |entry: &String| view == "job/404404" && entry.contains("404");
+                    assert!(log.iter().all(is_asked_for), "{view}: {log:#?}");
+                }
+            }
+        }
+        // The user's choice goes before the system's, and lasts.
+        browser.choose("#theme", "light").await;
+        browser.reload().await;
+        browser
+            .until("document.documentElement.dataset.theme === 'light'")
+            .await;
+    });
+}
+
+#[test]
+fn the_page_is_small_and_comes_from_one_server() {
+    browse(Needs::Page, &[], async |browser, _server| {
+        browser
+            .until("document.querySelector('.forecast svg')")
+            .await;
+        let resources = browser
+            .js("[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((each) => [each.name, each.decodedBodySize])")
+            .await;
+        let resources = resources.as_array().unwrap();
+        let origin = browser.js("location.origin").await;
+        let mut bytes = 0;
+        for resource in resources {
+            let name = resource[0].as_str().unwrap();
+            assert!(name.starts_with(origin.as_str().unwrap()), "{name}");
+            if !name.contains("/api/") {
+                bytes += resource[1].as_u64().unwrap();
+            }
+        }
+        assert!(resources.len() > 5 && bytes > 10_000, "{resources:#?}");
+        assert!(bytes < MOST_BYTES, "{bytes} bytes");
+        let shown = browser
+            .js("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+            .await;
+        eprintln!(
+            "{bytes} bytes in {} files, first view after {shown} ms",
+            resources.len()
+        );
+        browser.is_content().await;
+    });
+}
+
+#[test]
+fn predictions_follow_the_conditions() {
+    /// The median of what is predicted, in milliseconds, as the list of transports says it.
+    const PREDICTED: &str = "[...document.querySelectorAll('.transports .time')].map((each) => /([\\d.]+) (ms|s)/.exec(each.innerText)).filter(Boolean).map(([, number, unit]) => number * (unit === 's' ? 1000 : 1)).sort((a, b) => a - b)[1]";
+    browse(Needs::Page, &[], async |browser, _server| {
+        browser.until(PREDICTED).await;
+        let near = browser.js(PREDICTED).await.as_f64().unwrap();
+        let rtt = ".slider:first-child input[type=number]";
+        browser.write(rtt, "200").await;
+        browser.until(&format!("{PREDICTED} > 200")).await;
+        let far = browser.js(PREDICTED).await.as_f64().unwrap();
+        assert!(far > near + 200.0, "{near} ms, then {far} ms");
+        // A firewall against UDP leaves some out, and says why.
+        browser.click(".sliders > .check input").await;
+        browser
+            .until("/UDP/.test(document.querySelector('.transports').innerText)")
+            .await;
+        // What makes no sense is told before anything is run.
+        browser.write(rtt, "-5").await;
+        browser.sees(".forecast [role=alert]", "-").await;
+        browser.press("Back to the preset").await;
+        browser.until(&format!("{PREDICTED} < 200")).await;
+        // A scenario file has more than sliders do; what is wrong with one is told by line and field.
+        browser.click(".switcher label:last-child span").await;
+        let text = "textarea";
+        browser.write(text, "rtt_ms = 300\nrate_mbit = 1000").await;
+        browser.until(&format!("{PREDICTED} > 300")).await;
+        browser.press("Check").await;
+        browser.sees(".notice.good", "RTT 300 ms").await;
+        browser.write(text, "rtt_ms = 300\nlos = 1").await;
+        browser.sees(".forecast [role=alert]", "los").await;
+    });
+}
+
+#[test]
+fn the_map_is_walked_with_the_keyboard() {
+    browse(Needs::Page, &[], async |browser, server| {
+        browser.open(&server.as_ref().unwrap().view("map")).await;
+        browser
+            .until(
+                "document.querySelectorAll('[data-cell] polygon, [data-cell] circle').length >= 90",
+            )
+            .await;
+        // Round-trip times and losses have their units.
+        for label in ["round-trip time (ms)", "loss, each way (%)"] {
+            browser.sees(".maps svg", label).await;
+        }
+        let heading = "document.querySelector('.cell h2').innerText";
+        let before = browser.js(heading).await;
+        browser.js("document.querySelector('.maps').focus()").await;
+        browser.strike(Key::Right).await;
+        let right = browser.js(heading).await;
+        browser.strike(Key::Up).await;
+        let up = browser.js(heading).await;
+        assert!(before != right && right != up, "{before} {right} {up}");
+        browser.sees(".cell", "The chooser picks ").await;
+        let number = browser
+            .js("document.querySelectorAll('.cell tbody tr').length")
+            .await;
+        assert!(number.as_u64() >= Some(2), "{number}");
+        // On with what is there: the form has the cell's conditions.
+        browser.press("Run this cell").await;
+        browser
+            .until("document.querySelector('.forecast svg')")
+            .await;
+        let rtt: Value = browser
+            .js("document.querySelector('.slider:first-child input[type=number]').value")
+            .await;
+        let asked: f64 = rtt.as_str().unwrap().parse().unwrap();
+        let told = up.as_str().unwrap().split(' ').next().unwrap().to_owned();
+        assert_eq!(told.parse::<f64>().unwrap(), asked);
+        browser.is_content().await;
+    });
+}
+
+#[test]
+fn a_token_is_asked_for() {
+    browse(Needs::Page, &["--token"], async |browser, server| {
+        let server = server.as_ref().unwrap();
+        // The address that was printed has the token; it does not stay in the address.
+        browser
+            .until("document.querySelector('h1')?.innerText === 'New run'")
+            .await;
+        let address = browser.js("location.href").await;
+        assert!(!address.as_str().unwrap().contains("token"), "{address}");
+        // Who has signed in stays so.
+        let plain = server.origin();
+        browser.open(plain).await;
+        browser
+            .until("document.querySelector('h1')?.innerText === 'New run'")
+            .await;
+        // Others are asked.
+        crate::driver::Browser::second(
+            async |other| {
+                other.open(plain).await;
+                other.sees("h1", "Sign in").await;
+                assert!(other.get("/api/options").await["error"].is_string());
+                other.write("#token", "0123").await;
+                other.click("form button").await;
+                other
+                    .until("document.querySelector('form [role=alert]')")
+                    .await;
+                other.shot("sign-in-1280").await;
+                let token = server.address.split("token=").nth(1).unwrap();
+                other.write("#token", token).await;
+                other.click("form button").await;
+                other
+                    .until("document.querySelector('h1')?.innerText === 'New run'")
+                    .await;
+            },
+            &server.folder().join("second"),
+        )
+        .await;
+    });
+}

@@ -1,0 +1,142 @@
+//! The page of `transpute testbed serve` in a real browser: Chromium, driven through its WebDriver.
+#![cfg(target_os = "linux")]
+
+mod driver;
+mod flows;
+mod looks;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use tempfile::TempDir;
+
+use driver::Browser;
+
+/// A garbled mess: the fourth line has an unknown gate.
+const BROKEN_CIRCUIT: &str = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 NOPE\n";
+
+/// One AND gate.
+const AND_CIRCUIT: &str = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
+
+/// A server with a history of its own, killed on drop.
+struct Server {
+    /// Where the page is, with the token if there is one.
+    address: String,
+    folder: TempDir,
+    process: Child,
+}
+
+impl Server {
+    fn start(folder: TempDir, args: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_transpute"))
+            .args(["testbed", "serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(folder.path().join("data"))
+            .args(args)
+            // What is measured of this machine is nothing for its user to keep.
+            .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let address = loop {
+            let Some(Ok(line)) = lines.next() else {
+                panic!("the server does not start: {said:?}");
+            };
+            match line.strip_prefix("serving on ") {
+                Some(address) => break address.to_owned(),
+                None => said.push(line),
+            }
+        };
+        // What it says later must not fill the pipe.
+        thread::spawn(move || lines.for_each(drop));
+        Self {
+            address,
+            folder,
+            process,
+        }
+    }
+
+    /// Ends the server as `kill -9` does and starts it anew with the same history.
+    fn restart(mut self, args: &[&str]) -> Self {
+        self.kill();
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        Self::start(folder, args)
+    }
+
+    fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    fn view(&self, view: &str) -> String {
+        format!("{}#/{view}", self.origin())
+    }
+
+    /// Where the page is, without a token.
+    fn origin(&self) -> &str {
+        self.address.split('#').next().unwrap()
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What a test needs.
+#[derive(Clone, Copy, PartialEq)]
+enum Needs {
+    /// A browser.
+    Page,
+    /// An emulated path, too.
+    Paths,
+}
+
+/// Runs a test with a browser and a server, unless this machine has none: then it says so, loudly. In CI that is a failure.
+fn browse(needs: Needs, args: &[&str], test: impl AsyncFnOnce(&Browser, &mut Option<Server>)) {
+    let lacks = ["chromium", "chromedriver"].into_iter().find(|program| {
+        (Command::new(program).arg("--version").output())
+            .map_or(true, |output| !output.status.success())
+    });
+    if let Some(program) = lacks {
+        skip(&format!("{program} is not installed"));
+        return;
+    }
+    let server = Server::start(tempfile::tempdir().unwrap(), args);
+    let folder = server.folder().to_owned();
+    driver::with_browser(&folder, async |browser| {
+        browser.open(&server.address).await;
+        browser.until("document.querySelector('main h1')").await;
+        let cannot = browser.get("/api/options").await["cannot_run"].clone();
+        if needs == Needs::Paths && !cannot.is_null() {
+            skip(&format!("the testbed does not run here: {cannot}"));
+            return;
+        }
+        test(browser, &mut Some(server)).await;
+    });
+}
+
+fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("SKIPPED, the page is not tested in a browser: {why}");
+}
+
+/// Writes a file for uploading and returns its path.
+fn file(folder: &Path, name: &str, content: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}

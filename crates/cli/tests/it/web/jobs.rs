@@ -1,0 +1,422 @@
+//! Jobs: real runs on an emulated path, what is told of them, and how they end.
+
+use std::{thread, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::client::{Answer, Event, Server};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// Says whether the server can run anything, as it must where CI says so.
+fn can_run(server: &Server, headers: &[(&str, &str)]) -> bool {
+    let options = server.ask("GET", "/api/options", headers, b"").json();
+    let reason = &options["cannot_run"];
+    if options["can_run"] == true {
+        return true;
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "nothing can be run here: {reason}"
+    );
+    eprintln!("SKIPPED, nothing can be run here: {reason}");
+    false
+}
+
+fn submit(server: &Server, job: &Value) -> i64 {
+    let answer = server.post("/api/jobs", &job.to_string());
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer.json()["id"].as_i64().unwrap()
+}
+
+fn state(server: &Server, job: i64) -> String {
+    let job = server.get(&format!("/api/jobs/{job}")).json();
+    job["state"].as_str().unwrap().to_owned()
+}
+
+/// A job that takes far longer than any test.
+fn long() -> Value {
+    let toml = "rtt_ms = 20000\nname = \"moon\"";
+    json!({ "circuit": "aes128", "scenario": { "toml": toml }, "transports": ["tcp"], "repetitions": 50 })
+}
+
+fn names(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.name.as_str()).collect()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if done() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what}: not in time");
+}
+
+#[test]
+fn all_transports_are_compared_on_a_lan() {
+    let server = Server::start(&[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let transports = ["tcp", "tcp-striped", "quic", "rudp", "auto"];
+    let job = submit(
+        &server,
+        &json!({ "circuit": "aes128", "scenario": { "preset": "lan" }, "transports": transports, "repetitions": 1 }),
+    );
+    let events: Vec<Event> = server.events(job, &[]).collect();
+    assert_eq!(events.last().unwrap().data, json!({ "state": "done" }));
+    assert_eq!(names(&events)[..2], ["job", "job"]);
+    let ids: Vec<u64> = events.iter().filter_map(|event| event.id).collect();
+    assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>());
+    let of = |name: &str| -> Vec<&Value> {
+        let own = events.iter().filter(|event| event.name == name);
+        own.map(|event| &event.data).collect()
+    };
+    let runs = of("run");
+    assert_eq!((runs.len(), of("run-start").len()), (5, 5));
+    // Each run is looked at once more when it is over, however short it was.
+    for number in 1..=5 {
+        let samples = of("sample");
+        let last = samples
+            .iter()
+            .rfind(|sample| sample["number"] == number)
+            .unwrap();
+        assert!(
+            last["up"]["bytes_out"].as_u64().unwrap() > 200_000,
+            "{last}"
+        );
+        assert!(last["down"]["packets_in"].as_u64().unwrap() > 0);
+        assert!(last["retransmitted_segments"].is_u64(), "{last}");
+        let started = of("phase")
+            .into_iter()
+            .filter(|phase| phase["number"] == number);
+        assert!(started.count() >= 2);
+    }
+    for (run, transport) in runs.iter().zip(transports) {
+        let run = &run["run"];
+        assert_eq!(
+            (&run["transport"], &run["state"]),
+            (&transport.into(), &"ok".into()),
+            "{run}"
+        );
+        assert!(run["predicted_s"].as_f64().unwrap() > 0.0);
+        let detail = server.get(&format!("/api/runs/{}", run["id"])).json();
+        assert_eq!(&detail["run"], run);
+        assert_eq!(detail["row"]["circuit"], "aes128");
+        assert!(detail["row"]["measured"]["timeline"]["up"].is_array());
+        let phases = detail["phases"].as_array().unwrap();
+        assert_eq!(phases.len(), 14, "{phases:?}");
+        assert!(
+            phases
+                .iter()
+                .all(|phase| phase["at_ms"].as_f64().unwrap() > 0.0)
+        );
+        assert!(!detail["samples"].as_array().unwrap().is_empty());
+    }
+    assert_ne!(runs[4]["run"]["used_transport"], "auto");
+
+    let compared = server.get(&format!("/api/jobs/{job}/comparison")).json();
+    assert_eq!(compared["groups"].as_array().unwrap().len(), 1);
+    let group = &compared["groups"][0];
+    assert_eq!(group["rows"].as_array().unwrap().len(), 5);
+    let floor = group["limit"]["floor_ms"].as_f64().unwrap();
+    for row in group["rows"].as_array().unwrap() {
+        assert!(row["runtime_ms"]["min"].as_f64().unwrap() >= floor, "{row}");
+    }
+
+    // Who comes back is told the rest, and only that.
+    let last = ids[ids.len() / 2].to_string();
+    let rest: Vec<Event> = server.events(job, &[("Last-Event-ID", &last)]).collect();
+    assert_eq!(rest[0].name, "job");
+    assert_eq!(
+        rest[1..],
+        events[events.len() - (ids.len() - ids.len() / 2 - 1)..]
+    );
+    let end = ids.last().unwrap().to_string();
+    let nothing: Vec<Event> = server.events(job, &[("Last-Event-ID", &end)]).collect();
+    assert_eq!(names(&nothing), ["job", "end"]);
+    assert_eq!(server.delete(&format!("/api/jobs/{job}")).status, 409);
+}
+
+#[test]
+fn jobs_wait_are_cancelled_and_outlive_who_started_them() {
+    let server = Server::start(&[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let first = submit(&server, &long());
+    let second = submit(&server, &long());
+    let third = submit(
+        &server,
+        &json!({ "circuit": "add:8", "scenario": { "preset": "lan" }, "transports": ["tcp"], "repetitions": 2 }),
+    );
+    // Somebody listens for a moment and is gone.
+    let mut events = server.events(first, &[]);
+    assert!(events.any(|event| event.name == "run-start"));
+    drop(events);
+    assert_eq!(state(&server, first), "running");
+    assert_eq!(
+        server.get(&format!("/api/jobs/{third}")).json()["position"],
+        2
+    );
+
+    // Two listen at once, and see the same.
+    thread::scope(|scope| {
+        let client = server.client();
+        let listening: Vec<_> = (0..2)
+            .map(|_| scope.spawn(move || client.events(second, &[]).collect::<Vec<_>>()))
+            .collect();
+        let answer = server.delete(&format!("/api/jobs/{second}"));
+        assert_eq!(answer.json()["state"], "cancelled");
+        let heard: Vec<_> = listening
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
+        for events in &heard {
+            assert_eq!(events.last().unwrap().data, json!({ "state": "cancelled" }));
+        }
+    });
+    assert_eq!(
+        server.get(&format!("/api/jobs/{third}")).json()["position"],
+        1
+    );
+
+    assert_eq!(server.delete(&format!("/api/jobs/{first}")).status, 200);
+    let ended: Vec<Event> = server.events(first, &[]).collect();
+    assert_eq!(ended.last().unwrap().data, json!({ "state": "cancelled" }));
+    let ended: Vec<Event> = server.events(third, &[]).collect();
+    assert_eq!(ended.last().unwrap().data, json!({ "state": "done" }));
+    let runs = server.get(&format!("/api/runs?job={third}")).json();
+    assert_eq!(runs["total"], 2);
+    let jobs = server.get("/api/jobs?limit=2").json();
+    let ids: Vec<_> = (jobs["jobs"].as_array().unwrap().iter())
+        .map(|job| job["id"].as_i64().unwrap())
+        .collect();
+    assert_eq!(
+        (ids, &jobs["next"]),
+        (vec![third, second], &second.to_string().into())
+    );
+    let rest = server
+        .get(&format!("/api/jobs?limit=2&cursor={second}"))
+        .json();
+    assert_eq!(
+        (&rest["jobs"][0]["id"], &rest["next"]),
+        (&first.into(), &Value::Null)
+    );
+}
+
+#[test]
+fn the_queue_has_an_end() {
+    let server = Server::start(&[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let first = submit(&server, &long());
+    wait_until("it runs", || state(&server, first) == "running");
+    for _ in 0..32 {
+        submit(&server, &long());
+    }
+    let answer = server.post("/api/jobs", &long().to_string());
+    assert_eq!(answer.status, 429);
+    answer.error();
+    // What waits is as little in the way of the end as what runs.
+    let ended = server.stop();
+    assert_eq!(ended.code, Some(143), "{}", ended.stderr);
+}
+
+#[test]
+fn the_end_of_the_server_is_the_end_of_all_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_in(folder.path(), &[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let job = submit(&server, &long());
+    let mut events = server.events(job, &[]);
+    assert!(events.any(|event| event.name == "sample"));
+    let id = server.id();
+    let children = || {
+        let is_child = |entry: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let parent = stat
+                .rsplit_once(") ")?
+                .1
+                .split(' ')
+                .nth(1)?
+                .parse::<u32>()
+                .ok()?;
+            (parent == id).then(|| entry.path())
+        };
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(is_child).collect::<Vec<_>>()
+    };
+    let parties = children();
+    assert!(!parties.is_empty());
+    let ended = server.stop();
+    assert_eq!(ended.code, Some(143), "{}", ended.stderr);
+    for party in parties {
+        assert!(!party.exists(), "{}", party.display());
+    }
+    // Whoever listened was told.
+    assert_eq!(
+        events.last().map(|event| event.data),
+        Some(json!({ "state": "interrupted" }))
+    );
+
+    let server = Server::start_in(folder.path(), &[]);
+    assert_eq!(state(&server, job), "interrupted");
+    let told: Vec<Event> = server.events(job, &[]).collect();
+    assert_eq!(names(&told), ["job", "end"]);
+}
+
+#[test]
+fn a_crash_of_the_server_is_noticed_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_in(folder.path(), &[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let job = submit(&server, &long());
+    wait_until("it runs", || state(&server, job) == "running");
+    drop(server);
+    let server = Server::start_in(folder.path(), &[]);
+    assert_eq!(state(&server, job), "interrupted");
+}
+
+#[test]
+fn a_run_that_fails_says_why_and_the_next_one_goes_on() {
+    let server = Server::start(&[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let set = json!({ "udp_blocked": true });
+    let job = submit(
+        &server,
+        &json!({
+            "circuit": "add:8", "scenario": { "preset": "lan", "set": set }, "transports": ["rudp", "tcp"],
+            "repetitions": 1, "timeout_s": 3,
+        }),
+    );
+    let events: Vec<Event> = server.events(job, &[]).collect();
+    let runs: Vec<_> = events.iter().filter(|event| event.name == "run").collect();
+    assert_eq!(events.last().unwrap().data, json!({ "state": "done" }));
+    let of = |index: usize| &runs[index].data["run"];
+    assert_ne!(of(0)["state"], "ok");
+    assert!(!of(0)["error"].as_str().unwrap().is_empty());
+    assert_eq!(
+        (&of(1)["transport"], &of(1)["state"]),
+        (&"tcp".into(), &"ok".into())
+    );
+    let job = server.get(&format!("/api/jobs/{job}")).json();
+    assert_eq!((&job["done"], &job["failed"]), (&2.into(), &1.into()));
+}
+
+#[test]
+fn an_upload_is_run_and_nobody_learns_where_it_is() {
+    let server = Server::start(&[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let circuit = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
+    let headers = [("Content-Type", "application/octet-stream")];
+    let known = server.ask(
+        "POST",
+        "/api/circuits?name=and.txt",
+        &headers,
+        circuit.as_bytes(),
+    );
+    let spec = known.json()["example"].as_str().unwrap().to_owned();
+    let job = submit(
+        &server,
+        &json!({ "circuit": spec, "scenario": { "preset": "lan" }, "transports": ["tcp"], "repetitions": 1 }),
+    );
+    let digest = spec.strip_prefix("upload:").unwrap();
+    let answer = server.delete(&format!("/api/circuits/{digest}"));
+    // Unless it is over already.
+    assert!([409, 204].contains(&answer.status));
+    let events: Vec<Event> = server.events(job, &[]).collect();
+    let run = &events
+        .iter()
+        .find(|event| event.name == "run")
+        .unwrap()
+        .data["run"];
+    assert_eq!(run["circuit"], spec.as_str());
+    assert_eq!(run["circuit_label"], "and.txt");
+    assert_eq!(run["state"], "ok", "{run}");
+    let exported = server.get("/api/export.json").text();
+    assert!(!exported.contains("/circuits/"), "{exported}");
+}
+
+#[test]
+fn programs_of_ones_own_are_measured_where_that_is_wanted() {
+    let server = Server::start(&["--allow-programs"]);
+    let bearer = format!("Bearer {}", server.token.as_ref().unwrap());
+    let headers = [JSON, ("Authorization", bearer.as_str())];
+    if !can_run(&server, &headers) {
+        return;
+    }
+    let ask = |method: &str, path: &str, body: &str| -> Answer {
+        server.ask(method, path, &headers, body.as_bytes())
+    };
+    let program = env!("CARGO_BIN_EXE_transpute");
+    let a = format!("{program} link serve --unpinned --listen $TRANSPUTE_A:7700");
+    let b = format!(
+        "echo hello; {program} link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 2000000"
+    );
+    let job = json!({
+        "kind": "programs", "label": "link", "a": a, "b": b, "repetitions": 2,
+        "scenario": { "preset": "loopback", "set": { "rtt_ms": 10, "rate_mbit": 100 } },
+    });
+    let answer = ask("POST", "/api/jobs", &job.to_string());
+    let job = answer.json()["id"].as_i64().unwrap();
+    let events: Vec<Event> = server.events(job, &headers).collect();
+    assert_eq!(events.last().unwrap().data, json!({ "state": "done" }));
+    let runs: Vec<_> = events.iter().filter(|event| event.name == "run").collect();
+    assert_eq!(runs.len(), 2);
+    let run = &runs[1].data["run"];
+    assert_eq!(
+        (&run["state"], &run["kind"]),
+        (&"ok".into(), &"programs".into()),
+        "{run}"
+    );
+    // 2 MB at 100 Mbit/s take 160 ms.
+    assert!(run["total_ms"].as_f64().unwrap() > 160.0, "{run}");
+    let wire = run["wire_up_bytes"].as_u64().unwrap() + run["wire_down_bytes"].as_u64().unwrap();
+    assert!(wire > 2_000_000, "{run}");
+    let detail = ask("GET", &format!("/api/runs/{}", run["id"]), "").json();
+    let programs = &detail["programs"];
+    assert!(
+        programs["b_output"]
+            .as_str()
+            .unwrap()
+            .starts_with("hello\n"),
+        "{programs}"
+    );
+    assert_eq!(programs["b_code"], 0);
+    assert!(!detail["samples"].as_array().unwrap().is_empty());
+    assert_eq!(ask("GET", "/api/export.jsonl", "").text(), "");
+
+    // One that takes too long, and one that fails.
+    for (b, timeout, reason) in [
+        ("sleep 1000", 1, "not done after 1 s"),
+        ("exit 7", 60, "ended with 7"),
+    ] {
+        let job = json!({
+            "kind": "programs", "a": "sleep 1000", "b": b, "repetitions": 1, "timeout_s": timeout,
+            "scenario": { "preset": "loopback" },
+        });
+        let job = ask("POST", "/api/jobs", &job.to_string()).json()["id"]
+            .as_i64()
+            .unwrap();
+        let events: Vec<Event> = server.events(job, &headers).collect();
+        let run = &events
+            .iter()
+            .find(|event| event.name == "run")
+            .unwrap()
+            .data["run"];
+        assert_eq!(run["state"], "failed");
+        assert!(run["error"].as_str().unwrap().contains(reason), "{run}");
+    }
+}

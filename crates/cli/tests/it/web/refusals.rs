@@ -1,0 +1,510 @@
+//! What is not answered.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use super::client::Server;
+use crate::harness::{Process, transpute};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const BYTES: (&str, &str) = ("Content-Type", "application/octet-stream");
+
+#[test]
+fn other_names_of_this_machine_are_refused() {
+    let server = Server::start(&[]);
+    let port = server.address.port();
+    let asked = |host: &str| server.ask("GET", "/api/health", &[("Host", host)], b"");
+    for own in [
+        format!("localhost:{port}"),
+        format!("127.0.0.1:{port}"),
+        "[::1]".to_owned(),
+    ] {
+        assert_eq!(asked(&own).status, 200, "{own}");
+    }
+    for other in [
+        "evil.example",
+        "evil.example:80",
+        "10.0.0.1",
+        "localhost.evil.example",
+    ] {
+        let answer = asked(other);
+        assert_eq!(answer.status, 403, "{other}");
+        assert!(answer.error().contains("localhost"));
+        assert_eq!(server.ask("GET", "/", &[("Host", other)], b"").status, 403);
+    }
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream
+        .write_all(b"GET /api/health HTTP/1.1\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 400 "), "{text}");
+}
+
+#[test]
+fn pages_from_elsewhere_are_refused() {
+    let server = Server::start(&[]);
+    let own = format!("http://{}", server.address);
+    let body = br#"{"preset": "lan"}"#;
+    let status = |headers: &[(&str, &str)]| {
+        let all = [&[JSON], headers].concat();
+        server.ask("POST", "/api/scenario", &all, body).status
+    };
+    assert_eq!(status(&[]), 200);
+    assert_eq!(
+        status(&[("Origin", &own), ("Sec-Fetch-Site", "same-origin")]),
+        200
+    );
+    for headers in [
+        [("Origin", "http://evil.example")],
+        [("Origin", "null")],
+        [("Origin", "http://127.0.0.1:1")],
+        [("Sec-Fetch-Site", "cross-site")],
+        [("Sec-Fetch-Site", "same-site")],
+        [("Sec-Fetch-Site", "none")],
+    ] {
+        assert_eq!(status(&headers), 403, "{headers:?}");
+    }
+    // Not even to read; and nothing tells a browser that another page may.
+    let answer = server.ask("GET", "/api/runs", &[("Sec-Fetch-Site", "cross-site")], b"");
+    assert_eq!(answer.status, 403);
+    let preflight = [
+        ("Origin", "http://evil.example"),
+        ("Access-Control-Request-Method", "POST"),
+    ];
+    let answer = server.ask("OPTIONS", "/api/jobs", &preflight, b"");
+    assert_eq!(answer.status, 403);
+    assert_eq!(answer.header("access-control-allow-origin"), "");
+    // What a form can send without asking first.
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "",
+    ] {
+        let answer = server.ask("POST", "/api/scenario", &[("Content-Type", kind)], body);
+        assert_eq!(answer.status, 415, "{kind}");
+    }
+    assert_eq!(server.ask("POST", "/api/scenario", &[], body).status, 415);
+}
+
+#[test]
+fn without_the_token_nothing_is_told() {
+    let server = Server::start(&["--token"]);
+    let token = server.token.clone().unwrap();
+    assert!(token.len() >= 32);
+    assert_eq!(server.get("/").status, 200);
+    for (method, path) in [
+        ("GET", "/api/options"),
+        ("GET", "/api/runs"),
+        ("GET", "/api/export.csv"),
+        ("GET", "/api/health"),
+        ("GET", "/api/jobs/1/events"),
+        ("POST", "/api/jobs"),
+        ("DELETE", "/api/runs"),
+        ("DELETE", "/api/session"),
+        ("GET", "/api/nothing"),
+    ] {
+        let answer = server.ask(method, path, &[JSON], b"{}");
+        assert_eq!(answer.status, 401, "{method} {path}");
+        assert!(!answer.text().contains(&token));
+    }
+    let session = server.get("/api/session").json();
+    assert_eq!(
+        (&session["token_required"], &session["signed_in"]),
+        (&true.into(), &false.into())
+    );
+    for wrong in ["", "x", &token[1..], &format!("{token}0")] {
+        let body = format!(r#"{{"token": "{wrong}"}}"#);
+        let answer = server.post("/api/session", &body);
+        assert_eq!(
+            (answer.status, answer.header("set-cookie")),
+            (401, ""),
+            "{wrong}"
+        );
+        let bearer = format!("Bearer {wrong}");
+        let answer = server.ask("GET", "/api/runs", &[("Authorization", &bearer)], b"");
+        assert_eq!(answer.status, 401);
+    }
+    let bearer = format!("Bearer {token}");
+    let answer = server.ask("GET", "/api/runs", &[("Authorization", &bearer)], b"");
+    assert_eq!(answer.status, 200);
+
+    let answer = server.post("/api/session", &format!(r#"{{"token": "{token}"}}"#));
+    let cookie = answer.header("set-cookie");
+    assert_eq!(answer.status, 204);
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+        "{cookie}"
+    );
+    assert!(!cookie.contains(&token), "{cookie}");
+    let pair = cookie.split(';').next().unwrap();
+    let answer = server.ask(
+        "GET",
+        "/api/runs",
+        &[("Cookie", &format!("a=b; {pair}"))],
+        b"",
+    );
+    assert_eq!(answer.status, 200);
+    let answer = server.ask("GET", "/api/session", &[("Cookie", pair)], b"");
+    assert_eq!(answer.json()["signed_in"], true);
+    // With the cookie a page from elsewhere is still from elsewhere.
+    let headers = [("Cookie", pair), ("Sec-Fetch-Site", "cross-site")];
+    assert_eq!(server.ask("GET", "/api/runs", &headers, b"").status, 403);
+    // With a token, the machine may have any name.
+    let headers = [("Cookie", pair), ("Host", "lab.example:7780")];
+    assert_eq!(server.ask("GET", "/api/runs", &headers, b"").status, 200);
+}
+
+#[test]
+fn addresses_that_others_reach_have_tokens() {
+    let server = Server::start(&["--listen", "0.0.0.0:0"]);
+    assert!(server.token.is_some());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "a-token-that-i-know-by-heart\n").unwrap();
+    let file = file.to_str().unwrap();
+    let server = Server::start(&["--token-file", file]);
+    assert_eq!(
+        server.token.as_deref(),
+        Some("a-token-that-i-know-by-heart")
+    );
+    std::fs::write(file, "short").unwrap();
+    let refused = transpute(["testbed", "serve", "--token-file", file]);
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.stderr.contains("22 to 256"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let server = Server::start(&[]);
+    for (path, body) in [
+        ("/api/scenario", "{"),
+        ("/api/scenario", "[]"),
+        ("/api/scenario", "null"),
+        ("/api/scenario", r#"{"preset": 7}"#),
+        ("/api/scenario", r#"{"preset": "lan", "surprise": 1}"#),
+        ("/api/scenario", r#"{"preset": "/etc/passwd"}"#),
+        ("/api/scenario", r#"{"preset": "../../lan.toml"}"#),
+        (
+            "/api/scenario",
+            r#"{"preset": "lan", "set": {"loss": 1e999}}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "no-such", "scenario": {"preset": "lan"}}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "/etc/passwd", "scenario": {"preset": "lan"}}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "../x.txt", "scenario": {"preset": "lan"}}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "--help", "scenario": {"preset": "lan"}}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "upload:../../etc/passwd", "scenario": {"preset": "lan"}}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "scheme": "best"}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "transports": ["pigeon"]}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "transports": []}"#,
+        ),
+        (
+            "/api/predict",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "batch": 0}"#,
+        ),
+        (
+            "/api/jobs",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}}"#,
+        ),
+        (
+            "/api/jobs",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "transports": ["tcp"], "repetitions": 0}"#,
+        ),
+        (
+            "/api/jobs",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "transports": ["tcp"], "repetitions": 5000000000}"#,
+        ),
+        (
+            "/api/jobs",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "transports": ["tcp"], "timeout_s": 0}"#,
+        ),
+        (
+            "/api/jobs",
+            r#"{"kind": "other", "scenario": {"preset": "lan"}}"#,
+        ),
+        (
+            "/api/jobs",
+            r#"{"circuit": "aes128", "scenario": {"preset": "lan"}, "transports": ["tcp"], "a": "ls"}"#,
+        ),
+    ] {
+        let answer = server.post(path, body);
+        assert_eq!(answer.status, 400, "{path} {body}");
+        answer.error();
+    }
+    for path in [
+        "/api/runs?limit=0",
+        "/api/runs?limit=501",
+        "/api/runs?cursor=x",
+        "/api/runs?order=up",
+        "/api/runs?transprot=tcp",
+        "/api/runs?q=a&q=b",
+        "/api/runs?rtt_min=NaN",
+        "/api/runs?ids=1;DROP",
+        "/api/figure.svg",
+        "/api/jobs/1/events?after=x",
+    ] {
+        assert_eq!(server.get(path).status, 400, "{path}");
+    }
+    for path in [
+        "/nothing",
+        "/api/nothing",
+        "/api/runs/1",
+        "/api/runs/x",
+        "/api/runs/99999999999999999999",
+        "/api/jobs/1",
+        "/api/jobs/1/events",
+        "/api/figure.svg?name=none",
+    ] {
+        let answer = server.get(path);
+        assert_eq!(answer.status, 404, "{path}");
+        answer.error();
+    }
+    assert_eq!(server.ask("PUT", "/api/jobs", &[JSON], b"{}").status, 405);
+    assert_eq!(server.ask("POST", "/", &[JSON], b"{}").status, 405);
+    // Not to be understood at all.
+    for nonsense in [
+        "\x16\x03\x01\x02\0",
+        "GET / HTTP/9.9\r\n\r\n",
+        "NONSENSE\r\n\r\n",
+    ] {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(nonsense.as_bytes()).unwrap();
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(
+            rest.is_empty() || rest.starts_with(b"HTTP/1.1 400"),
+            "{nonsense:?}"
+        );
+    }
+    assert_eq!(server.get("/api/health").status, 200);
+}
+
+#[test]
+fn paths_lead_nowhere() {
+    let server = Server::start(&[]);
+    for path in [
+        "/../Cargo.toml",
+        "/../../../../etc/passwd",
+        "/..%2f..%2f..%2fetc%2fpasswd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "//etc/passwd",
+        "/./style.css",
+        "/page/../style.css",
+        "/style.css%00.txt",
+        "/api/../style.css",
+        "/%61pi/options",
+    ] {
+        let answer = server.get(path);
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(!answer.text().contains("root:"));
+    }
+    let zeros = "0".repeat(64);
+    for path in [
+        "/api/circuits/..%2fhistory.sqlite3".to_owned(),
+        "/api/circuits/%2e%2e".to_owned(),
+        format!("/api/circuits/{zeros}"),
+    ] {
+        assert_eq!(server.delete(&path).status, 404, "{path}");
+    }
+    assert_eq!(server.get("/api/health").status, 200);
+}
+
+#[test]
+fn too_much_is_refused_before_it_is_read() {
+    let server = Server::start(&[]);
+    let large = format!(r#"{{"toml": "{}"}}"#, "#".repeat(300 << 10));
+    assert_eq!(server.post("/api/scenario", &large).status, 413);
+    let middling = format!(r#"{{"toml": "{}"}}"#, "#".repeat(100 << 10));
+    assert_eq!(server.post("/api/scenario", &middling).status, 413);
+    // By what is announced, and by what comes.
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let head = |length: &str| {
+        format!(
+            "POST /api/circuits HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/octet-stream\r\n{length}\r\n\r\n"
+        )
+    };
+    stream
+        .write_all(head("Content-Length: 99999999999").as_bytes())
+        .unwrap();
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    assert!(text.starts_with("HTTP/1.1 413 "), "{text}");
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream
+        .write_all(head("Transfer-Encoding: chunked").as_bytes())
+        .unwrap();
+    let chunk = [b"100000\r\n", &*vec![b'1'; 1 << 20], b"\r\n"].concat();
+    let mut sent = 0;
+    while sent < 200 && stream.write_all(&chunk).is_ok() {
+        sent += 1;
+    }
+    // 64 MiB, and what the buffers of both ends hold.
+    assert!(sent < 200, "{sent} MiB were taken");
+    let long = "x".repeat(20_000);
+    assert_eq!(server.get(&format!("/api/runs?q={long}")).status, 400);
+    assert_eq!(server.get("/api/health").status, 200);
+}
+
+#[test]
+fn uploads_are_circuits_and_nothing_else() {
+    let server = Server::start(&[]);
+    let circuit = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
+    let upload = |name: &str, body: &str| {
+        server.ask(
+            "POST",
+            &format!("/api/circuits?name={name}"),
+            &[BYTES],
+            body.as_bytes(),
+        )
+    };
+    let answer = upload("mine.txt", circuit);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let known = answer.json();
+    assert_eq!(
+        (&known["label"], &known["and_gates"]),
+        (&"mine.txt".into(), &1.into())
+    );
+    let spec = known["example"].as_str().unwrap().to_owned();
+    // The same again is the same; its name is that of the first time.
+    let again = upload("other.txt", circuit);
+    assert_eq!(
+        (again.status, &again.json()["example"]),
+        (200, &known["example"])
+    );
+    let question = format!(r#"{{"circuit": "{spec}", "scenario": {{"preset": "lan"}}}}"#);
+    assert_eq!(
+        server.post("/api/predict", &question).json()["workload"]["and_gates"],
+        1
+    );
+    for wrong in [
+        "",
+        "no circuit",
+        "1 3\n2 1 1\n1 1\n\n2 1 0 7 2 AND\n",
+        "99999999999 1\n",
+    ] {
+        let answer = upload("evil.txt", wrong);
+        assert_eq!(answer.status, 400, "{wrong:?}");
+        let error = answer.error();
+        assert!(!error.contains("/circuits/"), "{error}");
+    }
+    assert_eq!(
+        server.ask("POST", "/api/circuits", &[JSON], b"{}").status,
+        415
+    );
+    let all = server.get("/api/circuits").json();
+    let uploads = |all: &serde_json::Value| {
+        let circuits = all["circuits"].as_array().unwrap();
+        circuits
+            .iter()
+            .filter(|circuit| circuit["kind"] == "upload")
+            .count()
+    };
+    assert_eq!(uploads(&all), 1);
+    let digest = spec.strip_prefix("upload:").unwrap();
+    assert_eq!(
+        server.delete(&format!("/api/circuits/{digest}")).status,
+        204
+    );
+    assert_eq!(
+        server.delete(&format!("/api/circuits/{digest}")).status,
+        404
+    );
+    assert_eq!(server.post("/api/predict", &question).status, 400);
+}
+
+#[test]
+fn commands_are_run_for_nobody_unless_that_was_wanted() {
+    let job =
+        r#"{"kind": "programs", "a": "true", "b": "true", "scenario": {"preset": "loopback"}}"#;
+    let server = Server::start(&[]);
+    let answer = server.post("/api/jobs", job);
+    assert_eq!(answer.status, 403);
+    assert!(answer.error().contains("--allow-programs"));
+    assert_eq!(
+        server.get("/api/jobs").json()["jobs"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+    // Where they are, there is a token, on this machine too.
+    let server = Server::start(&["--allow-programs"]);
+    assert!(server.token.is_some());
+    assert_eq!(server.post("/api/jobs", job).status, 401);
+    let bearer = format!("Bearer {}", server.token.as_ref().unwrap());
+    let headers = [JSON, ("Authorization", bearer.as_str())];
+    let long = "x".repeat(5000);
+    for wrong in [
+        r#"{"kind": "programs", "a": "true", "scenario": {"preset": "loopback"}}"#.to_owned(),
+        r#"{"kind": "programs", "a": " ", "b": "true", "scenario": {"preset": "loopback"}}"#.to_owned(),
+        format!(r#"{{"kind": "programs", "a": "{long}", "b": "true", "scenario": {{"preset": "loopback"}}}}"#),
+        r#"{"kind": "programs", "a": "true", "b": "true", "circuit": "aes128", "scenario": {"preset": "loopback"}}"#.to_owned(),
+    ] {
+        let answer = server.ask("POST", "/api/jobs", &headers, wrong.as_bytes());
+        assert_eq!(answer.status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn clients_who_say_nothing_are_in_nobodys_way() {
+    let server = Server::start(&[]);
+    let silent: Vec<_> = (0..40)
+        .map(|_| TcpStream::connect(server.address).unwrap())
+        .collect();
+    let halting: Vec<_> = (0..40)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: ").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(server.get("/api/health").status, 200);
+    assert_eq!(server.stop().code, Some(143));
+    drop((silent, halting));
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["testbed", "serve", "--listen"].map(str::to_owned);
+    let all = args.into_iter().chain([
+        server.address.to_string(),
+        "--data".to_owned(),
+        folder.path().to_str().unwrap().to_owned(),
+    ]);
+    let refused = Process::start(all).finish();
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains("cannot listen on"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -1,0 +1,144 @@
+//! What there is to choose from.
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Shared, circuits, compare, jobs, map, predict, runs};
+use crate::{
+    scenario::{Scenario, presets},
+    web::{
+        app::{App, MOST_STREAMS},
+        body::Asked,
+        choose::{ScenarioChoice, Shown},
+        error::ApiError,
+        jobs::MOST_WAITING,
+        server::MOST_CONNECTIONS,
+        store::Filter,
+    },
+};
+
+/// The scheme and the scenario that are chosen unless the user says otherwise.
+const SCENARIO: &str = "lan";
+
+/// A preset with the text that it is written in.
+#[derive(Serialize)]
+struct Preset {
+    #[serde(flatten)]
+    shown: Shown,
+    toml: &'static str,
+}
+
+pub(super) async fn options(State(app): Shared) -> Result<Json<Value>, ApiError> {
+    app.blocking(|app| all(app).map(Json)).await
+}
+
+fn all(app: &App) -> Result<Value, ApiError> {
+    let scenarios = (presets().iter())
+        .map(|preset| {
+            let scenario =
+                Scenario::named(preset.name).map_err(|error| ApiError::internal(&error))?;
+            Ok(Preset {
+                shown: Shown::of(&scenario),
+                toml: preset.toml,
+            })
+        })
+        .collect::<Result<Vec<_>, ApiError>>()?;
+    let transports = app.oracle.transports();
+    let usual: Vec<_> = (transports.iter())
+        .filter(|transport| transport.is_usual)
+        .map(|transport| &transport.name)
+        .collect();
+    let transports: Vec<_> = (transports.iter())
+        .map(|transport| {
+            let name = &transport.name;
+            json!({ "name": name, "label": name, "predictable": transport.is_predictable })
+        })
+        .collect();
+    let schemes = app.oracle.schemes();
+    let scheme = schemes.first();
+    let named = |name: &String| json!({ "name": name, "label": name });
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "binary": app.oracle.program(),
+        "machine": machine(),
+        "can_run": app.cannot_run.is_none(),
+        "cannot_run": app.cannot_run,
+        "programs_allowed": app.allow_programs,
+        "circuits": circuits::all(app)?,
+        "schemes": schemes.iter().map(named).collect::<Vec<_>>(),
+        "transports": transports,
+        "scenarios": scenarios,
+        "sliders": {
+            "rtt_ms": { "min": 0.1, "max": 1000.0, "unit": "ms", "scale": "log", "zero": true },
+            "loss": { "min": 1e-5, "max": 0.2, "unit": "", "scale": "log", "zero": true },
+            "rate_mbit": { "min": 0.1, "max": 10_000.0, "unit": "Mbit/s", "scale": "log", "unlimited": true },
+            "queue_bytes": { "min": 3000, "max": 64 << 20, "unit": "B", "scale": "log", "default": true },
+            "jitter_ms": { "min": 0.0, "max": 100.0, "unit": "ms", "scale": "linear" },
+        },
+        "defaults": {
+            "circuit": "aes128",
+            "scheme": scheme,
+            "scenario": SCENARIO,
+            "transports": usual,
+            "repetitions": jobs::REPETITIONS,
+            "batch": 1,
+            "encrypted": true,
+        },
+        "limits": {
+            "upload_bytes": circuits::MOST_BYTES,
+            "repetitions": jobs::MOST_REPETITIONS,
+            "batch": predict::MOST_BATCH,
+            "transports": predict::MOST_TRANSPORTS,
+            "queue": MOST_WAITING,
+            "page": runs::MOST_PAGE,
+            "map_cells": map::MOST_CELLS,
+            "compare": compare::MOST_RUNS,
+            "delete": 100_000,
+            "streams": MOST_STREAMS,
+            "connections": MOST_CONNECTIONS,
+            "timeout_s": jobs::MOST_TIMEOUT_S,
+        },
+    }))
+}
+
+/// Says what this runs on.
+fn machine() -> Value {
+    let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let after = |text: &str, name: &str| {
+        (text.lines())
+            .find_map(|line| {
+                line.strip_prefix(name)?
+                    .split_once(':')
+                    .map(|(_, value)| value)
+            })
+            .map(|value| value.trim().to_owned())
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let memory = after(&file("/proc/meminfo"), "MemTotal")
+        .and_then(|text| text.strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    let release = file("/proc/sys/kernel/osrelease");
+    json!({
+        "cpu": after(&file("/proc/cpuinfo"), "model name"),
+        "cpus": cpus,
+        "memory_bytes": memory.map(|kib| kib.saturating_mul(1024)),
+        "kernel": format!("Linux {}", release.trim()),
+    })
+}
+
+pub(super) async fn scenario(
+    Asked(choice): Asked<ScenarioChoice>,
+) -> Result<Json<Shown>, ApiError> {
+    choice.scenario().map(|scenario| Json(Shown::of(&scenario)))
+}
+
+pub(super) async fn health(State(app): Shared) -> Result<Json<Value>, ApiError> {
+    let runs = (app.blocking(|app| Ok(app.store.count(&Filter::default())?))).await?;
+    let (running, queued) = app.jobs.counts();
+    Ok(Json(json!({
+        "status": "ok",
+        "jobs_running": running,
+        "jobs_queued": queued,
+        "runs": runs,
+    })))
+}

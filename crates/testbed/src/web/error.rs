@@ -1,0 +1,121 @@
+//! What goes wrong: with the server, and with a request.
+
+use std::{fmt, io, net::SocketAddr, path::PathBuf};
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::store::StoreError;
+
+/// Why there is no server.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Whoever reaches it could use it.
+    #[error("{address} can be reached from other machines: a token is needed")]
+    NeedsToken {
+        /// Where it was to listen.
+        address: SocketAddr,
+    },
+    /// Whoever may use this machine could run commands as the user of the server.
+    #[error("programs of one's own need a token, whoever can reach the server")]
+    ProgramsNeedToken,
+    /// The address cannot be used.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The folder of the history cannot be used.
+    #[error("{}: {problem}", path.display())]
+    Folder {
+        /// The folder, or a file in it.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The history cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system does not give threads.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+/// Why a request is not answered as asked: a status and a line for people.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    message: String,
+    more: Map<String, Value>,
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, message: impl fmt::Display) -> Self {
+        Self {
+            status,
+            message: message.to_string().replace(['\n', '\r'], " "),
+            more: Map::new(),
+        }
+    }
+
+    pub(super) fn bad(message: impl fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn forbidden(message: impl fmt::Display) -> Self {
+        Self::new(StatusCode::FORBIDDEN, message)
+    }
+
+    pub(super) fn missing(what: impl fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("there is no {what}"))
+    }
+
+    pub(super) fn conflict(message: impl fmt::Display) -> Self {
+        Self::new(StatusCode::CONFLICT, message)
+    }
+
+    pub(super) fn too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("more than {limit} bytes"),
+        )
+    }
+
+    pub(super) fn internal(error: &dyn std::error::Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
+    /// Adds a field.
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut body = self.more;
+        body.insert("error".to_owned(), self.message.into());
+        (self.status, Json(Value::Object(body))).into_response()
+    }
+}

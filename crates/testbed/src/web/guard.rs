@@ -1,0 +1,206 @@
+//! Which requests are answered at all, and what every answer says to the browser.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use super::{app::App, error::ApiError, token::Token};
+
+/// Where everything but the page is.
+const API: &str = "/api/";
+
+/// Where the token becomes a cookie.
+const SESSION: &str = "/api/session";
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+                      connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Refuses what should not be answered, and adds to every answer what keeps a browser from harm.
+pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_api = request.uri().path().starts_with(API);
+    let mut response = match check(&app, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value| {
+        headers.insert(name, HeaderValue::from_static(value));
+    };
+    set(header::CONTENT_SECURITY_POLICY, POLICY);
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::REFERRER_POLICY, "no-referrer");
+    set(header::X_FRAME_OPTIONS, "DENY");
+    set(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    set(
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    );
+    if is_api {
+        set(header::CACHE_CONTROL, "no-store");
+    }
+    response
+}
+
+fn check(app: &App, request: &Request) -> Result<(), ApiError> {
+    let headers = request.headers();
+    let host = host(request)?;
+    let token = app.token.as_ref();
+    // A name of somebody else's that leads here (DNS rebinding) must not. With a token it gains nothing: the cookie is not sent to it.
+    if token.is_none() && !is_loopback(host) {
+        return Err(ApiError::forbidden(
+            "this server answers to localhost, 127.0.0.1 and [::1] only",
+        ));
+    }
+    let path = request.uri().path();
+    if !path.starts_with(API) {
+        return Ok(());
+    }
+    check_site(headers, request.method(), host)?;
+    let is_open = path == SESSION && *request.method() != Method::DELETE;
+    match token {
+        Some(token) if !is_open && !is_signed_in(headers, token, app.port) => Err(ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "this server needs its token",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn host(request: &Request) -> Result<&str, ApiError> {
+    let mut given = request.headers().get_all(header::HOST).iter();
+    match (given.next(), given.next()) {
+        (Some(host), None) => (host.to_str()).map_err(|_| ApiError::bad("Host is no text")),
+        _ => Err(ApiError::bad("one Host is needed")),
+    }
+}
+
+/// Says whether a host, maybe with a port, is this machine by a name that is nobody else's.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, port)) if port.is_empty() || port.starts_with(':') => name,
+        Some(_) => return false,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || (name.parse::<IpAddr>()).is_ok_and(|address| address.is_loopback())
+}
+
+/// Refuses what a page from elsewhere has sent.
+fn check_site(headers: &HeaderMap, method: &Method, host: &str) -> Result<(), ApiError> {
+    let text =
+        |name| (headers.get(name)).map(|value: &HeaderValue| value.to_str().unwrap_or("(no text)"));
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    match text("sec-fetch-site") {
+        None | Some("same-origin") => {}
+        Some("none") if reads => {}
+        Some(site) => {
+            let message = format!("a request from another site ({site}) is refused");
+            return Err(ApiError::forbidden(message));
+        }
+    }
+    let Some(origin) = text("origin") else {
+        return Ok(());
+    };
+    let own = (origin.strip_prefix("http://")).or_else(|| origin.strip_prefix("https://"));
+    match own {
+        Some(own) if own.eq_ignore_ascii_case(host) => Ok(()),
+        _ => Err(ApiError::forbidden(format!(
+            "a request from another site ({origin}) is refused"
+        ))),
+    }
+}
+
+/// Says whether a request has the token, or what stands for it.
+pub(super) fn is_signed_in(headers: &HeaderMap, token: &Token, port: u16) -> bool {
+    let bearer = (headers.get(header::AUTHORIZATION))
+        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    if bearer.is_some_and(|given| token.is(given.trim())) {
+        return true;
+    }
+    let name = cookie_name(port);
+    (headers.get_all(header::COOKIE).iter())
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .any(|(known, value)| known == name && token.is_cookie(value))
+}
+
+/// Returns the name of the cookie: servers on other ports of this machine share its cookies.
+pub(super) fn cookie_name(port: u16) -> String {
+    format!("transpute_testbed_{port}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_its_own() {
+        for own in [
+            "localhost",
+            "LocalHost:7780",
+            "127.0.0.1:1",
+            "127.9.9.9",
+            "[::1]",
+            "[::1]:80",
+        ] {
+            assert!(is_loopback(own), "{own}");
+        }
+        for other in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::2]:80",
+            "[::1]evil",
+            "::1",
+        ] {
+            assert!(!is_loopback(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn pages_from_elsewhere_are_refused() {
+        let site = |pairs: &[(&'static str, &'static str)], method: Method| {
+            let headers = (pairs.iter())
+                .map(|&(name, value)| {
+                    (
+                        HeaderName::from_static(name),
+                        HeaderValue::from_static(value),
+                    )
+                })
+                .collect();
+            check_site(&headers, &method, "127.0.0.1:7780").is_ok()
+        };
+        assert!(site(&[], Method::POST));
+        let own = ("origin", "http://127.0.0.1:7780");
+        assert!(site(
+            &[own, ("sec-fetch-site", "same-origin")],
+            Method::POST
+        ));
+        assert!(site(&[("sec-fetch-site", "none")], Method::GET));
+        assert!(!site(&[("sec-fetch-site", "none")], Method::DELETE));
+        for site_name in ["cross-site", "same-site", ""] {
+            assert!(!site(&[("sec-fetch-site", site_name)], Method::GET));
+        }
+        for origin in [
+            "null",
+            "http://127.0.0.1:7781",
+            "http://localhost:7780",
+            "http://evil.example",
+            "ftp://127.0.0.1:7780",
+            "",
+        ] {
+            assert!(!site(&[("origin", origin)], Method::POST), "{origin}");
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Jobs: what users have started. One runs at a time, others wait.
+
+mod events;
+mod plan;
+mod runner;
+mod watcher;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, SystemTime},
+};
+
+use serde::{Deserialize, Serialize};
+
+pub(super) use events::Log;
+pub(super) use plan::{JobRequest, Plan, Work};
+pub(super) use runner::look_inside;
+
+use super::{
+    error::ServeError,
+    store::{Store, StoreError},
+};
+
+/// How many jobs may wait.
+pub(super) const MOST_WAITING: usize = 32;
+
+/// Of how many jobs that are over the events are kept.
+const MOST_KEPT: usize = 16;
+
+/// How a job is.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum JobState {
+    /// It waits for others.
+    Queued,
+    Running,
+    /// All of its runs are over.
+    Done,
+    /// It could not go on.
+    Failed,
+    /// A user wants it no more.
+    Cancelled,
+    /// The server ended before it did.
+    Interrupted,
+}
+
+impl JobState {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    pub(super) fn is_over(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+/// A job, for users.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(super) struct Job {
+    /// 0 until it is in the history.
+    #[serde(default)]
+    pub(super) id: i64,
+    pub(super) kind: String,
+    pub(super) state: JobState,
+    pub(super) created_unix_ms: u64,
+    pub(super) started_unix_ms: Option<u64>,
+    pub(super) ended_unix_ms: Option<u64>,
+    pub(super) request: JobRequest,
+    pub(super) scenario: String,
+    pub(super) label: String,
+    /// The place in the queue, from 1; 0 if it is not there.
+    pub(super) position: usize,
+    pub(super) done: u64,
+    pub(super) total: u64,
+    pub(super) failed: u64,
+    pub(super) remaining_s: Option<f64>,
+    pub(super) current: Option<CurrentRun>,
+    pub(super) error: Option<String>,
+}
+
+/// The run that goes on.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(super) struct CurrentRun {
+    /// Counted from 1 within the job.
+    pub(super) number: u64,
+    pub(super) transport: String,
+    pub(super) repetition: u32,
+    pub(super) started_unix_ms: u64,
+}
+
+/// Why a job is not taken, or not cancelled.
+#[derive(Debug)]
+pub(super) enum JobError {
+    /// Too many wait.
+    Full,
+    /// The server ends.
+    Stopping,
+    /// There is none of that number.
+    Missing,
+    /// It is over.
+    Over,
+    Store(StoreError),
+}
+
+impl From<StoreError> for JobError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// All jobs of this server.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread that runs jobs and those who ask share.
+struct Shared {
+    store: Arc<Store>,
+    /// The program that both parties are.
+    binary: PathBuf,
+    queue: Mutex<Queue>,
+    /// Told of new jobs and of the end.
+    wake: Condvar,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<i64>,
+    /// Those that wait or run, and the last ones that are over.
+    entries: HashMap<i64, Entry>,
+    /// Those that are over, oldest first.
+    over: VecDeque<i64>,
+    is_stopping: bool,
+}
+
+struct Entry {
+    job: Job,
+    /// Taken when it starts.
+    plan: Option<Plan>,
+    log: Log,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Jobs {
+    /// Starts the thread that runs jobs.
+    pub(super) fn start(store: Arc<Store>, binary: PathBuf) -> Result<Self, ServeError> {
+        let shared = Arc::new(Shared {
+            store,
+            binary,
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        let running = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("jobs".to_owned())
+            .spawn(move || running.work())
+            .map_err(ServeError::Thread)?;
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Puts a job into the queue.
+    pub(super) fn submit(&self, request: JobRequest, plan: Plan) -> Result<Job, JobError> {
+        let mut queue = self.shared.lock();
+        if queue.is_stopping {
+            return Err(JobError::Stopping);
+        }
+        if queue.waiting.len() >= MOST_WAITING {
+            return Err(JobError::Full);
+        }
+        let mut job = Job {
+            id: 0,
+            kind: plan.kind().to_owned(),
+            state: JobState::Queued,
+            created_unix_ms: unix_ms(),
+            started_unix_ms: None,
+            ended_unix_ms: None,
+            request,
+            scenario: plan.scenario.name.clone(),
+            label: plan.label(),
+            position: queue.waiting.len() + 1,
+            done: 0,
+            total: plan.total(),
+            failed: 0,
+            remaining_s: None,
+            current: None,
+            error: None,
+        };
+        job.id = self.shared.store.add_job(&job)?;
+        let log = Log::new();
+        log.tell("job", &job);
+        queue.waiting.push_back(job.id);
+        let entry = Entry {
+            job: job.clone(),
+            plan: Some(plan),
+            log,
+            cancel: Arc::new(AtomicBool::new(false)),
+        };
+        queue.entries.insert(job.id, entry);
+        self.shared.wake.notify_all();
+        Ok(job)
+    }
+
+    /// Returns a job.
+    pub(super) fn get(&self, id: i64) -> Result<Option<Job>, StoreError> {
+        if let Some(entry) = self.shared.lock().entries.get(&id) {
+            return Ok(Some(entry.job.clone()));
+        }
+        self.shared.store.job(id)
+    }
+
+    /// Returns a job with its events, if they are still there.
+    pub(super) fn with_events(&self, id: i64) -> Result<Option<(Job, Option<Log>)>, StoreError> {
+        if let Some(entry) = self.shared.lock().entries.get(&id) {
+            return Ok(Some((entry.job.clone(), Some(entry.log.clone()))));
+        }
+        let job = self.shared.store.job(id)?;
+        Ok(job.map(|job| (job, None)))
+    }
+
+    /// Lists at most `limit` jobs before the one with this number, newest first.
+    pub(super) fn list(&self, before: Option<i64>, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let mut jobs = self.shared.store.jobs(before, limit)?;
+        let queue = self.shared.lock();
+        for job in &mut jobs {
+            if let Some(entry) = queue.entries.get(&job.id) {
+                job.clone_from(&entry.job);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Returns how many run and how many wait.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let queue = self.shared.lock();
+        let is_running = |entry: &&Entry| entry.job.state == JobState::Running;
+        let running = queue.entries.values().filter(is_running).count();
+        (running, queue.waiting.len())
+    }
+
+    /// Says whether a job that is not over needs this circuit.
+    pub(super) fn needs(&self, circuit: &str) -> bool {
+        let queue = self.shared.lock();
+        (queue.entries.values()).any(|entry| {
+            !entry.job.state.is_over() && entry.job.request.circuit.as_deref() == Some(circuit)
+        })
+    }
+
+    /// Cancels a job. One that runs takes a moment to end.
+    pub(super) fn cancel(&self, id: i64) -> Result<Job, JobError> {
+        let mut queue = self.shared.lock();
+        let Some(entry) = queue.entries.get_mut(&id) else {
+            drop(queue);
+            return match self.shared.store.job(id)? {
+                Some(_) => Err(JobError::Over),
+                None => Err(JobError::Missing),
+            };
+        };
+        match entry.job.state {
+            JobState::Running => {
+                entry.cancel.store(true, Ordering::Relaxed);
+                Ok(entry.job.clone())
+            }
+            JobState::Queued => {
+                queue.waiting.retain(|&waiting| waiting != id);
+                let job = self
+                    .shared
+                    .finish(&mut queue, id, JobState::Cancelled, None);
+                self.shared.number(&mut queue);
+                job.ok_or(JobError::Missing)
+            }
+            _ => Err(JobError::Over),
+        }
+    }
+
+    /// Ends the job that runs and leaves those that wait; returns when nothing runs any more. No jobs are taken from now on.
+    pub(super) fn stop(&self) {
+        {
+            let mut queue = self.shared.lock();
+            queue.is_stopping = true;
+            for entry in queue.entries.values() {
+                if entry.job.state == JobState::Running {
+                    entry.cancel.store(true, Ordering::Relaxed);
+                }
+            }
+            for id in std::mem::take(&mut queue.waiting) {
+                let error = Some("the server ended".to_owned());
+                (self.shared).finish(&mut queue, id, JobState::Interrupted, error);
+            }
+            self.shared.wake.notify_all();
+        }
+        let thread = (self.thread.lock())
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // A panic over there is no reason for one here.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Every change is made whole before anything can panic.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs jobs until the server ends.
+    fn work(&self) {
+        while let Some((id, plan, log, cancel)) = self.next() {
+            // One job that goes wrong in an unforeseen way must not be the end of all others.
+            let running = AssertUnwindSafe(|| runner::run(self, id, &plan, &log, &cancel));
+            let outcome = catch_unwind(running)
+                .unwrap_or_else(|_| Err("the testbed has stopped: this is a bug".to_owned()));
+            let mut queue = self.lock();
+            let is_stopping = queue.is_stopping;
+            let (state, error) = match outcome {
+                Ok(()) => (JobState::Done, None),
+                Err(_) if cancel.load(Ordering::Relaxed) && is_stopping => {
+                    (JobState::Interrupted, Some("the server ended".to_owned()))
+                }
+                Err(_) if cancel.load(Ordering::Relaxed) => (JobState::Cancelled, None),
+                Err(error) => (JobState::Failed, Some(error)),
+            };
+            self.finish(&mut queue, id, state, error);
+        }
+    }
+
+    /// Waits for a job, and marks it as running.
+    fn next(&self) -> Option<(i64, Plan, Log, Arc<AtomicBool>)> {
+        let mut queue = self.lock();
+        let id = loop {
+            if queue.is_stopping {
+                return None;
+            }
+            if let Some(id) = queue.waiting.pop_front() {
+                break id;
+            }
+            queue = (self.wake.wait(queue)).unwrap_or_else(PoisonError::into_inner);
+        };
+        let entry = queue.entries.get_mut(&id)?;
+        let plan = entry.plan.take()?;
+        entry.job.state = JobState::Running;
+        entry.job.position = 0;
+        entry.job.started_unix_ms = Some(unix_ms());
+        let (log, cancel) = (entry.log.clone(), Arc::clone(&entry.cancel));
+        log.tell("job", &entry.job);
+        // That it is queued is as good for whoever finds it there after a crash.
+        let _ = self.store.keep_job(&entry.job);
+        self.number(&mut queue);
+        Some((id, plan, log, cancel))
+    }
+
+    /// Changes a job that runs, and tells of it.
+    fn change(&self, id: i64, change: impl FnOnce(&mut Job)) {
+        if let Some(entry) = self.lock().entries.get_mut(&id) {
+            change(&mut entry.job);
+            entry.log.tell("job", &entry.job);
+        }
+    }
+
+    /// Brings a job to its end.
+    fn finish(
+        &self,
+        queue: &mut Queue,
+        id: i64,
+        state: JobState,
+        error: Option<String>,
+    ) -> Option<Job> {
+        let entry = queue.entries.get_mut(&id)?;
+        entry.job.state = state;
+        entry.job.position = 0;
+        entry.job.current = None;
+        entry.job.remaining_s = None;
+        entry.job.ended_unix_ms = Some(unix_ms());
+        entry.job.error = error;
+        entry.plan = None;
+        let job = entry.job.clone();
+        let kept = self.store.keep_job(&job);
+        entry.log.tell("job", &job);
+        entry.log.end(&serde_json::json!({ "state": state }));
+        queue.over.push_back(id);
+        // One that could not be written is remembered for as long as the server is there.
+        if kept.is_ok()
+            && queue.over.len() > MOST_KEPT
+            && let Some(oldest) = queue.over.pop_front()
+        {
+            queue.entries.remove(&oldest);
+        }
+        Some(job)
+    }
+
+    /// Tells those that wait where they are.
+    fn number(&self, queue: &mut Queue) {
+        let waiting: Vec<i64> = queue.waiting.iter().copied().collect();
+        for (index, id) in waiting.into_iter().enumerate() {
+            if let Some(entry) = queue.entries.get_mut(&id) {
+                entry.job.position = index + 1;
+                entry.log.tell("job", &entry.job);
+            }
+        }
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(super) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since: Duration| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}

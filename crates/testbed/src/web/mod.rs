@@ -1,0 +1,37 @@
+//! All of it as a page in a browser: choose conditions, run, watch, compare.
+//!
+//! [`Server`] answers what API.md beside this file describes, and sends the page, which is within the program. Runs are kept in a
+//! file of SQLite; jobs run one at a time on a thread of their own, whoever watches.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `server`, `connection` | listening, and what a connection may take |
+//! | `guard`, `token`, `body` | who is answered, and what is read of a request |
+//! | `app`, `api` | what there is to ask, and the answers |
+//! | `jobs` | what runs, its events and its samples |
+//! | `store`, `run` | the history |
+//! | [`oracle`] | what the program that serves knows of circuits and predictions |
+//! | `choose`, `assets` | scenarios as sliders, and the files of the page |
+
+mod api;
+mod app;
+mod assets;
+mod body;
+mod choose;
+mod connection;
+mod error;
+mod guard;
+mod import;
+mod jobs;
+pub mod oracle;
+mod run;
+mod server;
+mod store;
+
+mod token;
+
+pub use error::ServeError;
+pub use import::import;
+pub use server::{Config, Server};
+pub use store::StoreError;
+pub use token::{Token, TokenError};

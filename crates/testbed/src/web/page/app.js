@@ -1,0 +1,161 @@
+// The frame: signing in, options, and which view is shown.
+
+import { ApiError, get, onSignIn, post } from "./api.js";
+import { el, failure, fill } from "./dom.js";
+import { setTheme, themeChoice } from "./look.js";
+import { plural } from "./format.js";
+import * as start from "./start.js";
+import * as job from "./job.js";
+import * as jobs from "./jobs.js";
+import * as run from "./run.js";
+import * as compare from "./compare.js";
+import * as history from "./history.js";
+import * as map from "./map.js";
+import * as programs from "./programs.js";
+
+const VIEWS = { new: start, jobs, job, run, compare, history, map, programs };
+const main = document.getElementById("main");
+let options = null;
+let leave = () => {};
+let showing = 0;
+
+/** Returns the view of an address like `#/job/17?a=b`: its name, what follows, and its query. */
+function route() {
+  const [path, search = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [name, ...rest] = path.split("/").map((part) => decodeURIComponent(part));
+  return { name: VIEWS[name] ? name : "new", rest, query: new URLSearchParams(search) };
+}
+
+async function show() {
+  showing += 1;
+  const turn = showing;
+  leave();
+  leave = () => {};
+  const { name, rest, query } = route();
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.views.split(" ").includes(name)) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  fill(main, el("p", { class: "waiting" }, "Loading …"));
+  const page = el("div", { class: `view ${name}` });
+  try {
+    const ended = await VIEWS[name].show(page, { rest, query, options, isShown: () => turn === showing });
+    if (turn !== showing) {
+      ended?.();
+      return;
+    }
+    leave = ended ?? (() => {});
+  } catch (error) {
+    if (turn !== showing) return;
+    if (error instanceof ApiError && error.status === 401) return;
+    if (!(error instanceof ApiError)) console.error(error);
+    fill(page, failure(error.message, show));
+  }
+  fill(main, page);
+  const heading = main.querySelector("h1");
+  document.title = heading ? `${heading.textContent} – Transpute testbed` : "Transpute testbed";
+  // Keyboards and screen readers go on at the view that was asked for, but not at the first one.
+  if (turn > 1 && heading) {
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }
+}
+
+async function begin() {
+  const token = /^#token=(.+)$/.exec(location.hash)?.[1];
+  if (token) window.history.replaceState(null, "", location.pathname);
+  try {
+    const session = await get("/api/session");
+    if (session.token_required && !session.signed_in) {
+      if (!token) return askForToken();
+      try {
+        await post("/api/session", { token: decodeURIComponent(token) });
+      } catch (error) {
+        return askForToken(error.message);
+      }
+    }
+    options = await get("/api/options");
+  } catch (error) {
+    if (error.status !== 401) fill(main, failure(error.message, begin));
+    return;
+  }
+  document.getElementById("programs-link").hidden = !options.programs_allowed;
+  fill(document.getElementById("machine"), machine());
+  if (!options.can_run) {
+    fill(
+      document.getElementById("banner"),
+      el("p", { class: "notice warn" }, `This machine cannot run the testbed: ${options.cannot_run}. Predictions, map and history work.`),
+    );
+  }
+  window.addEventListener("hashchange", show);
+  show();
+  watch();
+}
+
+function machine() {
+  const { cpu, cpus, kernel } = options.machine;
+  return `Transpute ${options.version} on ${plural(cpus, "processor")} (${cpu}), ${kernel}`;
+}
+
+function askForToken(message) {
+  showing += 1;
+  leave();
+  const token = el("input", { id: "token", type: "password", autocomplete: "off", required: true });
+  const said = el("div", { "aria-live": "polite" }, message && failure(message));
+  const form = el(
+    "form",
+    {
+      class: "card narrow",
+      on: {
+        submit: async (event) => {
+          event.preventDefault();
+          try {
+            await post("/api/session", { token: token.value.trim() });
+            location.reload();
+          } catch (error) {
+            fill(said, failure(error.message));
+            token.select();
+          }
+        },
+      },
+    },
+    el("h1", {}, "Sign in"),
+    el("p", {}, "This testbed can be reached from other machines, so it asks for the token that “transpute testbed serve” printed when it started."),
+    el("div", { class: "field" }, el("label", { for: "token" }, "Token"), token),
+    said,
+    el("button", { class: "primary", type: "submit" }, "Sign in"),
+  );
+  fill(main, form);
+  token.focus();
+}
+
+/** Shows in the head of the page what is running, wherever the user is. */
+async function watch() {
+  const place = document.getElementById("running");
+  const look = async () => {
+    if (document.hidden) return;
+    try {
+      const { jobs_running: running, jobs_queued: queued } = await get("/api/health");
+      place.hidden = running + queued === 0;
+      fill(place, queued ? `${running} running, ${queued} waiting` : `${running} running`);
+    } catch {
+      place.hidden = true;
+    }
+  };
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("jobs-changed", look);
+  setInterval(look, 5000);
+  look();
+}
+
+const toggle = document.getElementById("theme");
+toggle.value = themeChoice();
+toggle.addEventListener("change", () => setTheme(toggle.value));
+// Its address would be taken for a view.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+onSignIn(() => askForToken());
+begin();

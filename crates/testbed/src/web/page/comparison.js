@@ -1,0 +1,198 @@
+// Transports side by side under the same conditions, and the physical limit.
+
+import { bars } from "./charts.js";
+import { el, fill, table } from "./dom.js";
+import { fileName } from "./download.js";
+import { figure } from "./figure.js";
+import { bytes, count, digits, duration, more, plural, rate, times } from "./format.js";
+import { lookOf } from "./look.js";
+import { isOther, named } from "./marks.js";
+
+/** Shows comparisons: `element`, `show(answer)` as often as there is news, and `end()`. */
+export function comparisonView() {
+  const element = el("div", { class: "comparison" });
+  let shown = new Map();
+  return {
+    element,
+    show({ groups }) {
+      const before = shown;
+      shown = new Map();
+      for (const group of groups) {
+        const key = JSON.stringify([group.scenario, group.circuit, group.scheme, group.batch, group.encrypted, group.rtt_ms, group.loss, group.rate_mbit, shown.size]);
+        const view = before.get(key) ?? groupView();
+        before.delete(key);
+        shown.set(key, view);
+        view.show(group, groups.length > 1);
+      }
+      for (const view of before.values()) view.end();
+      const views = [...shown.values()].map((view) => view.element);
+      // What stays must not be taken out and put in again: that closes its lists of numbers.
+      if (views.length !== element.children.length || views.some((view, number) => element.children[number] !== view)) fill(element, views);
+    },
+    end() {
+      for (const view of shown.values()) view.end();
+    },
+  };
+}
+
+function groupView() {
+  let group = null;
+  const heading = el("h2");
+  const words = el("p", { class: "verdict", "aria-live": "polite" });
+  const details = el("div");
+  const stem = () => fileName(group.circuit_label ?? group.circuit, group.scheme, group.scenario);
+  const measured = () => group.rows.filter((row) => row.total_ms);
+
+  const total = figure({
+    title: "Total time",
+    note: "From the first packet to the output: connecting and handshake included.",
+    name: () => `${stem()}-total-time`,
+    draw: (colors, width) =>
+      bars(colors, width, {
+        title: `Total time of each transport, ${title(group)}`,
+        label: "total time",
+        rows: measured().map((row) => ({
+          name: row.transport,
+          look: lookOf(row.transport, colors),
+          ...row.total_ms,
+          predicted: predictedOf(row),
+        })),
+      }),
+    numbers: () => ({
+      head: ["transport", "median", "least", "most", "predicted", "80 % between"],
+      rows: measured().map((row) => [
+        row.transport,
+        ...["median", "min", "max"].map((key) => duration(row.total_ms[key])),
+        duration((row.predicted_s ?? NaN) * 1e3),
+        predictedOf(row) ? `${duration(row.predicted_low_s * 1e3)} and ${duration(row.predicted_high_s * 1e3)}` : "–",
+      ]),
+      numeric: [1, 2, 3, 4, 5],
+    }),
+  });
+  const run = figure({
+    title: "Run time and the physical limit",
+    note: "From connected to the output. The limit is the protocol's round trips and its bytes at the rate of the path, one after the other; the floor is what nothing beats.",
+    name: () => `${stem()}-run-time`,
+    draw: (colors, width) =>
+      bars(colors, width, {
+        title: `Run time of each transport and the physical limit, ${title(group)}`,
+        label: "run time",
+        rows: measured()
+          .filter((row) => row.runtime_ms)
+          .map((row) => ({ name: row.transport, look: lookOf(row.transport, colors), ...row.runtime_ms })),
+        lines: limitLines(group.limit),
+      }),
+    numbers: () => ({
+      head: ["transport", "median", "least", "most", "times the limit"],
+      rows: measured()
+        .filter((row) => row.runtime_ms)
+        .map((row) => [row.transport, ...["median", "min", "max"].map((key) => duration(row.runtime_ms[key])), times(row.ratio)]),
+      numeric: [1, 2, 3, 4],
+    }),
+  });
+  const element = el("section", { class: "group" }, heading, words, el("div", { class: "figures" }, total.element, run.element), details);
+  return {
+    element,
+    show(found, isOneOfMany) {
+      group = found;
+      heading.hidden = !isOneOfMany;
+      fill(heading, title(group));
+      fill(words, verdict(group));
+      fill(details, numbersOf(group), actions(group, stem()));
+      total.update();
+      run.update();
+    },
+    end() {
+      total.end();
+      run.end();
+    },
+  };
+}
+
+const title = (group) => `${group.circuit_label ?? group.circuit} ${group.scheme} on ${group.scenario}${group.batch > 1 ? `, ${count(group.batch)} at once` : ""}${group.encrypted ? "" : ", plaintext"}`;
+
+function predictedOf(row) {
+  if (!Number.isFinite(row.predicted_s)) return null;
+  return { low: (row.predicted_low_s ?? row.predicted_s) * 1e3, mid: row.predicted_s * 1e3, high: (row.predicted_high_s ?? row.predicted_s) * 1e3 };
+}
+
+function limitLines(limit) {
+  if (!limit) return [];
+  const lines = [];
+  if (limit.limit_ms > 0) lines.push({ name: "limit", at: limit.limit_ms, dash: "7 4" });
+  if (limit.floor_ms > 0 && Math.abs(limit.floor_ms - limit.limit_ms) > limit.limit_ms * 0.005) lines.push({ name: "floor", at: limit.floor_ms, dash: "2 3" });
+  return lines;
+}
+
+/** What came of it, in words. */
+function verdict(group) {
+  const best = group.rows.find((row) => row.transport === group.best && row.total_ms);
+  if (!best) {
+    const failed = group.rows.reduce((sum, row) => sum + row.failed + row.cut_off, 0);
+    return failed ? `Nothing was measured: ${plural(failed, "run")} failed.` : "Nothing has been measured yet.";
+  }
+  const isAlone = group.rows.filter((row) => row.total_ms).length === 1;
+  const words = [el("strong", {}, isAlone ? `${best.transport} alone was measured` : `${best.transport} was fastest`), `: ${duration(best.total_ms.median)} in all (median of ${best.runs - best.failed - best.cut_off})`];
+  if (Number.isFinite(best.ratio) && best.runtime_ms) words.push(`, of which ${duration(best.runtime_ms.median)} once connected, ${times(best.ratio)} the physical limit`);
+  words.push(group.best_is_clear || isAlone ? ". " : ". Its runs overlap with those of others: repeat more often to be sure. ");
+  const pick = group.rows.find((row) => row.transport === group.pick && row.total_ms);
+  if (group.pick === group.best) words.push("The chooser picks it, too.");
+  else if (pick) words.push(`The chooser picks ${group.pick}, which took ${more(pick.total_ms.median / best.total_ms.median)} more.`);
+  else if (group.pick) words.push(`The chooser picks ${group.pick}, which was not run.`);
+  return words;
+}
+
+function numbersOf(group) {
+  const rows = group.rows.map((row) => {
+    const bad = [row.failed && `${row.failed} failed`, row.cut_off && `${row.cut_off} cut off`].filter(Boolean).join(", ");
+    const used = Object.entries(row.used ?? {}).filter(([name]) => isOther(name, row.transport));
+    const excess = row.wire_up_bytes && row.payload_up_bytes ? more(row.wire_up_bytes / row.payload_up_bytes) : "–";
+    return [
+      el("span", {}, named(row.transport), used.length > 0 && el("span", { class: "aside" }, ` used ${used.map(([name, runs]) => `${name} ${runs} ×`).join(", ")}`)),
+      el("span", {}, count(row.runs), bad && el("span", { class: "bad-text" }, ` (${bad})`)),
+      duration(row.total_ms?.median),
+      duration(row.runtime_ms?.median),
+      times(row.ratio),
+      bytes(row.wire_up_bytes),
+      excess,
+      digits(row.lost_packets ?? NaN),
+      digits(row.retransmitted_segments ?? NaN),
+      rate(row.achieved_mbit ?? NaN),
+      `${digits(row.cpu_s ?? NaN)} s`,
+    ];
+  });
+  return table(
+    `All figures, ${title(group)}`,
+    ["Transport", "Runs", "Total", "Run time", "× limit", "On the wire, up", "Excess", "Lost packets", "Retransmitted (TCP)", "Payload rate", "CPU"],
+    rows,
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+  );
+}
+
+function actions(group, stem) {
+  const ids = group.rows.flatMap((row) => row.ids ?? []);
+  if (ids.length === 0) return null;
+  const list = ids.join(",");
+  return el(
+    "p",
+    { class: "buttons" },
+    el("a", { class: "button", href: againLink(group) }, "Change and run again"),
+    ids.length <= 200 && el("a", { class: "button", href: `#/compare?ids=${list}` }, "Overlay these runs"),
+    ids.length <= 200 && el("a", { class: "button", href: `/api/export.csv?ids=${list}`, download: `${stem}.csv` }, "CSV"),
+    ids.length <= 200 && el("a", { class: "button", href: `/api/export.json?ids=${list}`, download: `${stem}.json` }, "JSON"),
+  );
+}
+
+/** The address of the form with these conditions. */
+function againLink(group) {
+  const fields = new URLSearchParams({ circuit: group.circuit, scheme: group.scheme, batch: group.batch, encrypted: group.encrypted, transports: group.rows.map((row) => row.transport).join(" ") });
+  const [preset, ...sets] = group.scenario.split(",");
+  fields.set("preset", preset);
+  if (sets.length) {
+    fields.set("rtt_ms", group.rtt_ms);
+    fields.set("loss", group.loss);
+    fields.set("rate_mbit", group.rate_mbit ?? "none");
+  }
+  return `#/new?${fields}`;
+}
+

@@ -1,0 +1,73 @@
+// Two programs of the user's on an emulated path.
+
+import { ApiError, post } from "./api.js";
+import { el, empty, field, fill } from "./dom.js";
+import { scenarioEditor } from "./scenario.js";
+
+export async function show(page, { options, query }) {
+  if (!options.programs_allowed) {
+    fill(
+      page,
+      el("h1", {}, "Own programs"),
+      empty("This server does not run programs of yours.", el("p", {}, "Whoever uses the page could run any command on its machine. To allow that, start it with ", el("code", {}, "transpute testbed serve --allow-programs"), ".")),
+    );
+    return null;
+  }
+  const scenario = scenarioEditor(options, { preset: query.get("preset") ?? "eu-us", set: {} }, () => {});
+  const label = el("input", { type: "text", value: query.get("label") ?? "", maxlength: "80" });
+  const command = (name) => el("textarea", { name, rows: "3", spellcheck: "false", required: true, maxlength: "4096", value: query.get(name) ?? "" });
+  const [a, b] = [command("a"), command("b")];
+  const number = (value, most) => el("input", { type: "number", value, min: "1", max: String(most), step: "1", required: true });
+  const repetitions = number(1, options.limits.repetitions);
+  const timeout = number(Math.min(300, options.limits.timeout_s), options.limits.timeout_s);
+  const said = el("div", { "aria-live": "assertive" });
+  const button = el("button", { type: "submit", class: "primary big", disabled: !options.can_run }, "Run");
+  fill(
+    page,
+    el("h1", {}, "Own programs"),
+    el("p", { class: "lead" }, "Two commands of yours on the two sides of an emulated path, measured as the parties are. They run on the server's machine with its rights."),
+    el(
+      "form",
+      { class: "start", on: { submit: run } },
+      el(
+        "div",
+        { class: "columns" },
+        el(
+          "section",
+          { class: "card" },
+          el("h2", {}, "Commands"),
+          field("Name", label, "What the history calls it."),
+          field("Side A, such as a server: starts first", a),
+          field("Side B", b, "A run is over when this one ends."),
+          el("p", { class: "hint" }, "Both go to /bin/sh and find the addresses of the sides in ", el("code", {}, "$TRANSPUTE_A"), " and ", el("code", {}, "$TRANSPUTE_B"), ". Traffic of port 7700 counts as that of the parties. For example ", el("code", {}, "nc -l $TRANSPUTE_A 7700 > /dev/null"), " and ", el("code", {}, "head -c 1000000 /dev/zero | nc -N $TRANSPUTE_A 7700"), "."),
+          el("div", { class: "row" }, field("Repetitions", repetitions), field("A run may take at most (s)", timeout)),
+        ),
+        el("section", { class: "card" }, el("h2", {}, "The network between them"), scenario.element),
+      ),
+      el("div", { class: "go" }, said, button),
+    ),
+  );
+  return null;
+
+  async function run(event) {
+    event.preventDefault();
+    button.disabled = true;
+    try {
+      const job = await post("/api/jobs", {
+        kind: "programs",
+        label: label.value.trim() || "own programs",
+        a: a.value,
+        b: b.value,
+        repetitions: Number(repetitions.value),
+        timeout_s: Number(timeout.value),
+        scenario: scenario.value(),
+      });
+      window.dispatchEvent(new Event("jobs-changed"));
+      location.hash = `#/job/${job.id}`;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
+      button.disabled = false;
+    }
+  }
+}
