@@ -93,7 +93,7 @@ pub struct Compiled {
     pub circuit: Circuit,
     /// What the input values are: `name: type`.
     pub inputs: Vec<String>,
-    /// What the output values are: the type of the result, and `panicked`.
+    /// What the output values are: the type of the result, and `panic: bool`.
     pub outputs: Vec<String>,
 }
 
