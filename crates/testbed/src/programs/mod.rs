@@ -12,6 +12,9 @@ mod file;
 mod row;
 mod run;
 mod setting;
+mod table;
+#[cfg(test)]
+mod tests;
 
 pub use cell::{Cell, Form};
 pub use file::{Experiment, Plan, PlanError};
