@@ -1,6 +1,6 @@
 //! Functions in a small Rust-like language, as circuits.
 //!
-//! The language is [Garble](https://garble-lang.org), and its compiler the crate `garble_lang`. Here its circuits become
+//! The language is [Garble](https://sine-fdn.github.io/garble-lang), and its compiler the crate `garble_lang`. Here its circuits become
 //! ours: every parameter of the function is an input value, and the result is output value 0.
 //!
 //! ```

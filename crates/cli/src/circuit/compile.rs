@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The language is Garble (https://garble-lang.org), a small part of Rust: functions of numbers, arrays, structs and enums, \
+The language is Garble (https://sine-fdn.github.io/garble-lang), a small part of Rust: functions of numbers, arrays, structs and enums, \
 with loops over arrays. Each parameter of the function is an input value: the first is the garbler's, unless \
 `transpute run --garbler-inputs` says otherwise. For example, with this in average.garble.rs:
 

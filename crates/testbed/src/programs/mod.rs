@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`Plan`] | what a file asks for, checked |
 //! | [`Plan::cells`] | its experiments, multiplied out |
-//! | [`run`] | runs what has no results yet, and records it |
+//! | [`run()`] | runs what has no results yet, and records it |
 //! | [`ProgramRow`], [`read`] | what is recorded of a run |
 
 mod cell;
