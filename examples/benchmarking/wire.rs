@@ -133,6 +133,9 @@ pub(crate) enum WireError {
     /// It is none of the messages.
     #[error("got a message of kind {kind} with {got} bytes, which there is not")]
     Malformed { kind: u8, got: usize },
+    /// Companies take part that this server has nothing of.
+    #[error("it names companies that have not uploaded here")]
+    Absent,
     /// Results are not as long as those of so many companies.
     #[error("got {got} bytes as the results of {companies} companies")]
     Length { companies: usize, got: usize },

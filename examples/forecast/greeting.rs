@@ -39,8 +39,8 @@ fn hello(task: &Task, nonce: &[u8; NONCE_LEN]) -> [u8; HELLO_LEN] {
 fn terms(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
     const TERMS: [(&str, usize); 7] = [
         ("the version", 1),
-        ("the approach", 1),
-        ("whether numbers have signs", 1),
+        ("the approach (1 fast, 2 newton)", 1),
+        ("the sign bit of numbers (1 if they have one)", 1),
         ("the width of the dividend", 4),
         ("the width of the divisor", 4),
         ("the number of bits after the point", 4),

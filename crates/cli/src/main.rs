@@ -8,6 +8,7 @@ mod failure;
 mod id;
 mod inputs;
 mod interrupt;
+mod language;
 mod link;
 mod log;
 mod machine;

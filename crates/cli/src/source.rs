@@ -11,7 +11,12 @@ use transpute::{
     },
 };
 
-use crate::failure::{Failure, Kind};
+use transpute_language::Options;
+
+use crate::{
+    failure::{Failure, Kind},
+    language::{self, Bounds},
+};
 
 /// How many names a message suggests at most.
 const SUGGESTIONS: usize = 3;
@@ -24,20 +29,32 @@ pub(crate) struct Loaded {
     pub(crate) circuit: Circuit,
     /// The name or path it was asked for by.
     pub(crate) name: String,
-    /// The format of the file; `None` for a built-in circuit.
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Origin,
 }
 
-/// Finds a circuit. What looks like a path is one: with a separator in it, or ending in `.txt` or
-/// `.bristol`.
+/// What a circuit was read from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Origin {
+    /// The catalogue.
+    BuiltIn,
+    /// A file in one of the formats.
+    File(Format),
+    /// A source in the language.
+    Source,
+}
+
+/// Finds a circuit. What looks like a path is one: with a separator in it, or ending in `.txt`,
+/// `.bristol` or `.garble.rs`, which is a source in the language.
 ///
 /// `flag` is what the user gave `text` to, for messages.
 pub(crate) fn load(flag: &str, text: &str) -> Result<Loaded, Failure> {
-    let (circuit, format) = if is_path(text) {
+    let (circuit, format) = if is_source(text) {
+        (compiled(Path::new(text))?, Origin::Source)
+    } else if is_path(text) {
         let parsed = open(Path::new(text))?;
-        (parsed.circuit, Some(parsed.format))
+        (parsed.circuit, Origin::File(parsed.format))
     } else {
-        (named(flag, text)?, None)
+        (named(flag, text)?, Origin::BuiltIn)
     };
     tracing::info!(circuit = text, gates = circuit.gate_count(), "loaded");
     Ok(Loaded {
@@ -54,7 +71,13 @@ pub(crate) fn program(flag: &str, text: &str, cache: Option<&Path>) -> Result<Pr
         return Ok(Program::compile(&load(flag, text)?.circuit));
     };
     let cache = ProgramCache::new(folder);
-    let (program, problem) = if is_path(text) {
+    let (program, problem) = if is_source(text) {
+        let path = Path::new(text);
+        let name = concat!("compiled by ", env!("CARGO_PKG_VERSION"), ": ");
+        let source = language::text(path)?;
+        let key = SourceKey::of(&[name.as_bytes(), source.as_bytes()].concat());
+        cache.program(&key, || compiled(path))?
+    } else if is_path(text) {
         let path = Path::new(text);
         let bytes = (File::open(path).and_then(bristol::contents))
             .map_err(|error| no_circuit(path, error.into()))?;
@@ -117,9 +140,18 @@ fn no_circuit(path: &Path, error: BristolError) -> Failure {
     }
 }
 
+/// Compiles the function `main` of a source.
+fn compiled(path: &Path) -> Result<Circuit, Failure> {
+    language::read(path, &Options::default(), Bounds::default()).map(|read| read.circuit)
+}
+
+fn is_source(text: &str) -> bool {
+    text.ends_with(language::EXTENSION)
+}
+
 fn is_path(text: &str) -> bool {
-    text.contains(std::path::is_separator)
-        || [".txt", ".bristol"].iter().any(|end| text.ends_with(end))
+    let ends = [".txt", ".bristol", language::EXTENSION];
+    text.contains(std::path::is_separator) || ends.iter().any(|end| text.ends_with(end))
 }
 
 /// Returns the usage of built-in names that differ little from that of `text`.
@@ -180,7 +212,13 @@ mod tests {
 
     #[test]
     fn paths_look_like_paths() {
-        for path in ["./aes128", "circuits/aes", "aes.txt", "a.bristol"] {
+        for path in [
+            "./aes128",
+            "circuits/aes",
+            "aes.txt",
+            "a.bristol",
+            "a.garble.rs",
+        ] {
             assert!(is_path(path), "{path}");
         }
         for name in ["aes128", "min-of-candidates:10x20", "sha256:3"] {

@@ -59,7 +59,7 @@ pub(crate) fn convert(
     if panics == Panics::Output && panic[0] != conversion.zero {
         wanted.push(panic[0]);
         output_widths.push(1);
-        outputs.push("panicked".to_owned());
+        outputs.push("panic: bool".to_owned());
     }
     let output_wires = (wanted.into_iter())
         .map(|wire| conversion.wire(wire))

@@ -1,6 +1,6 @@
 //! Functions in a small Rust-like language, as circuits.
 //!
-//! The language is [Garble](https://garble-lang.org), and its compiler the crate `garble_lang`. Here its circuits become
+//! The language is [Garble](https://sine-fdn.github.io/garble-lang), and its compiler the crate `garble_lang`. Here its circuits become
 //! ours: every parameter of the function is an input value, and the result is output value 0.
 //!
 //! ```
@@ -93,7 +93,7 @@ pub struct Compiled {
     pub circuit: Circuit,
     /// What the input values are: `name: type`.
     pub inputs: Vec<String>,
-    /// What the output values are: the type of the result, and `panicked`.
+    /// What the output values are: the type of the result, and `panic: bool`.
     pub outputs: Vec<String>,
 }
 

@@ -69,11 +69,11 @@ fn the_same_program_is_the_same_circuit() {
 }
 
 #[test]
-fn divisions_of_appendix_a_are_right_for_every_pair() {
+fn divisions_of_appendix_a_are_right() {
     let circuit = compiled("division").circuit;
     for x in 0..=255_u128 {
         for y in [0, 1, 2, 3, 5, 7, 16, 100, 127, 128, 129, 200, 254, 255] {
-            let expected = if y == 0 { 0xffff } else { (x << 8) / y };
+            let expected = (x << 8).checked_div(y).unwrap_or(0xffff);
             let inputs = [(x, 8), (y, 8), (0, 8), (0, 8)];
             assert_eq!(
                 evaluate(&circuit, &inputs, &[16]),
@@ -149,7 +149,7 @@ proptest! {
     #[test]
     fn running_average(metres: u16, sum: u32, rounds: u16) {
         let compiled = compiled("running_average");
-        prop_assert_eq!(&compiled.outputs, &["(u32, u32)", "panicked"]);
+        prop_assert_eq!(&compiled.outputs, &["(u32, u32)", "panic: bool"]);
         let inputs = [(metres.into(), 16), (sum.into(), 32), (rounds.into(), 16)];
         let expected = sum.checked_add(metres.into()).map(|sum| {
             let average = sum / (u32::from(rounds) + 1);

@@ -102,7 +102,7 @@ impl Party {
         }
     }
 
-    /// Sets the key that this party proves to hold.
+    /// Sets the key that this party proves to hold; an [`Arc`] of one that is used elsewhere too will do.
     #[must_use]
     pub fn identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
         self.identity = Some(identity.into());

@@ -29,7 +29,7 @@ use crate::{
     round::{FEWEST, Members, RoundId},
     statistics::{FIGURE_BITS, Layout},
     transports,
-    wire::Terms,
+    wire::{Terms, WireError},
 };
 
 /// Pause before a connection that was refused is tried again.
@@ -291,7 +291,6 @@ impl Round<'_> {
             ledger.close();
             ledger.shares(&taken)
         };
-        // The other server takes only companies that it was told of.
         let shares = shares.ok_or(Failure::Broken)?;
         let mut input = Bits::with_capacity(taken.len() * FIGURE_BITS);
         for &share in shares.iter() {
@@ -360,6 +359,9 @@ impl Round<'_> {
             Role::Garbler => (other.be_told(self.terms, news, until + GRACE).await?)
                 .ok_or_else(|| self.too_late("waiting for the companies", 1))?,
         };
+        if self.desk.ledger().shares(&taken).is_none() {
+            return Err(Failure::of_wire(OTHER, WireError::Absent));
+        }
         Ok(Collected {
             taken,
             at: Instant::now(),

@@ -2,17 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use transpute::{Fingerprint, Identity, Role};
+use transpute::{Fingerprint, Identity, Role, transport::Security};
+use transpute_examples::causes;
 
 use super::stage::{LONG, Stage, limits, plan};
 use crate::{
     crowd::Order,
     demo,
     failure::Failure,
-    round::Members,
+    round::{Members, RoundId},
     server::{Limits, Server},
     statistics::Statistics,
-    wire::Refusal,
+    transports,
+    wire::{Message, Refusal, Terms, send},
 };
 
 #[tokio::test]
@@ -149,6 +151,45 @@ async fn plans_that_make_no_sense_are_refused() {
     ] {
         let failure = Server::bind(plan).await.err().unwrap();
         assert!(failure.to_string().contains(message), "{failure}");
+    }
+}
+
+/// The evaluator's server says who takes part, but not whatever it likes.
+#[tokio::test]
+async fn the_garblers_server_refuses_companies_that_are_too_few_or_unknown() {
+    for (said, message) in [
+        (vec![0b0011], "2 companies reached both servers"),
+        (vec![0b0111], "have not uploaded here"),
+        (vec![0b1_0111], "0 companies reached both servers"),
+        (vec![0b0111, 0], "0 companies reached both servers"),
+    ] {
+        let keys = || Arc::new(Identity::generate().unwrap());
+        let (garbler, evaluator) = (keys(), keys());
+        let members = Members::new([1, 2, 3, 4].map(|byte| Fingerprint::from([byte; 32]))).unwrap();
+        let plan = plan(&members, Some(3), limits(LONG))(Role::Garbler, &garbler, &evaluator);
+        let round = RoundId::new(
+            &plan.round,
+            &garbler.fingerprint(),
+            &evaluator.fingerprint(),
+        );
+        let server = Server::bind(plan).await.unwrap();
+        let security = Security::tls(evaluator.clone(), [garbler.fingerprint()]);
+        let address = server.address();
+        let running = tokio::spawn(server.run());
+        let transport = transports::named("tcp").unwrap();
+        let link = transport.connect(&address, &security).await.unwrap();
+        let (_reader, mut writer) = link.into_parts();
+        let terms = Terms {
+            round: round.unwrap(),
+            members: members.digest(),
+            companies: 4,
+            least: 3,
+        };
+        for message in [Message::Terms(terms), Message::Taken(said)] {
+            send(&mut writer, &message).await.unwrap();
+        }
+        let failure = running.await.unwrap().unwrap_err();
+        assert!(causes(&failure).contains(message), "{failure}");
     }
 }
 

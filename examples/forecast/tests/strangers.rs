@@ -158,14 +158,14 @@ fn peers_that_were_told_something_else_are_told_so() {
     let ours = task(Approach::Fast, division);
     let others = [
         (
-            "the approach",
+            "the approach (1 fast, 2 newton)",
             Task {
                 approach: Approach::Newton,
                 ..ours
             },
         ),
         (
-            "whether numbers have signs",
+            "the sign bit of numbers (1 if they have one)",
             Task {
                 division: Division {
                     signed: true,

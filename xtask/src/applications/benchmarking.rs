@@ -194,9 +194,9 @@ fn shares(rows: &[Row]) -> Outcome<String> {
     }
     Ok(section(
         "How much of it is the path",
-        "The part of the time that is there with 100 ms and not without. The paper found that, with clients at once, hardly any was, and \
-         concluded that computing decides. Computing has become fast, and the conclusion turns round: what is left of the time is \
-         the round trips, and what counts is how few there are.",
+        "The part of the time that is there with 100 ms and not without. The paper concluded from the small part of it with clients at \
+         once that computing decides, and not the network. Where the part is large it is the other way round: what counts is how few \
+         round trips there are.",
         &table,
     ))
 }

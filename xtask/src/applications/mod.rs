@@ -23,13 +23,16 @@ use rows::Row;
 
 use crate::reproduce::{build, cargo, succeed};
 
+/// A page, or why there is none.
+type Page = Result<String, Box<dyn Error>>;
+
 /// A program under `examples` that is measured.
 struct Application {
     /// Its folder there, and its files under the results.
     name: &'static str,
     /// Makes what stands below the heading of its page, from rows in the order of the file that says what to
     /// run. The heading, where the rows come from and what they ran on are written for all alike.
-    render: fn(&[Row]) -> Result<String, Box<dyn Error>>,
+    render: fn(&[Row]) -> Page,
 }
 
 const APPLICATIONS: [Application; 4] = [

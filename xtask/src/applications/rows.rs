@@ -75,11 +75,14 @@ pub(super) fn of<'a>(rows: &'a [Row], experiment: &str) -> Vec<&'a Row> {
         .collect()
 }
 
+/// A key, and the rows that have it.
+pub(super) type Group<'a, K> = (K, Vec<&'a Row>);
+
 /// Puts rows with the same key together, in the order in which keys come first.
 pub(super) fn groups<'a, K: PartialEq>(
     rows: impl IntoIterator<Item = &'a Row>,
     key: impl Fn(&Row) -> Result<K, Box<dyn Error>>,
-) -> Result<Vec<(K, Vec<&'a Row>)>, Box<dyn Error>> {
+) -> Result<Vec<Group<'a, K>>, Box<dyn Error>> {
     let mut groups: Vec<(K, Vec<&Row>)> = Vec::new();
     for row in rows {
         let key = key(row)?;
@@ -121,4 +124,89 @@ pub(super) fn cell(
         }
         None => "failed".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Runs of one cell, one after the other, with what the command on side B said, and why they failed.
+    fn rows(runs: &[(i64, f64, Option<&str>)]) -> Vec<Row> {
+        let folder =
+            std::env::temp_dir().join(format!("xtask-rows-{}-{}", std::process::id(), runs.len()));
+        let counters = r#"{"packets_in":1,"bytes_in":2,"packets_out":1,"bytes_out":2,"lost_packets":0,"lost_bytes":0,
+            "overflowed_packets":0,"overflowed_bytes":0,"duplicated_packets":0,"duplicated_bytes":0,"reordered_packets":0,
+            "queue_peak_bytes":0}"#
+            .replace('\n', "");
+        let environment = r#"{"testbed":"","transpute":"","emulator":"","kernel":"","cpu":"","cpus":2,"memory_bytes":1,
+            "congestion_control":"","tcp_rmem":"","tcp_wmem":""}"#
+            .replace('\n', "");
+        let lines: String = (runs.iter().enumerate())
+            .map(|(repetition, (width, said, error))| {
+                let error = error.map_or(String::new(), |error| {
+                    format!("\"error\":\"{error}\",\"cut_off\":{},", error == "cut off")
+                });
+                format!(
+                    "{{\"format\":1,\"experiment\":\"e\",\"variables\":{{\"width\":{width},\"way\":\"fast\"}},\
+                     \"scenario\":{{\"name\":\"near\",\"up\":{{}},\"down\":{{}}}},\"commands\":[\"a\",\"b\"],\
+                     \"repetition\":{repetition},\"path_seed\":1,\"started_unix_ms\":0,\"environment\":{environment},\
+                     \"time_limit_s\":60.0,{error}\"seconds\":1.5,\"codes\":[null,0],\
+                     \"said\":{{\"a\":null,\"b\":{{\"time\":{{\"online\":{said}}}}}}},\"up\":{counters},\
+                     \"down\":{counters},\"party_bytes\":[1,2],\"overruns\":[0,0]}}\n"
+                )
+            })
+            .collect();
+        fs::write(&folder, lines).unwrap();
+        let rows = transpute_testbed::programs::read(&folder);
+        fs::remove_file(&folder).unwrap();
+        rows.unwrap()
+    }
+
+    #[test]
+    fn values_are_found_and_grouped() {
+        let rows = rows(&[
+            (8, 3.0, None),
+            (16, 5.0, None),
+            (8, 1.0, None),
+            (8, 2.0, None),
+        ]);
+        assert_eq!(text(&rows[0], "way").unwrap(), "fast");
+        assert_eq!(value(&rows[1], "width").unwrap(), 16.0);
+        assert!(value(&rows[0], "way").is_err() && value(&rows[0], "key").is_err());
+        let online = |row: &Row| said_by_b(row, "/time/online");
+        assert!(said_by_b(&rows[0], "/time/offline").is_err());
+        assert!(said_by_a(&rows[0], "/time/online").is_err());
+        let groups = groups(&rows, |row| value(row, "width")).unwrap();
+        let medians: Vec<_> = (groups.iter())
+            .map(|(width, rows)| (*width, rows.len(), median(rows, online).unwrap().unwrap()))
+            .collect();
+        assert_eq!(medians, [(8.0, 3, 2.0), (16.0, 1, 5.0)]);
+        assert_eq!((of(&rows, "e").len(), of(&rows, "f").len()), (4, 0));
+    }
+
+    #[test]
+    fn cells_say_what_did_not_work() {
+        let shown = |runs: &[(i64, f64, Option<&str>)]| {
+            let rows = rows(runs);
+            let rows: Vec<_> = rows.iter().collect();
+            cell(&rows, |row| said_by_b(row, "/time/online")).unwrap()
+        };
+        assert_eq!(shown(&[(8, 1.5, None), (8, 2.5, None)]), "2.00");
+        assert_eq!(
+            shown(&[(8, 1.5, None), (8, 0.0, Some("no")), (8, 1.5, None)]),
+            "1.50 (2 of 3)"
+        );
+        assert_eq!(shown(&[(8, 0.0, Some("cut off"))]), "> 60.0 s");
+        assert_eq!(
+            shown(&[
+                (8, 0.0, Some("cut off")),
+                (8, 0.0, Some("no")),
+                (8, 0.0, Some("x")),
+                (8, 0.0, Some("y"))
+            ]),
+            "failed"
+        );
+    }
 }

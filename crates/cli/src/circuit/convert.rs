@@ -3,7 +3,10 @@
 use std::fs;
 
 use super::file::{self, FileFormat};
-use crate::{failure::Failure, source};
+use crate::{
+    failure::Failure,
+    source::{self, Origin},
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -21,7 +24,7 @@ pub(crate) struct Args {
 
 pub(crate) fn convert(args: &Args) -> Result<(), Failure> {
     let loaded = source::load("IN", &args.input)?;
-    let is_same = loaded.format.is_some()
+    let is_same = loaded.format != Origin::BuiltIn
         && args.output != "-"
         && match (
             fs::canonicalize(&args.input),

@@ -11,7 +11,7 @@ use transpute::{
 use crate::{
     failure::Failure,
     output::{self, grouped, hex},
-    source::{self, Loaded},
+    source::{self, Loaded, Origin},
 };
 
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Info {
     name: String,
-    /// Format of the file; `built-in` for one of ours.
+    /// Format of the file; `built-in` for one of ours, `Garble` for a source in the language.
     format: &'static str,
     inputs: Vec<u32>,
     outputs: Vec<u32>,
@@ -80,9 +80,10 @@ impl Info {
         let program = Program::compile(circuit);
         Self {
             format: match loaded.format {
-                None => "built-in",
-                Some(Format::Fashion) => "Bristol Fashion",
-                Some(Format::Old) => "Bristol (old)",
+                Origin::BuiltIn => "built-in",
+                Origin::File(Format::Fashion) => "Bristol Fashion",
+                Origin::File(Format::Old) => "Bristol (old)",
+                Origin::Source => "Garble",
             },
             inputs: circuit.input_widths().to_vec(),
             outputs: circuit.output_widths().to_vec(),

@@ -1,5 +1,6 @@
 //! `transpute circuit`: circuits without a peer.
 
+mod compile;
 mod convert;
 mod eval;
 mod file;
@@ -18,6 +19,8 @@ pub(crate) enum Command {
     Convert(convert::Args),
     /// Write a built-in circuit to a file
     Generate(generate::Args),
+    /// Compile a function in a small Rust-like language to a circuit
+    Compile(compile::Args),
     /// Evaluate a circuit in the clear
     Eval(eval::Args),
 }
@@ -27,6 +30,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Info(args) => info::info(&args),
         Command::Convert(args) => convert::convert(&args),
         Command::Generate(args) => generate::generate(&args),
+        Command::Compile(args) => compile::compile(&args),
         Command::Eval(args) => eval::eval(&args),
     }
 }

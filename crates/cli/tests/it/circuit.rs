@@ -124,3 +124,102 @@ fn conversion_does_not_destroy() {
     let missing = missing.to_str().unwrap();
     transpute(["circuit", "convert", "add:8", missing]).fails(3, missing);
 }
+
+#[test]
+fn functions_of_the_language_are_circuits() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "const N: usize = ME::N;\n\
+                  pub fn main(a: u16, b: u16) -> u16 { a / b }\n\
+                  pub fn total(list: [i8; N], more: i8) -> i8 {\n\
+                  let mut sum = more;\nfor x in list { sum = sum + x; }\nsum }\n";
+    let constant = write(folder.path(), "constant.garble.rs", source);
+    let plain = "pub fn main(a: u16, b: u16) -> u16 { a / b }";
+    let plain = write(folder.path(), "plain.garble.rs", plain);
+    let output = folder.path().join("out.txt");
+    let output = output.to_str().unwrap();
+
+    let compile = |args: &[&str]| transpute([&["circuit", "compile"], args].concat());
+    let told = compile(&[&plain, "--output", output]).expect(0).stderr;
+    assert_eq!(
+        told,
+        "input 0: a: u16 (16 bits)\ninput 1: b: u16 (16 bits)\n\
+         output 0: u16 (16 bits)\noutput 1: panic: bool (1 bit)\n"
+    );
+    // The file and the source are the same circuit.
+    for (circuit, format) in [(output, "Bristol Fashion"), (&*plain, "Garble")] {
+        let eval = |b: &str| {
+            let inputs = ["-i", "0=dec:1000", "-i", b];
+            transpute([&["circuit", "eval", "--json", circuit], &inputs[..]].concat())
+                .expect(0)
+                .outputs()
+        };
+        assert_eq!(eval("1=dec:7"), ["008e", "0"]);
+        assert_eq!(eval("1=dec:0")[1], "1");
+        let info = transpute(["circuit", "info", "--json", circuit])
+            .expect(0)
+            .json();
+        assert_eq!(info["format"], format);
+    }
+
+    let total = [&constant, "--function", "total", "--const", "ME::N=3"];
+    let printed = compile(&[&total[..], &["--ignore-panics"]].concat()).expect(0);
+    let header: Vec<_> = printed.stdout.lines().skip(1).take(2).collect();
+    assert_eq!(header, ["2 24 8", "1 8"]);
+    compile(&[&constant]).fails(3, "constant.garble.rs:1:17: no value is given for ME::N");
+    compile(&[&total[..3], &["--const", "ME::N=x"]].concat()).fails(2, "--const: constant ME::N");
+    compile(&[&plain, "--function", "f"]).fails(2, "--function: there is no function \"f\"");
+    compile(&["missing.garble.rs"]).fails(3, "missing.garble.rs: cannot be read");
+    let wrong = write(
+        folder.path(),
+        "wrong.garble.rs",
+        "pub fn main(a: u8) -> u8 {\n  c }",
+    );
+    compile(&[&wrong]).fails(3, "wrong.garble.rs:2:3: ");
+    transpute(["circuit", "eval", &wrong]).fails(3, "wrong.garble.rs:2:3: ");
+}
+
+#[test]
+fn sources_that_would_take_everything_are_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let compile = |source: &str, bound: &str, value: &str, code: i32, fragment: &str| {
+        let source = write(folder.path(), "large.garble.rs", source);
+        transpute(["circuit", "compile", &source, bound, value]).fails(code, fragment);
+    };
+    let body = "let mut y = x; for i in 0usize..4000000000usize { y = y ^ (i as u8); } y";
+    let endless = format!("pub fn main(x: u8) -> u8 {{ {body} }}");
+    compile(&endless, "--max-memory", "64", 3, "takes more than 64 MiB");
+    // Little memory, and much to do: products of products.
+    let body = "let mut y = x; for i in 0usize..20000usize { y = (y * y) ^ x; } y";
+    let slow = format!("pub fn main(x: u64) -> u64 {{ {body} }}");
+    compile(&slow, "--max-seconds", "1", 3, "takes more than 1 s");
+    compile(
+        "pub fn main(x: u8) -> u8 { let mut a = [[0u8; 0]; 2]; a[1] = [0u8; 0]; x }",
+        "--max-seconds",
+        "60",
+        3,
+        "large.garble.rs: the compiler of the language fails: attempt to divide by zero",
+    );
+}
+
+#[test]
+fn two_parties_run_a_function_of_the_language() {
+    use crate::harness::{Party, meet};
+
+    let folder = tempfile::tempdir().unwrap();
+    let source = "struct Offer { price: u16, many: u8 }\n\
+                  pub fn main(offer: Offer, most: u16) -> bool { offer.price <= most }";
+    let source = write(folder.path(), "offer.garble.rs", source);
+    let cache = folder.path().join("cache");
+    for (most, bought) in [("1=dec:100", "1"), ("1=dec:99", "0")] {
+        let evaluator = Party::plaintext("evaluator", &source).and([
+            "--input",
+            most,
+            "--program-cache",
+            cache.to_str().unwrap(),
+        ]);
+        let garbler = Party::plaintext("garbler", &source).input(0, "hex:050064");
+        let [garbler, evaluator] = meet(garbler, evaluator);
+        garbler.expect(0);
+        assert_eq!(evaluator.expect(0).outputs(), [bought]);
+    }
+}

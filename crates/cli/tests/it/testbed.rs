@@ -489,6 +489,36 @@ fn programs_run_in_a_matrix_and_go_on_where_they_stopped() {
 }
 
 #[test]
+fn programs_stop_after_a_run_when_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("rows.jsonl");
+    let results = results.to_str().unwrap();
+    let plan = "title = 'x'\n[[experiment]]\nname = 'e'\nscenario = 'loopback'\na = 'true'\n\
+                b = 'sleep 0.3; echo {}'\nrepetitions = 4";
+    let plan = write(folder.path(), "plan.toml", plan);
+    let start = |more: &[&str]| {
+        let args = ["testbed", "programs", &plan, "--results", results];
+        Process::start([&args[..], more].concat())
+    };
+    let mut started = start(&[]);
+    started.line("0/4 ");
+    let Some(finished) = unless_impossible(started.interrupt().finish()) else {
+        return;
+    };
+    // The run that was under way is finished and recorded.
+    finished.expect(143);
+    let done = rows(results);
+    assert!(!done.is_empty() && done.len() < 4, "{done:?}");
+    assert!(
+        done.iter().all(|row| row.get("error").is_none()),
+        "{done:?}"
+    );
+    start(&["--quiet"]).finish().expect(0);
+    let all = rows(results);
+    assert_eq!((all.len(), &all[..done.len()]), (4, &done[..]));
+}
+
+#[test]
 fn mistakes_are_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = write(folder.path(), "bad.toml", "rtt_ms = 20\nloss = 2");

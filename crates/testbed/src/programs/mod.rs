@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`Plan`] | what a file asks for, checked |
 //! | [`Plan::cells`] | its experiments, multiplied out |
-//! | [`run`] | runs what has no results yet, and records it |
+//! | [`run()`] | runs what has no results yet, and records it |
 //! | [`ProgramRow`], [`read`] | what is recorded of a run |
 
 mod cell;
@@ -12,6 +12,9 @@ mod file;
 mod row;
 mod run;
 mod setting;
+mod table;
+#[cfg(test)]
+mod tests;
 
 pub use cell::{Cell, Form};
 pub use file::{Experiment, Plan, PlanError};

@@ -1,0 +1,224 @@
+//! Circuits from sources in the language, compiled in a process with limits.
+//!
+//! The compiler of the language is not ours, and a short source can make it take any amount of memory and time, or overflow its
+//! stack, which nothing in the same process could stop. So this program runs itself: the other process may end as it likes.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::Path,
+    process::{ChildStderr, Command, ExitStatus, Stdio},
+    thread,
+};
+
+use transpute::{
+    Circuit,
+    circuit::bristol::{self, Limits, MAX_PIPE_BYTES},
+};
+use transpute_language::{Compiled, LanguageError, MAX_SOURCE_BYTES, Options, Panics, compile};
+
+use crate::failure::{Failure, Kind};
+
+/// What names of sources end in.
+pub(crate) const EXTENSION: &str = ".garble.rs";
+
+/// What stands before what the other process tells of the circuit.
+const NOTE: &str = "note: ";
+
+/// The most bytes of messages that are read.
+const MAX_MESSAGES: u64 = 1 << 20;
+
+/// What compiling may take.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Bounds {
+    /// The most processor time that compiling may take, in seconds
+    #[arg(long, value_name = "SECS", default_value_t = Self::default().max_seconds, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    max_seconds: u64,
+    /// The most memory that compiling may take, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = Self::default().max_memory, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
+    max_memory: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            max_seconds: 60,
+            max_memory: 2048,
+        }
+    }
+}
+
+/// A circuit and what its values are, a line for each.
+pub(crate) struct Function {
+    pub(crate) circuit: Circuit,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Compiles a source within bounds.
+pub(crate) fn read(path: &Path, options: &Options, bounds: Bounds) -> Result<Function, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::other("cannot find this program").because(error))?;
+    let mut command = Command::new(program);
+    command.args(["circuit", "compile", "--contained"]);
+    command.args(["--function", &options.function]);
+    command.args(["--max-seconds", &bounds.max_seconds.to_string()]);
+    command.args(["--max-memory", &bounds.max_memory.to_string()]);
+    for (name, value) in &options.constants {
+        command.args(["--const", &format!("{name}={value}")]);
+    }
+    if options.panics == Panics::Ignore {
+        command.arg("--ignore-panics");
+    }
+    command.arg("--").arg(path);
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let cannot = |error| Failure::other("cannot start the compiler").because(error);
+    let mut child = command.spawn().map_err(cannot)?;
+    let messages = child.stderr.take().map(listen);
+    let circuit = match child.stdout.take() {
+        Some(stdout) => bristol::read(stdout, MAX_PIPE_BYTES, &Limits::default()),
+        None => return Err(Failure::other("the compiler has no output")),
+    };
+    let status = child.wait().map_err(cannot)?;
+    let messages = messages.and_then(|thread| thread.join().ok());
+    let messages = messages.unwrap_or_default();
+    if !status.success() {
+        return Err(why(path, status, &messages, bounds));
+    }
+    let circuit = circuit.map_err(|error| {
+        Failure::file(path, "the compiler of the language made no circuit").because(error)
+    })?;
+    Ok(Function {
+        circuit: circuit.circuit,
+        notes: (messages.lines())
+            .filter_map(|line| line.strip_prefix(NOTE).map(str::to_owned))
+            .collect(),
+    })
+}
+
+/// Reads messages on a thread of its own, or the other process could wait for that for ever.
+fn listen(stderr: ChildStderr) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What could be read is all there is.
+        let _ = stderr.take(MAX_MESSAGES).read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Says why the other process has failed.
+fn why(path: &Path, status: ExitStatus, messages: &str, bounds: Bounds) -> Failure {
+    let told = messages
+        .lines()
+        .find_map(|line| line.strip_prefix("error: "));
+    if let Some(told) = told {
+        let kind = match status.code() {
+            Some(code) if code == Kind::Usage as i32 => Kind::Usage,
+            Some(code) if code == Kind::File as i32 => Kind::File,
+            _ => Kind::Other,
+        };
+        return Failure::new(kind, told);
+    }
+    let problem = if messages.contains("memory allocation") {
+        format!(
+            "compiling takes more than {} MiB (--max-memory)",
+            bounds.max_memory
+        )
+    } else if messages.contains("overflowed its stack") {
+        "types or expressions are nested too deep for the compiler of the language".to_owned()
+    } else if was_too_long(status) {
+        format!(
+            "compiling takes more than {} s (--max-seconds)",
+            bounds.max_seconds
+        )
+    } else {
+        format!("the compiler of the language has failed ({status})")
+    };
+    Failure::file(path, problem)
+}
+
+#[cfg(unix)]
+fn was_too_long(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+
+    use rustix::process::Signal;
+
+    let signals = [Signal::XCPU, Signal::KILL].map(|signal| Some(signal.as_raw()));
+    signals.contains(&status.signal())
+}
+
+#[cfg(not(unix))]
+fn was_too_long(_: ExitStatus) -> bool {
+    false
+}
+
+/// Compiles a source in this process, which is bounded for good, and tells what its values are.
+pub(crate) fn contained(
+    path: &Path,
+    options: &Options,
+    bounds: Bounds,
+) -> Result<Circuit, Failure> {
+    limit(bounds).map_err(Failure::other)?;
+    // A panic of the compiler comes back as an error: nothing else is to be printed of it.
+    std::panic::set_hook(Box::new(|_| {}));
+    let source = text(path)?;
+    let Compiled {
+        circuit,
+        inputs,
+        outputs,
+    } = compile(&source, options).map_err(|error| failure(path, error))?;
+    for (kind, values, widths) in [
+        ("input", inputs, circuit.input_widths()),
+        ("output", outputs, circuit.output_widths()),
+    ] {
+        for (index, (value, width)) in values.iter().zip(widths).enumerate() {
+            let plural = if *width == 1 { "" } else { "s" };
+            crate::output::note(format!(
+                "{NOTE}{kind} {index}: {value} ({width} bit{plural})"
+            ));
+        }
+    }
+    Ok(circuit)
+}
+
+/// Bounds the memory and the processor time of this process.
+fn limit(bounds: Bounds) -> Result<(), String> {
+    let bytes = usize::try_from(bounds.max_memory << 20).unwrap_or(usize::MAX);
+    (crate::HEAP.set_limit(bytes)).map_err(|()| "cannot limit the memory".to_owned())?;
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, setrlimit};
+
+        let seconds = Rlimit {
+            current: Some(bounds.max_seconds),
+            maximum: Some(bounds.max_seconds + 1),
+        };
+        setrlimit(Resource::Cpu, seconds)
+            .map_err(|error| format!("cannot limit the processor time: {error}"))?;
+    }
+    Ok(())
+}
+
+/// Reads a source.
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
+    let cannot = |error: std::io::Error| Failure::file(path, "cannot be read").because(error);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(cannot)?;
+    // One byte more, so that a source that is too long is refused and not cut.
+    (file
+        .take(MAX_SOURCE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes))
+    .map_err(cannot)?;
+    String::from_utf8(bytes).map_err(|_| Failure::file(path, "it is no text in UTF-8"))
+}
+
+fn failure(path: &Path, error: LanguageError) -> Failure {
+    match &error {
+        LanguageError::Source { .. } => {
+            Failure::new(Kind::File, format!("{}:{error}", path.display()))
+        }
+        LanguageError::Function { .. } => Failure::usage(format!("--function: {error}")),
+        LanguageError::Constant { .. } => Failure::usage(format!("--const: {error}")),
+        _ => Failure::file(path, error.to_string()).because(error),
+    }
+}
