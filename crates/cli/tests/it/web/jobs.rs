@@ -161,13 +161,15 @@ fn what_goes_on_is_seen_while_it_goes_on() {
     let id = &events[over].data["run"]["id"];
     let detail = server.get(&format!("/api/runs/{id}")).json();
     for party in ["garbler", "evaluator"] {
-        let find = |phases: &mut dyn Iterator<Item = &Value>| -> f64 {
+        let find = |phases: Vec<&Value>| -> f64 {
             let is_it = |phase: &&Value| phase["party"] == party && phase["phase"] == "connected";
-            phases.find(is_it).unwrap()["at_ms"].as_f64().unwrap()
+            phases.into_iter().find(is_it).unwrap()["at_ms"]
+                .as_f64()
+                .unwrap()
         };
         let told = before.iter().filter(|event| event.name == "phase");
-        let seen = find(&mut told.map(|event| &event.data));
-        let exact = find(&mut detail["phases"].as_array().unwrap().iter());
+        let seen = find(told.map(|event| &event.data).collect());
+        let exact = find(detail["phases"].as_array().unwrap().iter().collect());
         assert!(
             (seen - exact).abs() < 0.01,
             "{party}: {seen} and {exact} ms"
