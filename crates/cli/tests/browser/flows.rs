@@ -303,10 +303,10 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
         browser.open(&view).await;
         browser.sees(".total", "8 runs").await;
         browser.choose("[name=transport]", "quic").await;
-        browser.sees(".total", "2 runs match").await;
+        browser.sees(".total", "2 matching runs").await;
         // The address has the filters: they are there after a reload.
         browser.reload().await;
-        browser.sees(".total", "2 runs match").await;
+        browser.sees(".total", "2 matching runs").await;
         browser.shot("history-1280").await;
 
         // Overlay: the chosen runs in one chart.
@@ -347,7 +347,7 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
 
         // Data of what is filtered, and the charts of the report.
         browser.open(&format!("{view}?transport=quic")).await;
-        browser.sees(".total", "2 runs match").await;
+        browser.sees(".total", "2 matching runs").await;
         browser.press("CSV").await;
         browser.press("JSON").await;
         browser.press("Rows").await;
@@ -385,7 +385,7 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
         browser.click(".history tbody tr:nth-child(1) input").await;
         browser.press("Delete").await;
         browser.press("Delete 1 run").await;
-        browser.sees(".total", "1 run match").await;
+        browser.sees(".total", "1 matching run").await;
         browser.press("Delete").await;
         browser.press("Delete 1 run").await;
         browser.sees(".empty", "No run matches these filters").await;

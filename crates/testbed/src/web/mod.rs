@@ -1,6 +1,6 @@
 //! All of it as a page in a browser: choose conditions, run, watch, compare.
 //!
-//! [`Server`] answers what API.md beside this file describes, and sends the page, which is within the program. Runs are kept in a
+//! [`Server`] answers what docs/testbed-http.md describes, and sends the page, which is within the program. Runs are kept in a
 //! file of SQLite; jobs run one at a time on a thread of their own, whoever watches.
 //!
 //! | module | idea |

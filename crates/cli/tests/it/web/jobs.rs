@@ -141,6 +141,65 @@ fn all_transports_are_compared_on_a_lan() {
 }
 
 #[test]
+fn what_goes_on_is_seen_while_it_goes_on() {
+    let server = Server::start(&[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let job = submit(
+        &server,
+        &json!({ "circuit": "aes128", "scenario": { "preset": "eu-aus" }, "transports": ["tcp"], "repetitions": 1 }),
+    );
+    let events: Vec<Event> = server.events(job, &[]).collect();
+    let over = events.iter().position(|event| event.name == "run").unwrap();
+    let before = &events[..over];
+    // Half a second and more at ten looks a second; the machine may be busy.
+    let looks = before
+        .iter()
+        .filter(|event| event.name == "sample" && event.data["at_ms"].is_f64());
+    assert!(looks.count() >= 3);
+    let id = &events[over].data["run"]["id"];
+    let detail = server.get(&format!("/api/runs/{id}")).json();
+    for party in ["garbler", "evaluator"] {
+        let find = |phases: Vec<&Value>| -> f64 {
+            let is_it = |phase: &&Value| phase["party"] == party && phase["phase"] == "connected";
+            phases.into_iter().find(is_it).unwrap()["at_ms"]
+                .as_f64()
+                .unwrap()
+        };
+        let told = before.iter().filter(|event| event.name == "phase");
+        let seen = find(told.map(|event| &event.data).collect());
+        let exact = find(detail["phases"].as_array().unwrap().iter().collect());
+        assert!(
+            (seen - exact).abs() < 0.01,
+            "{party}: {seen} and {exact} ms"
+        );
+    }
+}
+
+#[test]
+fn no_more_listen_than_there_are_places() {
+    let server = Server::start(&[]);
+    if !can_run(&server, &[]) {
+        return;
+    }
+    let job = submit(&server, &long());
+    let mut listening: Vec<_> = (0..32).map(|_| server.events(job, &[])).collect();
+    let path = format!("/api/jobs/{job}/events");
+    let refused = server.get(&path);
+    assert_eq!(refused.status, 503);
+    refused.error();
+    // Others are answered all the same, and a place that is left is free again.
+    assert_eq!(state(&server, job), "running");
+    listening.truncate(20);
+    assert_eq!(server.delete(&format!("/api/jobs/{job}")).status, 200);
+    for events in listening {
+        assert_eq!(events.last().unwrap().name, "end");
+    }
+    wait_until("a place is free", || server.get(&path).status == 200);
+}
+
+#[test]
 fn jobs_wait_are_cancelled_and_outlive_who_started_them() {
     let server = Server::start(&[]);
     if !can_run(&server, &[]) {

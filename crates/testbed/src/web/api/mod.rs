@@ -1,4 +1,4 @@
-//! What there is to ask: API.md describes it.
+//! What there is to ask: docs/testbed-http.md describes it.
 
 mod circuits;
 mod compare;

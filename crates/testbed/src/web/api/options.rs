@@ -94,7 +94,6 @@ fn all(app: &App) -> Result<Value, ApiError> {
             "page": runs::MOST_PAGE,
             "map_cells": map::MOST_CELLS,
             "compare": compare::MOST_RUNS,
-            "delete": 100_000,
             "streams": MOST_STREAMS,
             "connections": MOST_CONNECTIONS,
             "timeout_s": jobs::MOST_TIMEOUT_S,

@@ -1,4 +1,4 @@
-// Talking to the server; API.md says what it answers.
+// Talking to the server; docs/testbed-http.md says what it answers.
 
 export class ApiError extends Error {
   constructor(message, status, body = {}) {

@@ -142,7 +142,7 @@ export async function show(page, { query, isShown }) {
   }
 
   function draw() {
-    fill(total, Object.keys(filters).length ? `${plural(answer.total, "run")} match` : plural(answer.total, "run"));
+    fill(total, Object.keys(filters).length ? plural(answer.total, "matching run") : plural(answer.total, "run"));
     drawActions();
     const button = (label, isPossible, go) => el("button", { type: "button", disabled: !isPossible, on: { click: go } }, label);
     const isPaged = before.length > 0 || answer.next;

@@ -44,7 +44,8 @@ export async function show(page, { rest }) {
   const live = liveView();
   const liveSection = el("section", { class: "card", hidden: true }, live.heading, live.element);
   const comparison = comparisonView();
-  const comparisonSection = el("section", { class: "results" }, el("h2", { hidden: !isRuns }, "Comparison"), comparison.element);
+  const comparisonSaid = el("div", { "aria-live": "polite" });
+  const comparisonSection = el("section", { class: "results" }, el("h2", { hidden: !isRuns }, "Comparison"), comparisonSaid, comparison.element);
   const course = el("div");
   const courseSection = el("section", { hidden: true }, el("h2", {}, "Course of the first runs"), course);
   const list = el("div");
@@ -135,10 +136,12 @@ export async function show(page, { rest }) {
   async function compare() {
     try {
       const answer = await get(`/api/jobs/${id}/comparison`);
+      fill(comparisonSaid);
       if (answer.groups.length) comparison.show(answer);
       else fill(comparison.element, empty(ENDED.includes(job.state) ? "Nothing was measured." : "The comparison appears with the first run that is over."));
     } catch (error) {
-      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
+      // Such as of more runs than are compared: what was shown before stays.
+      fill(comparisonSaid, el("p", { class: "notice warn" }, error.message));
     }
   }
 
