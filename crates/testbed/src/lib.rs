@@ -23,6 +23,7 @@ pub mod link;
 pub mod live;
 pub mod measure;
 pub mod model;
+mod page;
 pub mod pair;
 mod perf;
 pub mod programs;

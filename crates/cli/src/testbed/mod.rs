@@ -11,9 +11,12 @@ mod selection;
 mod serve;
 mod teller;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use clap::Subcommand;
@@ -86,6 +89,20 @@ fn cancellable<T: Send + 'static>(
             }
         }
     })
+}
+
+/// Fails if runs did.
+fn all_went_well(failed: u64, results: &Path) -> Result<(), Failure> {
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(
+            Kind::Protocol,
+            format!(
+                "{failed} runs failed; their rows in {} say why",
+                results.display()
+            ),
+        )),
+    }
 }
 
 /// Like [`cancellable`], but the first interruption only asks the work to stop where that is clean; the

@@ -1,6 +1,6 @@
 //! `transpute testbed programs`: any two programs in a matrix.
 
-use std::{ops::ControlFlow, path::PathBuf, sync::atomic::Ordering};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use transpute_testbed::{
@@ -9,7 +9,7 @@ use transpute_testbed::{
     scenario::ScenarioError,
 };
 
-use super::{stoppable, teller::Teller};
+use super::{all_went_well, stoppable, teller::Teller};
 use crate::{
     failure::{Failure, Kind},
     output,
@@ -84,11 +84,7 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
     let teller = Teller::new(args.quiet || args.json);
     let summary = stoppable(move |stop, cancel| {
         programs::run(&cells, &options, cancel, |progress| {
-            if stop.load(Ordering::Relaxed) {
-                return ControlFlow::Break(());
-            }
-            teller.tell(progress);
-            ControlFlow::Continue(())
+            teller.tell_until(stop, progress)
         })
     })?;
     let Summary {
@@ -111,16 +107,7 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
             args.results.display()
         ));
     }
-    match failed {
-        0 => Ok(()),
-        _ => Err(Failure::new(
-            Kind::Protocol,
-            format!(
-                "{failed} runs failed; their rows in {} say why",
-                args.results.display()
-            ),
-        )),
-    }
+    all_went_well(failed, &args.results)
 }
 
 /// Returns the cells that are asked for: all, where no name is given.

@@ -6,11 +6,8 @@ use serde::Serialize;
 use transpute::{Registry, Scheme, select::Auto};
 use transpute_testbed::runner::{self, Matrix, Options, Summary, Sweep, Timelines};
 
-use super::{cancellable, load, scenario_failure, teller::Teller};
-use crate::{
-    failure::{Failure, Kind},
-    output,
-};
+use super::{all_went_well, cancellable, load, scenario_failure, teller::Teller};
+use crate::{failure::Failure, output};
 
 /// What stands for all schemes or transports.
 const ALL: &str = "all";
@@ -154,16 +151,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             args.results.display()
         ));
     }
-    match failed {
-        0 => Ok(()),
-        _ => Err(Failure::new(
-            Kind::Protocol,
-            format!(
-                "{failed} runs failed; their rows in {} say why",
-                args.results.display()
-            ),
-        )),
-    }
+    all_went_well(failed, &args.results)
 }
 
 fn matrix(args: &Args) -> Result<Matrix, Failure> {

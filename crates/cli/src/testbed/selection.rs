@@ -2,9 +2,7 @@
 
 use std::{
     fs,
-    ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
     time::Duration,
 };
 
@@ -250,11 +248,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let teller = Teller::new(args.quiet);
     let summary = stoppable(move |stop, cancel| {
         runner::run_cells(&cells, repetitions, &options, cancel, |progress| {
-            if stop.load(Ordering::Relaxed) {
-                return ControlFlow::Break(());
-            }
-            teller.tell(progress);
-            ControlFlow::Continue(())
+            teller.tell_until(stop, progress)
         })
     })?;
     let Summary {

@@ -3,6 +3,8 @@
 use std::{
     fmt::Display,
     io::{self, IsTerminal},
+    ops::ControlFlow,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -26,6 +28,19 @@ impl Teller {
             bar
         });
         Self { quiet, bar }
+    }
+
+    /// Does what [`tell`](Self::tell) does, unless nothing more is to run.
+    pub(super) fn tell_until<C: Display, R>(
+        &self,
+        stop: &AtomicBool,
+        progress: Progress<'_, C, R>,
+    ) -> ControlFlow<()> {
+        if stop.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        self.tell(progress);
+        ControlFlow::Continue(())
     }
 
     pub(super) fn tell<C: Display, R>(&self, progress: Progress<'_, C, R>) {

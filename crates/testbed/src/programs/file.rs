@@ -2,8 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,10 +14,10 @@ use super::{
     Setting,
     table::{Context, ExperimentTable},
 };
-use crate::scenario::{Scenario, ScenarioError};
-
-/// A plan is a page or two; this many bytes are a mistake.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+use crate::{
+    page::{MAX_PAGE_BYTES, read_page},
+    scenario::{Scenario, ScenarioError},
+};
 
 /// The most cells of a plan: each is held in memory with its scenario.
 pub(super) const MAX_CELLS: usize = 20_000;
@@ -113,17 +112,14 @@ impl Plan {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(cannot)?;
-        let mut text = String::new();
-        (file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)).map_err(cannot)?;
         let origin = path.display().to_string();
-        if text.len() as u64 > MAX_FILE_BYTES {
+        let Some(text) = read_page(path).map_err(cannot)? else {
             return Err(PlanError::Syntax {
                 origin,
                 line: 1,
-                problem: format!("a plan has at most {MAX_FILE_BYTES} bytes"),
+                problem: format!("a plan has at most {MAX_PAGE_BYTES} bytes"),
             });
-        }
+        };
         // Absolute: commands may be told of it, and run in it.
         let path = std::path::absolute(path).map_err(cannot)?;
         let folder = path.parent().unwrap_or(Path::new("/"));

@@ -1,6 +1,6 @@
 //! Scenario files: TOML with short forms.
 
-use std::{fs::File, io::Read, path::Path};
+use std::path::Path;
 
 use serde::Deserialize;
 
@@ -8,9 +8,7 @@ use super::{
     Change, CrossTraffic, GilbertElliott, PathConfig, Scenario, ScenarioError, default_mtu,
     default_seed,
 };
-
-/// A scenario is a page; this many bytes are a mistake.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+use crate::page::{MAX_PAGE_BYTES, read_page};
 
 impl Scenario {
     /// Reads a scenario file, whose stem is the scenario's name unless the file gives another.
@@ -22,17 +20,14 @@ impl Scenario {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(cannot)?;
-        let mut text = String::new();
-        (file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)).map_err(cannot)?;
         let origin = path.display().to_string();
-        if text.len() as u64 > MAX_FILE_BYTES {
+        let Some(text) = read_page(path).map_err(cannot)? else {
             return Err(ScenarioError::Syntax {
                 origin,
                 line: 1,
-                problem: format!("a scenario has at most {MAX_FILE_BYTES} bytes"),
+                problem: format!("a scenario has at most {MAX_PAGE_BYTES} bytes"),
             });
-        }
+        };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         Self::read(&text, &origin, &stem)
     }
