@@ -119,11 +119,9 @@ impl Spaces {
         };
         #[expect(unsafe_code, reason = "forks a child")]
         // SAFETY: `job` makes system calls only.
-        let (_, opened) = unsafe { fetch(job) }.map_err(|failure| io::Error::from(failure.errno))?;
-        opened
-            .into_iter()
-            .next()
-            .ok_or_else(|| Errno::PROTO.into())
+        let (_, opened) =
+            unsafe { fetch(job) }.map_err(|failure| io::Error::from(failure.errno))?;
+        opened.into_iter().next().ok_or_else(|| Errno::PROTO.into())
     }
 }
 
