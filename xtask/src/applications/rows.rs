@@ -134,8 +134,7 @@ mod tests {
 
     /// Runs of one cell, one after the other, with what the command on side B said, and why they failed.
     fn rows(runs: &[(i64, f64, Option<&str>)]) -> Vec<Row> {
-        let folder =
-            std::env::temp_dir().join(format!("xtask-rows-{}-{}", std::process::id(), runs.len()));
+        let file = tempfile::NamedTempFile::new().unwrap();
         let counters = r#"{"packets_in":1,"bytes_in":2,"packets_out":1,"bytes_out":2,"lost_packets":0,"lost_bytes":0,
             "overflowed_packets":0,"overflowed_bytes":0,"duplicated_packets":0,"duplicated_bytes":0,"reordered_packets":0,
             "queue_peak_bytes":0}"#
@@ -158,10 +157,8 @@ mod tests {
                 )
             })
             .collect();
-        fs::write(&folder, lines).unwrap();
-        let rows = transpute_testbed::programs::read(&folder);
-        fs::remove_file(&folder).unwrap();
-        rows.unwrap()
+        fs::write(&file, lines).unwrap();
+        transpute_testbed::programs::read(file.path()).unwrap()
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! The history: what is kept, found, counted and deleted.
+
 use super::*;
 use crate::report::fixture::row;
 
