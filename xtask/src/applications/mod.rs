@@ -21,7 +21,7 @@ use std::{
 
 use rows::Row;
 
-use crate::reproduce::{build, cargo, succeed};
+use crate::reproduce::{build_with, succeed};
 
 /// A page, or why there is none.
 type Page = Result<String, Box<dyn Error>>;
@@ -150,14 +150,8 @@ struct Programs {
 
 impl Programs {
     fn build(root: &Path) -> Result<Self, Box<dyn Error>> {
-        let transpute = build(root)?;
-        succeed(cargo(root).args([
-            "build",
-            "--release",
-            "--package",
-            "transpute-examples",
-            "--examples",
-        ]))?;
+        let examples = ["--package", "transpute-examples", "--bins", "--examples"];
+        let transpute = build_with(root, &examples)?;
         let folder = transpute.parent().ok_or("no folder of programs")?;
         let mut folders = vec![folder.join("examples"), folder.to_owned()];
         if let Some(path) = env::var_os("PATH") {
