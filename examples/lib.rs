@@ -2,11 +2,13 @@
 //! another machine.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod ends;
 mod graph;
 mod lines;
 mod usage;
 
+pub use answer::{Answer, end, tell};
 pub use ends::{Ends, causes, neighbours, part};
 pub use graph::{Graph, GraphError};
 pub use lines::{LineError, Lines};

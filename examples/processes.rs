@@ -39,6 +39,13 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Returns the line in which a party that failed said why.
+    pub(crate) fn complaint(&self) -> &str {
+        assert!(!self.status.success(), "{self:?}");
+        let mut lines = self.stderr.lines();
+        lines.find(|line| line.starts_with("error: ")).unwrap()
+    }
+
     /// Returns the object that it printed.
     pub(crate) fn json(&self) -> serde_json::Value {
         // The harness writes the name of the test in front of it.

@@ -14,7 +14,7 @@ use std::{error::Error, path::PathBuf, process::ExitCode, time::Instant};
 
 use clap::{Args, Parser, Subcommand};
 use transpute::Role;
-use transpute_examples::{Ends, causes, neighbours};
+use transpute_examples::{Ends, end, neighbours, tell};
 
 use crate::{
     circuit::{MAX_ROUNDS, Opened},
@@ -118,13 +118,7 @@ impl RoundArgs {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match run(Cli::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(Cli::parse()).await)
 }
 
 async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
@@ -135,8 +129,8 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
             let distances = args.source.distances(args.rounds.rounds as usize)?;
             let connection = args.ends.open(rounds.party(Role::Garbler)).await?;
             tell(
-                &args.rounds,
                 &device(connection, &rounds, &distances, started).await?,
+                args.rounds.json,
             )
         }
         Command::Server(args) => {
@@ -147,8 +141,8 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
                 .expect_seed
                 .map(|seed| distances::made_up(seed, args.rounds.rounds as usize));
             tell(
-                &args.rounds,
                 &checked(outcome, &rounds, expected.as_deref()),
+                args.rounds.json,
             )
         }
         Command::Demo(args) => {
@@ -162,8 +156,8 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
                 server(one?, &rounds, started),
                 device(other?, &rounds, &distances, started),
             );
-            tell(&args.rounds, &other?)?;
-            tell(&args.rounds, &checked(one?, &rounds, Some(&distances)))
+            tell(&other?, args.rounds.json)?;
+            tell(&checked(one?, &rounds, Some(&distances)), args.rounds.json)
         }
     }
 }
@@ -172,15 +166,4 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
 fn checked(mut outcome: Outcome, rounds: &Rounds, expected: Option<&[u32]>) -> Outcome {
     outcome.correct = expected.map(|distances| rounds.plain(distances) == outcome.sums);
     outcome
-}
-
-fn tell(args: &RoundArgs, outcome: &Outcome) -> Result<(), Box<dyn Error>> {
-    match args.json {
-        true => println!("{}", serde_json::to_string(outcome)?),
-        false => print!("{}", outcome.text()),
-    }
-    match outcome.correct {
-        Some(false) => Err("the sums are not those of the distances".into()),
-        _ => Ok(()),
-    }
 }

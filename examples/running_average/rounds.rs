@@ -11,7 +11,7 @@ use transpute::{
     Bits, Config, Connection, ConnectionConfig, DriverOptions, InputSplit, Party, Program, Role,
     RunOutcome,
 };
-use transpute_examples::{Usage, part};
+use transpute_examples::{Answer, Usage, part};
 
 use crate::circuit::{Opened, circuit, distances_to_bits, sum_to_bits, sums_from_bits};
 
@@ -269,8 +269,14 @@ async fn finish(
     })
 }
 
-impl Outcome {
-    pub(crate) fn text(&self) -> String {
+impl Answer for Outcome {
+    const WRONG: &'static str = "the sums are not those of the distances";
+
+    fn correct(&self) -> Option<bool> {
+        self.correct
+    }
+
+    fn text(&self) -> String {
         let average = match (self.average, self.sum) {
             (Some(average), Some(sum)) => format!("average {average:.1} m, {sum} m in all\n"),
             _ => String::new(),

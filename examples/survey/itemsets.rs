@@ -5,7 +5,7 @@ use std::{error::Error, fmt::Write, path::PathBuf, time::Instant};
 use clap::Args;
 use serde::Serialize;
 use transpute::{Connection, Role};
-use transpute_examples::{Place, Usage, neighbours, part};
+use transpute_examples::{Answer, Place, Usage, neighbours, part, tell};
 
 use crate::{
     file::{Shares, read_answers},
@@ -76,13 +76,7 @@ pub(crate) struct Found {
 pub(crate) async fn itemsets(args: &ItemsetsArgs) -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     for found in find(args, started).await? {
-        match args.json {
-            true => println!("{}", serde_json::to_string(&found)?),
-            false => print!("{}", found.text()),
-        }
-        if found.correct == Some(false) {
-            return Err("the frequent sets are not those of the plain transactions".into());
-        }
+        tell(&found, args.json)?;
     }
     Ok(())
 }
@@ -192,7 +186,13 @@ async fn mine(
     })
 }
 
-impl Found {
+impl Answer for Found {
+    const WRONG: &'static str = "the frequent sets are not those of the plain transactions";
+
+    fn correct(&self) -> Option<bool> {
+        self.correct
+    }
+
     fn text(&self) -> String {
         let mut text = String::new();
         for Frequent { items, support } in &self.frequent {

@@ -26,7 +26,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
-use transpute_examples::causes;
+use transpute_examples::end;
 
 use crate::{
     file::{read_answers, write_answers},
@@ -100,13 +100,7 @@ fn values() -> clap::builder::RangedU64ValueParser {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match run(Cli::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", causes(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    end(run(Cli::parse()).await)
 }
 
 async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use transpute::{
     Bits, Config, Evaluation, InputError, Inputs, OutputPolicy, Party, Program, Results, Role,
 };
-use transpute_examples::{Place, Usage, neighbours};
+use transpute_examples::{Answer, Place, Usage, neighbours, tell};
 
 use crate::{
     error::TableError,
@@ -126,13 +126,7 @@ impl Inputs for Questions {
 pub(crate) async fn histogram(args: &HistogramArgs) -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
     for tally in tally(args, started).await? {
-        match args.json {
-            true => println!("{}", serde_json::to_string(&tally)?),
-            false => print!("{}", tally.text()),
-        }
-        if tally.correct == Some(false) {
-            return Err("the histograms are not those of the plain answers".into());
-        }
+        tell(&tally, args.json)?;
     }
     Ok(())
 }
@@ -271,7 +265,13 @@ pub(crate) fn party(role: Role, program: Arc<Program>, questions: usize) -> Part
         .config(config)
 }
 
-impl Tally {
+impl Answer for Tally {
+    const WRONG: &'static str = "the histograms are not those of the plain answers";
+
+    fn correct(&self) -> Option<bool> {
+        self.correct
+    }
+
     fn text(&self) -> String {
         use std::fmt::Write;
         let mut text = String::new();

@@ -21,7 +21,7 @@ use std::{
 
 use clap::Subcommand;
 use transpute_testbed::{
-    runner::RunError,
+    runner::{RunError, Summary},
     scenario::{Scenario, ScenarioError},
 };
 
@@ -89,6 +89,20 @@ fn cancellable<T: Send + 'static>(
             }
         }
     })
+}
+
+/// Says what became of runs.
+fn note(summary: &Summary, results: &Path) {
+    let Summary {
+        measured,
+        failed,
+        cut_off,
+        skipped,
+    } = summary;
+    output::note(format!(
+        "{measured} measured, {cut_off} cut off, {failed} failed, {skipped} known before: {}",
+        results.display()
+    ));
 }
 
 /// Fails if runs did.

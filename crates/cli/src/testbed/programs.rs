@@ -9,7 +9,7 @@ use transpute_testbed::{
     scenario::ScenarioError,
 };
 
-use super::{all_went_well, stoppable, teller::Teller};
+use super::{all_went_well, note, stoppable, teller::Teller};
 use crate::{
     failure::{Failure, Kind},
     output,
@@ -102,10 +102,7 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
             skipped,
         })?;
     } else if !args.quiet {
-        output::note(format!(
-            "{measured} measured, {cut_off} cut off, {failed} failed, {skipped} known before: {}",
-            args.results.display()
-        ));
+        note(&summary, &args.results);
     }
     all_went_well(failed, &args.results)
 }

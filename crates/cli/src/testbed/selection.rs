@@ -12,13 +12,13 @@ use serde::Serialize;
 use transpute_select::ModelChooser;
 use transpute_testbed::{
     row::{Row, read_rows},
-    runner::{self, Options, Summary, Timelines},
+    runner::{self, Options, Timelines},
     selection::{
         self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests, judge, tables,
     },
 };
 
-use super::{choosers, run::transports, stoppable, teller::Teller};
+use super::{choosers, note, run::transports, stoppable, teller::Teller};
 use crate::{
     failure::{Failure, Kind},
     model::{self, rows::Workloads},
@@ -251,17 +251,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             teller.tell_until(stop, progress)
         })
     })?;
-    let Summary {
-        measured,
-        failed,
-        cut_off,
-        skipped,
-    } = summary;
     if !args.quiet {
-        output::note(format!(
-            "{measured} measured, {cut_off} cut off, {failed} failed, {skipped} known before: {}",
-            args.results.display()
-        ));
+        note(&summary, &args.results);
     }
     // Some transports are expected to fail in some cells: the rows say so, and the score counts it.
     Ok(())

@@ -64,6 +64,7 @@ const ASSETS: &[Asset] = &[
     asset!("/scenario.js", "scenario.js", SCRIPT),
     asset!("/start.js", "start.js", SCRIPT),
     asset!("/style.css", "style.css", CSS),
+    asset!("/submit.js", "submit.js", SCRIPT),
     asset!("/svg.js", "svg.js", SCRIPT),
 ];
 

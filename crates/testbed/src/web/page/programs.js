@@ -1,8 +1,8 @@
 // Two programs of the user's on an emulated path.
 
-import { ApiError, post } from "./api.js";
 import { el, empty, field, fill } from "./dom.js";
 import { scenarioEditor } from "./scenario.js";
+import { submit } from "./submit.js";
 
 export async function show(page, { options, query }) {
   if (!options.programs_allowed) {
@@ -51,23 +51,15 @@ export async function show(page, { options, query }) {
 
   async function run(event) {
     event.preventDefault();
-    button.disabled = true;
-    try {
-      const job = await post("/api/jobs", {
-        kind: "programs",
-        label: label.value.trim() || "own programs",
-        a: a.value,
-        b: b.value,
-        repetitions: Number(repetitions.value),
-        timeout_s: Number(timeout.value),
-        scenario: scenario.value(),
-      });
-      window.dispatchEvent(new Event("jobs-changed"));
-      location.hash = `#/job/${job.id}`;
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
-      button.disabled = false;
-    }
+    const job = {
+      kind: "programs",
+      label: label.value.trim() || "own programs",
+      a: a.value,
+      b: b.value,
+      repetitions: Number(repetitions.value),
+      timeout_s: Number(timeout.value),
+      scenario: scenario.value(),
+    };
+    await submit(job, button, said);
   }
 }

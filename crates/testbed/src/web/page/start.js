@@ -9,6 +9,7 @@ import { count, duration, bytes, digits } from "./format.js";
 import { lookOf } from "./look.js";
 import { markOf } from "./marks.js";
 import { scenarioEditor } from "./scenario.js";
+import { submit } from "./submit.js";
 
 const PAUSE_MS = 250;
 
@@ -102,23 +103,15 @@ export async function show(page, { options, query }) {
 
   async function run(event) {
     event.preventDefault();
-    button.disabled = true;
-    try {
-      const job = await post("/api/jobs", {
-        kind: "runs",
-        ...conditions(),
-        encrypted: encrypted.checked,
-        repetitions: Number(repetitions.value),
-        timeout_s: Number(timeout.value),
-        transports: transports.value(),
-      });
-      window.dispatchEvent(new Event("jobs-changed"));
-      location.hash = `#/job/${job.id}`;
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
-      button.disabled = false;
-    }
+    const job = {
+      kind: "runs",
+      ...conditions(),
+      encrypted: encrypted.checked,
+      repetitions: Number(repetitions.value),
+      timeout_s: Number(timeout.value),
+      transports: transports.value(),
+    };
+    await submit(job, button, said);
   }
 }
 
