@@ -47,7 +47,7 @@ pub enum ProgramError {
     /// Two gates of a batch are not independent.
     #[error("gate {gate} and another gate of its batch both use slot {slot}, which one writes")]
     Dependent {
-        /// Position of the later gate.
+        /// Position of the gate that reads it, or of the second that writes it.
         gate: usize,
         /// The slot.
         slot: u32,
@@ -81,13 +81,8 @@ pub enum ProgramError {
     Digest,
 }
 
-/// The batches that last read and wrote a slot, by their numbers from [`FIRST`].
-#[derive(Clone, Copy, Default)]
-struct Touched {
-    read: u32,
-    /// 0 if there is no label yet.
-    written: u32,
-}
+/// Who wrote a slot that holds no label yet.
+const NOBODY: u32 = 0;
 
 /// Who wrote the labels of inputs.
 const INPUTS: u32 = 1;
@@ -98,7 +93,7 @@ const FIRST: u32 = 2;
 impl Program {
     /// Checks all documented invariants and the digest, for a program that was not just compiled.
     ///
-    /// It takes 8 bytes of memory per slot. That an output's slot still holds the label that was
+    /// It takes 4 bytes of memory per slot. That an output's slot still holds the label that was
     /// meant is no invariant of the program alone and cannot be checked.
     ///
     /// # Errors
@@ -163,45 +158,49 @@ impl Program {
     }
 
     fn check_slots(&self) -> Result<(), ProgramError> {
-        let mut slots = vec![Touched::default(); self.slot_count()];
-        for slot in &mut slots[..self.input_bits()] {
-            slot.written = INPUTS;
-        }
-        let mut gates = self.gates.iter().enumerate();
+        // Which batch wrote each slot last.
+        let mut writers = vec![NOBODY; self.slot_count()];
+        writers[..self.input_bits()].fill(INPUTS);
+        let mut rest = &self.gates[..];
         for (batch, number) in self.batches.iter().zip(FIRST..) {
-            for (gate, operation) in gates.by_ref().take(batch.len as usize) {
-                let range = |slot| ProgramError::SlotRange {
-                    gate,
-                    slot,
-                    slots: self.slot_count,
-                };
-                for operand in [operation.a, operation.b] {
-                    if batch.kind == BatchKind::Xor && operand & INVERT != 0 {
-                        return Err(ProgramError::InvertedXor { gate });
-                    }
-                    let slot = operand & !INVERT;
-                    let touched = slots.get_mut(slot as usize).ok_or(range(slot))?;
-                    if touched.written == number {
-                        return Err(ProgramError::Dependent { gate, slot });
-                    }
-                    if touched.written == 0 {
-                        return Err(ProgramError::Undefined { gate, slot });
-                    }
-                    touched.read = number;
-                }
+            let first = self.gates.len() - rest.len();
+            let gates;
+            (gates, rest) = rest.split_at(batch.len as usize);
+            let range = |gate, slot| ProgramError::SlotRange {
+                gate,
+                slot,
+                slots: self.slot_count,
+            };
+            for (gate, operation) in (first..).zip(gates) {
                 let slot = operation.out;
-                let touched = slots.get_mut(slot as usize).ok_or(range(slot))?;
-                if touched.read == number || touched.written == number {
+                let writer = (writers.get_mut(slot as usize)).ok_or_else(|| range(gate, slot))?;
+                if *writer == number {
                     return Err(ProgramError::Dependent { gate, slot });
                 }
-                touched.written = number;
+                *writer = number;
+            }
+            // Whatever the batch writes it must not read, before or after.
+            for (gate, operation) in (first..).zip(gates) {
+                if batch.kind == BatchKind::Xor && (operation.a | operation.b) & INVERT != 0 {
+                    return Err(ProgramError::InvertedXor { gate });
+                }
+                for slot in [operation.a & !INVERT, operation.b & !INVERT] {
+                    let writer = writers.get(slot as usize);
+                    match *writer.ok_or_else(|| range(gate, slot))? {
+                        NOBODY => return Err(ProgramError::Undefined { gate, slot }),
+                        writer if writer == number => {
+                            return Err(ProgramError::Dependent { gate, slot });
+                        }
+                        _ => {}
+                    }
+                }
             }
         }
         for (bit, output) in self.outputs.iter().enumerate() {
             if let OutputBit::Slot { slot, .. } = *output
-                && slots
+                && writers
                     .get(slot as usize)
-                    .is_none_or(|slot| slot.written == 0)
+                    .is_none_or(|&writer| writer == NOBODY)
             {
                 return Err(ProgramError::Output { bit, slot });
             }

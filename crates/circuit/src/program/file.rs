@@ -210,10 +210,14 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
         })
         .collect();
     let gates = source.word()?;
+    // Spelled out: by a loop over the three this took as long as the check of all slots.
     let gates = source.list(gates.into(), |gate: &[u8; GATE]| {
-        let [a, b, out] = [0, 4, 8]
-            .map(|at| u32::from_le_bytes([gate[at], gate[at + 1], gate[at + 2], gate[at + 3]]));
-        ProgramGate { a, b, out }
+        let words = gate.as_chunks().0;
+        ProgramGate {
+            a: u32::from_le_bytes(words[0]),
+            b: u32::from_le_bytes(words[1]),
+            out: u32::from_le_bytes(words[2]),
+        }
     })?;
     let outputs = output_widths.iter().map(|&width| u64::from(width)).sum();
     let outputs = (source.words(outputs)?.into_iter())

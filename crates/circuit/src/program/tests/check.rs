@@ -187,7 +187,7 @@ fn broken_programs_are_found_out() {
                 p.and_count = 3;
                 p.xor_count = 0
             },
-            |e| matches!(e, Dependent { gate: 1, .. }),
+            |e| matches!(e, Dependent { gate: 0, slot: 1 }),
         ),
         (
             |p| p.outputs[0] = bit(99, false),
@@ -214,7 +214,7 @@ fn gates_may_not_write_what_their_batch_reads_or_writes() {
         ),
         (
             [gate(0, 1, 2), gate(0, 1, 0)],
-            Err(ProgramError::Dependent { gate: 1, slot: 0 }),
+            Err(ProgramError::Dependent { gate: 0, slot: 0 }),
         ),
         (
             [gate(0, 1, 2), gate(2, 1, 3)],
@@ -222,7 +222,15 @@ fn gates_may_not_write_what_their_batch_reads_or_writes() {
         ),
         (
             [gate(0, 3, 2), gate(0, 1, 3)],
-            Err(ProgramError::Undefined { gate: 0, slot: 3 }),
+            Err(ProgramError::Dependent { gate: 0, slot: 3 }),
+        ),
+        (
+            [gate(0, 1, 2), gate(0, 3, 2)],
+            Err(ProgramError::Dependent { gate: 1, slot: 2 }),
+        ),
+        (
+            [gate(0, 1, 2), gate(0, 4, 3)],
+            Err(ProgramError::Undefined { gate: 1, slot: 4 }),
         ),
     ] {
         let mut program = sample();
@@ -231,7 +239,7 @@ fn gates_may_not_write_what_their_batch_reads_or_writes() {
             kind: BatchKind::And,
             len: 2,
         }];
-        (program.and_count, program.xor_count, program.slot_count) = (2, 0, 4);
+        (program.and_count, program.xor_count, program.slot_count) = (2, 0, 5);
         program.outputs.fill(OutputBit::Constant(true));
         program.digest = program.compute_digest();
         assert_eq!(program.check(), expected);
