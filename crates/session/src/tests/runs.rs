@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "9323b36d11c8aad2b44f29abc5db4118a1dda4f8f4ea396a4e95e63f0a2c670f"
+        "4d7d1e8e165d42a5921909dbfef1b9d1aa7ce85490e0f4c1df07c50fe0efecf5"
     );
 }

@@ -353,6 +353,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "98b8ae94ccb8752be2031f68427f3a9da03e5137fb0978046e3db97c3863dec3"
+        "9dd0dc35a26ec81f0397eac11540a36aa8a8428b146704b5dcc172577bdca951"
     );
 }
