@@ -87,6 +87,28 @@ pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     }
 }
 
+/// What a connection within one machine gets if no other is asked for. There is nothing to control, and those that pace
+/// themselves, as bbr does, take a timer and a wake-up for every few packets: a third of the rate of a session.
+const AT_HOME: &str = "cubic";
+
+/// Gives a socket the congestion control asked for, before it connects to an address or listens there.
+pub(super) fn prepare(
+    socket: SockRef<'_>,
+    wanted: Option<CongestionControl>,
+    address: SocketAddr,
+) -> Result<(), TransportError> {
+    if let Some(wanted) = wanted {
+        return set(socket, wanted);
+    }
+    if address.ip().is_loopback()
+        && let Ok(name) = AT_HOME.parse()
+        && let Err(error) = set(socket, name)
+    {
+        tracing::debug!(%error, "keeping the system's congestion control");
+    }
+    Ok(())
+}
+
 /// Chooses the congestion control of a socket, best before it connects.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn set(socket: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
@@ -144,6 +166,28 @@ mod tests {
         }
         let unheard_of = "unheard-of".parse().unwrap();
         assert!(set(SockRef::from(&socket), unheard_of).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn connections_within_one_machine_do_not_pace_themselves_unless_asked_to() {
+        let in_force = |wanted: Option<&str>, address: [u8; 4]| {
+            let address = SocketAddr::from((address, 1));
+            let socket = new_socket(address).unwrap();
+            let wanted = wanted.map(|name| name.parse().unwrap());
+            prepare(SockRef::from(&socket), wanted, address).unwrap();
+            let name = SockRef::from(&socket).tcp_congestion().unwrap();
+            String::from_utf8(name)
+                .unwrap()
+                .trim_end_matches('\0')
+                .to_owned()
+        };
+        let system = sysctl("tcp_congestion_control");
+        assert_eq!(in_force(None, [192, 0, 2, 1]), system);
+        assert_eq!(in_force(Some("reno"), [127, 0, 0, 1]), "reno");
+        if CongestionControl::usable().contains(&AT_HOME.parse().unwrap()) {
+            assert_eq!(in_force(None, [127, 0, 0, 1]), AT_HOME);
+        }
     }
 
     #[test]

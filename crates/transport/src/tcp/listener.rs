@@ -200,9 +200,7 @@ fn listen(
     // On Windows this would let others listen on the same port.
     #[cfg(unix)]
     socket.set_reuseaddr(true).map_err(&error)?;
-    if let Some(name) = congestion_control {
-        congestion::set((&socket).into(), name)?;
-    }
+    congestion::prepare((&socket).into(), congestion_control, address)?;
     socket.bind(address).map_err(&error)?;
     socket.listen(BACKLOG).map_err(&error)
 }

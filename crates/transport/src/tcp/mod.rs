@@ -54,7 +54,7 @@ pub struct TcpOptions {
     /// a socket and at most about 100 KiB. Default: 64.
     pub max_handshakes: usize,
     /// The congestion control of every connection, in force from its first segment on. Default: the system's, which
-    /// `net.ipv4.tcp_congestion_control` names. Linux only.
+    /// `net.ipv4.tcp_congestion_control` names; cubic between loopback addresses. Linux only.
     pub congestion_control: Option<CongestionControl>,
 }
 
@@ -200,9 +200,9 @@ impl Route {
             let untried = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
             let attempt = async {
                 let socket = congestion::new_socket(candidate)?;
-                if let Some(name) = self.options.congestion_control {
-                    congestion::set((&socket).into(), name).map_err(TransportError::into_io)?;
-                }
+                let wanted = self.options.congestion_control;
+                congestion::prepare((&socket).into(), wanted, candidate)
+                    .map_err(TransportError::into_io)?;
                 socket.connect(candidate).await
             };
             match tokio::time::timeout(left / untried, attempt).await {
