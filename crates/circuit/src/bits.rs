@@ -274,7 +274,29 @@ impl Bits {
     /// If the range ends past [`Bits::len`].
     #[must_use]
     pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
-        range.map(|i| self.get(i)).collect()
+        let mut bits = Self::with_capacity(range.len());
+        bits.append(self, range);
+        bits
+    }
+
+    /// Appends the bits `range` of another string.
+    ///
+    /// # Panics
+    /// If the range ends past the end of `from`.
+    pub fn append(&mut self, from: &Self, range: std::ops::Range<usize>) {
+        assert!(range.end <= from.len, "bit {} of {}", range.end, from.len);
+        let mut start = range.start;
+        while start < range.end {
+            let room = 64 - self.len % 64;
+            if room == 64 {
+                self.words.push(0);
+            }
+            let count = room.min(64 - start % 64).min(range.end - start);
+            let bits = from.words[start / 64] >> (start % 64) & (u64::MAX >> (64 - count));
+            self.words[self.len / 64] |= bits << (64 - room);
+            self.len += count;
+            start += count;
+        }
     }
 
     /// Iterates over the bits in wire order.
@@ -376,7 +398,7 @@ impl Extend<bool> for Bits {
 impl Extend<Self> for Bits {
     fn extend<I: IntoIterator<Item = Self>>(&mut self, iter: I) {
         for bits in iter {
-            self.extend(bits.iter());
+            self.append(&bits, 0..bits.len);
         }
     }
 }
@@ -436,6 +458,21 @@ mod tests {
             "3fffffffffffffffff"
         );
         assert_eq!(Bits::from_decimal("-0", 8).unwrap().to_u128(), Some(0));
+    }
+
+    #[test]
+    fn ranges_are_appended_wherever_they_begin_and_end() {
+        let from: Bits = (0..300).map(|i| i * i % 7 < 3).collect();
+        for already in [0, 1, 63, 64, 65, 130] {
+            for range in [0..0, 0..1, 5..64, 63..65, 1..300, 64..192, 7..299, 300..300] {
+                let mut bits = from.slice(0..already);
+                bits.append(&from, range.clone());
+                let expected = (0..already).chain(range).map(|i| from.get(i));
+                assert!(bits.iter().eq(expected), "behind {already}");
+                // No bit is left past the end.
+                assert_eq!(bits, bits.iter().collect());
+            }
+        }
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Wanted {
                 width,
                 owner: self.role,
             })?;
-            bits.extend(value.iter());
+            bits.extend([value]);
         }
         Ok(bits)
     }

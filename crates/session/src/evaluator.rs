@@ -274,7 +274,7 @@ impl EvaluatorCore {
             }
             let (bits, used) = &mut self.choices;
             let end = bits.len().min(*used + n - taken.len());
-            taken.extend((*used..end).map(|index| bits.get(index)));
+            taken.append(bits, *used..end);
             *used = end;
         }
         Ok(taken)
@@ -582,7 +582,7 @@ fn discard(labels: &mut VecDeque<Label>, count: usize) {
 fn fetch_all(inputs: &mut dyn Inputs, terms: &Terms) -> Result<Bits, SessionError> {
     let mut all = Bits::new();
     for instance in 0..terms.config.batch {
-        all.extend(fetch(inputs, instance, terms.choices)?.iter());
+        all.extend([fetch(inputs, instance, terms.choices)?]);
     }
     Ok(all)
 }
