@@ -13,6 +13,17 @@ use crate::{Time, rate::rate_of};
 /// No train is longer.
 pub const MAX_TRAIN: usize = 512;
 
+/// The part of what follows that is lost at least when a queue has overflowed.
+const OVERFLOW_LOSS: f64 = 0.2;
+
+/// How much likelier, as a logarithm, an overflow has to make what was seen than even losses do: these look so once in a thousand
+/// trains or less.
+const OVERFLOW_GAIN: f64 = 9.0;
+
+/// The same where more than [`HEAVY_LOSS`] of a train is lost: few paths lose so much, and many queues are short.
+const HEAVY_OVERFLOW_GAIN: f64 = 4.0;
+const HEAVY_LOSS: f64 = 0.3;
+
 /// Moments of arrival that an estimate needs.
 const LEAST_BATCHES: usize = 4;
 
@@ -112,6 +123,40 @@ impl TrainReceiver {
         self.arrivals.len() == self.length
     }
 
+    /// Returns how many of the first packets were sent before the train overflowed a queue, and how many of them came: of the whole
+    /// train if it did not. To be asked when no more of it is to come.
+    ///
+    /// A train is sent faster than the path carries it, and stands in the queue before the bottleneck. What the path loses by
+    /// itself is spread evenly over the train; what an overflow loses begins when the queue is full, and is most of what follows.
+    /// The point in between is the one that makes what was seen the likeliest, if two rates of loss make it much likelier than one.
+    #[must_use]
+    pub fn before_overflow(&self) -> (usize, usize) {
+        let (sent, received) = (self.length, self.received());
+        let lost = sent - received;
+        let even = likelihood(lost, sent);
+        let mut best = (sent, received);
+        let mut gain = if share(lost, sent) > HEAVY_LOSS {
+            HEAVY_OVERFLOW_GAIN
+        } else {
+            OVERFLOW_GAIN
+        };
+        let mut lost_before = 0;
+        for before in 1..sent {
+            let last = before - 1;
+            lost_before += usize::from(self.seen[last / 64] >> (last % 64) & 1 == 0);
+            let (behind, lost_behind) = (sent - before, lost - lost_before);
+            let least = OVERFLOW_LOSS.max(2.0 * share(lost_before, before));
+            if share(lost_behind, behind) < least {
+                continue;
+            }
+            let split = likelihood(lost_before, before) + likelihood(lost_behind, behind) - even;
+            if split > gain {
+                (best, gain) = ((before, before - lost_before), split);
+            }
+        }
+        best
+    }
+
     /// Returns what the arrivals tell, or `None` if they tell nothing: all at one moment, or too few.
     ///
     /// Lost packets take no time at a bottleneck that they never reached or that dropped them, so only those that arrived
@@ -165,6 +210,19 @@ impl TrainReceiver {
             lost,
         })
     }
+}
+
+fn share(lost: usize, sent: usize) -> f64 {
+    lost as f64 / sent as f64
+}
+
+/// Returns the logarithm of how likely so many of so many packets are lost, one by one, at the rate that makes it likeliest.
+fn likelihood(lost: usize, sent: usize) -> f64 {
+    let of = |count: usize| match count {
+        0 => 0.0,
+        count => count as f64 * share(count, sent).ln(),
+    };
+    of(lost) + of(sent - lost)
 }
 
 /// Returns the slopes between points that are at least a third of the train's time apart, in bytes per second.

@@ -28,7 +28,7 @@ const ACK: u8 = 0x02;
 const CHALLENGE: u8 = 0x03;
 const RESPONSE: u8 = 0x04;
 const TRAIN: u8 = 0x05;
-const REPORT: u8 = 0x06;
+const REPORT: u8 = 0x0a;
 const LIMIT: u8 = 0x07;
 const CLOSE: u8 = 0x08;
 const PARITY: u8 = 0x09;
@@ -73,6 +73,10 @@ pub(crate) struct Report {
     pub(crate) train: u8,
     /// How many of its packets came.
     pub(crate) received: u8,
+    /// How many of its first packets tell what the path loses: all that could have come, unless the others overflowed a queue.
+    pub(crate) clear: u8,
+    /// How many of those came.
+    pub(crate) clear_received: u8,
     /// The largest of them in bytes of UDP payload: this size passes.
     pub(crate) largest: u16,
     /// The rate of the bottleneck in bytes on the wire per second; zero if it could not be told.
@@ -157,6 +161,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
         }
         REPORT => {
             let (train, received) = (reader.u8()?, reader.u8()?);
+            let (clear, clear_received) = (reader.u8()?, reader.u8()?);
             // Two and six bytes fit.
             let largest = reader.uint(2)? as u16;
             let rate = reader.uint(6)?;
@@ -164,6 +169,8 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
             Frame::Report(Report {
                 train,
                 received,
+                clear,
+                clear_received,
                 largest,
                 rate,
                 error: error & 0x7fff,
@@ -284,6 +291,7 @@ pub(crate) fn put_train(out: &mut Vec<u8>, id: u8, index: u8, count: u8) {
 
 pub(crate) fn put_report(out: &mut Vec<u8>, report: &Report) {
     out.extend_from_slice(&[REPORT, report.train, report.received]);
+    out.extend_from_slice(&[report.clear, report.clear_received]);
     put_uint(out, u64::from(report.largest), 2);
     put_uint(out, report.rate.min((1 << 48) - 1), 6);
     let error = report.error.min(0x7fff) | if report.at_least { 0x8000 } else { 0 };
@@ -415,6 +423,8 @@ mod tests {
         let report = Report {
             train: 1,
             received: 127,
+            clear: 125,
+            clear_received: 124,
             largest: 1472,
             rate: 125_000_000,
             error: 31,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
 
-/// A train that lost more than this share overflowed a queue, which says nothing about the path otherwise.
+/// A train that lost more than this share may have overflowed a queue all the same, which says nothing about the path otherwise.
 const MOST_TRAIN_LOSS: f64 = 0.1;
 
 /// A block is no shorter for the sake of time: one symbol for fewer segments would cost more than 2 %.

@@ -237,9 +237,17 @@ impl Setup {
             train.reported == 0 && train.received < train.count && now < train.last_at + MIN_QUIET;
         train.done = !early;
         train.reported = train.received;
+        // As long as more may come nothing is known of what did not.
+        let (clear, clear_received) = match train.done {
+            true => train.receiver.before_overflow(),
+            false => (0, 0),
+        };
         let mut report = Report {
             train: train.id,
             received: train.received,
+            // No more than the train has.
+            clear: clear as u8,
+            clear_received: clear_received as u8,
             largest: train.largest,
             ..Report::default()
         };
@@ -261,10 +269,13 @@ impl Setup {
         true
     }
 
-    /// Returns how many packets of the incoming train came and how many it had, once it is over.
+    /// Returns how many packets of the incoming train came, and out of how many, before it overflowed a queue if it did; once it
+    /// is over.
     pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
         let train = self.incoming.as_ref().filter(|train| train.done)?;
-        Some((train.received, train.count))
+        let (clear, received) = train.receiver.before_overflow();
+        // No more than the train has.
+        Some((received as u8, clear as u8))
     }
 
     /// Returns what the incoming train of the set-up told, once it is over.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{frame::Report, rate::Snapshot};
+use crate::{
+    frame::Report,
+    rate::{HEADER_BYTES, Snapshot},
+};
 
 /// What happened on a connection so far. Packets and bytes are counted when they leave or when they are accepted.
 #[derive(Clone, Debug)]
@@ -76,6 +79,11 @@ pub struct TrainResult {
     pub sent: u8,
     /// How many of them came.
     pub received: u8,
+    /// How many of the first ones tell what the path loses: all, unless those behind them overflowed a queue; zero if it is too
+    /// early to tell.
+    pub clear: u8,
+    /// How many of these came.
+    pub clear_received: u8,
     /// The largest of them in bytes of UDP payload.
     pub largest: u16,
     /// The rate of the bottleneck in bytes on the wire per second; `None` if it could not be told. Of the outgoing train,
@@ -92,14 +100,25 @@ impl TrainResult {
     pub const MAX_CLAIM: u64 = 125_000_000_000;
 
     pub(crate) fn new(report: &Report, sent: u8) -> Self {
+        let clear = report.clear.min(sent);
         Self {
             sent,
             received: report.received.min(sent),
+            clear,
+            clear_received: report.clear_received.min(clear),
             largest: report.largest,
             rate: (report.rate > 0).then_some(report.rate.min(Self::MAX_CLAIM)),
             error_permille: report.error.min(1000),
             at_least: report.at_least,
         }
+    }
+
+    /// Returns how much stood in the queue that the train overflowed, in bytes on the wire; `None` if it overflowed none. What
+    /// left the queue while the train arrived counts too: it is the more, the less faster than the path the train was sent.
+    #[must_use]
+    pub fn queue_bytes(&self) -> Option<u64> {
+        (0 < self.clear && self.clear < self.sent)
+            .then(|| u64::from(self.clear) * (u64::from(self.largest) + HEADER_BYTES))
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    Candidate, ModelChooser, PathEstimate, SelectError, Workload,
+    Candidate, Direction, ModelChooser, PathEstimate, SelectError, Workload,
     plausible::Range,
     terms::{Plausible, Point},
 };
@@ -26,7 +26,7 @@ const INSURANCE: f64 = 0.03;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settlement {
     /// Probing on is of no use: one candidate is within 5 % of the best wherever the path plausibly is; or what is gained on
-    /// average is less than what waiting for a probe takes; or the other end is next door, within a millisecond. Not so where
+    /// average is less than what waiting for a probe takes; or the other end is next door, within a millisecond, and nothing was lost. Not so where
     /// nothing is known of losses and a probe takes 3 % of the run at most, unless both ends are on one machine.
     pub is_settled: bool,
     /// By which fraction of the best time the choice may be too slow at worst, over what is plausible.
@@ -154,7 +154,9 @@ pub(crate) fn settlement(
     let is_worth_insuring = is_blind
         && path.rtt_s() >= ONE_MACHINE_S
         && probe.is_some_and(|left| left <= INSURANCE * chosen[MIDDLE]);
-    let is_settled = path.rtt_s() < NEXT_DOOR_S
+    let has_lost = |direction: &Direction| direction.loss.is_some_and(|loss| loss.lost() > 0);
+    let is_next_door = path.rtt_s() < NEXT_DOOR_S && !has_lost(&path.up) && !has_lost(&path.down);
+    let is_settled = is_next_door
         || worst_regret <= FEW_PERCENT
         || expected_gain_s <= probe.unwrap_or(0.0).max(path.rtt_s());
     Ok(Settlement {

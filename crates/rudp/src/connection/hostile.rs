@@ -179,6 +179,8 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>, attacker: &Attacker) {
             let report = Report {
                 train: a as u8 % 4,
                 received: b as u8,
+                clear: c as u8,
+                clear_received: a as u8,
                 largest: (c as u16) << 8,
                 rate: wide(b).saturating_mul(wide(c)),
                 error: 7,

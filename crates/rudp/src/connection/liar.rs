@@ -167,6 +167,8 @@ fn report(train: u8, rate: u64) -> Report {
     Report {
         train,
         received: 255,
+        clear: 255,
+        clear_received: 255,
         largest: u16::MAX,
         rate,
         error: 0x7fff,
@@ -185,6 +187,8 @@ fn absurd_reports_are_cut_down() {
     scene.say(&[Lie::Report(report(SETUP_TRAIN, MOST_RATE))]);
     let told = scene.victim.outgoing_train().expect("a report came");
     assert_eq!((told.sent, told.received), (128, 128));
+    assert_eq!((told.clear, told.clear_received), (128, 128));
+    assert_eq!(told.queue_bytes(), None);
     assert_eq!(told.rate, Some(TrainResult::MAX_CLAIM));
     assert_eq!(told.error_permille, 1000);
     assert_eq!(scene.victim.incoming_train(), None);
@@ -313,19 +317,24 @@ fn lie() -> impl Strategy<Value = Lie> {
     let train = prop_oneof![Just(SETUP_TRAIN), Just(DATA_TRAIN), any::<u8>()];
     let report = (
         train.clone(),
-        any::<u8>(),
+        any::<[u8; 3]>(),
         any::<u16>(),
         rate,
         0..0x8000_u16,
         any::<bool>(),
     );
-    let report = report.prop_map(|(train, received, largest, rate, error, at_least)| Report {
-        train,
-        received,
-        largest,
-        rate,
-        error,
-        at_least,
+    let report = report.prop_map(|(train, counts, largest, rate, error, at_least)| {
+        let [received, clear, clear_received] = counts;
+        Report {
+            train,
+            received,
+            clear,
+            clear_received,
+            largest,
+            rate,
+            error,
+            at_least,
+        }
     });
     prop_oneof![
         4 => report.prop_map(Lie::Report),
@@ -372,6 +381,7 @@ proptest! {
             prop_assert!(victim.events.len() <= MOST_EVENTS, "{} events", victim.events.len());
             for train in [victim.outgoing_train(), victim.incoming_train()].into_iter().flatten() {
                 prop_assert!(train.received <= train.sent);
+                prop_assert!(train.clear_received <= train.clear && train.clear <= train.sent);
                 prop_assert!(train.rate.is_none_or(|rate| (1..=TrainResult::MAX_CLAIM).contains(&rate)));
                 prop_assert!(train.error_permille <= 1000);
             }

@@ -191,10 +191,12 @@ impl Connection {
                 at_least,
                 ..*report
             };
-            self.outgoing_train = Some(TrainResult::new(&told, TRAIN_PACKETS));
-            self.protection.on_train(report.received, TRAIN_PACKETS);
+            let train = TrainResult::new(&told, TRAIN_PACKETS);
+            self.outgoing_train = Some(train);
+            self.protection.on_train(train.clear_received, train.clear);
         } else if let Some((_, count)) = self.data_train {
-            self.protection.on_train(report.received, count);
+            let train = TrainResult::new(report, count);
+            self.protection.on_train(train.clear_received, train.clear);
         }
         // Once acknowledgements tell the rate, trains have nothing to add.
         let early = report.train == SETUP_TRAIN && self.sent.largest_acked().is_none();

@@ -23,13 +23,23 @@ struct Conditions {
     reorder: f64,
     /// Sender's rate in Mbit/s; zero: all at once.
     sender_mbit: f64,
+    /// Bytes of the queue before the bottleneck; zero: more than the train has.
+    queue: u64,
 }
 
 fn measure(rate_mbit: f64, seed: u64, conditions: Conditions) -> Option<RateEstimate> {
+    send(rate_mbit, seed, conditions).estimate()
+}
+
+/// Sends a train over a path; returns its other end.
+fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
     let config = PathConfig {
         delay_ms: 55.0,
         rate_mbit: Some(rate_mbit),
-        queue_bytes: Some(4 << 20),
+        queue_bytes: Some(match conditions.queue {
+            0 => 4 << 20,
+            bytes => bytes,
+        }),
         jitter_ms: conditions.jitter_ms,
         loss: conditions.loss,
         reorder: conditions.reorder,
@@ -95,7 +105,7 @@ fn measure(rate_mbit: f64, seed: u64, conditions: Conditions) -> Option<RateEsti
         path.enqueue(at, packet(tag, n));
     }
     take(&mut path, u64::MAX);
-    receiver.estimate()
+    receiver
 }
 
 /// Asserts that estimates are within this share of the rate, for several seeds, and prints the worst.
@@ -203,6 +213,45 @@ fn a_slow_sender_makes_a_lower_bound() {
         .unwrap()
         .limited_by_sender(bytes, sending);
     assert!(!estimate.is_lower_bound(), "{estimate:?}");
+}
+
+#[test]
+fn what_a_queue_did_not_take_is_told_from_what_the_path_lost() {
+    for rate in [10.0, 50.0, 200.0] {
+        for queue in [20_000, 33_000, 110_000] {
+            for loss in [0.0, 0.01, 0.03] {
+                for seed in 1..=40 {
+                    let conditions = Conditions {
+                        queue,
+                        loss,
+                        ..Conditions::default()
+                    };
+                    let receiver = send(rate, seed, conditions);
+                    let (before, came) = receiver.before_overflow();
+                    let case = format!("{rate} Mbit/s, {queue} B, {loss}, {seed}: {came}/{before}");
+                    // What leaves the queue while the train arrives, in a quarter of a millisecond, counts as well.
+                    let most = queue as f64 + rate * MBIT * 0.3e-3;
+                    let bytes = (before as u64 * BYTES) as f64;
+                    assert!((0.6 * queue as f64..1.4 * most).contains(&bytes), "{case}");
+                    assert!(before - came <= 2 + before / 8, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_all_over_a_train_are_no_overflow() {
+    for (loss, most) in [(0.0, 0), (0.01, 0), (0.03, 1), (0.1, 4)] {
+        let conditions = Conditions {
+            loss,
+            ..Conditions::default()
+        };
+        let mistaken = (1..=400)
+            .filter(|&seed| send(200.0, seed, conditions).before_overflow().0 < TRAIN)
+            .count();
+        assert!(mistaken <= most, "{mistaken} of 400 at {loss}");
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn packets_are_those_of_the_document() {
     assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
     assert_eq!(
         digest(&packets),
-        "4cb8894999277417c4b8804699df83b4284e5cc8b4af432ff4c465ef2a92d810"
+        "cd10f37085a7e447cc399e225213d89c408333584a3c0cfd3818d4e5f3cb01b9"
     );
 }
 
@@ -96,6 +96,6 @@ fn packets_are_those_of_the_document() {
 fn sealed_packets_do_not_change() {
     assert_eq!(
         digest(&exchange(true)),
-        "dfa6d2e6e8778609952e4540cd7729b9f458eae754f2bd1b5bff6e4fa58a11ec"
+        "bdf863216346902c3f6ab5ca91d03c47b9fb33286deace57b9f035fefa18141c"
     );
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use transpute_transport::{
-    Fingerprint, TransportError,
+    Fingerprint, PathSample, TransportError,
     auto::{ControlReport, Offer, QuicReport, RudpReport, TrainReport},
 };
 
@@ -18,6 +18,12 @@ const DOUBT_OF_SILENCE: f64 = 0.9;
 
 /// Processor time of both ends for a further handshake, in seconds, when another one was just done.
 const HANDSHAKE_S: f64 = 4e-3;
+
+/// The shortest timer after which kernels send again what nothing else tells to be lost.
+const KERNEL_TIMER: Duration = Duration::from_millis(200);
+
+/// Packets of the handshakes of TCP and TLS in one direction, at least.
+const HANDSHAKE_PACKETS: u64 = 4;
 
 /// How late QUIC may be answered for reasons of the machines.
 const LATE: Duration = Duration::from_millis(5);
@@ -197,6 +203,10 @@ impl Known {
         if let Some(up) = self.control.up() {
             path.kernel.min_rtt_s = Some(up.rtt().as_secs_f64().min(MAX_RTT_S));
             path.rtt.jitter_s = (up.path.rtt_variation).map(|v| v.as_secs_f64().min(MAX_RTT_S));
+            let seen = handshake_loss(&up.path, up.rtt(), up.after);
+            for direction in [&mut path.up, &mut path.down] {
+                direction.loss = direction.loss.or(seen);
+            }
         }
         if let Some(report) = self.rudp.up() {
             learn(&mut path.up, report.up);
@@ -342,14 +352,30 @@ fn learn(direction: &mut Direction, train: Option<TrainReport>) {
             });
         }
     }
-    let lost = train.sent.saturating_sub(train.received);
-    if let Ok(loss) = Loss::new(lost.into(), train.sent.into()) {
+    if train.clear > 0 {
+        direction.queue_bytes = train.queue.map(|bytes| bytes as f64);
+    }
+    let lost = train.clear.saturating_sub(train.clear_received);
+    if let Ok(loss) = Loss::new(lost.into(), train.clear.into()) {
         direction.loss = Some(match direction.loss {
             // What was measured before still tells something.
             Some(before) => before.and(loss),
             None => loss,
         });
     }
+}
+
+/// Returns what the handshakes of the control connection lost, if it shows: the kernel has sent packets again, or it took as long
+/// as a timer, which may have been the other end's.
+fn handshake_loss(path: &PathSample, rtt: Duration, after: Duration) -> Option<Loss> {
+    let waited = after > 4 * rtt + KERNEL_TIMER;
+    let again = path.retransmits.unwrap_or(0);
+    let lost = again.max(waited.into());
+    if lost == 0 {
+        return None;
+    }
+    let sent = path.packets_sent.unwrap_or(0).max(HANDSHAKE_PACKETS);
+    Loss::new(lost, lost.max(sent)).ok()
 }
 
 /// What may be chosen if nobody says.
@@ -384,6 +410,7 @@ mod tests {
         let mut train = TrainReport::default();
         train.sent = 128;
         train.received = received;
+        (train.clear, train.clear_received) = (train.sent, received);
         train.rate = Some(rate);
         train.error = 0.1;
         train
@@ -428,6 +455,40 @@ mod tests {
         }
         learn(&mut direction, None);
         assert_eq!(direction.loss.unwrap().sent(), 256);
+        assert_eq!(direction.queue_bytes, None);
+    }
+
+    #[test]
+    fn what_overflowed_a_queue_tells_how_long_it_is_and_nothing_of_losses() {
+        let mut direction = Direction::default();
+        let mut overflowing = train(31, 30_000_000);
+        (overflowing.clear, overflowing.clear_received) = (23, 22);
+        overflowing.queue = Some(34_500);
+        learn(&mut direction, Some(overflowing));
+        let loss = direction.loss.unwrap();
+        assert_eq!((loss.lost(), loss.sent()), (1, 23));
+        assert_eq!(direction.queue_bytes, Some(34_500.0));
+        // As long as it is not over, a train says nothing of either.
+        let mut early = train(31, 30_000_000);
+        (early.clear, early.clear_received) = (0, 0);
+        learn(&mut direction, Some(early));
+        assert_eq!(direction.loss.unwrap().sent(), 23);
+        assert_eq!(direction.queue_bytes, Some(34_500.0));
+    }
+
+    #[test]
+    fn handshakes_that_lost_a_packet_tell_so() {
+        let seen = |again, after_ms| {
+            let mut path = PathSample::default();
+            path.retransmits = Some(again);
+            let after = Duration::from_millis(after_ms);
+            let loss = handshake_loss(&path, Duration::from_micros(200), after);
+            loss.map(|loss| (loss.lost(), loss.sent()))
+        };
+        assert_eq!(seen(0, 2), None);
+        assert_eq!(seen(1, 2), Some((1, 4)));
+        assert_eq!(seen(0, 203), Some((1, 4)));
+        assert_eq!(seen(9, 2), Some((9, 9)));
     }
 
     #[test]

@@ -72,6 +72,13 @@ pub struct TrainReport {
     pub sent: u32,
     /// How many of them came.
     pub received: u32,
+    /// How many of the first ones tell what the path loses: all, unless those behind them overflowed a queue; zero if it is too
+    /// early to tell.
+    pub clear: u32,
+    /// How many of these came.
+    pub clear_received: u32,
+    /// What stood in the queue that the train overflowed, in bytes on the wire; `None` if it overflowed none.
+    pub queue: Option<u64>,
     /// The rate of the bottleneck in bytes on the wire per second; `None` if it could not be told.
     pub rate: Option<u64>,
     /// Half the width of the band in which the rate lies, as a part of it: 0 to 1.
@@ -85,6 +92,9 @@ impl From<TrainResult> for TrainReport {
         Self {
             sent: train.sent.into(),
             received: train.received.into(),
+            clear: train.clear.into(),
+            clear_received: train.clear_received.into(),
+            queue: train.queue_bytes(),
             rate: train.rate,
             error: f64::from(train.error_permille) / 1000.0,
             at_least: train.at_least,
