@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use serde::Serialize;
 use transpute_testbed::{
     programs::{self, Cell, Form, Options, Plan, PlanError},
-    runner::Summary,
     scenario::ScenarioError,
 };
 
@@ -87,24 +86,18 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
             teller.tell_until(stop, progress)
         })
     })?;
-    let Summary {
-        measured,
-        failed,
-        cut_off,
-        skipped,
-    } = summary;
     if args.json {
         output::print_json(&Done {
             results: args.results.clone(),
-            measured,
-            cut_off,
-            failed,
-            skipped,
+            measured: summary.measured,
+            cut_off: summary.cut_off,
+            failed: summary.failed,
+            skipped: summary.skipped,
         })?;
     } else if !args.quiet {
         note(&summary, &args.results);
     }
-    all_went_well(failed, &args.results)
+    all_went_well(summary.failed, &args.results)
 }
 
 /// Returns the cells that are asked for: all, where no name is given.
