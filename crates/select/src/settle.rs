@@ -22,6 +22,9 @@ const ONE_MACHINE_S: f64 = 0.3e-3;
 /// takes twice as long over what does not bear them, and knowing costs a hundredth.
 const INSURANCE: f64 = 0.03;
 
+/// Packets whose fate tells anything of losses: a train has more, handshakes have fewer.
+const A_LOOK: u64 = 16;
+
 /// What knowing the path better could bring.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Settlement {
@@ -150,7 +153,9 @@ pub(crate) fn settlement(
     // Along the axes: rate low and high at middling loss, and the other way round.
     let by_rate = lost(1).max(lost(7));
     let by_loss = lost(3).max(lost(5));
-    let is_blind = path.up.loss.is_none() && path.down.loss.is_none();
+    let has_looked =
+        |direction: &Direction| direction.loss.is_some_and(|loss| loss.sent() >= A_LOOK);
+    let is_blind = !has_looked(&path.up) && !has_looked(&path.down);
     let is_worth_insuring = is_blind
         && path.rtt_s() >= ONE_MACHINE_S
         && probe.is_some_and(|left| left <= INSURANCE * chosen[MIDDLE]);

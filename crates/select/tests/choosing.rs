@@ -275,6 +275,13 @@ fn much_work_is_insured_against_losses_where_nobody_expects_them() {
         let settlement = chooser.settlement(&near, &work, &usual()).unwrap();
         assert_eq!(settlement.is_settled, is_settled, "{rtt} {settlement:?}");
     }
+    // What a handshake shows is no look at the path; but if it has lost something, even one machine is looked at.
+    for (rtt, lost, is_settled) in [(0.0004, 0, false), (0.0002, 0, true), (0.0002, 1, false)] {
+        let mut near = PathEstimate::of_rtt(rtt).unwrap();
+        near.up.loss = Some(Loss::new(lost, 4).unwrap());
+        let settlement = chooser.settlement(&near, &work, &usual()).unwrap();
+        assert_eq!(settlement.is_settled, is_settled, "{rtt} {settlement:?}");
+    }
     // Nothing to find out with.
     let near = PathEstimate::of_rtt(0.0004).unwrap();
     let tcps = candidates(&["tcp", "tcp-striped"]);

@@ -32,7 +32,7 @@ const LATE: Duration = Duration::from_millis(5);
 /// trip, and this, which is what the handshake computes and some more. Where UDP is blocked all of it is lost.
 const JITTER: Duration = Duration::from_millis(6);
 
-/// No further connections are begun on suspicion on a shorter path.
+/// On a shorter path no further connections are begun on suspicion, and what the kernel sends again was not lost for sure.
 const NEXT_DOOR: Duration = Duration::from_millis(2);
 
 /// How far one of the connections has come.
@@ -366,10 +366,10 @@ fn learn(direction: &mut Direction, train: Option<TrainReport>) {
 }
 
 /// Returns what the handshakes of the control connection lost, if it shows: the kernel has sent packets again, or it took as long
-/// as a timer, which may have been the other end's.
+/// as a timer, which may have been the other end's. Next door kernels send again while the other end still computes.
 fn handshake_loss(path: &PathSample, rtt: Duration, after: Duration) -> Option<Loss> {
     let waited = after > 4 * rtt + KERNEL_TIMER;
-    let again = path.retransmits.unwrap_or(0);
+    let again = (path.retransmits).filter(|_| rtt >= NEXT_DOOR).unwrap_or(0);
     let lost = again.max(waited.into());
     if lost == 0 {
         return None;
@@ -478,17 +478,18 @@ mod tests {
 
     #[test]
     fn handshakes_that_lost_a_packet_tell_so() {
-        let seen = |again, after_ms| {
+        let seen = |again, rtt_us, after_ms| {
             let mut path = PathSample::default();
             path.retransmits = Some(again);
             let after = Duration::from_millis(after_ms);
-            let loss = handshake_loss(&path, Duration::from_micros(200), after);
+            let loss = handshake_loss(&path, Duration::from_micros(rtt_us), after);
             loss.map(|loss| (loss.lost(), loss.sent()))
         };
-        assert_eq!(seen(0, 2), None);
-        assert_eq!(seen(1, 2), Some((1, 4)));
-        assert_eq!(seen(0, 203), Some((1, 4)));
-        assert_eq!(seen(9, 2), Some((9, 9)));
+        assert_eq!(seen(0, 200, 2), None);
+        assert_eq!(seen(1, 200, 2), None, "next door");
+        assert_eq!(seen(0, 200, 203), Some((1, 4)));
+        assert_eq!(seen(1, 20_000, 70), Some((1, 4)));
+        assert_eq!(seen(9, 20_000, 70), Some((9, 9)));
     }
 
     #[test]
