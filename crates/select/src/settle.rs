@@ -30,7 +30,7 @@ const A_LOOK: u64 = 16;
 pub struct Settlement {
     /// Probing on is of no use: one candidate is within 5 % of the best wherever the path plausibly is; or what is gained on
     /// average is less than what waiting for a probe takes; or the other end is next door, within a millisecond, and nothing was lost. Not so where
-    /// nothing is known of losses and a probe takes 3 % of the run at most, unless both ends are on one machine.
+    /// nothing is known of losses where most goes and a probe takes 3 % of the run at most, unless both ends are on one machine.
     pub is_settled: bool,
     /// By which fraction of the best time the choice may be too slow at worst, over what is plausible.
     pub worst_regret: f64,
@@ -155,7 +155,11 @@ pub(crate) fn settlement(
     let by_loss = lost(3).max(lost(5));
     let has_looked =
         |direction: &Direction| direction.loss.is_some_and(|loss| loss.sent() >= A_LOOK);
-    let is_blind = !has_looked(&path.up) && !has_looked(&path.down);
+    let busier = match workload.bytes_up() >= workload.bytes_down() {
+        true => &path.up,
+        false => &path.down,
+    };
+    let is_blind = !has_looked(busier);
     let is_worth_insuring = is_blind
         && path.rtt_s() >= ONE_MACHINE_S
         && probe.is_some_and(|left| left <= INSURANCE * chosen[MIDDLE]);

@@ -282,6 +282,17 @@ fn much_work_is_insured_against_losses_where_nobody_expects_them() {
         let settlement = chooser.settlement(&near, &work, &usual()).unwrap();
         assert_eq!(settlement.is_settled, is_settled, "{rtt} {settlement:?}");
     }
+    // The way the tables go, or the other one.
+    for is_busier in [true, false] {
+        let mut near = PathEstimate::of_rtt(0.0004).unwrap();
+        let looked = Some(Loss::new(0, 128).unwrap());
+        match is_busier == (work.bytes_up() > work.bytes_down()) {
+            true => near.up.loss = looked,
+            false => near.down.loss = looked,
+        }
+        let settlement = chooser.settlement(&near, &work, &usual()).unwrap();
+        assert_eq!(settlement.is_settled, is_busier, "{settlement:?}");
+    }
     // Nothing to find out with.
     let near = PathEstimate::of_rtt(0.0004).unwrap();
     let tcps = candidates(&["tcp", "tcp-striped"]);
