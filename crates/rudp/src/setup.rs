@@ -272,10 +272,9 @@ impl Setup {
     /// Returns how many packets of the incoming train came, and out of how many, before it overflowed a queue if it did; once it
     /// is over.
     pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
-        let train = self.incoming.as_ref().filter(|train| train.done)?;
-        let (clear, received) = train.receiver.before_overflow();
-        // No more than the train has.
-        Some((received as u8, clear as u8))
+        // None are clear as long as more may come.
+        let (report, _) = self.report.filter(|(report, _)| report.clear > 0)?;
+        Some((report.clear_received, report.clear))
     }
 
     /// Returns what the incoming train of the set-up told, once it is over.

@@ -41,7 +41,7 @@ const MAX_BURST: f64 = 65_536.0;
 const BURST_S: f64 = 2e-3;
 
 /// Least timeout of retransmission in Linux, in seconds.
-const TIMEOUT_S: f64 = 0.2;
+pub(crate) const TIMEOUT_S: f64 = 0.2;
 
 /// Packets in flight that are too few to do without that.
 const FEW_PACKETS: f64 = 3.0;

@@ -41,11 +41,8 @@ impl PaperRules {
         let seen = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
         let loss = seen(path.up.loss).max(seen(path.down.loss));
         // The direction that carries more decides.
-        let (volume, rate) = if workload.bytes_up() >= workload.bytes_down() {
-            (workload.bytes_up(), of(&path.up))
-        } else {
-            (workload.bytes_down(), of(&path.down))
-        };
+        let (volume, busier) = workload.busier(path);
+        let rate = of(busier);
         let window = plausible::kernel_window(path);
         let time = window * 8.0 / rate;
         let pipe = format!("W·t is {}, the round trip {}", Seconds(time), Seconds(rtt));

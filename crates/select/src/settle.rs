@@ -155,10 +155,7 @@ pub(crate) fn settlement(
     let by_loss = lost(3).max(lost(5));
     let has_looked =
         |direction: &Direction| direction.loss.is_some_and(|loss| loss.sent() >= A_LOOK);
-    let busier = match workload.bytes_up() >= workload.bytes_down() {
-        true => &path.up,
-        false => &path.down,
-    };
+    let (_, busier) = workload.busier(path);
     let is_blind = !has_looked(busier);
     let is_worth_insuring = is_blind
         && path.rtt_s() >= ONE_MACHINE_S

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SelectError, error::checked};
+use crate::{Direction, PathEstimate, SelectError, error::checked};
 
 /// More bytes than any run has.
 const MAX_BYTES: f64 = 1e18;
@@ -138,6 +138,15 @@ impl Workload {
         match self.0.garbler {
             End::Connector => self.0.evaluator_bytes,
             End::Listener => self.0.garbler_bytes,
+        }
+    }
+
+    /// Returns the bytes that go where more of them go, and that direction of the path.
+    pub(crate) fn busier<'a>(&self, path: &'a PathEstimate) -> (u64, &'a Direction) {
+        let (up, down) = (self.bytes_up(), self.bytes_down());
+        match up >= down {
+            true => (up, &path.up),
+            false => (down, &path.down),
         }
     }
 

@@ -77,10 +77,15 @@ impl Transcript {
 mod tests {
     use super::*;
 
+    /// The hash of nothing, as docs/protocol.md has it.
+    fn documented() -> blake3::Hasher {
+        blake3::Hasher::new_derive_key("transpute 1 transcript of one direction")
+    }
+
     #[test]
     fn the_hash_does_not_depend_on_where_frames_end() {
         let bytes: Vec<u8> = (0..6 * STRIDE).map(|i| (i * 7 + i / 251) as u8).collect();
-        let mut whole = blake3::Hasher::new_derive_key("transpute 1 transcript of one direction");
+        let mut whole = documented();
         let mut cut = Transcript::new(true);
         let lengths = [0, 1, STRIDE - 1, STRIDE, STRIDE + 1, 5, 2 * STRIDE - 7, 13];
         let mut rest = &bytes[..];
@@ -103,8 +108,7 @@ mod tests {
             transcript.hash()
         };
         // The check value of CRC-64/NVME, of NVM Express.
-        let mut expected =
-            blake3::Hasher::new_derive_key("transpute 1 transcript of one direction");
+        let mut expected = documented();
         expected.update(&[FrameKind::Tables as u8]);
         expected.update(&9_u32.to_le_bytes());
         expected.update(&0xae8b_1486_0a79_9888_u64.to_le_bytes());

@@ -109,8 +109,8 @@ fn processes_that_were_told_different_things_fail_both() {
             ]
         };
         for ended in keys.meet(&arguments("garbler", "16"), &arguments("evaluator", "17")) {
-            let complaint = ended.complaint();
-            assert!(complaint.contains("error: "), "{complaint}");
+            // Panics unless the party failed and said why.
+            ended.complaint();
         }
     }
 }

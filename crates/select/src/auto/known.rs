@@ -9,7 +9,7 @@ use transpute_transport::{
 
 use crate::{
     Candidate, Direction, Kernel, Loss, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Setup,
-    Source, Spec, Udp,
+    Source, Spec, Udp, law::TIMEOUT_S,
 };
 
 /// How likely UDP does not pass, if nothing has come over QUIC when it is long due: firewalls that drop UDP are an order of magnitude
@@ -18,9 +18,6 @@ const DOUBT_OF_SILENCE: f64 = 0.9;
 
 /// Processor time of both ends for a further handshake, in seconds, when another one was just done.
 const HANDSHAKE_S: f64 = 4e-3;
-
-/// The shortest timer after which kernels send again what nothing else tells to be lost.
-const KERNEL_TIMER: Duration = Duration::from_millis(200);
 
 /// Packets of the handshakes of TCP and TLS in one direction, at least.
 const HANDSHAKE_PACKETS: u64 = 4;
@@ -368,7 +365,7 @@ fn learn(direction: &mut Direction, train: Option<TrainReport>) {
 /// Returns what the handshakes of the control connection lost, if it shows: the kernel has sent packets again, or it took as long
 /// as a timer, which may have been the other end's. Next door kernels send again while the other end still computes.
 fn handshake_loss(path: &PathSample, rtt: Duration, after: Duration) -> Option<Loss> {
-    let waited = after > 4 * rtt + KERNEL_TIMER;
+    let waited = after > 4 * rtt + Duration::from_secs_f64(TIMEOUT_S);
     let again = (path.retransmits).filter(|_| rtt >= NEXT_DOOR).unwrap_or(0);
     let lost = again.max(waited.into());
     if lost == 0 {
