@@ -273,8 +273,7 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
     let before = -(-p * packets).exp_m1() / p;
     let after = (packets - before).max(0.0);
     let full = growing.window / PACKET / n;
-    let friendly = 1.225 / p.sqrt();
-    let response = shape.loss * friendly.max(1.054 * (path.rtt / p).powf(0.75));
+    let response = shape.loss * lossy_window(path.rtt, p);
     let settled = response.max(1.0).min(full);
     // A window that is cut early grows back fast; one that is cut late comes down loss by loss.
     let first = (BETA * (shape.initial_window / PACKET + before)).clamp(settled, full);
@@ -287,8 +286,19 @@ fn by_window(law: &Law, shape: &Shape, path: &Conditions, bytes: f64) -> Carriag
     };
     let with = slow.max(without)
         + last_loss(path, bytes, growing.window.min(settled * PACKET * n))
-        + timeouts(n, p * bytes / PACKET, shape.loss * friendly);
+        + timeouts(n, p * bytes / PACKET, shape.loss * friendly_window(p));
     carriage(&growing, bytes, without, with, bound)
+}
+
+/// Returns the packets that a flow of cubic has under way on average where losses are all that limits it: the larger of RFC 9438's
+/// figures 5 (with its constants) and 6. `rtt_s` is in seconds, `loss` a share above 0.
+pub fn lossy_window(rtt_s: f64, loss: f64) -> f64 {
+    friendly_window(loss).max(1.054 * (rtt_s / loss).powf(0.75))
+}
+
+/// Returns what that is in the region friendly to Reno.
+fn friendly_window(loss: f64) -> f64 {
+    1.225 / loss.sqrt()
 }
 
 /// Returns how many round trips `packets` take while the window goes from `first` to `settled`, the difference shrinking

@@ -48,7 +48,7 @@ pub use cost::{Plan, Prices};
 pub use error::SelectError;
 pub use explain::{Explanation, Row};
 pub use fit::{Goodness, MIN_SAMPLES, Sample, fit};
-pub use law::{Bound, Shape};
+pub use law::{Bound, Shape, lossy_window};
 pub use loss::Loss;
 pub use machine::Machine;
 pub use machines::{MachineCache, MachineKey};
