@@ -32,6 +32,6 @@ pub use builder::{Bit, Builder, FixedValue, Int, UInt, Value, Word};
 pub use cache::{CacheError, ProgramCache, SourceKey};
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
 pub use program::{
-    Batch, BatchKind, INVERT, LoadError, OutputBit, Program, ProgramError, ProgramGate,
+    Batch, BatchKind, INVERT, Load, LoadError, OutputBit, Program, ProgramError, ProgramGate,
 };
 pub use split::{InputSplit, SplitError};

@@ -9,15 +9,15 @@
 //! bits and an AND gate 256 + 4 bits. A chunk takes whole gates in program order for as long as
 //! the sum of their costs is at most 8 times the limit in bytes, and so may end anywhere in a
 //! batch. Where instances are garbled side by side, a gate is a gate of all of them and has the cost
-//! of all, and their tables follow one another gate by gate. Gates that cost nothing go with the gates before them, at the start of an instance with
-//! the first chunk. An instance without any cost has no chunks.
+//! of all, and their tables follow one another gate by gate. Gates that cost nothing, and inputs that get their slots, go with the
+//! gates before them, at the start of an instance with the first chunk. An instance without any cost has no chunks.
 //!
 //! # The layout
 //! The ciphertexts of all gates in program order, then the trailer: the extra bits of the AND gates
 //! in program order, packed from bit 0 of each byte upwards; bits past the last are zero. The sum
 //! of the costs in bytes, rounded up, is the length.
 
-use transpute_circuit::{Batch, BatchKind, Program, ProgramGate};
+use transpute_circuit::{Batch, BatchKind, Load, Program, ProgramGate};
 
 use crate::{GarbleError, Scheme};
 
@@ -30,19 +30,20 @@ pub const MIN_CHUNK_LIMIT: usize = 64;
 /// gates depend on one another, and labels are read and written a whole vector at a time.
 pub const LANES: usize = 8;
 
-/// The most slots of a program whose instances are garbled side by side: 512 KiB of labels.
-const MAX_LANED_SLOTS: usize = 1 << 12;
+/// The most slots, and input bits, of a program whose instances are garbled side by side: 32 and 64 MiB of labels.
+const MAX_LANED_SLOTS: usize = 1 << 18;
+const MAX_LANED_INPUTS: usize = 1 << 19;
 
 /// Returns how many instances are to be garbled side by side where `left` are still to come:
-/// [`LANES`] if there are as many and the program has at most 4,096 slots and chunks may be as long
-/// as 512 bytes, and else 1.
+/// [`LANES`] if there are as many and the program has at most 262,144 slots and 524,288 input bits and chunks may be as long as
+/// 512 bytes, and else 1.
 ///
-/// The rule keeps memory bounded and labels in the caches. Both parties must follow it, since it
+/// The rule keeps memory bounded. Both parties must follow it, since it
 /// decides the order of the tables.
 #[must_use]
 pub fn lanes(program: &Program, limit: usize, left: u64) -> usize {
-    let fits = program.slot_count() <= MAX_LANED_SLOTS && limit >= LANES * MIN_CHUNK_LIMIT;
-    if fits && left >= LANES as u64 {
+    let fits = program.slot_count() <= MAX_LANED_SLOTS && program.input_bits() <= MAX_LANED_INPUTS;
+    if fits && limit >= LANES * MIN_CHUNK_LIMIT && left >= LANES as u64 {
         LANES
     } else {
         1
@@ -152,6 +153,7 @@ pub(crate) struct Cursor {
     batch: usize,
     done_in_batch: u32,
     gate: usize,
+    load: usize,
     and: u64,
 }
 
@@ -173,7 +175,7 @@ impl Span {
 impl Cursor {
     /// Says whether all gates are done.
     pub(crate) fn at_end(self, program: &Program) -> bool {
-        self.gate == program.gates().len()
+        self.batch >= program.batches().len()
     }
 
     /// Returns the gates of the chunk that starts here. The limit has been checked, or counts as
@@ -195,7 +197,11 @@ impl Cursor {
         for batch in &program.batches()[self.batch.min(program.batches().len())..] {
             let left = batch.len - end.done_in_batch;
             let is_and = batch.kind == BatchKind::And;
-            let cost = if is_and { and_cost } else { xor_cost };
+            let cost = match batch.kind {
+                BatchKind::And => and_cost,
+                BatchKind::Xor => xor_cost,
+                BatchKind::Input => 0,
+            };
             // No overflow: fewer than 2^31 gates of less than 2^12 bits.
             let whole = u64::from(left) * cost;
             let taken = if whole <= budget {
@@ -206,7 +212,10 @@ impl Cursor {
                 (budget / cost) as u32
             };
             budget -= u64::from(taken) * cost;
-            end.gate += taken as usize;
+            match batch.kind {
+                BatchKind::Input => end.load += taken as usize,
+                _ => end.gate += taken as usize,
+            }
             ands += if is_and { u64::from(taken) } else { 0 };
             if taken < left {
                 end.done_in_batch += taken;
@@ -227,10 +236,12 @@ impl Cursor {
     }
 }
 
-/// Gates of one kind: independent ones of one batch, or XOR gates of batches that follow one another.
+/// Gates of one kind: independent ones of one batch, or XOR gates of batches that follow one another; or inputs of one batch.
 pub(crate) struct Run<'a> {
     pub(crate) kind: BatchKind,
     pub(crate) gates: &'a [ProgramGate],
+    /// Inputs that get their slots; then there are no gates.
+    pub(crate) loads: &'a [Load],
     /// Position of the first one among all gates.
     pub(crate) gate: u64,
     /// Number of AND gates before it.
@@ -245,6 +256,8 @@ pub(crate) struct Runs<'a> {
     done_in_batch: u32,
     /// Those of the span that are still to come.
     gates: &'a [ProgramGate],
+    /// Likewise.
+    loads: &'a [Load],
     gate: u64,
     and: u64,
     joins_xors: bool,
@@ -259,12 +272,14 @@ impl<'a> Runs<'a> {
             batch,
             done_in_batch,
             gate,
+            load,
             and,
         } = span.start;
         Self {
             batches: &program.batches()[batch.min(program.batches().len())..],
             done_in_batch,
             gates: &program.gates()[gate..span.end.gate],
+            loads: &program.loads()[load..span.end.load],
             gate: gate as u64,
             and,
             joins_xors,
@@ -278,11 +293,23 @@ impl<'a> Iterator for Runs<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Run<'a>> {
         let (first, mut batches) = self.batches.split_first()?;
+        let kind = first.kind;
+        let mut len = (first.len - self.done_in_batch) as usize;
+        if kind == BatchKind::Input {
+            // Inputs are never done in part; those after the span are not of it.
+            let (loads, rest) = self.loads.split_at_checked(len)?;
+            (self.batches, self.loads) = (batches, rest);
+            return Some(Run {
+                kind,
+                gates: &[],
+                loads,
+                gate: self.gate,
+                and: self.and,
+            });
+        }
         if self.gates.is_empty() {
             return None;
         }
-        let kind = first.kind;
-        let mut len = (first.len - self.done_in_batch) as usize;
         if kind == BatchKind::Xor && self.joins_xors {
             while let Some((next, rest)) = batches.split_first()
                 && next.kind == BatchKind::Xor
@@ -295,6 +322,7 @@ impl<'a> Iterator for Runs<'a> {
         let run = Run {
             kind,
             gates,
+            loads: &[],
             gate: self.gate,
             and: self.and,
         };

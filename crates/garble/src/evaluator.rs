@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use transpute_circuit::{InputSplit, OutputBit, Program};
+use transpute_circuit::{InputSplit, Load, OutputBit, Program};
 use zeroize::Zeroizing;
 
 use crate::{
     Backend, EvaluatedOutputs, GarbleError, Label, Params, Scheme,
     chunk::{Span, check_limit},
     frame::Frame,
-    inputs::PublicLabels,
+    inputs::{Owners, Party, PublicLabels},
     kernel::{
         HalfGatesEvaluate, PerPeriod, PerTweak, PrfEvaluate, TableReader, ThreeHalvesEvaluate,
     },
+    seed::Scratch,
 };
 
 /// Evaluates garbled instances of one program, one after the other, chunk by chunk.
@@ -24,9 +25,18 @@ use crate::{
 /// [`Garbler`](crate::Garbler) has an example of both. No `Debug`; wiped on drop.
 pub struct Evaluator {
     frame: Frame,
+    inputs: Inputs,
+    scratch: Scratch,
+}
+
+/// Where the labels of inputs come from.
+struct Inputs {
+    owners: Owners,
     public: PublicLabels,
     /// Whether the labels of the garbler's inputs are given.
     expects_labels: bool,
+    /// Labels of the instances in progress, instance by instance: the garbler's where they are given, and the evaluator's.
+    given: [Zeroizing<Vec<Label>>; 2],
 }
 
 impl Evaluator {
@@ -43,8 +53,13 @@ impl Evaluator {
     ) -> Result<Self, GarbleError> {
         Ok(Self {
             frame: Frame::new(program, split, params, backend, 1)?,
-            public: PublicLabels::new(params.input_seed),
-            expects_labels: params.scheme.sends_garbler_labels(),
+            inputs: Inputs {
+                owners: Owners::new(split),
+                public: PublicLabels::new(params.input_seed),
+                expects_labels: params.scheme.sends_garbler_labels(),
+                given: Default::default(),
+            },
+            scratch: Scratch::default(),
         })
     }
 
@@ -56,7 +71,7 @@ impl Evaluator {
     #[must_use]
     pub fn expecting_garbler_labels(mut self) -> Self {
         assert!(!self.frame.has_begun(), "before the first instance");
-        self.expects_labels = true;
+        self.inputs.expects_labels = true;
         self
     }
 
@@ -100,39 +115,24 @@ impl Evaluator {
         garbler_labels: Option<&[Label]>,
         evaluator_labels: &[Label],
     ) -> Result<(), GarbleError> {
-        let instance = self.frame.next_instance(lanes)?;
-        let sends = self.expects_labels;
-        let (mine, others) = (&self.frame.evaluator_slots, &self.frame.garbler_slots);
-        let given = garbler_labels.unwrap_or_default();
-        let sent = if sends { lanes * others.len() } else { 0 };
-        check_count("garbler", sent, given.len())?;
-        check_count("evaluator", lanes * mine.len(), evaluator_labels.len())?;
-        self.frame.make_room(lanes);
-        let Frame {
-            garbler_slots,
-            evaluator_slots,
-            slots,
+        self.frame.next_instance(lanes)?;
+        let Inputs {
+            owners,
+            expects_labels,
             ..
-        } = &mut self.frame;
-        let (mine, others) = (evaluator_slots.len(), garbler_slots.len());
-        for lane in 0..lanes {
-            let place = |slot: u32| slot as usize * lanes + lane;
-            let labels = &evaluator_labels[lane * mine..(lane + 1) * mine];
-            for (slot, label) in evaluator_slots.iter().zip(labels) {
-                slots[place(*slot)] = *label;
-            }
-            if sends {
-                let labels = &given[lane * others..(lane + 1) * others];
-                for (slot, label) in garbler_slots.iter().zip(labels) {
-                    slots[place(*slot)] = *label;
-                }
-            } else {
-                let instance = instance + lane as u64;
-                self.public.labels(instance, 0..others, |i, label| {
-                    slots[place(garbler_slots[i])] = label;
-                });
-            }
+        } = &self.inputs;
+        let given = garbler_labels.unwrap_or_default();
+        let sent = match expects_labels {
+            true => lanes * owners.count(Party::Garbler),
+            false => 0,
+        };
+        let own = lanes * owners.count(Party::Evaluator);
+        check_count("garbler", sent, given.len())?;
+        check_count("evaluator", own, evaluator_labels.len())?;
+        for (kept, labels) in (self.inputs.given.iter_mut()).zip([given, evaluator_labels]) {
+            keep(kept, labels);
         }
+        self.frame.make_room(lanes);
         self.frame.begin(lanes);
         self.skip_free_instance();
         Ok(())
@@ -227,31 +227,79 @@ impl Evaluator {
     }
 
     fn evaluate(&mut self, span: &Span, chunk: &[u8]) {
-        let frame = &mut self.frame;
-        let params = frame.params;
+        let Self {
+            frame,
+            inputs,
+            scratch,
+        } = self;
+        let (instance, lanes, params) = (frame.instance(), frame.lanes, frame.params);
+        let place = &mut |loads: &[Load], slots: &mut [Label]| {
+            inputs.place(loads, scratch, slots, instance, lanes)
+        };
         let start = u128::from_le_bytes(params.start);
         let tables = TableReader::new(chunk, span.ciphertext_bytes);
         match params.scheme {
             Scheme::HalfGates if params.rekey_period == 1 => {
                 let hash = PerTweak { start };
-                frame.run(span, HalfGatesEvaluate { hash, tables });
+                frame.run(span, HalfGatesEvaluate { hash, tables }, place);
             }
             Scheme::HalfGates => {
                 let log_period = params.rekey_period.trailing_zeros();
                 let hash = PerPeriod { start, log_period };
-                frame.run(span, HalfGatesEvaluate { hash, tables });
+                frame.run(span, HalfGatesEvaluate { hash, tables }, place);
             }
             Scheme::FixedKey => {
                 let hash = PerPeriod::FIXED_KEY;
-                frame.run(span, HalfGatesEvaluate { hash, tables });
+                frame.run(span, HalfGatesEvaluate { hash, tables }, place);
             }
             Scheme::Prf => {
                 let nonce = params.nonce;
-                frame.run(span, PrfEvaluate { nonce, tables });
+                frame.run(span, PrfEvaluate { nonce, tables }, place);
             }
-            Scheme::ThreeHalves => frame.run(span, ThreeHalvesEvaluate { start, tables }),
+            Scheme::ThreeHalves => frame.run(span, ThreeHalvesEvaluate { start, tables }, place),
         }
     }
+}
+
+impl Inputs {
+    /// Puts the labels of inputs into their slots, those of the `lanes` instances from `instance` on side by side.
+    fn place(
+        &self,
+        loads: &[Load],
+        scratch: &mut Scratch,
+        slots: &mut [Label],
+        instance: u64,
+        lanes: usize,
+    ) {
+        self.owners.pieces(loads, |party, piece| {
+            for lane in 0..lanes {
+                let positions = piece.with(|_, slot| slot);
+                if party == Party::Garbler && !self.expects_labels {
+                    let instance = instance + lane as u64;
+                    self.public
+                        .labels(instance, positions, scratch, |slot, label| {
+                            slots[slot as usize * lanes + lane] = label;
+                        });
+                    continue;
+                }
+                let count = self.owners.count(party);
+                let labels = &self.given[party as usize][lane * count..][..count];
+                for (position, slot) in positions {
+                    slots[slot as usize * lanes + lane] = labels[position as usize];
+                }
+            }
+        });
+    }
+}
+
+/// Replaces labels by others, in the same memory if there is enough of it: new pages cost more than the copy.
+fn keep(kept: &mut Zeroizing<Vec<Label>>, labels: &[Label]) {
+    if kept.capacity() < labels.len() {
+        // Not by growing, which could leave a copy of labels behind.
+        *kept = Zeroizing::new(Vec::with_capacity(labels.len()));
+    }
+    kept.clear();
+    kept.extend_from_slice(labels);
 }
 
 fn check_count(party: &'static str, expected: usize, found: usize) -> Result<(), GarbleError> {

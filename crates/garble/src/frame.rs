@@ -13,7 +13,7 @@ use crate::{
     Backend, GarbleError, Params,
     backend::Dispatch,
     chunk::{Cursor, Runs, Span, check_lanes},
-    kernel::{ChunkJob, Kernel},
+    kernel::{ChunkJob, Kernel, PlaceInputs},
     slots::Slots,
 };
 
@@ -35,10 +35,6 @@ pub(crate) struct Frame {
     pub(crate) lanes: usize,
     /// Instances of those in progress whose outputs were taken.
     taken: usize,
-    /// Slots of the garbler's input bits, in wire order.
-    pub(crate) garbler_slots: Vec<u32>,
-    /// Slots of the evaluator's input bits, in wire order.
-    pub(crate) evaluator_slots: Vec<u32>,
     cursor: Cursor,
     phase: Phase,
     begun: u64,
@@ -70,7 +66,7 @@ impl Frame {
             });
         }
         let dispatch = Dispatch::new(backend)?;
-        let spare = program.slot_count().max(program.input_bits());
+        let spare = program.slot_count();
         assert!(
             names_only_slots_below(&program, spare),
             "a program names no slot past those it says it has"
@@ -84,8 +80,6 @@ impl Frame {
             spare: spare as u32,
             lanes: 1,
             taken: 0,
-            garbler_slots: split.ranges(true).flatten().collect(),
-            evaluator_slots: split.ranges(false).flatten().collect(),
             cursor: Cursor::default(),
             phase: Phase::Idle,
             begun: 0,
@@ -156,7 +150,7 @@ impl Frame {
     }
 
     /// Does the gates of the span that comes next.
-    pub(crate) fn run<K: Kernel>(&mut self, span: &Span, kernel: K) {
+    pub(crate) fn run<K: Kernel>(&mut self, span: &Span, kernel: K, place: PlaceInputs<'_>) {
         let first_id = self.first_id();
         let runs = Runs::new(&self.program, span, !K::XOR_TABLES);
         // SAFETY: no gate of the program names a slot from `spare` on, as `new` has checked; there
@@ -164,6 +158,7 @@ impl Frame {
         let job = unsafe {
             ChunkJob::new(
                 kernel,
+                place,
                 &mut self.slots,
                 self.spare,
                 self.lanes,
@@ -225,14 +220,16 @@ impl Frame {
 fn names_only_slots_below(program: &Program, end: usize) -> bool {
     let mut gates = program.gates();
     for batch in program.batches() {
+        let marks = match batch.kind {
+            BatchKind::And => INVERT,
+            BatchKind::Xor => 0,
+            // Labels of inputs are placed by safe code.
+            BatchKind::Input => continue,
+        };
         let Some((batch_gates, rest)) = gates.split_at_checked(batch.len as usize) else {
             return false;
         };
         gates = rest;
-        let marks = match batch.kind {
-            BatchKind::And => INVERT,
-            BatchKind::Xor => 0,
-        };
         let highest = (batch_gates.iter()).fold(0, |highest: u32, gate| {
             let operands = (gate.a & !marks).max(gate.b & !marks);
             highest.max(operands).max(gate.out)

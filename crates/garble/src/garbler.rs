@@ -2,16 +2,16 @@
 
 use std::{ops::Range, sync::Arc};
 
-use transpute_circuit::{Bits, InputSplit, OutputBit, Program};
+use transpute_circuit::{Bits, InputSplit, Load, OutputBit, Program};
 use zeroize::Zeroizing;
 
 use crate::{
     Backend, GarbleError, GarbledOutputs, Label, Params, Scheme, Seed,
     chunk::{Span, check_limit},
     frame::Frame,
-    inputs::{Party, PublicLabels, SecretLabels},
+    inputs::{Owners, Party, PublicLabels, SecretLabels},
     kernel::{HalfGatesGarble, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble},
-    seed::{Dice, Purpose},
+    seed::{Dice, Purpose, Scratch},
 };
 
 /// Garbles instances of one program, one after the other, chunk by chunk.
@@ -53,11 +53,20 @@ use crate::{
 /// ```
 pub struct Garbler {
     frame: Frame,
+    inputs: Inputs,
+    scratch: Scratch,
+    dice: [Dice; 2],
+}
+
+/// Where the labels of inputs come from.
+struct Inputs {
+    owners: Owners,
     secret: SecretLabels,
     public: PublicLabels,
-    dice: [Dice; 2],
     /// Whether the labels of the garbler's inputs come from the seed and are sent.
     sends_labels: bool,
+    /// The garbler's inputs in the instances in progress, where its labels are public.
+    bits: Vec<Bits>,
 }
 
 impl Garbler {
@@ -76,11 +85,17 @@ impl Garbler {
         let labels_per_slot = params.scheme.labels_per_slot();
         let sends_labels = params.scheme.sends_garbler_labels();
         let frame = Frame::new(program, split, params, backend, labels_per_slot)?;
-        Ok(Self {
-            sends_labels,
-            frame,
+        let inputs = Inputs {
+            owners: Owners::new(split),
             secret: SecretLabels::new(&seed, params.scheme.is_free_xor()),
             public: PublicLabels::new(params.input_seed),
+            sends_labels,
+            bits: Vec::new(),
+        };
+        Ok(Self {
+            frame,
+            inputs,
+            scratch: Scratch::default(),
             dice: [
                 Dice::new(Purpose::FirstDice),
                 Dice::new(Purpose::SecondDice),
@@ -98,7 +113,7 @@ impl Garbler {
     #[must_use]
     pub fn sending_garbler_labels(mut self) -> Self {
         assert!(!self.frame.has_begun(), "before the first instance");
-        self.sends_labels = true;
+        self.inputs.sends_labels = true;
         self
     }
 
@@ -118,7 +133,7 @@ impl Garbler {
     /// that oblivious transfer of labels works with.
     #[must_use]
     pub fn delta(&self) -> Option<Label> {
-        self.secret.delta()
+        self.inputs.secret.delta()
     }
 
     /// Begins the next instance; they count from 0. What is left of the previous one, outputs that
@@ -139,8 +154,8 @@ impl Garbler {
     /// [`GarbleError::LaneCount`], [`GarbleError::InputCount`], [`GarbleError::TooManyGates`].
     pub fn begin_side_by_side(&mut self, garbler_bits: &[Bits]) -> Result<(), GarbleError> {
         let lanes = garbler_bits.len();
-        let instance = self.frame.next_instance(lanes)?;
-        let expected = self.frame.garbler_slots.len();
+        self.frame.next_instance(lanes)?;
+        let expected = self.inputs.owners.count(Party::Garbler);
         if let Some(wrong) = garbler_bits.iter().find(|bits| bits.len() != expected) {
             return Err(GarbleError::InputCount {
                 expected,
@@ -148,12 +163,8 @@ impl Garbler {
             });
         }
         self.frame.make_room(lanes);
-        for (lane, bits) in garbler_bits.iter().enumerate() {
-            if self.sends_labels {
-                self.place_secret_inputs(instance + lane as u64, lane, lanes);
-            } else {
-                self.place_inputs(instance + lane as u64, bits, lane, lanes);
-            }
+        if !self.inputs.sends_labels {
+            self.inputs.bits = garbler_bits.to_vec();
         }
         self.frame.begin(lanes);
         self.skip_free_instance();
@@ -173,14 +184,11 @@ impl Garbler {
     /// [`sending_garbler_labels`](Self::sending_garbler_labels).
     pub fn begin_without_inputs(&mut self, lanes: usize) -> Result<(), GarbleError> {
         assert!(
-            self.sends_labels,
+            self.inputs.sends_labels,
             "labels that are not sent depend on inputs"
         );
-        let instance = self.frame.next_instance(lanes)?;
+        self.frame.next_instance(lanes)?;
         self.frame.make_room(lanes);
-        for lane in 0..lanes {
-            self.place_secret_inputs(instance + lane as u64, lane, lanes);
-        }
         self.frame.begin(lanes);
         self.skip_free_instance();
         Ok(())
@@ -248,21 +256,25 @@ impl Garbler {
         garbler_bits: &Bits,
         out: &mut Vec<u8>,
     ) {
-        assert!(
-            range.end <= self.frame.garbler_slots.len(),
-            "past the garbler's inputs"
-        );
-        if !self.sends_labels {
-            self.public.labels(instance, range, |_, label| {
+        let Inputs { secret, public, .. } = &self.inputs;
+        let scratch = &mut Scratch::default();
+        let positions = self.inputs.positions(Party::Garbler, range);
+        if !self.inputs.sends_labels {
+            public.labels(instance, positions, scratch, |_, label| {
                 out.extend_from_slice(&label.to_bytes());
             });
             return;
         }
-        self.secret
-            .pairs(Party::Garbler, instance, range, |i, [zero, one]| {
+        secret.pairs(
+            Party::Garbler,
+            instance,
+            positions,
+            scratch,
+            |i, [zero, one]| {
                 let active = zero ^ (zero ^ one).masked(garbler_bits.get(i));
                 out.extend_from_slice(&active.to_bytes());
-            });
+            },
+        );
     }
 
     /// Appends the labels of value 0 of the evaluator's input bits `range` to `out`, for any
@@ -271,15 +283,12 @@ impl Garbler {
     /// # Panics
     /// If `range` reaches past the evaluator's input bits.
     pub fn evaluator_zero_labels(&self, instance: u64, range: Range<usize>, out: &mut Vec<Label>) {
-        assert!(
-            range.end <= self.frame.evaluator_slots.len(),
-            "past the evaluator's inputs"
-        );
         out.reserve(range.len());
-        self.secret
-            .pairs(Party::Evaluator, instance, range, |_, pair| {
-                out.push(pair[0])
-            });
+        let scratch = &mut Scratch::default();
+        let positions = self.inputs.positions(Party::Evaluator, range);
+        (self.inputs.secret).pairs(Party::Evaluator, instance, positions, scratch, |_, pair| {
+            out.push(pair[0]);
+        });
     }
 
     /// Appends both labels of the evaluator's input bits `range` to `out`, for any instance, begun
@@ -293,13 +302,12 @@ impl Garbler {
         range: Range<usize>,
         out: &mut Vec<[Label; 2]>,
     ) {
-        assert!(
-            range.end <= self.frame.evaluator_slots.len(),
-            "past the evaluator's inputs"
-        );
         out.reserve(range.len());
-        self.secret
-            .pairs(Party::Evaluator, instance, range, |_, pair| out.push(pair));
+        let scratch = &mut Scratch::default();
+        let positions = self.inputs.positions(Party::Evaluator, range);
+        (self.inputs.secret).pairs(Party::Evaluator, instance, positions, scratch, |_, pair| {
+            out.push(pair);
+        });
     }
 
     /// Takes what is needed to decode and to check the outputs of the instance just finished; the
@@ -324,51 +332,10 @@ impl Garbler {
     /// Both labels of a slot, by value.
     fn slot_labels(&self, slot: usize, lane: usize) -> [Label; 2] {
         let label = |number: usize| self.frame.slots[number * self.frame.lanes + lane];
-        match self.secret.delta() {
+        match self.inputs.secret.delta() {
             Some(delta) => [label(slot), label(slot) ^ delta],
             None => [label(2 * slot), label(2 * slot + 1)],
         }
-    }
-
-    /// Puts the labels of all input bits into their slots in one of `lanes` lanes, those of the
-    /// garbler's being public.
-    fn place_inputs(&mut self, instance: u64, garbler_bits: &Bits, lane: usize, lanes: usize) {
-        // Only under free XOR are they.
-        let delta = self.secret.delta().unwrap_or(Label::ZERO);
-        let Self { frame, public, .. } = self;
-        let (slots, mine) = (&mut *frame.slots, &frame.garbler_slots);
-        public.labels(instance, 0..mine.len(), |i, active| {
-            slots[mine[i] as usize * lanes + lane] = active ^ delta.masked(garbler_bits.get(i));
-        });
-        self.place_secret(Party::Evaluator, instance, lane, lanes);
-    }
-
-    /// Puts the labels of all input bits into their slots in one of `lanes` lanes, all from the seed.
-    fn place_secret_inputs(&mut self, instance: u64, lane: usize, lanes: usize) {
-        self.place_secret(Party::Garbler, instance, lane, lanes);
-        self.place_secret(Party::Evaluator, instance, lane, lanes);
-    }
-
-    /// Puts the labels of one party's input bits, made from the seed, into their slots.
-    fn place_secret(&mut self, party: Party, instance: u64, lane: usize, lanes: usize) {
-        let per_slot = self.frame.params.scheme.labels_per_slot();
-        let Frame {
-            slots,
-            garbler_slots,
-            evaluator_slots,
-            ..
-        } = &mut self.frame;
-        let of_party = match party {
-            Party::Garbler => garbler_slots,
-            Party::Evaluator => evaluator_slots,
-        };
-        self.secret
-            .pairs(party, instance, 0..of_party.len(), |i, pair| {
-                let first = per_slot * of_party[i] as usize;
-                for (offset, label) in pair[..per_slot].iter().enumerate() {
-                    slots[(first + offset) * lanes + lane] = *label;
-                }
-            });
     }
 
     /// Does an instance that has no tables.
@@ -382,49 +349,116 @@ impl Garbler {
     }
 
     fn garble(&mut self, span: &Span, chunk: &mut [u8]) {
-        let frame = &mut self.frame;
-        let params = frame.params;
+        let Self {
+            frame,
+            inputs,
+            scratch,
+            dice,
+        } = self;
+        let (instance, lanes, params) = (frame.instance(), frame.lanes, frame.params);
+        let per_slot = params.scheme.labels_per_slot();
+        let place = &mut |loads: &[Load], slots: &mut [Label]| match per_slot {
+            1 => inputs.place::<1>(loads, scratch, slots, instance, lanes),
+            _ => inputs.place::<2>(loads, scratch, slots, instance, lanes),
+        };
         let start = u128::from_le_bytes(params.start);
         // Unused where there is none.
-        let delta = self.secret.delta().unwrap_or(Label::ZERO);
-        let prg = self.secret.prg();
+        let delta = inputs.secret.delta().unwrap_or(Label::ZERO);
+        let prg = inputs.secret.prg();
         let tables = TableWriter::new(chunk, span.ciphertext_bytes);
         match params.scheme {
             Scheme::HalfGates if params.rekey_period == 1 => {
-                frame.run(
-                    span,
-                    HalfGatesGarble::new(PerTweak { start }, delta, tables),
-                );
+                let kernel = HalfGatesGarble::new(PerTweak { start }, delta, tables);
+                frame.run(span, kernel, place);
             }
             Scheme::HalfGates => {
                 let log_period = params.rekey_period.trailing_zeros();
                 let hash = PerPeriod { start, log_period };
-                frame.run(span, HalfGatesGarble::new(hash, delta, tables));
+                frame.run(span, HalfGatesGarble::new(hash, delta, tables), place);
             }
-            Scheme::FixedKey => frame.run(
-                span,
-                HalfGatesGarble::new(PerPeriod::FIXED_KEY, delta, tables),
-            ),
+            Scheme::FixedKey => {
+                let kernel = HalfGatesGarble::new(PerPeriod::FIXED_KEY, delta, tables);
+                frame.run(span, kernel, place);
+            }
             Scheme::Prf => {
                 let kernel = PrfGarble {
                     nonce: params.nonce,
                     prg,
-                    dice: &mut self.dice[0],
+                    dice: &mut dice[0],
                     tables,
                 };
-                frame.run(span, kernel);
+                frame.run(span, kernel, place);
             }
             Scheme::ThreeHalves => {
                 let kernel = ThreeHalvesGarble {
                     start,
                     delta,
                     prg,
-                    dice: &mut self.dice,
+                    dice,
                     tables,
                 };
-                frame.run(span, kernel);
+                frame.run(span, kernel, place);
             }
         }
+    }
+}
+
+impl Inputs {
+    /// Returns positions among the input bits of a party.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    fn positions(
+        &self,
+        party: Party,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = (u32, usize)> + use<> {
+        assert!(
+            range.end <= self.owners.count(party),
+            "past the inputs of the {party:?}"
+        );
+        // A program has fewer than 2^31 input bits.
+        range.map(|position| (position as u32, position))
+    }
+
+    /// Puts the labels of inputs into their slots, `PER_SLOT` for each, those of the `lanes` instances from `instance` on side
+    /// by side.
+    fn place<const PER_SLOT: usize>(
+        &self,
+        loads: &[Load],
+        scratch: &mut Scratch,
+        slots: &mut [Label],
+        instance: u64,
+        lanes: usize,
+    ) {
+        // Where there is none, no label is public.
+        let delta = self.secret.delta().unwrap_or(Label::ZERO);
+        self.owners.pieces(loads, |party, piece| {
+            for lane in 0..lanes {
+                let instance = instance + lane as u64;
+                if party == Party::Garbler && !self.sends_labels {
+                    let bits = &self.bits[lane];
+                    let positions = piece.with(|position, slot| (position, slot));
+                    (self.public).labels(
+                        instance,
+                        positions,
+                        scratch,
+                        |(position, slot), active| {
+                            let zero = active ^ delta.masked(bits.get(position as usize));
+                            slots[slot as usize * lanes + lane] = zero;
+                        },
+                    );
+                    continue;
+                }
+                let positions = piece.with(|_, slot| slot);
+                self.secret
+                    .pairs(party, instance, positions, scratch, |slot, pair| {
+                        for (offset, label) in pair[..PER_SLOT].iter().enumerate() {
+                            slots[(PER_SLOT * slot as usize + offset) * lanes + lane] = *label;
+                        }
+                    });
+            }
+        });
     }
 }
 

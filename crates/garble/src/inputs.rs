@@ -4,25 +4,112 @@
 //! do, because the secret is which value a label stands for. With `X` the public label of an input
 //! bit `x`, the label of value 0 is `X ^ x D`, and `D` is unknown to the evaluator.
 
-use std::ops::Range;
-
 use aes::{
     Aes128,
     cipher::{Array, KeyInit},
 };
 
+use transpute_circuit::{InputSplit, Load};
 use zeroize::Zeroizing;
 
 use crate::{
     Label, Seed,
-    seed::{Purpose, SecretPrg, expand_labels},
+    seed::{BLOCKS_AT_ONCE, Purpose, Scratch, SecretPrg, expand_labels},
 };
 
 /// Whose input a bit is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Party {
     Garbler,
     Evaluator,
+}
+
+/// Whose each input bit is, and which of that party's.
+pub(crate) struct Owners {
+    /// In wire order.
+    values: Vec<Owned>,
+    counts: [usize; 2],
+}
+
+/// One input value.
+#[derive(Clone, Copy)]
+struct Owned {
+    /// The wire after its last one.
+    end: u32,
+    party: Party,
+    /// What its wires are ahead of their positions among the bits of the party.
+    ahead: u32,
+}
+
+impl Owners {
+    pub(crate) fn new(split: &InputSplit) -> Self {
+        let mut counts = [0, 0];
+        let mut start = 0;
+        let values = (split.widths().iter().enumerate())
+            .map(|(value, &width)| {
+                let party = match split.is_garbler(value) {
+                    true => Party::Garbler,
+                    false => Party::Evaluator,
+                };
+                let count = &mut counts[party as usize];
+                let ahead = start - *count as u32;
+                *count += width as usize;
+                start += width;
+                Owned {
+                    end: start,
+                    party,
+                    ahead,
+                }
+            })
+            .collect();
+        Self { values, counts }
+    }
+
+    /// Returns how many input bits a party has.
+    pub(crate) fn count(&self, party: Party) -> usize {
+        self.counts[party as usize]
+    }
+
+    /// Hands out loads that follow one another in the same input value, with its party, and the position of each among the bits
+    /// of that party.
+    ///
+    /// # Panics
+    /// If there is no such input bit.
+    pub(crate) fn pieces<'l>(&self, loads: &'l [Load], mut each: impl FnMut(Party, Piece<'l>)) {
+        let mut rest = loads;
+        while let Some(first) = rest.first() {
+            let index = self
+                .values
+                .partition_point(|value| value.end <= first.input);
+            let Owned { end, party, ahead } = self.values[index];
+            let start = match index {
+                0 => 0,
+                _ => self.values[index - 1].end,
+            };
+            let is_inside = |load: &Load| (start..end).contains(&load.input);
+            let length = (rest.iter().position(|load| !is_inside(load))).unwrap_or(rest.len());
+            let (loads, others) = rest.split_at(length);
+            each(party, Piece { loads, ahead });
+            rest = others;
+        }
+    }
+}
+
+/// Some of a party's input bits that get their slots.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece<'l> {
+    loads: &'l [Load],
+    ahead: u32,
+}
+
+impl Piece<'_> {
+    /// Iterates over positions among the bits of the party, with what is made of them and the slot.
+    pub(crate) fn with<T>(self, tag: impl Fn(u32, u32) -> T) -> impl Iterator<Item = (u32, T)> {
+        (self.loads.iter()).map(move |load| {
+            let position = load.input - self.ahead;
+            (position, tag(position, load.slot))
+        })
+    }
 }
 
 /// The labels only the garbler knows.
@@ -47,36 +134,50 @@ impl SecretLabels {
         self.delta.as_deref().copied()
     }
 
-    /// Hands out both labels of a party's input bits, by value. Under free XOR only those of the
-    /// evaluator come from here.
-    pub(crate) fn pairs(
+    /// Hands out both labels of a party's input bits, by value, each with what came with its position. Under free XOR only
+    /// those of the evaluator come from here.
+    pub(crate) fn pairs<T: Copy + Default>(
         &self,
         party: Party,
         instance: u64,
-        range: Range<usize>,
-        mut each: impl FnMut(usize, [Label; 2]),
+        positions: impl IntoIterator<Item = (u32, T)>,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(T, [Label; 2]),
     ) {
         let (zero, one) = match party {
             Party::Garbler => (Purpose::GarblerZero, Purpose::GarblerOne),
             Party::Evaluator => (Purpose::EvaluatorZero, Purpose::EvaluatorOne),
         };
         if let Some(delta) = self.delta() {
-            self.prg.labels(zero, instance, range, |i, zero| {
-                each(i, [zero, zero ^ delta]);
-            });
+            self.prg
+                .labels(zero, instance, positions, scratch, |tag, zero| {
+                    each(tag, [zero, zero ^ delta]);
+                });
             return;
         }
-        let mut ones = Zeroizing::new([Label::ZERO; 64]);
-        let mut start = range.start;
-        while start < range.end {
-            let piece = start..range.end.min(start + ones.len());
-            self.prg.labels(one, instance, piece.clone(), |i, label| {
-                ones[i - start] = label;
-            });
-            self.prg.labels(zero, instance, piece.clone(), |i, zero| {
-                each(i, [zero, ones[i - start].with_colour(!zero.colour())]);
-            });
-            start = piece.end;
+        let mut ones = Zeroizing::new([Label::ZERO; BLOCKS_AT_ONCE]);
+        let mut positions = positions.into_iter();
+        let mut piece = Vec::with_capacity(BLOCKS_AT_ONCE);
+        loop {
+            piece.clear();
+            piece.extend(positions.by_ref().take(BLOCKS_AT_ONCE));
+            if piece.is_empty() {
+                break;
+            }
+            let places = || {
+                piece
+                    .iter()
+                    .zip(0..)
+                    .map(|((position, _), i)| (*position, i))
+            };
+            self.prg
+                .labels(one, instance, places(), scratch, |i: usize, label| {
+                    ones[i] = label
+                });
+            self.prg
+                .labels(zero, instance, places(), scratch, |i: usize, zero| {
+                    each(piece[i].1, [zero, ones[i].with_colour(!zero.colour())]);
+                });
         }
     }
 }
@@ -95,13 +196,47 @@ impl PublicLabels {
         Self(Aes128::new(&Array(seed)))
     }
 
-    /// Hands out the labels, position by position.
-    pub(crate) fn labels(
+    /// Hands out the labels of positions, each with what came with its position.
+    pub(crate) fn labels<T: Copy + Default>(
         &self,
         instance: u64,
-        range: Range<usize>,
-        each: impl FnMut(usize, Label),
+        positions: impl IntoIterator<Item = (u32, T)>,
+        scratch: &mut Scratch,
+        each: impl FnMut(T, Label),
     ) {
-        expand_labels(&self.0, DOMAIN, instance, range, each);
+        expand_labels(&self.0, DOMAIN, instance, positions, scratch, each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_tell_parties_and_positions() {
+        // Wires 0 to 2 and 5 to 6 are the garbler's, 3 to 4 the evaluator's; one value has no bits.
+        let split = InputSplit::new(&[3, 0, 2, 2], &[0, 3]).unwrap();
+        let owners = Owners::new(&split);
+        assert_eq!(owners.count(Party::Garbler), 5);
+        assert_eq!(owners.count(Party::Evaluator), 2);
+        let loads = [6, 5, 0, 2, 3, 1, 4].map(|input| Load {
+            input,
+            slot: 10 + input,
+        });
+        let mut seen = Vec::new();
+        owners.pieces(&loads, |party, piece| {
+            let positions = piece.with(|position, slot| (position, slot)).collect();
+            seen.push((party, positions));
+        });
+        let (garbler, evaluator) = (Party::Garbler, Party::Evaluator);
+        let same = |position, slot| (position, (position, slot));
+        let expected: [(Party, Vec<_>); 5] = [
+            (garbler, vec![same(4, 16), same(3, 15)]),
+            (garbler, vec![same(0, 10), same(2, 12)]),
+            (evaluator, vec![same(0, 13)]),
+            (garbler, vec![same(1, 11)]),
+            (evaluator, vec![same(1, 14)]),
+        ];
+        assert_eq!(seen, expected);
     }
 }

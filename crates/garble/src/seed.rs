@@ -1,7 +1,5 @@
 //! The garbler's secret and everything expanded from it.
 
-use std::ops::Range;
-
 use aes::{
     Aes256,
     cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16},
@@ -74,59 +72,78 @@ impl SecretPrg {
     /// Returns the offset: its colour is set, so that the two labels of a wire differ in colour.
     pub(crate) fn delta(&self) -> Label {
         let mut delta = [Label::ZERO];
-        self.labels(Purpose::Delta, 0, 0..1, |_, label| delta[0] = label);
+        let scratch = &mut Scratch::default();
+        self.labels(Purpose::Delta, 0, [(0, ())], scratch, |(), label| {
+            delta[0] = label
+        });
         delta[0].with_colour(true)
     }
 
-    /// Hands out the labels for one purpose, position by position.
-    pub(crate) fn labels(
+    /// Hands out the labels of positions for one purpose, each with what came with its position.
+    pub(crate) fn labels<T: Copy + Default>(
         &self,
         purpose: Purpose,
         instance: u64,
-        range: Range<usize>,
-        each: impl FnMut(usize, Label),
+        positions: impl IntoIterator<Item = (u32, T)>,
+        scratch: &mut Scratch,
+        each: impl FnMut(T, Label),
     ) {
-        expand_labels(&self.0, purpose as u8, instance, range, each);
+        expand_labels(&self.0, purpose as u8, instance, positions, scratch, each);
     }
 }
 
 /// The widest back end of the `aes` crate needs so many blocks in a call for its full speed.
-const BLOCKS_AT_ONCE: usize = 64;
+pub(crate) const BLOCKS_AT_ONCE: usize = 64;
 
-/// Hands out the labels that `cipher` makes for one domain, position by position.
-pub(crate) fn expand_labels(
+/// Blocks on their way through a cipher; wiped on drop, which takes longer than to fill a few of them.
+pub(crate) struct Scratch([Array<u8, U16>; BLOCKS_AT_ONCE]);
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self([Array([0; 16]); BLOCKS_AT_ONCE])
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for block in &mut self.0 {
+            block.0.zeroize();
+        }
+    }
+}
+
+/// Hands out the labels that `cipher` makes of positions for one domain, each with what came with its position.
+pub(crate) fn expand_labels<T: Copy + Default>(
     cipher: &impl BlockCipherEncrypt<BlockSize = U16>,
     domain: u8,
     instance: u64,
-    range: Range<usize>,
-    mut each: impl FnMut(usize, Label),
+    positions: impl IntoIterator<Item = (u32, T)>,
+    Scratch(blocks): &mut Scratch,
+    mut each: impl FnMut(T, Label),
 ) {
-    let mut blocks = [Array([0; 16]); BLOCKS_AT_ONCE];
-    let mut start = range.start;
-    while start < range.end {
-        let count = blocks.len().min(range.end - start);
-        for (i, block) in blocks[..count].iter_mut().enumerate() {
-            *block = Array(label_block(domain, instance, start + i));
+    let mut tags = [T::default(); BLOCKS_AT_ONCE];
+    let mut positions = positions.into_iter();
+    loop {
+        let mut count = 0;
+        for (position, tag) in positions.by_ref().take(BLOCKS_AT_ONCE) {
+            blocks[count] = Array(label_block(domain, instance, position));
+            tags[count] = tag;
+            count += 1;
+        }
+        if count == 0 {
+            break;
         }
         cipher.encrypt_blocks(&mut blocks[..count]);
-        for (i, block) in blocks[..count].iter().enumerate() {
-            each(start + i, Label::from_bytes((*block).into()));
+        for (tag, block) in tags.iter().zip(&blocks[..count]) {
+            each(*tag, Label::from_bytes((*block).into()));
         }
-        start += count;
-    }
-    for block in &mut blocks {
-        block.0.zeroize();
     }
 }
 
 /// The input block of a label.
-fn label_block(domain: u8, instance: u64, position: usize) -> [u8; 16] {
-    let mut block = [0; 16];
-    block[..8].copy_from_slice(&instance.to_le_bytes());
-    // A program has fewer than 2^31 input bits.
-    block[8..12].copy_from_slice(&(position as u32).to_le_bytes());
-    block[15] = domain;
-    block
+fn label_block(domain: u8, instance: u64, position: u32) -> [u8; 16] {
+    let block = u128::from(instance) | u128::from(position) << 64 | u128::from(domain) << 120;
+    block.to_le_bytes()
 }
 
 /// One secret random bit per gate, by gate id.
@@ -208,18 +225,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_do_not_depend_on_how_the_range_is_cut() {
+    fn labels_do_not_depend_on_how_positions_are_cut() {
         let prg = SecretPrg::new(&Seed::from_bytes([7; 32]));
-        let mut whole = Vec::new();
-        prg.labels(Purpose::EvaluatorZero, 3, 0..29, |i, label| {
-            whole.push((i, label.0));
-        });
-        let mut cut = Vec::new();
-        for range in [0..1, 1..12, 12..12, 12..29] {
-            prg.labels(Purpose::EvaluatorZero, 3, range, |i, label| {
-                cut.push((i, label.0));
+        let labels = |range: std::ops::Range<u32>| {
+            let mut labels = Vec::new();
+            let positions = range.map(|i| (i, i));
+            let scratch = &mut Scratch::default();
+            prg.labels(Purpose::EvaluatorZero, 3, positions, scratch, |i, label| {
+                labels.push((i, label.0));
             });
-        }
+            labels
+        };
+        let whole = labels(0..129);
+        let cut = [0..1, 1..12, 12..12, 12..77, 77..129].map(labels).concat();
         assert_eq!(whole, cut);
     }
 
@@ -234,7 +252,9 @@ mod tests {
             Purpose::GarblerOne,
         ] {
             for instance in [0, 1, 1 << 40] {
-                prg.labels(purpose, instance, 0..20, |_, label| {
+                let positions = (0..20).map(|i| (i, ()));
+                let scratch = &mut Scratch::default();
+                prg.labels(purpose, instance, positions, scratch, |(), label| {
                     assert!(seen.insert(label.0));
                 });
             }

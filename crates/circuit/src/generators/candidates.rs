@@ -87,11 +87,8 @@ fn reduce<'b>(
     match shape {
         MinimumShape::Tree => {
             while level.len() > 1 {
-                level = (level.chunks(2))
-                    .map(|pair| match pair {
-                        [x, y] => step(x, y),
-                        _ => pair[0].clone(),
-                    })
+                level = (level.chunks(BLOCK))
+                    .map(|block| smallest_of(block, &step))
                     .collect();
             }
             level.swap_remove(0)
@@ -101,6 +98,27 @@ fn reduce<'b>(
             level.iter().fold(first, |best, next| step(&best, next))
         }
     }
+}
+
+/// Candidates of which the smallest is found before others are looked at: a power of two, so that the tree is balanced, with
+/// comparisons enough to go side by side, and few enough that what they leave is still in the caches.
+const BLOCK: usize = 512;
+
+/// Returns the minimum, level by level.
+fn smallest_of<'b>(
+    candidates: &[Word<'b>],
+    step: impl Fn(&Word<'b>, &Word<'b>) -> Word<'b>,
+) -> Word<'b> {
+    let mut level = candidates.to_vec();
+    while level.len() > 1 {
+        level = (level.chunks(2))
+            .map(|pair| match pair {
+                [x, y] => step(x, y),
+                _ => pair[0].clone(),
+            })
+            .collect();
+    }
+    level.swap_remove(0)
 }
 
 /// A wire that is always 0 but that no folding of constants finds out: 3 XOR.

@@ -2,19 +2,61 @@
 
 use thiserror::Error;
 
-use super::{BatchKind, INVERT, OutputBit, Program};
+use super::{BatchKind, INVERT, Load, OutputBit, Program};
+use crate::Bits;
 
 /// Which documented invariant a program breaks.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// The batches do not cut the gates into runs of at least one gate.
-    #[error("the batches have {expected} gates in all and at least one each, not {found}")]
+    /// The batches do not cut the gates, or the loads, into runs of at least one.
+    #[error("the batches have {expected} {what} in all and at least one each, not {found}")]
     BatchLengths {
-        /// Number of gates of the program.
+        /// Gates or loads.
+        what: &'static str,
+        /// How many the program has.
         expected: usize,
-        /// Gates of all batches, or 0 if one is empty.
+        /// How many all batches have, or 0 if one is empty.
         found: u64,
+    },
+    /// A batch is of a kind that there is not.
+    #[error("a batch is neither of gates nor of inputs")]
+    UnknownKind,
+    /// A load names an input bit that the program does not have.
+    #[error("load {load} names input bit {input} of {inputs}")]
+    InputRange {
+        /// Position of the load.
+        load: usize,
+        /// The input bit.
+        input: u32,
+        /// Number of input bits.
+        inputs: usize,
+    },
+    /// A load names a slot past the number of slots.
+    #[error("load {load} uses slot {slot} of {slots}")]
+    LoadRange {
+        /// Position of the load.
+        load: usize,
+        /// The slot.
+        slot: u32,
+        /// Number of slots.
+        slots: u32,
+    },
+    /// An input bit is loaded twice.
+    #[error("load {load} is the second one of input bit {input}")]
+    LoadedTwice {
+        /// Position of the load.
+        load: usize,
+        /// The input bit.
+        input: u32,
+    },
+    /// Two loads of a batch go to the same slot.
+    #[error("load {load} and another load of its batch both use slot {slot}")]
+    DependentLoad {
+        /// Position of the second one.
+        load: usize,
+        /// The slot.
+        slot: u32,
     },
     /// The number of AND or XOR gates is not what the batches say.
     #[error("the batches have {expected} {kind:?} gates, not {found}")]
@@ -84,16 +126,13 @@ pub enum ProgramError {
 /// Who wrote a slot that holds no label yet.
 const NOBODY: u32 = 0;
 
-/// Who wrote the labels of inputs.
-const INPUTS: u32 = 1;
-
-/// Number of the first batch. There are fewer than 2^31, as there are of gates.
-const FIRST: u32 = 2;
+/// Number of the first batch. There are fewer than 2^32: less than 2^31 of gates, and no more of inputs.
+const FIRST: u32 = 1;
 
 impl Program {
     /// Checks all documented invariants and the digest, for a program that was not just compiled.
     ///
-    /// It takes 4 bytes of memory per slot. That an output's slot still holds the label that was
+    /// It takes 4 bytes of memory per slot, and a bit per input bit. That an output's slot still holds the label that was
     /// meant is no invariant of the program alone and cannot be checked.
     ///
     /// # Errors
@@ -114,7 +153,7 @@ impl Program {
 
     fn check_counts(&self) -> Result<(), ProgramError> {
         let sum = |widths: &[u32]| widths.iter().map(|&width| u64::from(width)).sum::<u64>();
-        let (inputs, outputs) = (sum(&self.input_widths), sum(&self.output_widths));
+        let outputs = sum(&self.output_widths);
         if outputs != self.outputs.len() as u64 {
             return Err(ProgramError::Widths {
                 what: "output bits",
@@ -122,12 +161,21 @@ impl Program {
                 found: self.outputs.len() as u64,
             });
         }
-        if inputs > u64::from(self.slot_count) || self.slot_count >= INVERT {
-            return Err(ProgramError::Widths {
-                what: "slots",
-                expected: inputs,
-                found: u64::from(self.slot_count),
-            });
+        let inputs = sum(&self.input_widths);
+        let slots = u64::from(self.slot_count);
+        // Nothing else bounds either by the bytes that there are.
+        let used = (self.gates.len() + self.loads.len()) as u64;
+        for (what, expected, found) in [
+            ("slots at most", used, slots),
+            ("input bits at most", u64::from(INVERT) - 1, inputs),
+        ] {
+            if found > expected {
+                return Err(ProgramError::Widths {
+                    what,
+                    expected,
+                    found,
+                });
+            }
         }
         let empty = self.batches.iter().any(|batch| batch.len == 0);
         let count = |kind| -> u64 {
@@ -135,12 +183,18 @@ impl Program {
                 .map(|batch| u64::from(batch.len))
                 .sum()
         };
-        let found = count(BatchKind::Xor) + count(BatchKind::And);
-        if empty || found != self.gates.len() as u64 {
-            return Err(ProgramError::BatchLengths {
-                expected: self.gates.len(),
-                found: if empty { 0 } else { found },
-            });
+        let gates = count(BatchKind::Xor) + count(BatchKind::And);
+        for (what, expected, found) in [
+            ("gates", self.gates.len(), gates),
+            ("loads", self.loads.len(), count(BatchKind::Input)),
+        ] {
+            if empty || found != expected as u64 {
+                return Err(ProgramError::BatchLengths {
+                    what,
+                    expected,
+                    found: if empty { 0 } else { found },
+                });
+            }
         }
         for (kind, found) in [
             (BatchKind::Xor, self.xor_count),
@@ -160,9 +214,13 @@ impl Program {
     fn check_slots(&self) -> Result<(), ProgramError> {
         // Which batch wrote each slot last.
         let mut writers = vec![NOBODY; self.slot_count()];
-        writers[..self.input_bits()].fill(INPUTS);
+        let mut loads = Loads::of(self);
         let mut rest = &self.gates[..];
         for (batch, number) in self.batches.iter().zip(FIRST..) {
+            if batch.kind == BatchKind::Input {
+                loads.check(batch.len as usize, number, &mut writers)?;
+                continue;
+            }
             let first = self.gates.len() - rest.len();
             let gates;
             (gates, rest) = rest.split_at(batch.len as usize);
@@ -205,6 +263,59 @@ impl Program {
                 return Err(ProgramError::Output { bit, slot });
             }
         }
+        Ok(())
+    }
+}
+
+/// The loads that are still to be checked.
+struct Loads<'a> {
+    program: &'a Program,
+    done: usize,
+    /// The input bits that were loaded.
+    seen: Bits,
+}
+
+impl<'a> Loads<'a> {
+    fn of(program: &'a Program) -> Self {
+        Self {
+            program,
+            done: 0,
+            seen: Bits::zeros(program.input_bits()),
+        }
+    }
+
+    /// Checks those of the next batch.
+    fn check(
+        &mut self,
+        count: usize,
+        number: u32,
+        writers: &mut [u32],
+    ) -> Result<(), ProgramError> {
+        let loads = (self.done..).zip(&self.program.loads[self.done..][..count]);
+        for (load, &Load { input, slot }) in loads {
+            if input as usize >= self.seen.len() {
+                let inputs = self.seen.len();
+                return Err(ProgramError::InputRange {
+                    load,
+                    input,
+                    inputs,
+                });
+            }
+            if self.seen.get(input as usize) {
+                return Err(ProgramError::LoadedTwice { load, input });
+            }
+            self.seen.set(input as usize, true);
+            let slots = self.program.slot_count;
+            let writer = (writers.get_mut(slot as usize)).ok_or(ProgramError::LoadRange {
+                load,
+                slot,
+                slots,
+            })?;
+            if std::mem::replace(writer, number) == number {
+                return Err(ProgramError::DependentLoad { load, slot });
+            }
+        }
+        self.done += count;
         Ok(())
     }
 }

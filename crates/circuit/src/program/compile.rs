@@ -41,6 +41,7 @@ pub(super) fn compile(circuit: &Circuit, window: usize) -> Program {
         input_widths: circuit.input_widths().to_vec(),
         output_widths: circuit.output_widths().to_vec(),
         slot_count: scheduled.slot_count,
+        loads: scheduled.loads,
         gates: scheduled.gates,
         batches: scheduled.batches,
         outputs,

@@ -1,10 +1,10 @@
 //! The canonical encoding of a program, and its digest, which two parties compare to know that they garble and evaluate
 //! the same one.
 
-use super::{BatchKind, OutputBit, Program, ProgramGate, file::GATE};
+use super::{Batch, BatchKind, OutputBit, Program, ProgramGate, file::GATE};
 
 /// Names the encoding; changes with it.
-pub(super) const TAG: &[u8; 20] = b"transpute program v2";
+pub(super) const TAG: &[u8; 20] = b"transpute program v3";
 
 /// Takes the words of an encoding.
 pub(super) trait Sink {
@@ -27,13 +27,14 @@ impl Program {
     ///
     /// 1. the number of input values and the width of each, the same for the output values;
     /// 2. the number of slots;
-    /// 3. the number of batches, and for each `2 * len` for XOR and `2 * len + 1` for AND;
-    /// 4. the number of gates, and for each `a`, `b` and `out` with their inversion marks;
-    /// 5. for each output bit `2 * slot + invert`, or `2^32 - 2 + bit` for a constant.
+    /// 3. the number of batches, and for each `4 * len` for XOR, `4 * len + 1` for AND and `4 * len + 2` for inputs;
+    /// 4. the number of loads, and for each `input` and `slot`;
+    /// 5. the number of gates, and for each `a`, `b` and `out` with their inversion marks;
+    /// 6. for each output bit `2 * slot + invert`, or `2^32 - 2 + bit` for a constant.
     ///
     /// A count precedes each list (that of the output bits is the sum of the widths), so two
     /// programs with the same encoding are the same. No number overflows: a program has fewer
-    /// than 2^31 gates and slots.
+    /// than 2^31 gates and slots, and a batch at most twice as many as a window of the compiler.
     pub(super) fn encode(&self, sink: &mut impl Sink) {
         for widths in [&self.input_widths, &self.output_widths] {
             sink.word(widths.len() as u32);
@@ -42,7 +43,12 @@ impl Program {
         sink.word(self.slot_count);
         sink.word(self.batches.len() as u32);
         for batch in &self.batches {
-            sink.word(batch.len << 1 | u32::from(batch.kind == BatchKind::And));
+            sink.word(word_of(*batch));
+        }
+        sink.word(self.loads.len() as u32);
+        for load in &self.loads {
+            sink.word(load.input);
+            sink.word(load.slot);
         }
         sink.word(self.gates.len() as u32);
         sink.gates(&self.gates);
@@ -53,6 +59,29 @@ impl Program {
             });
         }
     }
+}
+
+fn word_of(batch: Batch) -> u32 {
+    let kind = match batch.kind {
+        BatchKind::Xor => 0,
+        BatchKind::And => 1,
+        BatchKind::Input => 2,
+    };
+    batch.len << 2 | kind
+}
+
+/// Does the opposite; nothing if there is no such kind.
+pub(super) fn batch_of(word: u32) -> Option<Batch> {
+    let kind = match word & 3 {
+        0 => BatchKind::Xor,
+        1 => BatchKind::And,
+        2 => BatchKind::Input,
+        _ => return None,
+    };
+    Some(Batch {
+        kind,
+        len: word >> 2,
+    })
 }
 
 /// An output bit that is constant, to which its value is added: no slot has so high a number.

@@ -9,12 +9,13 @@ use std::io::{self, Read};
 use thiserror::Error;
 
 use super::{
-    Batch, BatchKind, OutputBit, Program, ProgramError, ProgramGate,
-    digest::{CONSTANT, Sink, TAG},
+    Batch, BatchKind, Load, OutputBit, Program, ProgramError, ProgramGate,
+    digest::{CONSTANT, Sink, TAG, batch_of},
 };
 
 const DIGEST: usize = 32;
 pub(super) const GATE: usize = 12;
+const LOAD: usize = 8;
 
 /// Why bytes are no program.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -37,14 +38,15 @@ pub enum LoadError {
 }
 
 impl Program {
-    /// Returns the program as bytes, for [`from_bytes`](Self::from_bytes): 12 per gate and some.
+    /// Returns the program as bytes, for [`from_bytes`](Self::from_bytes): 12 per gate, 8 per input bit and some.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let words = self.input_widths.len()
             + self.output_widths.len()
             + self.batches.len()
+            + 2 * self.loads.len()
             + self.outputs.len()
-            + 5;
+            + 6;
         let mut bytes =
             Vec::with_capacity(TAG.len() + 4 * words + GATE * self.gates.len() + DIGEST);
         bytes.extend_from_slice(TAG);
@@ -199,16 +201,16 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
     let input_widths = source.counted()?;
     let output_widths = source.counted()?;
     let slot_count = source.word()?;
-    let batches: Vec<Batch> = (source.counted()?.into_iter())
-        .map(|word| Batch {
-            kind: if word & 1 == 1 {
-                BatchKind::And
-            } else {
-                BatchKind::Xor
-            },
-            len: word >> 1,
-        })
-        .collect();
+    let batches: Option<Vec<Batch>> = source.counted()?.into_iter().map(batch_of).collect();
+    let batches = batches.ok_or(ProgramError::UnknownKind)?;
+    let loads = source.word()?;
+    let loads = source.list(loads.into(), |load: &[u8; LOAD]| {
+        let words = load.as_chunks().0;
+        Load {
+            input: u32::from_le_bytes(words[0]),
+            slot: u32::from_le_bytes(words[1]),
+        }
+    })?;
     let gates = source.word()?;
     // Spelled out: by a loop over the three this took as long as the check of all slots.
     let gates = source.list(gates.into(), |gate: &[u8; GATE]| {
@@ -247,6 +249,7 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
         input_widths,
         output_widths,
         slot_count,
+        loads,
         gates,
         batches,
         outputs,
@@ -302,6 +305,7 @@ mod tests {
             &[u32::MAX][..],
             &[0, 0, 1, u32::MAX],
             &[0, 0, 1, 0, u32::MAX],
+            &[0, 0, 1, 0, 0, u32::MAX],
         ] {
             let mut bytes = TAG.to_vec();
             words.iter().for_each(|&word| bytes.word(word));

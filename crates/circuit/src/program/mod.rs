@@ -24,9 +24,10 @@ pub const INVERT: u32 = 1 << 31;
 /// constants, copies and inversions are folded (an inverted wire is the same label read with the
 /// opposite meaning), gates that reach no output are dropped, and a slot is used again when its
 /// wire is dead. Gates are ordered so that runs of mutually independent gates form [`Batch`]es.
+/// Input bits get slots shortly before they are read, so that labels in use lie close together however many inputs there are.
 ///
 /// # Invariants
-/// * Input bit `i` is in slot `i` before the first batch.
+/// * An input bit is in no slot before its [`Load`], and there is one for each bit that a gate or an output reads.
 /// * Within a batch no gate reads or writes a slot that another gate of the batch writes, and no
 ///   gate writes a slot that any gate of the batch reads: a kernel may do a batch in any order and
 ///   in any grouping.
@@ -39,6 +40,7 @@ pub struct Program {
     pub(crate) input_widths: Vec<u32>,
     pub(crate) output_widths: Vec<u32>,
     pub(crate) slot_count: u32,
+    pub(crate) loads: Vec<Load>,
     pub(crate) gates: Vec<ProgramGate>,
     pub(crate) batches: Vec<Batch>,
     pub(crate) outputs: Vec<OutputBit>,
@@ -58,19 +60,30 @@ pub struct ProgramGate {
     pub out: u32,
 }
 
-/// The kind of all gates of a [`Batch`].
+/// Puts an input bit where gates read it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Load {
+    /// Position of the bit among all input bits.
+    pub input: u32,
+    /// The slot that holds it from there on.
+    pub slot: u32,
+}
+
+/// What a [`Batch`] consists of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BatchKind {
     /// XOR gates.
     Xor,
     /// AND gates.
     And,
+    /// Input bits that get their slots.
+    Input,
 }
 
-/// A run of mutually independent gates of one kind.
+/// A run of mutually independent gates of one kind, or of loads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Batch {
-    /// The kind of the gates.
+    /// The kind of all of them.
     pub kind: BatchKind,
     /// How many there are; at least 1.
     pub len: u32,
@@ -103,7 +116,7 @@ impl Program {
         &self.output_widths
     }
 
-    /// Returns the number of input bits; input bit `i` starts in slot `i`.
+    /// Returns the number of input bits.
     #[must_use]
     pub fn input_bits(&self) -> usize {
         self.input_widths.iter().map(|&width| width as usize).sum()
@@ -115,13 +128,19 @@ impl Program {
         self.slot_count as usize
     }
 
-    /// Returns all gates; the [`Program::batches`] cut this slice into runs.
+    /// Returns all gates; the [`Program::batches`] of gates cut this slice into runs.
     #[must_use]
     pub fn gates(&self) -> &[ProgramGate] {
         &self.gates
     }
 
-    /// Returns the batches in order; their lengths add up to the number of gates.
+    /// Returns where input bits go, likewise cut by the batches of [`BatchKind::Input`].
+    #[must_use]
+    pub fn loads(&self) -> &[Load] {
+        &self.loads
+    }
+
+    /// Returns the batches in order; their lengths add up to the number of gates and loads.
     #[must_use]
     pub fn batches(&self) -> &[Batch] {
         &self.batches

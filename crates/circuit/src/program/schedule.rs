@@ -1,7 +1,7 @@
 //! The order of a program's gates, and the slots of their labels.
 
 use super::{
-    Batch, BatchKind, INVERT, ProgramGate,
+    Batch, BatchKind, INVERT, Load, ProgramGate,
     fold::{Folded, UseCounts, Value},
     window::{Pending, Window},
 };
@@ -10,6 +10,7 @@ use crate::{Circuit, Wire};
 /// The outcome of [`schedule`].
 pub(super) struct Scheduled {
     pub(super) gates: Vec<ProgramGate>,
+    pub(super) loads: Vec<Load>,
     pub(super) batches: Vec<Batch>,
     pub(super) slot_count: u32,
     pub(super) places: Places,
@@ -19,13 +20,18 @@ pub(super) struct Scheduled {
 pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Scheduled {
     let mut emitter = Emitter {
         gates: Vec::with_capacity((folded.and_count + folded.xor_count) as usize),
+        loads: Vec::new(),
         batches: Vec::new(),
-        slots: Slots::new(circuit.input_bits(), &folded.uses),
+        slots: Slots::default(),
         places: Places {
             values: folded.values,
             uses: folded.uses,
+            inputs: circuit.input_bits(),
         },
     };
+    for input in 0..circuit.input_bits() {
+        emitter.places.set(input, NOWHERE);
+    }
     let mut pending = Window::default();
     for (wire, gate) in (circuit.input_bits()..).zip(circuit.gates()) {
         if !emitter.places.uses.is_used(wire) {
@@ -37,14 +43,24 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
         }
     }
     pending.flush(&mut emitter);
+    for &output in circuit.outputs() {
+        let root = emitter.places.resolve(output).root();
+        emitter.places.want(root, &mut pending.inputs);
+    }
+    emitter.load(&mut pending.inputs);
     emitter.batches.shrink_to_fit();
     Scheduled {
         gates: emitter.gates,
+        loads: emitter.loads,
         batches: emitter.batches,
         slot_count: emitter.slots.count,
         places: emitter.places,
     }
 }
+
+/// The place of an input bit that nothing has read yet, and of one that the window at hand reads. No slot has so high a number.
+const NOWHERE: u32 = INVERT - 2;
+const WANTED: u32 = INVERT - 3;
 
 /// Where the label of each wire is.
 pub(super) struct Places {
@@ -53,6 +69,8 @@ pub(super) struct Places {
     values: Vec<Value>,
     /// Uses that are still to come.
     uses: UseCounts,
+    /// The wires below are inputs.
+    inputs: u32,
 }
 
 impl Places {
@@ -66,6 +84,14 @@ impl Places {
             Value::new(wire, value.is_inverted())
         } else {
             value
+        }
+    }
+
+    /// Notes a root that is read if it is an input bit that is in no slot yet.
+    pub(super) fn want(&mut self, root: Wire, wanted: &mut Vec<Wire>) {
+        if root < self.inputs && self.slot(root) == NOWHERE {
+            self.set(root, WANTED);
+            wanted.push(root);
         }
     }
 
@@ -84,12 +110,31 @@ impl Places {
 /// Appends batches to the program.
 pub(super) struct Emitter {
     gates: Vec<ProgramGate>,
+    loads: Vec<Load>,
     batches: Vec<Batch>,
     slots: Slots,
     pub(super) places: Places,
 }
 
 impl Emitter {
+    /// Gives input bits their slots.
+    pub(super) fn load(&mut self, inputs: &mut Vec<Wire>) {
+        if inputs.is_empty() {
+            return;
+        }
+        // Neighbours are made or read together.
+        inputs.sort_unstable();
+        self.batches.push(Batch {
+            kind: BatchKind::Input,
+            len: inputs.len() as u32,
+        });
+        for input in inputs.drain(..) {
+            let slot = self.slots.take();
+            self.places.set(input, slot);
+            self.loads.push(Load { input, slot });
+        }
+    }
+
     pub(super) fn emit(
         &mut self,
         kind: BatchKind,
@@ -118,21 +163,13 @@ impl Emitter {
 }
 
 /// The slots that hold no label; the one freed last is handed out first, being warm in the cache.
+#[derive(Default)]
 struct Slots {
     free: Vec<u32>,
     count: u32,
 }
 
 impl Slots {
-    /// Starts with the input bits in the first slots, those that nobody reads being free.
-    fn new(input_bits: u32, uses: &UseCounts) -> Self {
-        let unread = |wire: &Wire| !uses.is_used(*wire);
-        Self {
-            free: (0..input_bits).rev().filter(unread).collect(),
-            count: input_bits,
-        }
-    }
-
     fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.count += 1;

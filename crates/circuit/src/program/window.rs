@@ -37,6 +37,8 @@ pub(super) struct Window {
     /// The wire of the first gate; operands below are in slots already.
     first: Wire,
     gates: Vec<Pending>,
+    /// Input bits that are read here first.
+    pub(super) inputs: Vec<Wire>,
     /// For each gate twice its tick, plus 1 for AND.
     times: Vec<u32>,
     /// One more than the largest of `times`.
@@ -72,6 +74,7 @@ impl Window {
                 let time = self.times[places.slot(value.root()) as usize];
                 tick = tick.max(time / 2 + 1);
             }
+            places.want(value.root(), &mut self.inputs);
             let invert = is_and && value.is_inverted();
             value.root() | if invert { INVERT } else { 0 }
         });
@@ -88,6 +91,7 @@ impl Window {
     /// Emits all gates and becomes empty.
     pub(super) fn flush(&mut self, emitter: &mut Emitter) {
         self.sort();
+        emitter.load(&mut self.inputs);
         let mut start = 0;
         for (time, &end) in self.ends.iter().enumerate() {
             let gates = &self.order[start..end as usize];

@@ -27,7 +27,7 @@ pub(crate) use self::{
     three_halves::{ThreeHalvesEvaluate, ThreeHalvesGarble},
 };
 
-use transpute_circuit::{BatchKind, ProgramGate};
+use transpute_circuit::{BatchKind, Load, ProgramGate};
 
 use crate::{
     Label,
@@ -97,9 +97,13 @@ pub(crate) struct Group<P> {
     pub(crate) id: u64,
 }
 
+/// Puts labels of inputs into their slots. It is called for hundreds at a time.
+pub(crate) type PlaceInputs<'a> = &'a mut dyn FnMut(&[Load], &mut [Label]);
+
 /// The gates of one chunk to be done by a kernel.
 pub(crate) struct ChunkJob<'a, K> {
     kernel: K,
+    place: PlaceInputs<'a>,
     slots: &'a mut [Label],
     spare: u32,
     lanes: usize,
@@ -116,6 +120,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
     /// has the labels that the kernel keeps per slot for each of the `spare + 1` slots of each lane.
     pub(crate) unsafe fn new(
         kernel: K,
+        place: PlaceInputs<'a>,
         slots: &'a mut [Label],
         spare: u32,
         lanes: usize,
@@ -124,6 +129,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
     ) -> Self {
         Self {
             kernel,
+            place,
             slots,
             spare,
             lanes,
@@ -143,7 +149,8 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
     ) {
         match kind {
             BatchKind::And => self.kernel.and_group(w, keys, self.slots, group),
-            BatchKind::Xor => self.kernel.xor_group(w, self.slots, group),
+            // Inputs are no gates.
+            BatchKind::Xor | BatchKind::Input => self.kernel.xor_group(w, self.slots, group),
         }
     }
 
@@ -183,7 +190,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         let width = Wide::<I, N>::WIDTH;
         let ones_first = match kind {
             BatchKind::And => self.kernel.ones_first(wide.0, keys, id),
-            BatchKind::Xor => None,
+            BatchKind::Xor | BatchKind::Input => None,
         };
         if let Some(count) = ones_first {
             let (ones, rest) = gates.split_at(count.min(gates.len()));
@@ -247,6 +254,10 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
         let mut keys = I::Keys::default();
         let lanes = self.lanes;
         while let Some(run) = self.runs.next() {
+            if run.kind == BatchKind::Input {
+                (self.place)(run.loads, self.slots);
+                continue;
+            }
             let position = if K::XOR_TABLES { run.gate } else { run.and };
             let mut id = self.first_id + position * lanes as u64;
             let free = run.kind == BatchKind::Xor && !K::XOR_TABLES;

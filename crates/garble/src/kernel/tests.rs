@@ -86,9 +86,13 @@ impl Case {
         let spare = self.program.slot_count();
         let per_slot = self.scheme.labels_per_slot();
         let mut slots = vec![Label::ZERO; (spare + 1) * per_slot];
-        for (i, pair) in self.inputs.iter().enumerate() {
-            slots[per_slot * i..per_slot * (i + 1)].copy_from_slice(&pair[..per_slot]);
-        }
+        let place = &mut |loads: &[Load], slots: &mut [Label]| {
+            for load in loads {
+                let pair = self.inputs[load.input as usize];
+                slots[per_slot * load.slot as usize..][..per_slot]
+                    .copy_from_slice(&pair[..per_slot]);
+            }
+        };
         let prg = SecretPrg::new(&Seed::from_bytes([0; 32]));
         let [mut first, second] = self.dice.map(Dice::loaded);
         let tables = TableWriter::new(&mut chunk, span.ciphertext_bytes);
@@ -98,7 +102,7 @@ impl Case {
         match self.scheme {
             Scheme::HalfGates | Scheme::FixedKey => {
                 let kernel = HalfGatesGarble::new(hash, delta, tables);
-                run(backend, (kernel, &mut slots[..], spare, runs, id));
+                run(backend, (kernel, place, &mut slots[..], spare, runs, id));
             }
             Scheme::ThreeHalves => {
                 let mut dice = [first, second];
@@ -109,7 +113,7 @@ impl Case {
                     dice: &mut dice,
                     tables,
                 };
-                run(backend, (kernel, &mut slots[..], spare, runs, id));
+                run(backend, (kernel, place, &mut slots[..], spare, runs, id));
             }
             Scheme::Prf => {
                 let kernel = PrfGarble {
@@ -118,7 +122,7 @@ impl Case {
                     dice: &mut first,
                     tables,
                 };
-                run(backend, (kernel, &mut slots[..], spare, runs, id));
+                run(backend, (kernel, place, &mut slots[..], spare, runs, id));
             }
         }
         let (out, _) = slots_of(&self.program);
@@ -133,9 +137,12 @@ impl Case {
         let span = Cursor::default().span(&self.program, self.scheme, 64, 1);
         let spare = self.program.slot_count();
         let mut slots = vec![Label::ZERO; spare + 1];
-        for (i, value) in values.into_iter().enumerate() {
-            slots[i] = self.inputs[i][usize::from(value)];
-        }
+        let place = &mut |loads: &[Load], slots: &mut [Label]| {
+            for load in loads {
+                let input = load.input as usize;
+                slots[load.slot as usize] = self.inputs[input][usize::from(values[input])];
+            }
+        };
         let tables = TableReader::new(chunk, span.ciphertext_bytes);
         let runs = Runs::new(&self.program, &span, self.scheme.is_free_xor());
         let (spare, id) = (spare as u32, self.id);
@@ -144,16 +151,16 @@ impl Case {
             Scheme::HalfGates | Scheme::FixedKey => {
                 let hash = PerTweak { start };
                 let kernel = HalfGatesEvaluate { hash, tables };
-                run(backend, (kernel, &mut slots[..], spare, runs, id));
+                run(backend, (kernel, place, &mut slots[..], spare, runs, id));
             }
             Scheme::ThreeHalves => {
                 let kernel = ThreeHalvesEvaluate { start, tables };
-                run(backend, (kernel, &mut slots[..], spare, runs, id));
+                run(backend, (kernel, place, &mut slots[..], spare, runs, id));
             }
             Scheme::Prf => {
                 let nonce = NONCE;
                 let kernel = PrfEvaluate { nonce, tables };
-                run(backend, (kernel, &mut slots[..], spare, runs, id));
+                run(backend, (kernel, place, &mut slots[..], spare, runs, id));
             }
         }
         slots[slots_of(&self.program).0]
@@ -162,10 +169,17 @@ impl Case {
 
 fn run<K: Kernel>(
     backend: Backend,
-    (kernel, slots, spare, runs, first_id): (K, &mut [Label], u32, Runs<'_>, u64),
+    (kernel, place, slots, spare, runs, first_id): (
+        K,
+        PlaceInputs<'_>,
+        &mut [Label],
+        u32,
+        Runs<'_>,
+        u64,
+    ),
 ) {
     // SAFETY: the programs are compiled ones, and the slots have room for all labels.
-    let job = unsafe { ChunkJob::new(kernel, slots, spare, 1, runs, first_id) };
+    let job = unsafe { ChunkJob::new(kernel, place, slots, spare, 1, runs, first_id) };
     Dispatch::new(backend).unwrap().run(job);
 }
 

@@ -212,16 +212,17 @@ fn wrong_numbers_of_instances_are_refused() {
 #[test]
 fn small_programs_in_large_batches_go_side_by_side() {
     let small = program();
-    assert!(small.slot_count() <= 4096);
     assert_eq!(lanes(&small, 512, 8), LANES);
     assert_eq!(lanes(&small, 512, u64::MAX), LANES);
     assert_eq!(lanes(&small, 512, 7), 1);
     assert_eq!(lanes(&small, 511, 8), 1);
-    let gates = [Gate {
-        op: Op::And,
-        a: 0,
-        b: 1,
-    }];
-    let large = Circuit::new(vec![4097], vec![1], gates, vec![4097]).unwrap();
-    assert_eq!(lanes(&Program::compile(&large), 512, 8), 1);
+    let large = |inputs: u32, outputs: u32| {
+        // Those that are outputs are all live at the end.
+        let circuit = Circuit::new(vec![inputs], vec![outputs], [], (0..outputs).collect());
+        lanes(&Program::compile(&circuit.unwrap()), 512, 8)
+    };
+    assert_eq!(large(1 << 18, 1 << 18), LANES);
+    assert_eq!(large((1 << 18) + 1, (1 << 18) + 1), 1);
+    assert_eq!(large(1 << 19, 1), LANES);
+    assert_eq!(large((1 << 19) + 1, 1), 1);
 }

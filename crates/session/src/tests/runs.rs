@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "4d7d1e8e165d42a5921909dbfef1b9d1aa7ce85490e0f4c1df07c50fe0efecf5"
+        "82a42604d33c1d13fea948297bbc771f676f9f775a47fdcfe997b55181bd2c21"
     );
 }

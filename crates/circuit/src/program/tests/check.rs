@@ -24,7 +24,7 @@ fn sample() -> Program {
 
 #[test]
 fn the_digest_is_that_of_the_documented_encoding() {
-    // Computed by other means from the words 2 1 1, 1 3, 4, 3 and 3 2 3, 3 and three times a, b,
+    // Computed by other means from the words 2 1 1, 1 3, 4, 4 and 10 5 4 5, 2 and 0 0, 1 1, 3 and three times a, b,
     // out (0 inverted, 1, 2; 2, 1, 3; 3, 0, 1), 6, 2, 2^32 - 1.
     let hex: String = sample()
         .digest()
@@ -33,13 +33,13 @@ fn the_digest_is_that_of_the_documented_encoding() {
         .collect();
     assert_eq!(
         hex,
-        "402a97815d8be4c1e6bcd07e6e1ecdd4ee57d793871b31142f57c71528c24ac4"
+        "737a7c9e4d3b40c641e935de180b321da483c293bc69035921c4711755e57010"
     );
 }
 
 #[test]
 fn the_digest_covers_everything() {
-    let changes: [Change; 12] = [
+    let changes: [Change; 14] = [
         |p| p.input_widths = vec![2],
         |p| p.input_widths.push(0),
         |p| p.output_widths = vec![1, 2],
@@ -48,7 +48,9 @@ fn the_digest_covers_everything() {
         |p| p.gates[0].b += 1,
         |p| p.gates[2].out += 1,
         |p| p.gates.swap(0, 2),
-        |p| p.batches[0].kind = BatchKind::Xor,
+        |p| p.batches[1].kind = BatchKind::Xor,
+        |p| p.loads.swap(0, 1),
+        |p| p.loads[0].slot = 1,
         |p| p.outputs[0] = bit(0, true),
         |p| p.outputs[2] = OutputBit::Constant(false),
         |p| p.outputs.truncate(2),
@@ -70,9 +72,9 @@ fn broken_programs_are_found_out() {
             .iter()
             .map(|b| b.kind)
             .collect::<Vec<_>>(),
-        [and, BatchKind::Xor, and]
+        [BatchKind::Input, and, BatchKind::Xor, and]
     );
-    let cases: [(Change, Expected); 14] = [
+    let cases: [(Change, Expected); 21] = [
         (
             |p| p.output_widths[0] += 1,
             |e| {
@@ -87,24 +89,88 @@ fn broken_programs_are_found_out() {
             },
         ),
         (
-            |p| p.input_widths[0] = 99,
+            |p| p.slot_count = 99,
             |e| {
                 matches!(
                     e,
                     Widths {
-                        what: "slots",
-                        expected: 100,
+                        expected: 5,
+                        found: 99,
                         ..
                     }
                 )
             },
         ),
         (
-            |p| p.batches[0].len = 2,
+            |p| p.input_widths[0] = INVERT,
+            |e| {
+                matches!(
+                    e,
+                    Widths {
+                        what: "input bits at most",
+                        ..
+                    }
+                )
+            },
+        ),
+        (
+            |p| p.loads.truncate(1),
             |e| {
                 matches!(
                     e,
                     BatchLengths {
+                        what: "loads",
+                        expected: 1,
+                        found: 2
+                    }
+                )
+            },
+        ),
+        (
+            |p| p.loads[1].input = 2,
+            |e| {
+                matches!(
+                    e,
+                    InputRange {
+                        load: 1,
+                        input: 2,
+                        inputs: 2
+                    }
+                )
+            },
+        ),
+        (
+            |p| p.loads[1].input = 0,
+            |e| matches!(e, LoadedTwice { load: 1, input: 0 }),
+        ),
+        (
+            |p| p.loads[1].slot = 99,
+            |e| {
+                matches!(
+                    e,
+                    LoadRange {
+                        load: 1,
+                        slot: 99,
+                        ..
+                    }
+                )
+            },
+        ),
+        (
+            |p| p.loads[1].slot = 0,
+            |e| matches!(e, DependentLoad { load: 1, slot: 0 }),
+        ),
+        (
+            |p| p.batches.rotate_left(1),
+            |e| matches!(e, Undefined { gate: 0, .. }),
+        ),
+        (
+            |p| p.batches[1].len = 2,
+            |e| {
+                matches!(
+                    e,
+                    BatchLengths {
+                        what: "gates",
                         expected: 3,
                         found: 4
                     }
@@ -112,11 +178,12 @@ fn broken_programs_are_found_out() {
             },
         ),
         (
-            |p| p.batches[0].len = 0,
+            |p| p.batches[1].len = 0,
             |e| {
                 matches!(
                     e,
                     BatchLengths {
+                        what: "gates",
                         expected: 3,
                         found: 0
                     }
@@ -180,10 +247,11 @@ fn broken_programs_are_found_out() {
         ),
         (
             |p| {
-                p.batches = vec![Batch {
+                p.batches.truncate(1);
+                p.batches.push(Batch {
                     kind: BatchKind::And,
                     len: 3,
-                }];
+                });
                 p.and_count = 3;
                 p.xor_count = 0
             },
@@ -229,17 +297,18 @@ fn gates_may_not_write_what_their_batch_reads_or_writes() {
             Err(ProgramError::Dependent { gate: 1, slot: 2 }),
         ),
         (
-            [gate(0, 1, 2), gate(0, 4, 3)],
-            Err(ProgramError::Undefined { gate: 1, slot: 4 }),
+            [gate(0, 0, 2), gate(0, 3, 1)],
+            Err(ProgramError::Undefined { gate: 1, slot: 3 }),
         ),
     ] {
         let mut program = sample();
         program.gates = gates.to_vec();
-        program.batches = vec![Batch {
+        program.batches.truncate(1);
+        program.batches.push(Batch {
             kind: BatchKind::And,
             len: 2,
-        }];
-        (program.and_count, program.xor_count, program.slot_count) = (2, 0, 5);
+        });
+        (program.and_count, program.xor_count, program.slot_count) = (2, 0, 4);
         program.outputs.fill(OutputBit::Constant(true));
         program.digest = program.compute_digest();
         assert_eq!(program.check(), expected);

@@ -4,7 +4,7 @@ mod check;
 
 use proptest::prelude::*;
 
-use super::{Batch, BatchKind, INVERT, OutputBit, Program, compile::compile};
+use super::{Batch, BatchKind, INVERT, Load, OutputBit, Program, compile::compile};
 use crate::{
     Bits, Circuit, Gate, Op,
     testing::{Random, Shape, random_circuit},
@@ -84,9 +84,20 @@ fn gates_that_need_no_gate_fold() {
     ] {
         let gates: Vec<_> = base.into_iter().chain([gate]).collect();
         let program = program(&gates, &[6]);
-        assert_eq!(program.outputs(), [expected], "{gate:?}");
         assert_eq!(program.gates(), [], "{gate:?}");
-        assert_eq!(program.slot_count(), 2);
+        let OutputBit::Slot { slot, invert } = expected else {
+            assert_eq!(program.outputs(), [expected], "{gate:?}");
+            assert_eq!(program.loads(), [], "{gate:?}");
+            continue;
+        };
+        // Written above as the input bit, which is all that is loaded.
+        assert_eq!(program.outputs(), [bit(0, invert)], "{gate:?}");
+        let load = Load {
+            input: slot,
+            slot: 0,
+        };
+        assert_eq!(program.loads(), [load], "{gate:?}");
+        assert_eq!(program.slot_count(), 1);
     }
 }
 
@@ -116,15 +127,48 @@ fn gates_that_reach_no_output_are_dropped() {
 }
 
 #[test]
-fn an_input_that_nobody_reads_gives_its_slot() {
+fn an_input_that_nobody_reads_has_no_slot() {
     let program = program(&[(Op::Not, 0, 0), (Op::And, 2, 2)], &[3]);
     assert_eq!(program.gates(), []);
     let gates = [(Op::And, 1, 2), (Op::Xor, 3, 2)].map(|(op, a, b)| Gate { op, a, b });
     let circuit = Circuit::new(vec![3], vec![1], gates, vec![4]).unwrap();
     let program = Program::compile(&circuit);
     assert_same(&circuit, &program, 1);
-    assert_eq!(program.gates()[0].out, 0);
+    let loads = [1, 2].map(|input| Load {
+        input,
+        slot: input - 1,
+    });
+    assert_eq!(program.loads(), loads);
     assert_eq!(program.slot_count(), 3);
+}
+
+#[test]
+fn inputs_get_slots_in_the_window_that_reads_them_first() {
+    // Each gate takes one more input, in windows of 4.
+    let gates = (0..99).map(|i| Gate {
+        op: Op::And,
+        a: i + 1,
+        b: if i == 0 { 0 } else { 99 + i },
+    });
+    let circuit = Circuit::new(vec![100], vec![1], gates, vec![198]).unwrap();
+    let program = compile(&circuit, 4);
+    assert_same(&circuit, &program, 1);
+    let loads = |batch: &Batch| (batch.kind == BatchKind::Input).then_some(batch.len);
+    let loads: Vec<u32> = program.batches().iter().filter_map(loads).collect();
+    assert_eq!(loads.len(), 25);
+    assert_eq!(loads[..3], [5, 4, 4]);
+    assert_eq!(program.loads().len(), 100);
+    assert!(program.slot_count() <= 6, "{}", program.slot_count());
+}
+
+#[test]
+fn an_input_that_is_an_output_is_there_at_the_end() {
+    let program = program(&[(Op::And, 0, 0)], &[1, 0, 2]);
+    assert_eq!(program.loads().len(), 2);
+    assert_eq!(
+        program.outputs(),
+        [bit(1, false), bit(0, false), bit(0, false)]
+    );
 }
 
 #[test]
@@ -170,10 +214,14 @@ fn independent_gates_share_a_batch() {
     let circuit = Circuit::new(vec![200], vec![100], gates, (200..300).collect()).unwrap();
     let program = Program::compile(&circuit);
     assert_same(&circuit, &program, 1);
-    let batch = |kind| Batch { kind, len: 50 };
+    let batch = |kind, len| Batch { kind, len };
     assert_eq!(
         program.batches(),
-        [batch(BatchKind::Xor), batch(BatchKind::And)]
+        [
+            batch(BatchKind::Input, 200),
+            batch(BatchKind::Xor, 50),
+            batch(BatchKind::And, 50)
+        ]
     );
 }
 

@@ -353,6 +353,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "9dd0dc35a26ec81f0397eac11540a36aa8a8428b146704b5dcc172577bdca951"
+        "e09ef6bb0aff8af64c66d160026635abc46cd3fe53ec77e6922fa44749ce7373"
     );
 }
