@@ -115,6 +115,20 @@ impl Evaluator {
         garbler_labels: Option<&[Label]>,
         evaluator_labels: &[Label],
     ) -> Result<(), GarbleError> {
+        let copy = |labels: &[Label]| Zeroizing::new(labels.to_vec());
+        self.begin_with_labels(lanes, garbler_labels.map(copy), copy(evaluator_labels))
+    }
+
+    /// Does what [`begin_side_by_side`](Self::begin_side_by_side) does, without a copy of the labels.
+    ///
+    /// # Errors
+    /// Those of [`begin_side_by_side`](Self::begin_side_by_side).
+    pub fn begin_with_labels(
+        &mut self,
+        lanes: usize,
+        garbler_labels: Option<Zeroizing<Vec<Label>>>,
+        evaluator_labels: Zeroizing<Vec<Label>>,
+    ) -> Result<(), GarbleError> {
         self.frame.next_instance(lanes)?;
         let Inputs {
             owners,
@@ -129,9 +143,7 @@ impl Evaluator {
         let own = lanes * owners.count(Party::Evaluator);
         check_count("garbler", sent, given.len())?;
         check_count("evaluator", own, evaluator_labels.len())?;
-        for (kept, labels) in (self.inputs.given.iter_mut()).zip([given, evaluator_labels]) {
-            keep(kept, labels);
-        }
+        self.inputs.given = [given, evaluator_labels];
         self.frame.make_room(lanes);
         self.frame.begin(lanes);
         self.skip_free_instance();
@@ -290,16 +302,6 @@ impl Inputs {
             }
         });
     }
-}
-
-/// Replaces labels by others, in the same memory if there is enough of it: new pages cost more than the copy.
-fn keep(kept: &mut Zeroizing<Vec<Label>>, labels: &[Label]) {
-    if kept.capacity() < labels.len() {
-        // Not by growing, which could leave a copy of labels behind.
-        *kept = Zeroizing::new(Vec::with_capacity(labels.len()));
-    }
-    kept.clear();
-    kept.extend_from_slice(labels);
 }
 
 fn check_count(party: &'static str, expected: usize, found: usize) -> Result<(), GarbleError> {

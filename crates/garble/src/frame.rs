@@ -2,12 +2,12 @@
 //! the position, and the order in which instances may be begun and finished.
 #![expect(
     unsafe_code,
-    reason = "label slots are checked once per program, not at every gate"
+    reason = "label slots are checked where a program is made, not at every gate"
 )]
 
 use std::sync::Arc;
 
-use transpute_circuit::{BatchKind, INVERT, InputSplit, Program};
+use transpute_circuit::{InputSplit, Program};
 
 use crate::{
     Backend, GarbleError, Params,
@@ -67,10 +67,6 @@ impl Frame {
         }
         let dispatch = Dispatch::new(backend)?;
         let spare = program.slot_count();
-        assert!(
-            names_only_slots_below(&program, spare),
-            "a program names no slot past those it says it has"
-        );
         Ok(Self {
             params,
             dispatch,
@@ -153,8 +149,9 @@ impl Frame {
     pub(crate) fn run<K: Kernel>(&mut self, span: &Span, kernel: K, place: PlaceInputs<'_>) {
         let first_id = self.first_id();
         let runs = Runs::new(&self.program, span, !K::XOR_TABLES);
-        // SAFETY: no gate of the program names a slot from `spare` on, as `new` has checked; there
-        // is room for all slots, as `make_room` has made it before the instances were begun.
+        // SAFETY: no gate of a program names a slot past those it has, which `spare` is the first of, and its XOR gates have no
+        // inversion marks: `Program` promises it, and cannot be made otherwise. There is room for all slots, as `make_room` has
+        // made it before the instances were begun.
         let job = unsafe {
             ChunkJob::new(
                 kernel,
@@ -213,32 +210,6 @@ impl Frame {
     pub(crate) fn skip_to(&mut self, begun: u64) {
         self.begun = begun;
     }
-}
-
-/// Checks what the kernels rely on, once and not at every gate: all slots of all gates are below
-/// `end`, and XOR gates have no inverted operands. It holds for all programs.
-fn names_only_slots_below(program: &Program, end: usize) -> bool {
-    let mut gates = program.gates();
-    for batch in program.batches() {
-        let marks = match batch.kind {
-            BatchKind::And => INVERT,
-            BatchKind::Xor => 0,
-            // Labels of inputs are placed by safe code.
-            BatchKind::Input => continue,
-        };
-        let Some((batch_gates, rest)) = gates.split_at_checked(batch.len as usize) else {
-            return false;
-        };
-        gates = rest;
-        let highest = (batch_gates.iter()).fold(0, |highest: u32, gate| {
-            let operands = (gate.a & !marks).max(gate.b & !marks);
-            highest.max(operands).max(gate.out)
-        });
-        if highest as usize >= end {
-            return false;
-        }
-    }
-    gates.is_empty()
 }
 
 #[cfg(test)]

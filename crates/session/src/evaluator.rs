@@ -317,23 +317,20 @@ impl EvaluatorCore {
             {
                 return Ok(false);
             }
-            // In place: a copy of half a million labels would be the peak of a party's memory.
-            let labels = &self.labels.make_contiguous()[..own];
-            let given = &self.garbler_labels.make_contiguous()[..theirs];
-            let given = (self.terms.sends_garbler_labels()).then_some(given);
+            let labels = take(&mut self.labels, own);
+            let given =
+                (self.terms.sends_garbler_labels()).then(|| take(&mut self.garbler_labels, theirs));
             match &mut agreed.evaluating {
                 Evaluating::Here(evaluator) => {
-                    evaluator.begin_side_by_side(lanes, given, labels)?;
+                    evaluator.begin_with_labels(lanes, given, labels)?;
                 }
                 Evaluating::Others(others) => others.begin(Group {
                     instance: self.begun,
                     lanes,
-                    given: given.map(|given| Zeroizing::new(given.to_vec())),
-                    labels: Zeroizing::new(labels.to_vec()),
+                    given,
+                    labels,
                 })?,
             }
-            discard(&mut self.labels, own);
-            discard(&mut self.garbler_labels, theirs);
             self.begun += lanes as u64;
             self.is_running = true;
             self.tables_left = self.layout.tables(lanes);
@@ -506,6 +503,10 @@ impl EvaluatorCore {
         let mut labels = Zeroizing::new(Vec::new());
         self.ot.handle_reply(first, reply, &mut labels)?;
         self.answered += labels.len() as u64;
+        // All that the next evaluations need at once: growing would take twice as much.
+        let next = self.layout.lanes(self.begun) * self.terms.choices;
+        let needed = next.max(self.labels.len() + labels.len()) - self.labels.len();
+        self.labels.reserve(needed);
         self.labels.extend(labels.iter());
         let instances = self.answered / self.terms.choices as u64;
         self.lead.set_labelled(instances);
@@ -570,6 +571,16 @@ impl Drop for EvaluatorCore {
             discard(queue, queue.len());
         }
     }
+}
+
+/// Takes the oldest `count` labels; where there are no more, as a rule of large groups, without a copy.
+fn take(labels: &mut VecDeque<Label>, count: usize) -> Zeroizing<Vec<Label>> {
+    if labels.len() == count {
+        return Zeroizing::new(std::mem::take(labels).into());
+    }
+    let taken = Zeroizing::new(labels.range(..count).copied().collect());
+    discard(labels, count);
+    taken
 }
 
 /// Wipes and drops the oldest `count` labels.

@@ -265,10 +265,9 @@ fn evaluate(
     let tell = |outcome| outputs.send(outcome).map_err(|_| Unheard);
     for task in tasks {
         let outcome = match task {
-            Task::Begin(group) => evaluator.skip_to(group.instance).and_then(|()| {
-                let given = group.given.as_ref().map(|given| &given[..]);
-                evaluator.begin_side_by_side(group.lanes, given, &group.labels)
-            }),
+            Task::Begin(group) => evaluator
+                .skip_to(group.instance)
+                .and_then(|()| evaluator.begin_with_labels(group.lanes, group.given, group.labels)),
             Task::Chunk(chunk) => evaluator.evaluate_chunk(&chunk, chunk_len),
         };
         if let Err(error) = outcome {

@@ -32,9 +32,13 @@ pub const INVERT: u32 = 1 << 31;
 ///   gate writes a slot that any gate of the batch reads: a kernel may do a batch in any order and
 ///   in any grouping.
 /// * Operands of XOR gates never carry [`INVERT`].
+/// * No slot that a load, a gate or an output names is past [`slot_count`](Self::slot_count).
 /// * Slots named by `outputs` keep their label to the end.
 /// * The order of the gates is the order of the garbled tables and a function of the circuit
 ///   alone, covered by the digest.
+///
+/// Whatever makes a program sees to them: [`compile`](Self::compile), or [`from_bytes`](Self::from_bytes), which checks. Unsafe
+/// code of kernels relies on the slots and on the operands of XOR gates.
 #[derive(Debug)]
 pub struct Program {
     pub(crate) input_widths: Vec<u32>,

@@ -28,6 +28,7 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
             uses: folded.uses,
             inputs: circuit.input_bits(),
         },
+        highest: 0,
     };
     for input in 0..circuit.input_bits() {
         emitter.places.set(input, NOWHERE);
@@ -49,6 +50,10 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
     }
     emitter.load(&mut pending.inputs);
     emitter.batches.shrink_to_fit();
+    assert!(
+        emitter.highest < emitter.slots.count || emitter.gates.is_empty(),
+        "gates read what is in a slot"
+    );
     Scheduled {
         gates: emitter.gates,
         loads: emitter.loads,
@@ -114,6 +119,8 @@ pub(super) struct Emitter {
     batches: Vec<Batch>,
     slots: Slots,
     pub(super) places: Places,
+    /// The highest slot that a gate reads.
+    highest: u32,
 }
 
 impl Emitter {
@@ -146,9 +153,11 @@ impl Emitter {
         });
         for Pending { a, b, wire } in gates.clone() {
             let out = self.slots.take();
+            let operands = [a, b].map(|operand| self.places.slot(operand & !INVERT));
+            self.highest = self.highest.max(operands[0]).max(operands[1]);
             self.gates.push(ProgramGate {
-                a: self.places.slot(a & !INVERT) | a & INVERT,
-                b: self.places.slot(b & !INVERT) | b & INVERT,
+                a: operands[0] | a & INVERT,
+                b: operands[1] | b & INVERT,
                 out,
             });
             self.places.set(wire, out);

@@ -8,7 +8,7 @@
 //! the slots, or one gate of [`LANES`] instances, whose labels lie side by side.
 #![expect(
     unsafe_code,
-    reason = "label slots are checked once per program, not at every gate"
+    reason = "label slots are checked where a program is made, not at every gate"
 )]
 
 mod half_gates;

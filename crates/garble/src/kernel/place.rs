@@ -1,7 +1,7 @@
 //! Where the labels of a group of gates are.
 #![expect(
     unsafe_code,
-    reason = "label slots are checked once per program, not at every gate"
+    reason = "label slots are checked where a program is made, not at every gate"
 )]
 
 use transpute_circuit::{INVERT, ProgramGate};
