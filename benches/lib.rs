@@ -57,6 +57,7 @@ pub fn subjects() -> Vec<Subject> {
         Subject::new("aes-128", &generators::aes128()),
         Subject::new("sha-256", &generators::sha256_compression()),
         Subject::new("mincut", &mincut),
+        Subject::alone("mincut-alone", &mincut),
         Subject::new("div-64", &divider),
         Subject::alone("div-64-alone", &divider),
         Subject::alone("aes-128-alone", &generators::aes128()),

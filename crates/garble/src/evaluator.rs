@@ -18,7 +18,7 @@ use crate::{
 
 /// Evaluates garbled instances of one program, one after the other, chunk by chunk.
 ///
-/// It holds one label per live wire. Altered tables give altered labels, not errors; what tells
+/// It holds one label per live wire and those of the inputs. Altered tables give altered labels, not errors; what tells
 /// them apart is the output check, see
 /// [`GarbledOutputs::decode_info`](crate::GarbledOutputs::decode_info).
 ///

@@ -5,14 +5,19 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::{
-    Candidate, Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts, Workload,
+    Candidate, Family, Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts,
+    Workload,
     path::{Seconds, Short},
-    settle::{self, NEXT_DOOR_S},
+    settle::{self, INSURANCE, NEXT_DOOR_S},
     terms::Plausible,
 };
 
 /// A gain that a prediction cannot promise, as a fraction: below it, the order of the candidates decides.
 const TIE: f64 = 0.02;
+
+/// Losses that a look has not ruled out if it was too short to count for much: of a train that a short queue cut off after two
+/// dozen packets none is lost on most paths that lose one in a hundred.
+const SHORT_LOOK: f64 = 0.05;
 
 /// Picks a transport.
 ///
@@ -254,8 +259,8 @@ impl ModelChooser {
         biases.product::<f64>() * stuck
     }
 
-    /// Returns what tipped it.
-    fn reason(&self, ranking: &[Ranked], candidates: &[Candidate]) -> String {
+    /// Returns what tipped it. `is_short_look`: whether losses may not have been seen.
+    fn reason(&self, ranking: &[Ranked], candidates: &[Candidate], is_short_look: bool) -> String {
         let [first, others @ ..] = ranking else {
             return String::new();
         };
@@ -285,6 +290,8 @@ impl ModelChooser {
             reason.push_str("; but that takes longer now and then");
         } else if gain < 0.0 && !is_wanted && is_doubted {
             reason.push_str("; but it may not come up: nothing has come over UDP so far");
+        } else if gain < 0.0 && !is_wanted && is_short_look && bears_losses(&first.transport) {
+            reason.push_str("; but losses would slow that down, and few packets were looked at");
         } else if gain < 0.0 && !is_wanted {
             reason.push_str("; next door, and it is up already");
         } else if gain < 0.0 {
@@ -298,6 +305,11 @@ impl ModelChooser {
         }
         reason
     }
+}
+
+/// Says whether a transport takes as long with losses as without.
+fn bears_losses(spec: &Spec) -> bool {
+    spec.law(None).family == Family::Rate
 }
 
 /// Returns which part of the time makes most of a difference, and how much of it.
@@ -335,6 +347,10 @@ impl Chooser for ModelChooser {
         workload: &Workload,
         candidates: &[Candidate],
     ) -> Result<Choice, SelectError> {
+        let (_, busier) = workload.busier(path);
+        let is_short_look = (busier.loss).is_some_and(|loss| {
+            loss.lost() == 0 && loss.sent() > 0 && loss.interval().1 > SHORT_LOOK
+        });
         let expected = |spec: &Spec, prediction: &Prediction| {
             let is_to_come = prediction.parts.setup_s > 0.0;
             let doubt = match is_to_come && path.rtt_s() < NEXT_DOOR_S {
@@ -343,10 +359,15 @@ impl Chooser for ModelChooser {
                 true => 1.0 + prediction.sigma_model,
                 false => 1.0,
             };
-            prediction.seconds * prediction.excess * self.factor(spec) * doubt
+            // The others may take several times as long.
+            let insured = match is_short_look && !bears_losses(spec) {
+                true => 1.0 + INSURANCE,
+                false => 1.0,
+            };
+            prediction.seconds * prediction.excess * self.factor(spec) * doubt * insured
         };
         let rank = |candidates: &[Candidate], score: &dyn Fn(&Spec, &Prediction) -> f64| {
-            let reason = |ranking: &[Ranked]| self.reason(ranking, candidates);
+            let reason = |ranking: &[Ranked]| self.reason(ranking, candidates, is_short_look);
             Choice::of(
                 self.name(),
                 &self.model,

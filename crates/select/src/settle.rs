@@ -20,7 +20,7 @@ const ONE_MACHINE_S: f64 = 0.3e-3;
 
 /// The part of what a run takes for which losses that nobody expects are looked for: a run of a second over a path of a millisecond
 /// takes twice as long over what does not bear them, and knowing costs a hundredth.
-const INSURANCE: f64 = 0.03;
+pub(crate) const INSURANCE: f64 = 0.03;
 
 /// Packets whose fate tells anything of losses: a train has more, handshakes have fewer.
 const A_LOOK: u64 = 16;

@@ -1,13 +1,20 @@
 //! What a predicted time is made of, before the factors: the terms of the model for one transport, path and workload.
 
 use crate::{
-    Bound, End, Factors, Law, PathEstimate, Shape, TimeParts, Workload,
+    Bound, End, Factors, Law, Loss, PathEstimate, Shape, TimeParts, Workload,
     law::{self, Carriage, Conditions},
     plausible::{self, Range},
 };
 
 /// The least queue that is reckoned with unless it is known, in bytes; longer paths have one product of rate and round-trip time.
 const DEFAULT_QUEUE: f64 = 262_144.0;
+
+/// How likely a queue of which nothing is known loses a part of the first windows of several connections, which leave together:
+/// then a timer is waited for.
+const BURST_RISK: f64 = 0.25;
+
+/// Packets of a train that would have shown a short queue.
+const TRAIN_PACKETS: u64 = 64;
 
 /// A path with every figure filled in.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +23,8 @@ pub(crate) struct Point {
     pub(crate) rate: [f64; 2],
     pub(crate) loss: [f64; 2],
     pub(crate) queue: [Option<f64>; 2],
+    /// Whether nothing is known of the queue, not even that it is no short one.
+    pub(crate) is_queue_unseen: [bool; 2],
     pub(crate) kernel_window: f64,
 }
 
@@ -41,6 +50,10 @@ impl Plausible {
                 rate: rate.map(|range| range.mid),
                 loss: loss.map(|range| range.mid),
                 queue: both.map(|direction| direction.queue_bytes),
+                is_queue_unseen: both.map(|direction| {
+                    let sent = direction.loss.map_or(0, Loss::sent);
+                    direction.queue_bytes.is_none() && sent < TRAIN_PACKETS
+                }),
                 kernel_window: plausible::kernel_window(path),
             },
         }
@@ -147,7 +160,12 @@ impl Terms {
         let carry = |direction: usize, bytes: u64| {
             law::carry(law, shape, &point.conditions(direction), bytes as f64)
         };
-        let tables = carry(to_evaluator, parts.garbler_bytes);
+        let mut tables = carry(to_evaluator, parts.garbler_bytes);
+        let is_burst = law.connections > 1.0
+            && parts.garbler_bytes as f64 > law.connections * shape.initial_window;
+        if is_burst && point.is_queue_unseen[to_evaluator] {
+            tables.growth += BURST_RISK * law::TIMEOUT_S;
+        }
         let requests = carry(to_garbler, parts.evaluator_bytes);
         let first = workload.first_table();
         let waiting = (workload.round_trips() - first).max(0.0) * point.rtt;

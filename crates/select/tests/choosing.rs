@@ -1,8 +1,8 @@
 //! What the choosers choose, and what they say about it.
 
 use transpute_select::{
-    Bias, Candidate, Chooser, Direction, End, Explanation, Loss, Model, ModelChooser, Named,
-    PaperRules, Parts, PathEstimate, Plan, Prices, Rate, SelectError, Setup, Udp, Unknown,
+    Bias, Candidate, Choice, Chooser, Direction, End, Explanation, Loss, Model, ModelChooser,
+    Named, PaperRules, Parts, PathEstimate, Plan, Prices, Rate, SelectError, Setup, Udp, Unknown,
     Workload,
 };
 
@@ -86,6 +86,33 @@ fn next_door_everything_is_as_good_and_the_first_is_taken() {
         "{}",
         choice.reason
     );
+}
+
+#[test]
+fn what_bears_losses_is_worth_a_little_where_few_packets_were_looked_at() {
+    // About as fast without losses, and both are up.
+    let choose = |lost, sent, bytes| {
+        let mut path = path(0.0016, 1e9, 0.0);
+        path.down.loss = Some(Loss::new(lost, sent).unwrap());
+        let both = ["tcp:cc=bbr", "rudp"].map(|name| Candidate::new(name).unwrap());
+        let both = both.map(|candidate| candidate.with_setup(Setup::Done));
+        let model = ModelChooser::default();
+        model.choose(&path, &tables(bytes), &both).unwrap()
+    };
+    let seconds = |choice: &Choice, name: &str| {
+        let mut ranking = choice.ranking().iter();
+        let found = ranking.find(|ranked| ranked.transport.as_str() == name);
+        found.unwrap().prediction.seconds
+    };
+    // Of so many packets next to nothing is lost.
+    let long = choose(0, 2000, 1_000_000);
+    assert_eq!(long.winner().as_str(), "tcp:cc=bbr", "{}", long.reason);
+    let [tcp, rudp] = ["tcp:cc=bbr", "rudp"].map(|name| seconds(&long, name));
+    assert!((tcp / rudp - 1.0).abs() < 0.03, "{tcp} {rudp}");
+    let short = choose(0, 25, 1_000_000);
+    assert_eq!(short.winner().as_str(), "rudp", "{}", short.reason);
+    let why = "; but losses would slow that down, and few packets were looked at";
+    assert!(short.reason.ends_with(why), "{}", short.reason);
 }
 
 #[test]
@@ -302,7 +329,7 @@ fn much_work_is_insured_against_losses_where_nobody_expects_them() {
 
 #[test]
 fn much_work_on_an_unknown_path_is_not_settled_and_knowing_it_settles() {
-    let work = tables(360_000_000);
+    let work = tables(31_000_000);
     let all = candidates(&["tcp", "rudp"]);
     // What a window of the kernel allows is enough at a low rate without loss, and nowhere near at a high one.
     let bare = PathEstimate::of_rtt(0.02).unwrap();
