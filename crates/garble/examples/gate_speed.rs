@@ -101,9 +101,6 @@ fn main() {
                 for lanes in [1, lanes(&program, CHUNK, u64::MAX)] {
                     let (garble, evaluate) = measure(&program, scheme, period, backend, lanes);
                     print!("  {garble:5.2} / {evaluate:5.2}");
-                    if lanes != 1 || program.slot_count() > 4096 {
-                        break;
-                    }
                 }
             }
             println!();
