@@ -505,8 +505,8 @@ impl EvaluatorCore {
         self.answered += labels.len() as u64;
         // All that the next evaluations need at once: growing would take twice as much.
         let next = self.layout.lanes(self.begun) * self.terms.choices;
-        let needed = next.max(self.labels.len() + labels.len()) - self.labels.len();
-        self.labels.reserve(needed);
+        let missing = next.saturating_sub(self.labels.len());
+        self.labels.reserve(missing.max(labels.len()));
         self.labels.extend(labels.iter());
         let instances = self.answered / self.terms.choices as u64;
         self.lead.set_labelled(instances);

@@ -163,7 +163,7 @@ impl Program {
         }
         let inputs = sum(&self.input_widths);
         let slots = u64::from(self.slot_count);
-        // Nothing else bounds either by the bytes that there are.
+        // Each slot is written by something; a few bytes could claim memory for any number of them otherwise.
         let used = (self.gates.len() + self.loads.len()) as u64;
         for (what, expected, found) in [
             ("slots at most", used, slots),

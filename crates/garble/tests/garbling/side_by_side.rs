@@ -212,6 +212,7 @@ fn wrong_numbers_of_instances_are_refused() {
 #[test]
 fn small_programs_in_large_batches_go_side_by_side() {
     let small = program();
+    assert!(small.slot_count() <= 4096);
     assert_eq!(lanes(&small, 512, 8), LANES);
     assert_eq!(lanes(&small, 512, u64::MAX), LANES);
     assert_eq!(lanes(&small, 512, 7), 1);
