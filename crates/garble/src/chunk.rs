@@ -17,9 +17,14 @@
 //! in program order, packed from bit 0 of each byte upwards; bits past the last are zero. The sum
 //! of the costs in bytes, rounded up, is the length.
 
-use transpute_circuit::{Batch, BatchKind, Load, Program, ProgramGate};
+use std::iter;
 
-use crate::{GarbleError, Scheme};
+use transpute_circuit::{Batch, BatchKind, InputSplit, Load, Program, ProgramGate};
+
+use crate::{
+    GarbleError, Scheme,
+    inputs::{Owners, Party},
+};
 
 /// The smallest limit on the length of a chunk for each instance in it, in bytes.
 pub const MIN_CHUNK_LIMIT: usize = 64;
@@ -105,10 +110,37 @@ impl<'a> ChunkPlan<'a> {
         })
     }
 
+    /// Iterates over the chunks, with how many labels of the evaluator's inputs each reads: lengths, and labels of one instance.
+    ///
+    /// # Panics
+    /// If the split is of another program's inputs.
+    pub fn with_reads(mut self, split: &InputSplit) -> impl Iterator<Item = (usize, usize)> + use<'a> {
+        assert_eq!(split.widths(), self.program.input_widths(), "inputs differ");
+        let owners = Owners::new(split);
+        iter::from_fn(move || {
+            let span = self.next_span()?;
+            let mut reads = 0;
+            owners.pieces(span.loads(self.program), |party, piece| {
+                if party == Party::Evaluator {
+                    reads += piece.len();
+                }
+            });
+            Some((span.bytes(), reads))
+        })
+    }
+
     /// Returns the sum of all lengths that are still to come.
     #[must_use]
     pub fn total_bytes(self) -> u64 {
         self.map(|length| length as u64).sum()
+    }
+
+    fn next_span(&mut self) -> Option<Span> {
+        let span = self
+            .cursor
+            .span(self.program, self.scheme, self.limit, self.lanes);
+        self.cursor = span.end;
+        (span.bytes() > 0).then_some(span)
     }
 }
 
@@ -116,11 +148,7 @@ impl Iterator for ChunkPlan<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let span = self
-            .cursor
-            .span(self.program, self.scheme, self.limit, self.lanes);
-        self.cursor = span.end;
-        (span.bytes() > 0).then_some(span.bytes())
+        self.next_span().map(|span| span.bytes())
     }
 }
 
@@ -169,6 +197,11 @@ impl Span {
     /// Length of the chunk.
     pub(crate) fn bytes(&self) -> usize {
         self.ciphertext_bytes + self.trailer_bits.div_ceil(8)
+    }
+
+    /// Returns the inputs that get their slots in it.
+    pub(crate) fn loads<'p>(&self, program: &'p Program) -> &'p [Load] {
+        &program.loads()[self.start.load..self.end.load]
     }
 }
 

@@ -1,6 +1,6 @@
 //! The evaluator's side of one garbling.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
 use transpute_circuit::{InputSplit, Load, OutputBit, Program};
 use zeroize::Zeroizing;
@@ -13,6 +13,7 @@ use crate::{
     kernel::{
         HalfGatesEvaluate, PerPeriod, PerTweak, PrfEvaluate, TableReader, ThreeHalvesEvaluate,
     },
+    reads::{LabelQueue, ReadOrder},
     seed::Scratch,
 };
 
@@ -35,8 +36,13 @@ struct Inputs {
     public: PublicLabels,
     /// Whether the labels of the garbler's inputs are given.
     expects_labels: bool,
-    /// Labels of the instances in progress, instance by instance: the garbler's where they are given, and the evaluator's.
-    given: [Zeroizing<Vec<Label>>; 2],
+    /// Labels of the garbler's inputs in the instances in progress, instance by instance, where they are given.
+    given: Zeroizing<Vec<Label>>,
+    /// Labels of the evaluator's inputs.
+    own: LabelQueue,
+    /// In which they are read.
+    order: OnceCell<ReadOrder>,
+    split: InputSplit,
 }
 
 impl Evaluator {
@@ -58,6 +64,9 @@ impl Evaluator {
                 public: PublicLabels::new(params.input_seed),
                 expects_labels: params.scheme.sends_garbler_labels(),
                 given: Default::default(),
+                own: LabelQueue::default(),
+                order: OnceCell::new(),
+                split: split.clone(),
             },
             scratch: Scratch::default(),
         })
@@ -115,39 +124,64 @@ impl Evaluator {
         garbler_labels: Option<&[Label]>,
         evaluator_labels: &[Label],
     ) -> Result<(), GarbleError> {
+        let instance = self.frame.next_instance(lanes)?;
+        let count = self.inputs.owners.count(Party::Evaluator);
+        check_count("evaluator", lanes * count, evaluator_labels.len())?;
+        self.check_given(lanes, garbler_labels.unwrap_or_default())?;
+        let order = (self.inputs.order)
+            .get_or_init(|| ReadOrder::new(&self.frame.program, &self.inputs.split));
+        let mut labels = Zeroizing::new(Vec::with_capacity(evaluator_labels.len()));
+        for &position in order.positions() {
+            labels.extend((0..lanes).map(|lane| evaluator_labels[lane * count + position as usize]));
+        }
+        self.inputs.own.skip_to(instance * count as u64);
+        self.inputs.own.push(&labels);
         let copy = |labels: &[Label]| Zeroizing::new(labels.to_vec());
-        self.begin_with_labels(lanes, garbler_labels.map(copy), copy(evaluator_labels))
+        self.begin(lanes, garbler_labels.map(copy))
     }
 
-    /// Does what [`begin_side_by_side`](Self::begin_side_by_side) does, without a copy of the labels.
+    /// Appends active labels of the evaluator's input bits, of the next instances that have not got all of theirs, in the order in
+    /// which they are read: those of the bit that is read first, one of each instance that is evaluated side by side with the
+    /// others, those of the second bit, and at last those that are not read; see [`ReadOrder`].
+    pub fn add_labels(&mut self, evaluator_labels: &[Label]) {
+        self.inputs.own.push(evaluator_labels);
+    }
+
+    /// Begins the next `lanes` instances as [`begin_side_by_side`](Self::begin_side_by_side), whose evaluator's labels were
+    /// [added](Self::add_labels) or are still to come: before the chunk that reads them, and all of them before now where
+    /// there are no chunks.
     ///
     /// # Errors
     /// Those of [`begin_side_by_side`](Self::begin_side_by_side).
-    pub fn begin_with_labels(
+    pub fn begin(
         &mut self,
         lanes: usize,
         garbler_labels: Option<Zeroizing<Vec<Label>>>,
-        evaluator_labels: Zeroizing<Vec<Label>>,
     ) -> Result<(), GarbleError> {
-        self.frame.next_instance(lanes)?;
-        let Inputs {
-            owners,
-            expects_labels,
-            ..
-        } = &self.inputs;
+        let instance = self.frame.next_instance(lanes)?;
         let given = garbler_labels.unwrap_or_default();
-        let sent = match expects_labels {
-            true => lanes * owners.count(Party::Garbler),
-            false => 0,
-        };
-        let own = lanes * owners.count(Party::Evaluator);
-        check_count("garbler", sent, given.len())?;
-        check_count("evaluator", own, evaluator_labels.len())?;
-        self.inputs.given = [given, evaluator_labels];
+        self.check_given(lanes, &given)?;
+        let count = self.inputs.owners.count(Party::Evaluator);
+        self.inputs.own.skip_to(instance * count as u64);
+        let free = self.frame.free_span(lanes);
+        if let Some(span) = &free {
+            self.check_own(span, lanes)?;
+        }
+        self.inputs.given = given;
         self.frame.make_room(lanes);
         self.frame.begin(lanes);
-        self.skip_free_instance();
+        if let Some(span) = free {
+            self.evaluate(&span, &[]);
+        }
         Ok(())
+    }
+
+    fn check_given(&self, lanes: usize, given: &[Label]) -> Result<(), GarbleError> {
+        let sent = match self.inputs.expects_labels {
+            true => lanes * self.inputs.owners.count(Party::Garbler),
+            false => 0,
+        };
+        check_count("garbler", sent, given.len())
     }
 
     /// Returns the length of the next chunk, or `None` where the instance is done. A limit under
@@ -161,7 +195,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// [`GarbleError::ChunkLimit`]; [`GarbleError::NoInstance`] where none is expected;
-    /// [`GarbleError::ChunkLength`].
+    /// [`GarbleError::ChunkLength`]; [`GarbleError::LabelCount`] where labels that it reads were not added.
     pub fn evaluate_chunk(&mut self, chunk: &[u8], max_len: usize) -> Result<(), GarbleError> {
         check_limit(max_len, self.frame.lanes)?;
         let span = self.frame.span(max_len).ok_or(GarbleError::NoInstance)?;
@@ -171,6 +205,7 @@ impl Evaluator {
                 found: chunk.len(),
             });
         }
+        self.check_own(&span, self.frame.lanes)?;
         self.evaluate(&span, chunk);
         Ok(())
     }
@@ -184,7 +219,10 @@ impl Evaluator {
     /// # Panics
     /// If `instance` has begun already.
     pub fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
-        self.frame.leave_out(instance)
+        self.frame.leave_out(instance)?;
+        let count = self.inputs.owners.count(Party::Evaluator);
+        self.inputs.own.skip_to(instance * count as u64);
+        Ok(())
     }
 
     /// Returns how many instances are in progress or last finished side by side.
@@ -228,14 +266,18 @@ impl Evaluator {
         self.frame.skip_to(begun);
     }
 
-    /// Does an instance that has no tables.
-    fn skip_free_instance(&mut self) {
-        // Any limit: without tables there is one span.
-        if let Some(span) = self.frame.span(0)
-            && span.bytes() == 0
-        {
-            self.evaluate(&span, &[]);
-        }
+    /// Checks that all labels are here that a span reads.
+    fn check_own(&self, span: &Span, lanes: usize) -> Result<(), GarbleError> {
+        let mut read = 0;
+        self.inputs
+            .owners
+            .pieces(span.loads(&self.frame.program), |party, piece| {
+                if party == Party::Evaluator {
+                    read += lanes * piece.len();
+                }
+            });
+        let held = self.inputs.own.len();
+        check_count("evaluator", read, held.min(read))
     }
 
     fn evaluate(&mut self, span: &Span, chunk: &[u8]) {
@@ -276,7 +318,7 @@ impl Evaluator {
 impl Inputs {
     /// Puts the labels of inputs into their slots, those of the `lanes` instances from `instance` on side by side.
     fn place(
-        &self,
+        &mut self,
         loads: &[Load],
         scratch: &mut Scratch,
         slots: &mut [Label],
@@ -284,21 +326,25 @@ impl Inputs {
         lanes: usize,
     ) {
         self.owners.pieces(loads, |party, piece| {
+            if party == Party::Evaluator {
+                piece.put(self.own.take(lanes * piece.len()), slots, lanes);
+                return;
+            }
             for lane in 0..lanes {
-                let positions = piece.with(|_, slot| slot);
-                if party == Party::Garbler && !self.expects_labels {
-                    let instance = instance + lane as u64;
-                    self.public
-                        .labels(instance, positions, scratch, |slot, label| {
-                            slots[slot as usize * lanes + lane] = label;
-                        });
+                if self.expects_labels {
+                    let count = self.owners.count(party);
+                    let labels = &self.given[lane * count..][..count];
+                    for (position, slot) in piece.with(|_, slot| slot) {
+                        slots[slot as usize * lanes + lane] = labels[position as usize];
+                    }
                     continue;
                 }
-                let count = self.owners.count(party);
-                let labels = &self.given[party as usize][lane * count..][..count];
-                for (position, slot) in positions {
-                    slots[slot as usize * lanes + lane] = labels[position as usize];
-                }
+                let instance = instance + lane as u64;
+                let positions = piece.with(|_, slot| slot);
+                self.public
+                    .labels(instance, positions, scratch, |slot, label| {
+                        slots[slot as usize * lanes + lane] = label;
+                    });
             }
         });
     }

@@ -145,6 +145,13 @@ impl Frame {
             .then(|| (self.cursor).span(&self.program, self.params.scheme, limit, self.lanes))
     }
 
+    /// Returns all gates of instances that have no tables, or `None` where they have some.
+    pub(crate) fn free_span(&self, lanes: usize) -> Option<Span> {
+        // Any limit: without tables there is one span.
+        let span = Cursor::default().span(&self.program, self.params.scheme, 0, lanes);
+        (span.bytes() == 0).then_some(span)
+    }
+
     /// Does the gates of the span that comes next.
     pub(crate) fn run<K: Kernel>(&mut self, span: &Span, kernel: K, place: PlaceInputs<'_>) {
         let first_id = self.first_id();
@@ -185,6 +192,11 @@ impl Frame {
             self.phase = Phase::Idle;
         }
         Ok(lane)
+    }
+
+    /// Returns the number of the next instance.
+    pub(crate) fn instances_begun(&self) -> u64 {
+        self.begun
     }
 
     /// Says whether any instance has begun.

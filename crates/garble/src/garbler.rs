@@ -11,6 +11,7 @@ use crate::{
     frame::Frame,
     inputs::{Owners, Party, PublicLabels, SecretLabels},
     kernel::{HalfGatesGarble, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble},
+    reads::LabelQueue,
     seed::{Dice, Purpose, Scratch},
 };
 
@@ -54,6 +55,7 @@ use crate::{
 pub struct Garbler {
     frame: Frame,
     inputs: Inputs,
+    reading: Reading,
     scratch: Scratch,
     dice: [Dice; 2],
 }
@@ -67,6 +69,15 @@ struct Inputs {
     sends_labels: bool,
     /// The garbler's inputs in the instances in progress, where its labels are public.
     bits: Vec<Bits>,
+}
+
+/// How far the labels of the evaluator's inputs are made.
+#[derive(Default)]
+struct Reading {
+    /// Labels of value 0 that are to be read, and do not come from the seed.
+    adopted: LabelQueue,
+    /// The number of the next label to be read.
+    next: u64,
 }
 
 impl Garbler {
@@ -95,6 +106,7 @@ impl Garbler {
         Ok(Self {
             frame,
             inputs,
+            reading: Reading::default(),
             scratch: Scratch::default(),
             dice: [
                 Dice::new(Purpose::FirstDice),
@@ -162,12 +174,10 @@ impl Garbler {
                 found: wrong.len(),
             });
         }
-        self.frame.make_room(lanes);
         if !self.inputs.sends_labels {
             self.inputs.bits = garbler_bits.to_vec();
         }
-        self.frame.begin(lanes);
-        self.skip_free_instance();
+        self.begin(lanes);
         Ok(())
     }
 
@@ -188,9 +198,7 @@ impl Garbler {
             "labels that are not sent depend on inputs"
         );
         self.frame.next_instance(lanes)?;
-        self.frame.make_room(lanes);
-        self.frame.begin(lanes);
-        self.skip_free_instance();
+        self.begin(lanes);
         Ok(())
     }
 
@@ -310,6 +318,53 @@ impl Garbler {
         });
     }
 
+    /// Hands out both labels of evaluator's input bits of any instance, by position, each with what came with its position,
+    /// unless they were [adopted](Self::adopt). At most one of each may ever leave this process.
+    ///
+    /// # Panics
+    /// If there is no such bit.
+    pub fn evaluator_labels<T: Copy + Default>(
+        &self,
+        instance: u64,
+        positions: impl IntoIterator<Item = (u32, T)>,
+        each: impl FnMut(T, [Label; 2]),
+    ) {
+        let count = self.inputs.owners.count(Party::Evaluator);
+        let positions = positions.into_iter().inspect(|(position, _)| {
+            assert!((*position as usize) < count, "past the evaluator's inputs");
+        });
+        let scratch = &mut Scratch::default();
+        (self.inputs.secret).pairs(Party::Evaluator, instance, positions, scratch, each);
+    }
+
+    /// Returns how many labels of the evaluator's inputs have been made, all instances and their bits being counted in the order
+    /// in which they are read; see [`ReadOrder`](crate::ReadOrder).
+    #[must_use]
+    pub fn labels_made(&self) -> u64 {
+        if self.frame.is_done() {
+            let count = self.inputs.owners.count(Party::Evaluator) as u64;
+            return self.frame.instances_begun() * count;
+        }
+        self.reading.next
+    }
+
+    /// Takes labels of value 0 for the evaluator's inputs behind the last one [made](Self::labels_made) or adopted: correlated
+    /// oblivious transfer gives both parties theirs, so that nothing needs to be sent. They have to be uniform and secret, and the
+    /// correlation has to be [`delta`](Self::delta).
+    ///
+    /// # Panics
+    /// If there is no such correlation, or `first` is not the number behind the last one.
+    pub fn adopt(&mut self, first: u64, zero_labels: &[Label]) {
+        assert!(self.delta().is_some(), "only under free XOR");
+        let made = self.labels_made();
+        let adopted = &mut self.reading.adopted;
+        if adopted.end() < made {
+            adopted.skip_to(made);
+        }
+        assert_eq!(first, adopted.end(), "labels are adopted in order");
+        adopted.push(zero_labels);
+    }
+
     /// Takes what is needed to decode and to check the outputs of the instance just finished; the
     /// next one may then begin. Of instances side by side each call takes those of one, in order.
     ///
@@ -338,12 +393,13 @@ impl Garbler {
         }
     }
 
-    /// Does an instance that has no tables.
-    fn skip_free_instance(&mut self) {
-        // Any limit: without tables there is one span.
-        if let Some(span) = self.frame.span(0)
-            && span.bytes() == 0
-        {
+    /// Begins instances that were allowed, and does them if they have no tables.
+    fn begin(&mut self, lanes: usize) {
+        self.frame.make_room(lanes);
+        self.frame.begin(lanes);
+        let count = self.inputs.owners.count(Party::Evaluator) as u64;
+        self.reading.next = self.frame.instance() * count;
+        if let Some(span) = self.frame.free_span(lanes) {
             self.garble(&span, &mut []);
         }
     }
@@ -352,14 +408,15 @@ impl Garbler {
         let Self {
             frame,
             inputs,
+            reading,
             scratch,
             dice,
         } = self;
         let (instance, lanes, params) = (frame.instance(), frame.lanes, frame.params);
         let per_slot = params.scheme.labels_per_slot();
         let place = &mut |loads: &[Load], slots: &mut [Label]| match per_slot {
-            1 => inputs.place::<1>(loads, scratch, slots, instance, lanes),
-            _ => inputs.place::<2>(loads, scratch, slots, instance, lanes),
+            1 => inputs.place::<1>(loads, reading, scratch, slots, instance, lanes),
+            _ => inputs.place::<2>(loads, reading, scratch, slots, instance, lanes),
         };
         let start = u128::from_le_bytes(params.start);
         // Unused where there is none.
@@ -403,6 +460,19 @@ impl Garbler {
     }
 }
 
+impl Reading {
+    /// Goes on by `count` labels; returns those of them that were adopted, which are the first.
+    fn read(&mut self, count: usize) -> &[Label] {
+        let number = self.next;
+        self.next += count as u64;
+        if self.adopted.end() <= number {
+            return &[];
+        }
+        self.adopted.skip_to(number);
+        self.adopted.take(count)
+    }
+}
+
 impl Inputs {
     /// Returns positions among the input bits of a party.
     ///
@@ -426,6 +496,7 @@ impl Inputs {
     fn place<const PER_SLOT: usize>(
         &self,
         loads: &[Load],
+        reading: &mut Reading,
         scratch: &mut Scratch,
         slots: &mut [Label],
         instance: u64,
@@ -434,6 +505,13 @@ impl Inputs {
         // Where there is none, no label is public.
         let delta = self.secret.delta().unwrap_or(Label::ZERO);
         self.owners.pieces(loads, |party, piece| {
+            let mut adopted = 0;
+            if party == Party::Evaluator {
+                let count = lanes * piece.len();
+                let labels = reading.read(count);
+                piece.put(labels, slots, lanes);
+                adopted = labels.len();
+            }
             for lane in 0..lanes {
                 let instance = instance + lane as u64;
                 if party == Party::Garbler && !self.sends_labels {
@@ -450,7 +528,8 @@ impl Inputs {
                     );
                     continue;
                 }
-                let positions = piece.with(|_, slot| slot);
+                let rest = piece.skip((adopted + lanes - 1 - lane) / lanes);
+                let positions = rest.with(|_, slot| slot);
                 self.secret
                     .pairs(party, instance, positions, scratch, |slot, pair| {
                         for (offset, label) in pair[..PER_SLOT].iter().enumerate() {

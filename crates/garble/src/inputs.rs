@@ -102,7 +102,29 @@ pub(crate) struct Piece<'l> {
     ahead: u32,
 }
 
-impl Piece<'_> {
+impl<'l> Piece<'l> {
+    pub(crate) fn len(self) -> usize {
+        self.loads.len()
+    }
+
+    /// Leaves out the first ones, as many as there are at most.
+    pub(crate) fn skip(self, count: usize) -> Self {
+        let loads = self.loads.get(count..).unwrap_or_default();
+        Self { loads, ..self }
+    }
+
+    /// Iterates over positions among the bits of the party.
+    pub(crate) fn positions(self) -> impl Iterator<Item = u32> + 'l {
+        (self.loads.iter()).map(move |load| load.input - self.ahead)
+    }
+
+    /// Puts labels into slots, those of `lanes` instances for each bit side by side, as far as they go.
+    pub(crate) fn put(self, labels: &[Label], slots: &mut [Label], lanes: usize) {
+        for (load, labels) in self.loads.iter().zip(labels.chunks(lanes)) {
+            slots[load.slot as usize * lanes..][..labels.len()].copy_from_slice(labels);
+        }
+    }
+
     /// Iterates over positions among the bits of the party, with what is made of them and the slot.
     pub(crate) fn with<T>(self, tag: impl Fn(u32, u32) -> T) -> impl Iterator<Item = (u32, T)> {
         (self.loads.iter()).map(move |load| {

@@ -3,14 +3,14 @@
 use std::ops::{BitXor, BitXorAssign};
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
-use zeroize::Zeroize;
+use zeroize::DefaultIsZeroes;
 
 /// A 128-bit wire label.
 ///
 /// Its colour, bit 0 of byte 0, is the one bit of a label that tables may be ordered by. A label is
 /// a secret: there is no `Debug` and no `==`; compare with [`ConstantTimeEq`]. It is `Copy` so that
 /// kernels can keep it in registers; containers of labels are wiped on drop.
-#[derive(Clone, Copy, Default, Zeroize)]
+#[derive(Clone, Copy, Default)]
 #[repr(transparent)]
 pub struct Label(pub(crate) u128);
 
@@ -48,6 +48,8 @@ impl Label {
         Self(self.0 & !1 | colour as u128)
     }
 }
+
+impl DefaultIsZeroes for Label {}
 
 impl BitXor for Label {
     type Output = Self;

@@ -17,15 +17,16 @@ use crate::{
     garbler::{decode_bytes, write_output},
     hello::Hello,
     helpers::{EvaluatingThreads, Group},
-    inputs::fetch,
     layout::Layout,
     ot::{EvaluatorOt, OT_CHUNK},
     pieces::{Assembler, piece_frames, split_number, whole_frame},
     session::{Lead, Terms, check_setup, out_of_order},
+    transfers::Transfers,
 };
 
-/// Transfers that may be asked for beyond the evaluations that are running, at most; each takes 48 bytes.
-const OT_WINDOW: u64 = 1 << 18;
+/// Transfers that may be asked for beyond those whose labels were read, at most, unless the next chunk reads more; each takes 16
+/// bytes on both sides.
+pub(crate) const OT_WINDOW: u64 = 1 << 18;
 
 /// How many times as many evaluations may be asked for as [`Config::table_lead`](crate::Config::table_lead), or the window of a
 /// connection, has tables for. No evaluation begins within a round trip of its being asked for, so with one lead the path would
@@ -61,6 +62,7 @@ pub(crate) struct EvaluatorCore {
     garbler_labels_received: u64,
     lead: Lead,
     layout: Layout,
+    transfers: Transfers,
     tables: VecDeque<Bytes>,
     table_bytes: u64,
     chunks_received: u64,
@@ -71,6 +73,8 @@ pub(crate) struct EvaluatorCore {
     finished: u64,
     /// Bytes of tables of the running evaluations not seen yet.
     tables_left: u64,
+    /// Chunks of the running evaluations that are evaluated, or handed to others.
+    chunks_done: u64,
     decode_pieces: Assembler,
     decode_infos: VecDeque<Vec<u8>>,
     /// Finished evaluations that wait for their decoding information.
@@ -100,8 +104,10 @@ impl EvaluatorCore {
         let config = &terms.config;
         let mut direct_choices = Bits::new();
         let mut fetched = 0;
+        let layout = Layout::new(&terms)?;
+        let transfers = Transfers::new(&terms, layout.clone());
         if let Some(inputs) = inputs.as_mut().filter(|_| terms.plan == OtPlan::Direct) {
-            direct_choices = fetch_all(&mut **inputs, &terms)?;
+            direct_choices = fetch_all(&mut **inputs, &transfers, &terms)?;
             fetched = config.batch;
         }
         let correlated = config.scheme.is_free_xor();
@@ -116,11 +122,10 @@ impl EvaluatorCore {
         if !setup.is_empty() {
             hello.set_setup(&setup);
         }
-        let layout = Layout::new(&terms)?;
         terms.progress.set_total(layout.total_tables());
-        let mut lead = Lead::new(config.table_lead, layout);
+        let mut lead = Lead::new(config.table_lead, layout.clone());
         if terms.choices == 0 {
-            lead.set_labelled(config.batch);
+            lead.set_answered(config.batch);
         }
         Ok(Self {
             lead,
@@ -143,6 +148,7 @@ impl EvaluatorCore {
             garbler_labels: VecDeque::new(),
             garbler_labels_received: 0,
             layout,
+            transfers,
             tables: VecDeque::new(),
             table_bytes: 0,
             chunks_received: 0,
@@ -150,6 +156,7 @@ impl EvaluatorCore {
             is_running: false,
             finished: 0,
             tables_left: 0,
+            chunks_done: 0,
             decode_infos: VecDeque::new(),
             undecoded: VecDeque::new(),
         })
@@ -250,16 +257,59 @@ impl EvaluatorCore {
     }
 
     fn may_ask(&self) -> bool {
-        let per_instance = self.terms.choices as u64;
-        let consumed = self.begun * per_instance;
-        let next = per_instance * self.layout.lanes(self.begun) as u64;
-        let within_lead = self.lead.limit() / self.layout.tables(1).max(1);
-        let window =
-            OT_WINDOW.min(per_instance.saturating_mul(LEADS_ASKED.saturating_mul(within_lead)));
-        self.asked < self.terms.total_choices && self.asked < consumed + next.max(window)
+        self.asked < self.terms.total_choices && self.asked < self.ask_limit()
     }
 
-    /// Takes the next `n` input bits, across evaluations.
+    /// Returns the number of the first transfer that is not to be asked for yet.
+    fn ask_limit(&self) -> u64 {
+        let per_instance = self.terms.choices as u64;
+        let leads = LEADS_ASKED.saturating_mul(self.lead.limit());
+        let evaluations = LEADS_ASKED.saturating_mul(self.lead.limit() / self.layout.tables(1).max(1));
+        let window = OT_WINDOW.min(per_instance.saturating_mul(evaluations));
+        if self.has_helpers() {
+            let next = per_instance * self.layout.lanes(self.begun) as u64;
+            return self.begun * per_instance + next.max(window);
+        }
+        let lanes = self.layout.lanes(self.unfinished());
+        let first = self.unfinished() * per_instance;
+        let tables_done = match self.is_running {
+            true => self.layout.tables(lanes) - self.tables_left,
+            false => 0,
+        };
+        let read = first + self.layout.labels_read(lanes, self.chunks_done);
+        let due = first + self.layout.labels_due(lanes, self.chunks_done);
+        let ahead = first + (self.layout).labels_within(lanes, tables_done.saturating_add(leads));
+        due.max(ahead.max(read + window).min(read + OT_WINDOW))
+    }
+
+    fn has_helpers(&self) -> bool {
+        self.terms.config.threads.get() > 1
+    }
+
+    /// Returns the first of the running evaluations, or the next one.
+    fn unfinished(&self) -> u64 {
+        match self.is_running {
+            true => self.begun - self.layout.lanes(self.begun - 1) as u64,
+            false => self.begun,
+        }
+    }
+
+    /// Says whether the labels are here that the next chunk reads, or, where nothing is running, those without which the next
+    /// evaluations cannot begin.
+    fn has_labels(&self) -> bool {
+        let lanes = self.layout.lanes(self.unfinished());
+        let own = lanes as u64 * self.terms.choices as u64;
+        if self.has_helpers() {
+            return self.is_running || self.labels.len() as u64 >= own;
+        }
+        let due = match self.is_running || self.layout.tables(lanes) == 0 {
+            true => self.layout.labels_due(lanes, self.chunks_done),
+            false => 0,
+        };
+        self.answered >= self.unfinished() * self.terms.choices as u64 + due
+    }
+
+    /// Takes the next `n` choices, across evaluations.
     fn take_choices(&mut self, n: usize) -> Result<Bits, SessionError> {
         let mut taken = Bits::with_capacity(n);
         while taken.len() < n {
@@ -268,9 +318,9 @@ impl EvaluatorCore {
                 let Some(inputs) = &mut self.inputs else {
                     break;
                 };
-                let bits = fetch(&mut **inputs, self.fetched, self.terms.choices)?;
-                self.fetched += 1;
-                self.choices = (bits, 0);
+                let choices = self.transfers.choices(&mut **inputs, self.fetched)?;
+                self.fetched += self.layout.lanes(self.fetched) as u64;
+                self.choices = (choices, 0);
             }
             let (bits, used) = &mut self.choices;
             let end = bits.len().min(*used + n - taken.len());
@@ -282,6 +332,7 @@ impl EvaluatorCore {
 
     /// Begins an evaluation or evaluates one chunk; says whether it could.
     fn evaluate_next(&mut self) -> Result<bool, SessionError> {
+        let has_labels = self.has_labels();
         let Some(agreed) = &mut self.agreed else {
             return Ok(false);
         };
@@ -292,7 +343,11 @@ impl EvaluatorCore {
             return Ok(true);
         }
         if self.is_running {
-            let Some(chunk) = self.tables.pop_front() else {
+            let next = match has_labels {
+                true => self.tables.pop_front(),
+                false => None,
+            };
+            let Some(chunk) = next else {
                 return Ok(false);
             };
             let (len, max_len) = (chunk.len() as u64, self.terms.config.chunk_len as usize);
@@ -303,32 +358,29 @@ impl EvaluatorCore {
             }
             self.terms.progress.add_tables(len);
             self.tables_left = self.tables_left.saturating_sub(len);
+            self.chunks_done += 1;
         } else {
             let lanes = self.layout.lanes(self.begun);
-            let own = lanes * self.terms.choices;
             let theirs = if self.terms.sends_garbler_labels() {
                 lanes * self.terms.split.garbler_bits()
             } else {
                 0
             };
             if self.begun == self.terms.config.batch
-                || self.labels.len() < own
+                || !has_labels
                 || self.garbler_labels.len() < theirs
             {
                 return Ok(false);
             }
-            let labels = take(&mut self.labels, own);
             let given =
                 (self.terms.sends_garbler_labels()).then(|| take(&mut self.garbler_labels, theirs));
             match &mut agreed.evaluating {
-                Evaluating::Here(evaluator) => {
-                    evaluator.begin_with_labels(lanes, given, labels)?;
-                }
+                Evaluating::Here(evaluator) => evaluator.begin(lanes, given)?,
                 Evaluating::Others(others) => others.begin(Group {
                     instance: self.begun,
                     lanes,
                     given,
-                    labels,
+                    labels: take(&mut self.labels, lanes * self.terms.choices),
                 })?,
             }
             self.begun += lanes as u64;
@@ -337,6 +389,7 @@ impl EvaluatorCore {
         }
         if self.tables_left == 0 {
             self.is_running = false;
+            self.chunks_done = 0;
             if let Evaluating::Here(evaluator) = &mut agreed.evaluating {
                 let lanes = evaluator.lanes();
                 let outputs = iter::repeat_with(|| evaluator.take_outputs()).take(lanes);
@@ -503,14 +556,18 @@ impl EvaluatorCore {
         let mut labels = Zeroizing::new(Vec::new());
         self.ot.handle_reply(first, reply, &mut labels)?;
         self.answered += labels.len() as u64;
-        // All that the next evaluations need at once: growing would take twice as much.
-        let next = self.layout.lanes(self.begun) * self.terms.choices;
-        let missing = next.saturating_sub(self.labels.len());
-        self.labels.reserve(missing.max(labels.len()));
-        self.labels.extend(labels.iter());
-        let instances = self.answered / self.terms.choices as u64;
-        self.lead.set_labelled(instances);
-        if instances > 0 {
+        match self.agreed.as_mut().map(|agreed| &mut agreed.evaluating) {
+            Some(Evaluating::Here(evaluator)) => evaluator.add_labels(&labels),
+            _ => {
+                // All that the next evaluations need at once: growing would take twice as much.
+                let next = self.layout.lanes(self.begun) * self.terms.choices;
+                let missing = next.saturating_sub(self.labels.len());
+                self.labels.reserve(missing.max(labels.len()));
+                self.labels.extend(labels.iter());
+            }
+        }
+        self.lead.set_answered(self.answered);
+        if self.answered >= self.terms.choices as u64 {
             self.channel.reach(Milestone::FirstLabels);
         }
         Ok(())
@@ -589,11 +646,16 @@ fn discard(labels: &mut VecDeque<Label>, count: usize) {
     labels.drain(..count);
 }
 
-/// Fetches the inputs of the whole batch.
-fn fetch_all(inputs: &mut dyn Inputs, terms: &Terms) -> Result<Bits, SessionError> {
+/// Fetches the inputs of the whole batch; returns the choices of all transfers.
+fn fetch_all(
+    inputs: &mut dyn Inputs,
+    transfers: &Transfers,
+    terms: &Terms,
+) -> Result<Bits, SessionError> {
     let mut all = Bits::new();
-    for instance in 0..terms.config.batch {
-        all.extend([fetch(inputs, instance, terms.choices)?]);
+    while (all.len() as u64) < terms.total_choices {
+        let fetched = all.len() as u64 / terms.choices as u64;
+        all.extend([transfers.choices(inputs, fetched)?]);
     }
     Ok(all)
 }

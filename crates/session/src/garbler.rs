@@ -19,6 +19,7 @@ use crate::{
     ot::{GarblerOt, OT_CHUNK},
     pieces::{Assembler, numbered_frame, piece_frames, split_number, whole_frame},
     session::{Lead, Terms, check_setup, out_of_order},
+    transfers::Transfers,
 };
 
 /// Bytes of output labels of finished evaluations that may wait for the evaluator's answer.
@@ -54,6 +55,7 @@ pub(crate) struct GarblerCore {
     answered: u64,
     lead: Lead,
     layout: Layout,
+    transfers: Transfers,
     /// Bytes of tables of the running evaluations not sent yet.
     tables_left: u64,
     /// Evaluations begun.
@@ -127,7 +129,8 @@ impl GarblerCore {
         let layout = Layout::new(&terms)?;
         terms.progress.set_total(layout.total_tables());
         Ok(Self {
-            lead: Lead::new(config.table_lead, layout),
+            lead: Lead::new(config.table_lead, layout.clone()),
+            transfers: Transfers::new(&terms, layout.clone()),
             output_pieces: Assembler::new(FrameKind::Output, output_len(&terms)),
             terms,
             channel,
@@ -451,7 +454,7 @@ impl GarblerCore {
             message,
             self.terms.total_choices as usize,
             &self.garbler,
-            self.terms.choices,
+            &self.transfers,
         )?;
         if let Some(setup) = answer.setup {
             self.channel.queue(whole_frame(FrameKind::OtSetup, &setup));
@@ -474,13 +477,21 @@ impl GarblerCore {
                 problem: "it is not about the next transfers",
             });
         }
+        let made = self.begun.saturating_mul(self.terms.choices as u64);
+        if first > made.saturating_add(self.layout.max_asked()) {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::OtExtend,
+                problem: "it asks further ahead of the tables than agreed",
+            });
+        }
         let mut reply = Vec::new();
         self.ot.handle_extend(
             first,
             n,
             message,
-            &self.garbler,
-            self.terms.choices,
+            &mut self.garbler,
+            &self.transfers,
+            self.others.is_none(),
             &mut reply,
         )?;
         let frame = numbered_frame(FrameKind::OtReply, first, &[&reply]);
@@ -492,12 +503,12 @@ impl GarblerCore {
 
     /// Tells the lead which evaluations the evaluator can get on with.
     fn count_labelled(&mut self) {
-        let instances = match self.terms.choices {
+        let choices = self.terms.choices as u64;
+        self.lead.set_answered(match choices {
             0 => self.terms.config.batch,
-            choices => self.answered / choices as u64,
-        };
-        self.lead.set_labelled(instances);
-        if instances > 0 {
+            _ => self.answered,
+        });
+        if self.answered >= choices {
             self.channel.reach(Milestone::FirstLabels);
         }
     }

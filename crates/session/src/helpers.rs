@@ -265,9 +265,10 @@ fn evaluate(
     let tell = |outcome| outputs.send(outcome).map_err(|_| Unheard);
     for task in tasks {
         let outcome = match task {
-            Task::Begin(group) => evaluator
-                .skip_to(group.instance)
-                .and_then(|()| evaluator.begin_with_labels(group.lanes, group.given, group.labels)),
+            Task::Begin(group) => evaluator.skip_to(group.instance).and_then(|()| {
+                evaluator.add_labels(&group.labels);
+                evaluator.begin(group.lanes, group.given)
+            }),
             Task::Chunk(chunk) => evaluator.evaluate_chunk(&chunk, chunk_len),
         };
         if let Err(error) = outcome {

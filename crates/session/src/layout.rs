@@ -1,18 +1,76 @@
 //! How the evaluations of a batch are garbled: eight side by side or one by one, and in how many bytes.
 
+use std::sync::Arc;
+
+use transpute_circuit::InputSplit;
 use transpute_garble::{ChunkPlan, GarbleError, LANES, lanes};
 
-use crate::{garbler::untabled_bytes, session::Terms};
+use crate::{evaluator::OT_WINDOW, garbler::untabled_bytes, session::Terms};
 
 /// The chunks of evaluations that are garbled together.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Chunks {
     count: u64,
     bytes: u64,
+    /// Where labels of the evaluator's inputs are read that were not read before, in order.
+    reads: Arc<[Read]>,
+}
+
+#[derive(Clone, Copy)]
+struct Read {
+    /// The chunk that reads, counted from 0.
+    chunk: u64,
+    /// Bytes of the chunks before it.
+    bytes: u64,
+    /// Labels that it and the chunks before it read, of all evaluations together.
+    labels: u64,
+}
+
+impl Chunks {
+    fn new(plan: ChunkPlan<'_>, split: Option<&InputSplit>, lanes: usize) -> Self {
+        let mut sum = Self::default();
+        let (mut labels, mut all) = (0, Vec::new());
+        let mut add = |(bytes, reads): (usize, usize)| {
+            labels += (lanes * reads) as u64;
+            if reads > 0 {
+                all.push(Read {
+                    chunk: sum.count,
+                    bytes: sum.bytes,
+                    labels,
+                });
+            }
+            sum.count += 1;
+            sum.bytes += bytes as u64;
+        };
+        match split {
+            Some(split) => plan.with_reads(split).for_each(&mut add),
+            None => plan.map(|bytes| (bytes, 0)).for_each(&mut add),
+        }
+        sum.reads = all.into();
+        sum
+    }
+
+    /// Labels that the first `chunks` read.
+    fn labels_of(&self, chunks: u64) -> u64 {
+        let before = self.reads.partition_point(|read| read.chunk < chunks);
+        self.reads[..before].last().map_or(0, |read| read.labels)
+    }
+
+    /// Labels that the chunks read that begin in the first `bytes`.
+    fn labels_within(&self, bytes: u64) -> u64 {
+        let before = self.reads.partition_point(|read| read.bytes < bytes);
+        self.reads[..before].last().map_or(0, |read| read.labels)
+    }
+
+    /// Bytes that can be evaluated with the first `labels`.
+    fn evaluable(&self, labels: u64) -> u64 {
+        let within = self.reads.partition_point(|read| read.labels <= labels);
+        self.reads.get(within).map_or(self.bytes, |read| read.bytes)
+    }
 }
 
 /// What both sides know beforehand about what the garbler sends unasked.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Layout {
     batch: u64,
     /// Evaluations that are garbled side by side; a multiple of [`LANES`], from the first one on.
@@ -21,30 +79,34 @@ pub(crate) struct Layout {
     single: Chunks,
     /// Bytes per evaluation besides tables.
     untabled: u64,
+    /// Labels of the evaluator's inputs per evaluation.
+    choices: u64,
+    /// Whether tables can be evaluated as soon as there are the evaluator's labels that they read.
+    is_gradual: bool,
 }
 
 impl Layout {
     pub(crate) fn new(terms: &Terms) -> Result<Self, GarbleError> {
         let config = &terms.config;
         let limit = config.chunk_len as usize;
-        let chunks = |lanes| {
+        let split = (terms.choices > 0).then_some(&terms.split);
+        let chunks = |lanes, split| {
             let plan = ChunkPlan::side_by_side(&terms.program, config.scheme, limit, lanes)?;
-            Ok(plan.fold(Chunks::default(), |sum, len| Chunks {
-                count: sum.count + 1,
-                bytes: sum.bytes + len as u64,
-            }))
+            Ok(Chunks::new(plan, split, lanes))
         };
         let (mut together, mut group) = (0, Chunks::default());
         if lanes(&terms.program, limit, config.batch) == LANES {
             together = config.batch - config.batch % LANES as u64;
-            group = chunks(LANES)?;
+            group = chunks(LANES, split)?;
         }
         Ok(Self {
             batch: config.batch,
             together,
             group,
-            single: chunks(1)?,
+            single: chunks(1, split.filter(|_| together < config.batch))?,
             untabled: untabled_bytes(terms),
+            choices: terms.choices as u64,
+            is_gradual: !terms.sends_garbler_labels(),
         })
     }
 
@@ -55,11 +117,7 @@ impl Layout {
 
     /// Bytes of the tables of as many evaluations.
     pub(crate) fn tables(&self, lanes: usize) -> u64 {
-        if lanes == 1 {
-            self.single.bytes
-        } else {
-            self.group.bytes
-        }
+        self.chunks(lanes).bytes
     }
 
     /// Bytes besides tables that are sent unasked about as many evaluations.
@@ -72,6 +130,13 @@ impl Layout {
         self.untabled(self.lanes(0))
     }
 
+    /// How many transfers the evaluator may be ahead of the evaluations that the garbler has begun. One that evaluates on several
+    /// threads asks for whole groups.
+    pub(crate) fn max_asked(&self) -> u64 {
+        let groups = 2 * self.choices * self.lanes(0) as u64;
+        groups.saturating_add(OT_WINDOW)
+    }
+
     /// Bytes of all tables of the batch.
     pub(crate) fn total_tables(&self) -> u64 {
         self.sum(self.batch, self.group.bytes, self.single.bytes)
@@ -82,12 +147,52 @@ impl Layout {
         self.sum(self.batch, self.group.count, self.single.count)
     }
 
-    /// Bytes that are sent unasked about the evaluations that can be done with the labels of the
-    /// first `labelled` ones.
-    pub(crate) fn unasked(&self, labelled: u64) -> u64 {
+    /// Labels that the evaluator needs for the chunk after `chunks` of as many evaluations; all, if that is the end.
+    pub(crate) fn labels_due(&self, lanes: usize, chunks: u64) -> u64 {
+        let of = self.chunks(lanes);
+        if chunks >= of.count {
+            lanes as u64 * self.choices
+        } else {
+            of.labels_of(chunks + 1)
+        }
+    }
+
+    /// Labels that the first `chunks` of as many evaluations read.
+    pub(crate) fn labels_read(&self, lanes: usize, chunks: u64) -> u64 {
+        self.chunks(lanes).labels_of(chunks)
+    }
+
+    /// Labels that chunks read which begin in the first `bytes` of as many evaluations.
+    pub(crate) fn labels_within(&self, lanes: usize, bytes: u64) -> u64 {
+        self.chunks(lanes).labels_within(bytes)
+    }
+
+    fn chunks(&self, lanes: usize) -> &Chunks {
+        if lanes == 1 {
+            &self.single
+        } else {
+            &self.group
+        }
+    }
+
+    /// Bytes that are sent unasked about what can be evaluated with the first `answered` labels of the evaluator's inputs; where
+    /// there are none, with those of as many evaluations.
+    pub(crate) fn unasked(&self, answered: u64) -> u64 {
         let group = self.group.bytes.saturating_add(self.untabled(LANES));
         let single = self.single.bytes.saturating_add(self.untabled);
-        self.sum(labelled, group, single)
+        if self.choices == 0 {
+            return self.sum(answered, group, single);
+        }
+        let evaluations = answered / self.choices;
+        let whole = self.sum(evaluations, group, single);
+        if !self.is_gradual || answered == 0 || evaluations >= self.batch {
+            return whole;
+        }
+        // Evaluations of an unfinished group have their labels at the same time.
+        let lanes = self.lanes(evaluations) as u64;
+        let done = evaluations - evaluations % lanes;
+        let part = self.chunks(lanes as usize);
+        whole.saturating_add(part.evaluable(answered - done * self.choices))
     }
 
     /// Adds up what the first `evaluations` have for each whole group and for each single one.

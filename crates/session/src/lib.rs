@@ -30,6 +30,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 mod transcript;
+mod transfers;
 mod wire;
 
 pub use config::{Config, ConfigError, OtChoice, OtPlan, OutputPolicy, Role};

@@ -1,9 +1,6 @@
-//! The session's side of oblivious transfer: which messages, when, for which input bits.
-//!
-//! Transfers are numbered through the whole batch: number `t` is bit `t % n` of evaluation
-//! `t / n`, where `n` is the number of the evaluator's input bits.
+//! The session's side of oblivious transfer: which messages, and when.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, iter};
 
 use rand::{CryptoRng, SeedableRng, rngs::StdRng};
 use transpute_circuit::Bits;
@@ -14,7 +11,7 @@ use transpute_ot::{
 };
 use zeroize::Zeroizing;
 
-use crate::{FrameKind, OtPlan, SessionError, standing::stock::Asked};
+use crate::{FrameKind, OtPlan, SessionError, standing::stock::Asked, transfers::Transfers};
 
 /// Transfers per `OtExtend` message.
 pub(crate) const OT_CHUNK: usize = 8192;
@@ -137,7 +134,7 @@ impl GarblerOt {
         message: &[u8],
         count: usize,
         garbler: &Garbler,
-        per_instance: usize,
+        transfers: &Transfers,
     ) -> Result<SetupAnswer, SessionError> {
         match self {
             Self::None | Self::Stock { .. } => Err(unexpected_setup()),
@@ -145,7 +142,7 @@ impl GarblerOt {
                 let base = base.take().ok_or_else(unexpected_setup)?;
                 let mut rng = StdRng::from_seed(**seed);
                 let (keys, setup) = base.finish(sid, evaluator_nonce, message, count, &mut rng)?;
-                let pairs = label_pairs(garbler, 0, count, per_instance);
+                let pairs = transfers.label_pairs(garbler, 0, count);
                 let mut reply = Vec::with_capacity(count * 32);
                 for (keys, labels) in keys.iter().zip(pairs.iter()) {
                     write_blocks(&mask_pair(*keys, *labels), &mut reply);
@@ -189,14 +186,16 @@ impl GarblerOt {
         }
     }
 
-    /// Answers one `OtExtend` message about transfers `first..first + n`.
+    /// Answers one `OtExtend` message about transfers `first..first + n`. The garbler adopts what it is
+    /// given of those whose labels it has not made, if that is asked for and labels differ by one offset.
     pub(crate) fn handle_extend(
         &mut self,
         first: u64,
         n: usize,
         message: &[u8],
-        garbler: &Garbler,
-        per_instance: usize,
+        garbler: &mut Garbler,
+        transfers: &Transfers,
+        adopts: bool,
         reply: &mut Vec<u8>,
     ) -> Result<(), SessionError> {
         let Self::Extension {
@@ -215,18 +214,28 @@ impl GarblerOt {
         };
         scratch.clear();
         sender.extend(n, message, scratch)?;
-        if garbler.delta().is_some() {
-            let zeros = zero_labels(garbler, first, n, per_instance);
-            for (q, zero) in scratch.iter().zip(zeros.iter()) {
-                write_blocks(&[q ^ block(*zero)], reply);
-            }
-        } else {
-            let pairs = label_pairs(garbler, first, n, per_instance);
+        if garbler.delta().is_none() {
+            let pairs = transfers.label_pairs(garbler, first, n);
             let mut masked = Vec::new();
             masks.mask(first, scratch, **delta, &pairs, &mut masked);
             for pair in &masked {
                 write_blocks(pair, reply);
             }
+            return Ok(());
+        }
+        let made = match adopts {
+            true => garbler.labels_made().saturating_sub(first).min(n as u64) as usize,
+            false => n,
+        };
+        let zeros = transfers.zero_labels(garbler, first, made);
+        reply.reserve(made * 16);
+        for (q, zero) in scratch.iter().zip(zeros.iter()) {
+            write_blocks(&[q ^ zero], reply);
+        }
+        if made < n {
+            let labels = scratch[made..].iter().map(|q| Label::from_bytes(q.to_le_bytes()));
+            let labels = Zeroizing::new(labels.collect::<Vec<_>>());
+            garbler.adopt(first + made as u64, &labels);
         }
         Ok(())
     }
@@ -464,13 +473,19 @@ impl EvaluatorOt {
                 if chunk.first != first {
                     return Err(no_question);
                 }
-                check_reply(reply, chunk.rows.len() * reply_len(*correlated))?;
+                let whole = chunk.rows.len() * reply_len(*correlated);
+                if *correlated && reply.len() < whole && reply.len().is_multiple_of(16) {
+                    // What is not corrected is the label.
+                } else {
+                    check_reply(reply, whole)?;
+                }
                 if *correlated {
                     let corrections = reply.as_chunks().0.iter();
+                    let corrections = corrections.copied().chain(iter::repeat([0; 16]));
                     labels.extend(
                         (chunk.rows.iter().zip(corrections)).map(|(row, correction)| {
                             Label::from_bytes(
-                                (row ^ u128::from_le_bytes(*correction)).to_le_bytes(),
+                                (row ^ u128::from_le_bytes(correction)).to_le_bytes(),
                             )
                         }),
                     );
@@ -498,7 +513,7 @@ fn draw_seed(rng: &mut impl CryptoRng) -> Zeroizing<[u8; 32]> {
     seed
 }
 
-fn block(label: Label) -> u128 {
+pub(crate) fn block(label: Label) -> u128 {
     u128::from_le_bytes(label.to_bytes())
 }
 
@@ -532,64 +547,5 @@ fn unexpected_setup() -> SessionError {
     SessionError::Unexpected {
         kind: FrameKind::OtSetup,
         problem: "no base OT waits for it",
-    }
-}
-
-/// Cuts transfers `first..first + n` into runs within one evaluation.
-fn runs(
-    first: u64,
-    n: usize,
-    per_instance: usize,
-) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
-    let mut number = first;
-    let end = first + n as u64;
-    std::iter::from_fn(move || {
-        if number == end {
-            return None;
-        }
-        let instance = number / per_instance as u64;
-        let start = (number % per_instance as u64) as usize;
-        let len = ((end - number) as usize).min(per_instance - start);
-        number += len as u64;
-        Some((instance, start..start + len))
-    })
-}
-
-fn zero_labels(
-    garbler: &Garbler,
-    first: u64,
-    n: usize,
-    per_instance: usize,
-) -> Zeroizing<Vec<Label>> {
-    let mut labels = Zeroizing::new(Vec::with_capacity(n));
-    for (instance, range) in runs(first, n, per_instance) {
-        garbler.evaluator_zero_labels(instance, range, &mut labels);
-    }
-    labels
-}
-
-/// Returns both labels of the transfers `first..first + n`.
-pub(crate) fn label_pairs(
-    garbler: &Garbler,
-    first: u64,
-    n: usize,
-    per_instance: usize,
-) -> Zeroizing<Vec<[u128; 2]>> {
-    let mut labels = Zeroizing::new(Vec::with_capacity(n));
-    for (instance, range) in runs(first, n, per_instance) {
-        garbler.evaluator_label_pairs(instance, range, &mut labels);
-    }
-    Zeroizing::new(labels.iter().map(|pair| pair.map(block)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn transfers_are_cut_at_evaluations() {
-        let cut: Vec<_> = runs(5, 9, 4).collect();
-        assert_eq!(cut, [(1, 1..4), (2, 0..4), (3, 0..2)]);
-        assert_eq!(runs(8, 0, 4).count(), 0);
     }
 }

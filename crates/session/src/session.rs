@@ -384,8 +384,9 @@ pub(crate) fn out_of_order(kind: FrameKind) -> SessionError {
 /// Where tables may run ahead of labels: the accounting both sides share.
 ///
 /// Everything about an evaluation that the garbler sends unasked (its tables, its own labels, the
-/// decoding information) counts until the evaluator has the labels of its inputs for that
-/// evaluation and those garbled side by side with it; what counts stays within the agreed lead, give
+/// decoding information) counts until the evaluator has the labels of its inputs that it needs for it: tables until it has those
+/// that they and the ones before read, where the garbler's labels are not sent, and else, like all the rest, until it has all of
+/// that evaluation and those garbled side by side with it. What counts stays within the agreed lead, give
 /// or take the untabled part of the evaluations that are garbled together.
 pub(crate) struct Lead {
     limit: u64,
@@ -393,8 +394,8 @@ pub(crate) struct Lead {
     others: u64,
     layout: Layout,
     committed: u64,
-    /// Evaluations whose evaluator labels are complete.
-    labelled: u64,
+    /// Labels of evaluator's inputs that are there, or, where there are no such inputs, evaluations.
+    answered: u64,
 }
 
 impl Lead {
@@ -404,7 +405,7 @@ impl Lead {
             others: 0,
             layout,
             committed: 0,
-            labelled: 0,
+            answered: 0,
         }
     }
 
@@ -419,13 +420,13 @@ impl Lead {
         self.limit
     }
 
-    pub(crate) fn set_labelled(&mut self, instances: u64) {
-        self.labelled = instances;
+    pub(crate) fn set_answered(&mut self, labels: u64) {
+        self.answered = labels;
     }
 
     /// Returns the bytes that count, if `more` are added.
     pub(crate) fn used(&self, more: u64) -> u64 {
-        let free = self.layout.unasked(self.labelled);
+        let free = self.layout.unasked(self.answered);
         (self.committed + more).saturating_sub(free)
     }
 

@@ -3,6 +3,7 @@
 mod circuits;
 mod common;
 mod hostile;
+mod reads;
 mod side_by_side;
 mod transcripts;
 mod uniformity;

@@ -62,7 +62,7 @@ impl EvaluatorCore {
             return Ok(());
         };
         let base = self.terms.config.base_ot;
-        let choices = fetch_all(&mut **inputs, &self.terms)?;
+        let choices = fetch_all(&mut **inputs, &self.transfers, &self.terms)?;
         (self.fetched, self.asked) = (self.terms.config.batch, self.terms.total_choices);
         let message = self.ot.begin_direct(base, choices, &self.hello.nonce)?;
         self.channel.send(out, FrameKind::OtSetup, |out| {

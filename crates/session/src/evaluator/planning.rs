@@ -23,7 +23,7 @@ impl EvaluatorCore {
         } else if self.terms.plan == OtPlan::Direct
             && let Some(inputs) = &mut self.inputs
         {
-            choices = fetch_all(&mut **inputs, &self.terms)?;
+            choices = fetch_all(&mut **inputs, &self.transfers, &self.terms)?;
             self.fetched = self.terms.config.batch;
         }
         let config = &self.terms.config;

@@ -5,7 +5,6 @@ use crate::{
     Frame, FrameKind, Inputs, OtPlan, SessionError,
     inputs::fetch,
     layout::Layout,
-    ot::label_pairs,
     pieces::numbered_frame,
     session::{Lead, out_of_order},
     standing::stock::{CORRECT_HEADER, Rows},
@@ -76,7 +75,7 @@ impl GarblerCore {
             return Err(out_of_order(kind));
         }
         let (first, count) = (self.answered, rows.len());
-        let pairs = label_pairs(&self.garbler, first, count, self.terms.choices);
+        let pairs = self.transfers.label_pairs(&self.garbler, first, count);
         let mut reply = Vec::with_capacity(count * 32);
         rows.answer(&payload[CORRECT_HEADER..], &pairs, &mut reply);
         self.channel

@@ -110,8 +110,8 @@ impl Connection {
         let mut reserved = 0;
         if is_prepared {
             let layout = match &mut session.0 {
-                Core::Garbler(core) => *core.layout(),
-                Core::Evaluator(core) => *core.layout(),
+                Core::Garbler(core) => core.layout().clone(),
+                Core::Evaluator(core) => core.layout().clone(),
             };
             reserved = layout.total_tables();
             let limit = self.limits().prepared;

@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "82a42604d33c1d13fea948297bbc771f676f9f775a47fdcfe997b55181bd2c21"
+        "92abf21f019b573989cbca8dc8ca4b817e0f134db96c3d565f4687b21a506537"
     );
 }

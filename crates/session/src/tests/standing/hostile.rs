@@ -353,6 +353,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "e09ef6bb0aff8af64c66d160026635abc46cd3fe53ec77e6922fa44749ce7373"
+        "cd24765f7bb02c3688515a2023937af6ece8cd1f74c3ad9f353c6f6d0c8d92b3"
     );
 }

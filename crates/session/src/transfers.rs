@@ -1,0 +1,183 @@
+//! Which input bit of which evaluation an oblivious transfer is for.
+//!
+//! Transfers are numbered as the evaluator's labels are read: group after group of evaluations that are garbled side by side, in a
+//! group bit after bit in the order of [`ReadOrder`], and for each bit one of every evaluation.
+
+use std::{cell::OnceCell, sync::Arc};
+
+use transpute_circuit::{Bits, InputSplit, Program};
+use transpute_garble::{Garbler, Label, ReadOrder};
+use zeroize::Zeroizing;
+
+use crate::{Inputs, SessionError, inputs::fetch, layout::Layout, ot::block, session::Terms};
+
+/// The transfers of a batch.
+pub(crate) struct Transfers {
+    program: Arc<Program>,
+    split: InputSplit,
+    layout: Layout,
+    per_instance: usize,
+    order: OnceCell<ReadOrder>,
+}
+
+impl Transfers {
+    pub(crate) fn new(terms: &Terms, layout: Layout) -> Self {
+        Self {
+            program: terms.program.clone(),
+            split: terms.split.clone(),
+            layout,
+            per_instance: terms.choices,
+            order: OnceCell::new(),
+        }
+    }
+
+    /// Fetches the inputs of the evaluations from `instance` on that are evaluated together, and returns the choices of their
+    /// transfers.
+    pub(crate) fn choices(
+        &self,
+        inputs: &mut dyn Inputs,
+        instance: u64,
+    ) -> Result<Bits, SessionError> {
+        let lanes = self.layout.lanes(instance) as u64;
+        let fetched = (instance..instance + lanes)
+            .map(|instance| fetch(inputs, instance, self.per_instance))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut choices = Bits::with_capacity(fetched.len() * self.per_instance);
+        for &position in self.order().positions() {
+            for bits in &fetched {
+                choices.push(bits.get(position as usize));
+            }
+        }
+        Ok(choices)
+    }
+
+    /// Returns both labels of the transfers `first..first + n`, for those that were not adopted.
+    pub(crate) fn label_pairs(
+        &self,
+        garbler: &Garbler,
+        first: u64,
+        n: usize,
+    ) -> Zeroizing<Vec<[u128; 2]>> {
+        let mut pairs = Zeroizing::new(vec![[0; 2]; n]);
+        self.labels(garbler, first, n, |number, pair| {
+            pairs[number] = pair.map(block);
+        });
+        pairs
+    }
+
+    /// Returns the labels of value 0 of the transfers `first..first + n`, for those that were not adopted.
+    pub(crate) fn zero_labels(
+        &self,
+        garbler: &Garbler,
+        first: u64,
+        n: usize,
+    ) -> Zeroizing<Vec<u128>> {
+        let mut zeros = Zeroizing::new(vec![0; n]);
+        self.labels(garbler, first, n, |number, [zero, _]| {
+            zeros[number] = block(zero);
+        });
+        zeros
+    }
+
+    fn labels(
+        &self,
+        garbler: &Garbler,
+        first: u64,
+        n: usize,
+        mut each: impl FnMut(usize, [Label; 2]),
+    ) {
+        for part in self.parts(first, n) {
+            let order = self.order().positions();
+            for (lane, instance) in (part.instance..).take(part.lanes).enumerate() {
+                let positions = part.of_lane(lane).map(|(bit, number)| (order[bit], number));
+                garbler.evaluator_labels(instance, positions, &mut each);
+            }
+        }
+    }
+
+    fn order(&self) -> &ReadOrder {
+        (self.order).get_or_init(|| ReadOrder::new(&self.program, &self.split))
+    }
+
+    /// Cuts transfers `first..first + n` into those of one group each.
+    fn parts(&self, first: u64, n: usize) -> impl Iterator<Item = Part> {
+        let per_instance = self.per_instance as u64;
+        let mut before = 0;
+        std::iter::from_fn(move || {
+            if before == n {
+                return None;
+            }
+            let number = first + before as u64;
+            let evaluation = number / per_instance;
+            let lanes = self.layout.lanes(evaluation);
+            let instance = evaluation - evaluation % lanes as u64;
+            let start = (number - instance * per_instance) as usize;
+            let end = (start + n - before).min(lanes * self.per_instance);
+            let part = Part {
+                instance,
+                lanes,
+                start,
+                end,
+                before,
+            };
+            before += end - start;
+            Some(part)
+        })
+    }
+}
+
+/// Some transfers of one group.
+struct Part {
+    /// The group's first evaluation.
+    instance: u64,
+    lanes: usize,
+    /// Numbers within the group.
+    start: usize,
+    end: usize,
+    /// How many transfers were in the parts before.
+    before: usize,
+}
+
+impl Part {
+    /// Iterates over the bits of one evaluation, as places in their order, with what number each transfer has among all.
+    fn of_lane(&self, lane: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let Self {
+            lanes,
+            start,
+            end,
+            before,
+            ..
+        } = *self;
+        let place = |number: usize| number.saturating_sub(lane).div_ceil(lanes);
+        (place(start)..place(end)).map(move |bit| (bit, before + bit * lanes + lane - start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_share_out_the_transfers_of_a_part() {
+        for lanes in [1, 8] {
+            for (start, end) in [(0, 3), (5, 40), (13, 14), (8, 8)] {
+                let part = Part {
+                    instance: 0,
+                    lanes,
+                    start,
+                    end,
+                    before: 100,
+                };
+                let mut seen: Vec<(usize, usize)> = (0..lanes)
+                    .flat_map(|lane| {
+                        let of_lane = part.of_lane(lane);
+                        of_lane.map(move |(bit, number)| (number, bit * lanes + lane))
+                    })
+                    .collect();
+                seen.sort_unstable();
+                let expected: Vec<_> = (100..).zip(start..end).collect();
+                assert_eq!(seen, expected, "{lanes} lanes, {start}..{end}");
+            }
+        }
+    }
+}
