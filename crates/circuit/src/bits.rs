@@ -287,16 +287,32 @@ impl Bits {
         assert!(range.end <= from.len, "bit {} of {}", range.end, from.len);
         let mut start = range.start;
         while start < range.end {
-            let room = 64 - self.len % 64;
-            if room == 64 {
-                self.words.push(0);
-            }
-            let count = room.min(64 - start % 64).min(range.end - start);
-            let bits = from.words[start / 64] >> (start % 64) & (u64::MAX >> (64 - count));
-            self.words[self.len / 64] |= bits << (64 - room);
-            self.len += count;
+            let count = (64 - start % 64).min(range.end - start);
+            self.push_word(from.words[start / 64] >> (start % 64), count);
             start += count;
         }
+    }
+
+    /// Appends the lowest `count` bits of a word, the lowest first.
+    ///
+    /// # Panics
+    /// If there are more than 64.
+    pub fn push_word(&mut self, word: u64, count: usize) {
+        assert!(count <= 64, "{count} bits of a word");
+        if count == 0 {
+            return;
+        }
+        let bits = word & (u64::MAX >> (64 - count));
+        let used = self.len % 64;
+        if used == 0 {
+            self.words.push(bits);
+        } else {
+            self.words[self.len / 64] |= bits << used;
+            if used + count > 64 {
+                self.words.push(bits >> (64 - used));
+            }
+        }
+        self.len += count;
     }
 
     /// Iterates over the bits in wire order.

@@ -135,7 +135,7 @@ impl Evaluator {
             labels.extend((0..lanes).map(|lane| evaluator_labels[lane * count + position as usize]));
         }
         self.inputs.own.skip_to(instance * count as u64);
-        self.inputs.own.push(&labels);
+        self.inputs.own.push(labels);
         let copy = |labels: &[Label]| Zeroizing::new(labels.to_vec());
         self.begin(lanes, garbler_labels.map(copy))
     }
@@ -143,7 +143,7 @@ impl Evaluator {
     /// Appends active labels of the evaluator's input bits, of the next instances that have not got all of theirs, in the order in
     /// which they are read: those of the bit that is read first, one of each instance that is evaluated side by side with the
     /// others, those of the second bit, and at last those that are not read; see [`ReadOrder`].
-    pub fn add_labels(&mut self, evaluator_labels: &[Label]) {
+    pub fn add_labels(&mut self, evaluator_labels: Zeroizing<Vec<Label>>) {
         self.inputs.own.push(evaluator_labels);
     }
 
@@ -327,7 +327,12 @@ impl Inputs {
     ) {
         self.owners.pieces(loads, |party, piece| {
             if party == Party::Evaluator {
-                piece.put(self.own.take(lanes * piece.len()), slots, lanes);
+                let (mut done, count) = (0, lanes * piece.len());
+                while done < count && self.own.len() > 0 {
+                    let labels = self.own.take(count - done);
+                    piece.put(done, labels, slots, lanes);
+                    done += labels.len();
+                }
                 return;
             }
             for lane in 0..lanes {

@@ -354,7 +354,7 @@ impl Garbler {
     ///
     /// # Panics
     /// If there is no such correlation, or `first` is not the number behind the last one.
-    pub fn adopt(&mut self, first: u64, zero_labels: &[Label]) {
+    pub fn adopt(&mut self, first: u64, zero_labels: Zeroizing<Vec<Label>>) {
         assert!(self.delta().is_some(), "only under free XOR");
         let made = self.labels_made();
         let adopted = &mut self.reading.adopted;
@@ -461,15 +461,20 @@ impl Garbler {
 }
 
 impl Reading {
-    /// Goes on by `count` labels; returns those of them that were adopted, which are the first.
-    fn read(&mut self, count: usize) -> &[Label] {
-        let number = self.next;
-        self.next += count as u64;
-        if self.adopted.end() <= number {
-            return &[];
+    /// Goes on by `count` labels; hands out those of them that were adopted, which are the first, with how many came before, and
+    /// returns how many they are.
+    fn read(&mut self, count: usize, mut each: impl FnMut(usize, &[Label])) -> usize {
+        if self.adopted.end() > self.next {
+            self.adopted.skip_to(self.next);
         }
-        self.adopted.skip_to(number);
-        self.adopted.take(count)
+        self.next += count as u64;
+        let mut done = 0;
+        while done < count && self.adopted.len() > 0 {
+            let labels = self.adopted.take(count - done);
+            each(done, labels);
+            done += labels.len();
+        }
+        done
     }
 }
 
@@ -508,9 +513,9 @@ impl Inputs {
             let mut adopted = 0;
             if party == Party::Evaluator {
                 let count = lanes * piece.len();
-                let labels = reading.read(count);
-                piece.put(labels, slots, lanes);
-                adopted = labels.len();
+                adopted = reading.read(count, |done, labels| {
+                    piece.put(done, labels, slots, lanes);
+                });
             }
             for lane in 0..lanes {
                 let instance = instance + lane as u64;

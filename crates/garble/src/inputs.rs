@@ -118,10 +118,16 @@ impl<'l> Piece<'l> {
         (self.loads.iter()).map(move |load| load.input - self.ahead)
     }
 
-    /// Puts labels into slots, those of `lanes` instances for each bit side by side, as far as they go.
-    pub(crate) fn put(self, labels: &[Label], slots: &mut [Label], lanes: usize) {
-        for (load, labels) in self.loads.iter().zip(labels.chunks(lanes)) {
-            slots[load.slot as usize * lanes..][..labels.len()].copy_from_slice(labels);
+    /// Puts labels that follow one another into slots, those of `lanes` instances for each bit side by side; `done` are there
+    /// already.
+    pub(crate) fn put(self, mut done: usize, labels: &[Label], slots: &mut [Label], lanes: usize) {
+        let mut rest = labels;
+        while !rest.is_empty() {
+            let (load, lane) = (self.loads[done / lanes], done % lanes);
+            let (now, later) = rest.split_at(rest.len().min(lanes - lane));
+            slots[load.slot as usize * lanes + lane..][..now.len()].copy_from_slice(now);
+            done += now.len();
+            rest = later;
         }
     }
 

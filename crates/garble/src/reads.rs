@@ -4,8 +4,10 @@
 //! other, and in a group of `lanes` label `t` belongs to instance `t mod lanes`, to the bit that is read as number
 //! `t div lanes`. So an evaluator can begin with the labels that come first, and need not hold those of other gates.
 
+use std::collections::VecDeque;
+
 use transpute_circuit::{InputSplit, Program};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::{
     Label,
@@ -50,44 +52,33 @@ impl ReadOrder {
     }
 }
 
-/// Labels that follow one another in the count of all. Wiped when they are gone.
+/// Labels that follow one another in the count of all, as they came. Wiped when they are gone.
 #[derive(Default)]
 pub(crate) struct LabelQueue {
-    labels: Zeroizing<Vec<Label>>,
-    /// How many of `labels` are gone.
+    pieces: VecDeque<Zeroizing<Vec<Label>>>,
+    /// How many of the first piece are gone.
     gone: usize,
-    /// The number of the first one that is not.
+    /// How many there are in all.
+    len: usize,
+    /// The number of the first one.
     first: u64,
 }
 
 impl LabelQueue {
-    /// Returns the number behind the last label.
-    pub(crate) fn end(&self) -> u64 {
-        self.first + self.len() as u64
-    }
-
     /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
-        self.labels.len() - self.gone
+        self.len
+    }
+
+    /// Returns the number behind the last one.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.len as u64
     }
 
     /// Appends labels.
-    pub(crate) fn push(&mut self, labels: &[Label]) {
-        let held = self.len();
-        if self.labels.len() + labels.len() > self.labels.capacity() {
-            if held + labels.len() <= self.labels.capacity() / 2 {
-                self.labels.copy_within(self.gone.., 0);
-                self.labels[held..].zeroize();
-                self.labels.truncate(held);
-            } else {
-                // Not by growing, which could leave a copy of labels behind.
-                let mut larger = Vec::with_capacity((held + labels.len()) * 2);
-                larger.extend_from_slice(&self.labels[self.gone..]);
-                self.labels = Zeroizing::new(larger);
-            }
-            self.gone = 0;
-        }
-        self.labels.extend_from_slice(labels);
+    pub(crate) fn push(&mut self, labels: Zeroizing<Vec<Label>>) {
+        self.len += labels.len();
+        self.pieces.push_back(labels);
     }
 
     /// Forgets the labels before `number`.
@@ -95,26 +86,30 @@ impl LabelQueue {
     /// # Panics
     /// If that goes back.
     pub(crate) fn skip_to(&mut self, number: u64) {
-        let skipped = number.checked_sub(self.first);
-        let skipped = skipped.expect("numbers only go forward");
-        let held = self.len();
-        if skipped < held as u64 {
-            self.gone += skipped as usize;
-        } else {
-            self.labels.as_mut_slice().zeroize();
-            self.labels.clear();
-            self.gone = 0;
+        while self.first < number && self.len > 0 {
+            self.take((number - self.first) as usize);
         }
+        assert!(self.first <= number, "numbers only go forward");
         self.first = number;
     }
 
-    /// Takes the next `count` labels out, or as many as there are.
+    /// Takes labels out: the next ones, at most `count`; none if there are none.
     pub(crate) fn take(&mut self, count: usize) -> &[Label] {
+        while let Some(piece) = self.pieces.front()
+            && self.gone == piece.len()
+        {
+            self.pieces.pop_front();
+            self.gone = 0;
+        }
+        let Some(piece) = self.pieces.front() else {
+            return &[];
+        };
         let start = self.gone;
-        let count = count.min(self.len());
+        let count = count.min(piece.len() - start);
         self.gone += count;
+        self.len -= count;
         self.first += count as u64;
-        &self.labels[start..self.gone]
+        &piece[start..self.gone]
     }
 }
 
@@ -145,21 +140,22 @@ mod tests {
 
     #[test]
     fn labels_are_taken_in_order_however_they_come() {
-        let labels: Vec<Label> = (0..1000_u128)
-            .map(Label)
-            .collect();
+        let labels: Vec<Label> = (0..1000).map(Label).collect();
         let mut queue = LabelQueue::default();
         let mut taken = Vec::new();
-        for (round, piece) in labels.chunks(7).enumerate() {
-            queue.push(piece);
+        let piece = |labels: &[Label]| Zeroizing::new(labels.to_vec());
+        for (round, labels) in labels.chunks(7).enumerate() {
+            queue.push(piece(labels));
             taken.extend_from_slice(queue.take(round % 14));
         }
-        let from = taken.len();
-        taken.extend_from_slice(queue.take(usize::MAX));
-        assert!(from < 1000);
+        assert_eq!(queue.len(), 1000 - taken.len());
+        while queue.len() > 0 {
+            taken.extend_from_slice(queue.take(usize::MAX));
+        }
         assert!(numbers(&taken) == numbers(&labels));
-        assert_eq!(queue.end(), 1000);
-        queue.push(&labels[..10]);
+        assert_eq!((queue.end(), queue.take(1).len()), (1000, 0));
+        queue.push(piece(&labels[..3]));
+        queue.push(piece(&labels[3..10]));
         queue.skip_to(1004);
         assert_eq!(numbers(queue.take(2)), [4, 5]);
         queue.skip_to(2000);

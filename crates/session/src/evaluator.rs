@@ -21,7 +21,7 @@ use crate::{
     ot::{EvaluatorOt, OT_CHUNK},
     pieces::{Assembler, piece_frames, split_number, whole_frame},
     session::{Lead, Terms, check_setup, out_of_order},
-    transfers::Transfers,
+    transfers::{Choices, Transfers},
 };
 
 /// Transfers that may be asked for beyond those whose labels were read, at most, unless the next chunk reads more; each takes 16
@@ -47,10 +47,7 @@ pub(crate) struct EvaluatorCore {
     setup_received: bool,
     /// Whether the garbler's announced base-OT message is of no use.
     skips_setup: bool,
-    /// Input bits fetched and not asked about yet, with how many of them are.
-    choices: (Bits, usize),
-    /// Evaluations whose input was fetched.
-    fetched: u64,
+    choices: Choices,
     /// Transfers asked for.
     asked: u64,
     /// Transfers answered.
@@ -102,13 +99,12 @@ impl EvaluatorCore {
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
         let config = &terms.config;
-        let mut direct_choices = Bits::new();
-        let mut fetched = 0;
+        let (mut choices, mut direct_choices) = (Choices::default(), Bits::new());
         let layout = Layout::new(&terms)?;
         let transfers = Transfers::new(&terms, layout.clone());
         if let Some(inputs) = inputs.as_mut().filter(|_| terms.plan == OtPlan::Direct) {
-            direct_choices = fetch_all(&mut **inputs, &transfers, &terms)?;
-            fetched = config.batch;
+            direct_choices =
+                choices.take(terms.total_choices as usize, &mut **inputs, &transfers)?;
         }
         let correlated = config.scheme.is_free_xor();
         let (ot, setup) = EvaluatorOt::start(
@@ -140,8 +136,7 @@ impl EvaluatorCore {
             ot,
             setup_received: false,
             skips_setup: false,
-            choices: (Bits::new(), 0),
-            fetched,
+            choices,
             asked: 0,
             answered: 0,
             labels: VecDeque::new(),
@@ -311,23 +306,11 @@ impl EvaluatorCore {
 
     /// Takes the next `n` choices, across evaluations.
     fn take_choices(&mut self, n: usize) -> Result<Bits, SessionError> {
-        let mut taken = Bits::with_capacity(n);
-        while taken.len() < n {
-            if self.choices.1 == self.choices.0.len() {
-                // Whoever asks has inputs.
-                let Some(inputs) = &mut self.inputs else {
-                    break;
-                };
-                let choices = self.transfers.choices(&mut **inputs, self.fetched)?;
-                self.fetched += self.layout.lanes(self.fetched) as u64;
-                self.choices = (choices, 0);
-            }
-            let (bits, used) = &mut self.choices;
-            let end = bits.len().min(*used + n - taken.len());
-            taken.append(bits, *used..end);
-            *used = end;
+        match &mut self.inputs {
+            Some(inputs) => self.choices.take(n, &mut **inputs, &self.transfers),
+            // Whoever asks has inputs.
+            None => Ok(Bits::new()),
         }
-        Ok(taken)
     }
 
     /// Begins an evaluation or evaluates one chunk; says whether it could.
@@ -557,7 +540,7 @@ impl EvaluatorCore {
         self.ot.handle_reply(first, reply, &mut labels)?;
         self.answered += labels.len() as u64;
         match self.agreed.as_mut().map(|agreed| &mut agreed.evaluating) {
-            Some(Evaluating::Here(evaluator)) => evaluator.add_labels(&labels),
+            Some(Evaluating::Here(evaluator)) => evaluator.add_labels(labels),
             _ => {
                 // All that the next evaluations need at once: growing would take twice as much.
                 let next = self.layout.lanes(self.begun) * self.terms.choices;
@@ -644,18 +627,4 @@ fn take(labels: &mut VecDeque<Label>, count: usize) -> Zeroizing<Vec<Label>> {
 fn discard(labels: &mut VecDeque<Label>, count: usize) {
     labels.iter_mut().take(count).for_each(Zeroize::zeroize);
     labels.drain(..count);
-}
-
-/// Fetches the inputs of the whole batch; returns the choices of all transfers.
-fn fetch_all(
-    inputs: &mut dyn Inputs,
-    transfers: &Transfers,
-    terms: &Terms,
-) -> Result<Bits, SessionError> {
-    let mut all = Bits::new();
-    while (all.len() as u64) < terms.total_choices {
-        let fetched = all.len() as u64 / terms.choices as u64;
-        all.extend([transfers.choices(inputs, fetched)?]);
-    }
-    Ok(all)
 }

@@ -266,7 +266,7 @@ fn evaluate(
     for task in tasks {
         let outcome = match task {
             Task::Begin(group) => evaluator.skip_to(group.instance).and_then(|()| {
-                evaluator.add_labels(&group.labels);
+                evaluator.add_labels(group.labels);
                 evaluator.begin(group.lanes, group.given)
             }),
             Task::Chunk(chunk) => evaluator.evaluate_chunk(&chunk, chunk_len),

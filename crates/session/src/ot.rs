@@ -235,7 +235,7 @@ impl GarblerOt {
         if made < n {
             let labels = scratch[made..].iter().map(|q| Label::from_bytes(q.to_le_bytes()));
             let labels = Zeroizing::new(labels.collect::<Vec<_>>());
-            garbler.adopt(first + made as u64, &labels);
+            garbler.adopt(first + made as u64, labels);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! Transfers are numbered as the evaluator's labels are read: group after group of evaluations that are garbled side by side, in a
 //! group bit after bit in the order of [`ReadOrder`], and for each bit one of every evaluation.
 
-use std::{cell::OnceCell, sync::Arc};
+use std::{cell::OnceCell, ops::Range, sync::Arc};
 
 use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_garble::{Garbler, Label, ReadOrder};
@@ -31,24 +31,32 @@ impl Transfers {
         }
     }
 
-    /// Fetches the inputs of the evaluations from `instance` on that are evaluated together, and returns the choices of their
-    /// transfers.
-    pub(crate) fn choices(
+    /// Fetches the inputs of the evaluations from `instance` on that are evaluated together.
+    pub(crate) fn fetch(
         &self,
         inputs: &mut dyn Inputs,
         instance: u64,
-    ) -> Result<Bits, SessionError> {
+    ) -> Result<Vec<Bits>, SessionError> {
         let lanes = self.layout.lanes(instance) as u64;
-        let fetched = (instance..instance + lanes)
+        (instance..instance + lanes)
             .map(|instance| fetch(inputs, instance, self.per_instance))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut choices = Bits::with_capacity(fetched.len() * self.per_instance);
-        for &position in self.order().positions() {
-            for bits in &fetched {
-                choices.push(bits.get(position as usize));
+            .collect()
+    }
+
+    /// Appends the choices of transfers, numbered within their group, whose inputs were [fetched](Self::fetch).
+    pub(crate) fn choose(&self, fetched: &[Bits], transfers: Range<usize>, choices: &mut Bits) {
+        let lanes = fetched.len();
+        let mut number = transfers.start;
+        while number < transfers.end {
+            let position = self.order().positions()[number / lanes] as usize;
+            let (first, end) = (number % lanes, lanes.min(number % lanes + transfers.end - number));
+            let mut word = 0;
+            for (i, bits) in fetched[first..end].iter().enumerate() {
+                word |= (bits.as_words()[position / 64] >> (position % 64) & 1) << i;
             }
+            choices.push_word(word, end - first);
+            number += end - first;
         }
-        Ok(choices)
     }
 
     /// Returns both labels of the transfers `first..first + n`, for those that were not adopted.
@@ -123,6 +131,56 @@ impl Transfers {
             before += end - start;
             Some(part)
         })
+    }
+}
+
+/// The choices of a batch that are still to be made.
+#[derive(Default)]
+pub(crate) struct Choices {
+    /// Those that were made before, and how many of them are used.
+    made: (Bits, usize),
+    /// The inputs of evaluations whose transfers are not all chosen, and how many are.
+    fetched: (Vec<Bits>, usize),
+    /// Evaluations whose inputs were fetched.
+    evaluations: u64,
+}
+
+impl Choices {
+    /// Begins with the choices of a whole batch.
+    pub(crate) fn of_all(made: Bits, evaluations: u64) -> Self {
+        Self {
+            made: (made, 0),
+            evaluations,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the next `n`.
+    pub(crate) fn take(
+        &mut self,
+        n: usize,
+        inputs: &mut dyn Inputs,
+        transfers: &Transfers,
+    ) -> Result<Bits, SessionError> {
+        let mut taken = Bits::with_capacity(n);
+        let (made, used) = &mut self.made;
+        let end = made.len().min(*used + n);
+        taken.append(made, *used..end);
+        *used = end;
+        while taken.len() < n {
+            let (fetched, used) = &mut self.fetched;
+            let all = fetched.len() * transfers.per_instance;
+            if *used == all {
+                *fetched = transfers.fetch(inputs, self.evaluations)?;
+                *used = 0;
+                self.evaluations += fetched.len() as u64;
+                continue;
+            }
+            let end = all.min(*used + n - taken.len());
+            transfers.choose(fetched, *used..end, &mut taken);
+            *used = end;
+        }
+        Ok(taken)
     }
 }
 

@@ -52,7 +52,7 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
                     });
                 } else {
                     let zero: [u8; 16] = std::array::from_fn(|_| rng.below(256) as u8);
-                    garbler.adopt(transferred, &[Label::from_bytes(zero)]);
+                    garbler.adopt(transferred, vec![Label::from_bytes(zero)].into());
                     let delta = garbler.delta().unwrap();
                     let zero = Label::from_bytes(zero);
                     active.push(if bit { zero ^ delta } else { zero });
@@ -68,7 +68,7 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
             .is_none();
         if is_free {
             transfer(&mut garbler, usize::MAX, &mut active);
-            evaluator.add_labels(&active);
+            evaluator.add_labels(active.clone().into());
         }
         evaluator.begin(lanes, None).unwrap();
         let plan = ChunkPlan::side_by_side(&program, scheme, LIMIT, lanes).unwrap();
@@ -84,12 +84,12 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
                     expected: lanes * reads,
                     found: added_before(&active, due, lanes * reads),
                 };
-                evaluator.add_labels(&active[added..]);
+                evaluator.add_labels(active[added..].to_vec().into());
                 added = active.len();
                 assert_eq!(evaluator.evaluate_chunk(&chunk, LIMIT), Err(error));
                 transfer(&mut garbler, due - active.len() + seed as usize % 11, &mut active);
             }
-            evaluator.add_labels(&active[added..]);
+            evaluator.add_labels(active[added..].to_vec().into());
             added = active.len();
             evaluator.evaluate_chunk(&chunk, LIMIT).unwrap();
         }
@@ -137,5 +137,5 @@ fn labels_that_are_made_cannot_be_adopted() {
     while !garbler.is_instance_done() {
         garbler.garble_chunk(1 << 20, &mut Vec::new()).unwrap();
     }
-    garbler.adopt(0, &[Label::from_bytes([1; 16])]);
+    garbler.adopt(0, vec![Label::from_bytes([1; 16])].into());
 }

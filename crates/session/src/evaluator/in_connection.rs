@@ -2,7 +2,7 @@
 
 use transpute_circuit::Bits;
 
-use super::{EvaluatorCore, fetch_all};
+use super::EvaluatorCore;
 use crate::{
     FrameKind, Inputs, OtPlan, SessionError,
     layout::Layout,
@@ -58,12 +58,12 @@ impl EvaluatorCore {
 
     /// Asks for all labels without the stock.
     pub(crate) fn ask_directly(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
-        let Some(inputs) = &mut self.inputs else {
+        if self.inputs.is_none() {
             return Ok(());
-        };
+        }
         let base = self.terms.config.base_ot;
-        let choices = fetch_all(&mut **inputs, &self.transfers, &self.terms)?;
-        (self.fetched, self.asked) = (self.terms.config.batch, self.terms.total_choices);
+        let choices = self.take_choices(self.terms.total_choices as usize)?;
+        self.asked = self.terms.total_choices;
         let message = self.ot.begin_direct(base, choices, &self.hello.nonce)?;
         self.channel.send(out, FrameKind::OtSetup, |out| {
             out.extend_from_slice(&message);

@@ -3,8 +3,8 @@
 use rand::CryptoRng;
 use transpute_circuit::Bits;
 
-use super::{EvaluatorCore, fetch_all};
-use crate::{KnownPath, OtPlan, SessionError, ot::EvaluatorOt};
+use super::EvaluatorCore;
+use crate::{KnownPath, OtPlan, SessionError, ot::EvaluatorOt, transfers::Choices};
 
 impl EvaluatorCore {
     /// Plans for a path that is known better now, if the hello has not left.
@@ -19,12 +19,9 @@ impl EvaluatorCore {
         let mut choices = Bits::new();
         // Inputs are asked for once.
         if let Some(fetched) = self.ot.take_choices() {
-            self.choices = (fetched, 0);
-        } else if self.terms.plan == OtPlan::Direct
-            && let Some(inputs) = &mut self.inputs
-        {
-            choices = fetch_all(&mut **inputs, &self.transfers, &self.terms)?;
-            self.fetched = self.terms.config.batch;
+            self.choices = Choices::of_all(fetched, self.terms.config.batch);
+        } else if self.terms.plan == OtPlan::Direct {
+            choices = self.take_choices(self.terms.total_choices as usize)?;
         }
         let config = &self.terms.config;
         let (ot, setup) = EvaluatorOt::start(
