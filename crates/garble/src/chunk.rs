@@ -114,7 +114,10 @@ impl<'a> ChunkPlan<'a> {
     ///
     /// # Panics
     /// If the split is of another program's inputs.
-    pub fn with_reads(mut self, split: &InputSplit) -> impl Iterator<Item = (usize, usize)> + use<'a> {
+    pub fn with_reads(
+        mut self,
+        split: &InputSplit,
+    ) -> impl Iterator<Item = (usize, usize)> + use<'a> {
         assert_eq!(split.widths(), self.program.input_widths(), "inputs differ");
         let owners = Owners::new(split);
         iter::from_fn(move || {

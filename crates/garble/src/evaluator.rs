@@ -132,7 +132,8 @@ impl Evaluator {
             .get_or_init(|| ReadOrder::new(&self.frame.program, &self.inputs.split));
         let mut labels = Zeroizing::new(Vec::with_capacity(evaluator_labels.len()));
         for &position in order.positions() {
-            labels.extend((0..lanes).map(|lane| evaluator_labels[lane * count + position as usize]));
+            labels
+                .extend((0..lanes).map(|lane| evaluator_labels[lane * count + position as usize]));
         }
         self.inputs.own.skip_to(instance * count as u64);
         self.inputs.own.push(labels);

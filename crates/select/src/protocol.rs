@@ -124,7 +124,10 @@ impl ProtocolRun {
                 2,
             ),
             Transfers::Extension { k, setup_len } => {
-                let reply = if self.is_free_xor { 16 } else { 32 };
+                let reply = match self.is_free_xor {
+                    true => 16 * answered(transfers, tables),
+                    false => 32 * transfers,
+                };
                 let blocks = transfers.div_ceil(u128::from(BASE));
                 let setup = match setup_len {
                     0 => 0,
@@ -132,7 +135,7 @@ impl ProtocolRun {
                 };
                 (
                     u128::from(FRAME) + 64 * u128::from(BASE),
-                    runs * numbered + reply * transfers,
+                    runs * numbered + reply,
                     u128::from(FRAME)
                         + 32
                         + setup
@@ -188,6 +191,18 @@ impl ProtocolRun {
     }
 }
 
+/// Bytes of tables that the garbler has made when the first transfers are asked for: what the buffers on its side hold. It was
+/// 130 KB over `tcp`, and up to 15 MB over `rudp` on a path that is known to be fast.
+const TABLES_AHEAD: u128 = 1 << 20;
+
+/// Returns how many transfers are answered by 16 bytes because their labels are in tables that were made before.
+fn answered(transfers: u128, tables: u128) -> u128 {
+    match tables <= TABLES_AHEAD {
+        true => transfers,
+        false => transfers * TABLES_AHEAD / tables,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,7 +247,9 @@ mod tests {
             },
             ..run()
         };
-        assert_eq!(bytes(&mincut), (36_014_307, 1_004_259));
+        assert_eq!(bytes(&mincut), (32_145_379, 1_004_259));
+        let measured = 32_014_307.0;
+        assert!((bytes(&mincut).0 as f64 / measured - 1.0).abs() < 0.005);
     }
 
     #[test]

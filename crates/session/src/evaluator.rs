@@ -259,7 +259,8 @@ impl EvaluatorCore {
     fn ask_limit(&self) -> u64 {
         let per_instance = self.terms.choices as u64;
         let leads = LEADS_ASKED.saturating_mul(self.lead.limit());
-        let evaluations = LEADS_ASKED.saturating_mul(self.lead.limit() / self.layout.tables(1).max(1));
+        let evaluations =
+            LEADS_ASKED.saturating_mul(self.lead.limit() / self.layout.tables(1).max(1));
         let window = OT_WINDOW.min(per_instance.saturating_mul(evaluations));
         if self.has_helpers() {
             let next = per_instance * self.layout.lanes(self.begun) as u64;
@@ -272,7 +273,8 @@ impl EvaluatorCore {
             false => 0,
         };
         let read = first + self.layout.labels_read(lanes, self.chunks_done);
-        let due = first + self.layout.labels_due(lanes, self.chunks_done);
+        // At least one, or nothing of these evaluations is unasked for.
+        let due = first + self.layout.labels_due(lanes, self.chunks_done).max(1);
         let ahead = first + (self.layout).labels_within(lanes, tables_done.saturating_add(leads));
         due.max(ahead.max(read + window).min(read + OT_WINDOW))
     }

@@ -484,15 +484,13 @@ impl GarblerCore {
                 problem: "it asks further ahead of the tables than agreed",
             });
         }
-        let mut reply = Vec::new();
-        self.ot.handle_extend(
+        let reply = self.ot.handle_extend(
             first,
             n,
             message,
             &mut self.garbler,
             &self.transfers,
             self.others.is_none(),
-            &mut reply,
         )?;
         let frame = numbered_frame(FrameKind::OtReply, first, &[&reply]);
         self.channel.queue(frame);

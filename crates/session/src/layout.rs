@@ -185,14 +185,14 @@ impl Layout {
         }
         let evaluations = answered / self.choices;
         let whole = self.sum(evaluations, group, single);
-        if !self.is_gradual || answered == 0 || evaluations >= self.batch {
+        // Evaluations of an unfinished group have their labels at the same time.
+        let lanes = self.lanes(evaluations);
+        let labels = answered - (evaluations - evaluations % lanes as u64) * self.choices;
+        if !self.is_gradual || labels == 0 {
             return whole;
         }
-        // Evaluations of an unfinished group have their labels at the same time.
-        let lanes = self.lanes(evaluations) as u64;
-        let done = evaluations - evaluations % lanes;
-        let part = self.chunks(lanes as usize);
-        whole.saturating_add(part.evaluable(answered - done * self.choices))
+        let part = self.chunks(lanes).evaluable(labels);
+        whole.saturating_add(part.saturating_add(self.untabled(lanes)))
     }
 
     /// Adds up what the first `evaluations` have for each whole group and for each single one.

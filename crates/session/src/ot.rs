@@ -196,8 +196,7 @@ impl GarblerOt {
         garbler: &mut Garbler,
         transfers: &Transfers,
         adopts: bool,
-        reply: &mut Vec<u8>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Vec<u8>, SessionError> {
         let Self::Extension {
             delta,
             sender: Some(sender),
@@ -214,14 +213,15 @@ impl GarblerOt {
         };
         scratch.clear();
         sender.extend(n, message, scratch)?;
+        let mut reply = Vec::new();
         if garbler.delta().is_none() {
             let pairs = transfers.label_pairs(garbler, first, n);
             let mut masked = Vec::new();
             masks.mask(first, scratch, **delta, &pairs, &mut masked);
             for pair in &masked {
-                write_blocks(pair, reply);
+                write_blocks(pair, &mut reply);
             }
-            return Ok(());
+            return Ok(reply);
         }
         let made = match adopts {
             true => garbler.labels_made().saturating_sub(first).min(n as u64) as usize,
@@ -230,14 +230,16 @@ impl GarblerOt {
         let zeros = transfers.zero_labels(garbler, first, made);
         reply.reserve(made * 16);
         for (q, zero) in scratch.iter().zip(zeros.iter()) {
-            write_blocks(&[q ^ zero], reply);
+            write_blocks(&[q ^ zero], &mut reply);
         }
         if made < n {
-            let labels = scratch[made..].iter().map(|q| Label::from_bytes(q.to_le_bytes()));
+            let labels = scratch[made..]
+                .iter()
+                .map(|q| Label::from_bytes(q.to_le_bytes()));
             let labels = Zeroizing::new(labels.collect::<Vec<_>>());
             garbler.adopt(first + made as u64, labels);
         }
-        Ok(())
+        Ok(reply)
     }
 }
 
@@ -484,9 +486,7 @@ impl EvaluatorOt {
                     let corrections = corrections.copied().chain(iter::repeat([0; 16]));
                     labels.extend(
                         (chunk.rows.iter().zip(corrections)).map(|(row, correction)| {
-                            Label::from_bytes(
-                                (row ^ u128::from_le_bytes(correction)).to_le_bytes(),
-                            )
+                            Label::from_bytes((row ^ u128::from_le_bytes(correction)).to_le_bytes())
                         }),
                     );
                 } else {

@@ -244,6 +244,12 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     let (up, down, work) = chunks(n);
     // The slowest of the three sets the pace; the first chunk passes one after the other.
     let (first_up, first_down, first_work) = chunks(n.min(OT_CHUNK as u64));
+    // Later labels are what the transfers give, as a rule, where they are correlated.
+    let down = if question.is_correlated {
+        first_down
+    } else {
+        down
+    };
     let [to_garbler, to_evaluator] = rates(question);
     let paces = [
         (up - first_up) as f64 / to_garbler,

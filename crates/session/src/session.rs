@@ -435,9 +435,11 @@ impl Lead {
         self.used(0) == 0 && self.others == 0
     }
 
+    /// Says whether `more` bytes may be sent: those of a chunk, at most, or what is not tables.
     pub(crate) fn allows(&self, more: u64) -> bool {
+        // What can be evaluated ends where a chunk ends: with its first byte goes the whole of the next one.
         let used = self.used(more);
-        used == 0 || used.saturating_add(self.others) <= self.limit
+        self.used(1) == 0 || used == 0 || used.saturating_add(self.others) <= self.limit
     }
 
     /// Says whether what has come unasked is more than could be sent.

@@ -49,7 +49,10 @@ impl Transfers {
         let mut number = transfers.start;
         while number < transfers.end {
             let position = self.order().positions()[number / lanes] as usize;
-            let (first, end) = (number % lanes, lanes.min(number % lanes + transfers.end - number));
+            let (first, end) = (
+                number % lanes,
+                lanes.min(number % lanes + transfers.end - number),
+            );
             let mut word = 0;
             for (i, bits) in fetched[first..end].iter().enumerate() {
                 word |= (bits.as_words()[position / 64] >> (position % 64) & 1) << i;

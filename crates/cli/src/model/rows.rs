@@ -250,10 +250,14 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         "prf" => ((tables - 32.5 * ands) / 16.0).max(0.0),
         _ => 0.0,
     };
-    let transfers = if is_extended {
-        answers as f64 / 16.0
-    } else {
-        0.0
+    // 16 bytes for k transfers from the evaluator, which sends little else.
+    let transfers = match measured.garbler.ot.as_str() {
+        "none" | "direct" => 0.0,
+        "iknp" => down as f64 / 16.0,
+        softspoken => {
+            let k = softspoken.rsplit('-').next().and_then(|k| k.parse().ok());
+            down as f64 * k.unwrap_or(4.0) / 16.0
+        }
     };
     let base = match measured.garbler.ot.as_str() {
         "none" => 0.0,

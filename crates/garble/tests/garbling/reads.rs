@@ -26,9 +26,7 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
     let (mut transferred, mut added) = (0, 0);
     for group in 0..2_u64 {
         let first = group * lanes as u64;
-        let inputs: Vec<Bits> = (0..lanes)
-            .map(|_| rng.bits(program.input_bits()))
-            .collect();
+        let inputs: Vec<Bits> = (0..lanes).map(|_| rng.bits(program.input_bits())).collect();
         let part = |lane: usize, of_garbler| -> Bits {
             let positions = split.ranges(of_garbler).flatten();
             positions.map(|i| inputs[lane].get(i as usize)).collect()
@@ -87,7 +85,11 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
                 evaluator.add_labels(active[added..].to_vec().into());
                 added = active.len();
                 assert_eq!(evaluator.evaluate_chunk(&chunk, LIMIT), Err(error));
-                transfer(&mut garbler, due - active.len() + seed as usize % 11, &mut active);
+                transfer(
+                    &mut garbler,
+                    due - active.len() + seed as usize % 11,
+                    &mut active,
+                );
             }
             evaluator.add_labels(active[added..].to_vec().into());
             added = active.len();

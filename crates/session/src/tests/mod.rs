@@ -3,6 +3,7 @@
 mod agreement;
 mod driver;
 mod hostile;
+mod reads;
 mod runs;
 mod standing;
 mod transfers;

@@ -1,0 +1,159 @@
+//! Labels of the evaluator's inputs: in the order in which they are read, and as the transfers give them.
+
+use std::num::NonZeroUsize;
+
+use transpute_circuit::{InputSplit, catalogue};
+use transpute_garble::Scheme;
+use transpute_ot::Extension;
+
+use super::{Ends, Pair, Setup, random_inputs};
+use crate::{Frame, FrameKind, OtChoice, Role, SessionError};
+
+/// The smallest of many values, which reads inputs all along: 4,000 bits of the evaluator.
+fn setup(evaluations: usize, seed: u64) -> Setup {
+    let circuit = catalogue::named("min-of-candidates:400x20").unwrap();
+    let mut setup = Setup::new(&circuit, random_inputs(&circuit, evaluations, seed));
+    setup.config.ot = OtChoice::Extension(Extension::SoftSpoken4);
+    setup.config.chunk_len = 4096;
+    setup
+}
+
+fn bytes_of(ends: &Ends, kind: FrameKind) -> usize {
+    (ends.delivered.iter())
+        .filter(|(_, frame)| frame.kind == kind)
+        .map(|(_, frame)| frame.payload.len())
+        .sum()
+}
+
+fn run(setup: &Setup) -> Ends {
+    let ends = Pair::new(setup, setup).run(&mut |_, frame| vec![frame]);
+    for (output, input) in ends.evaluator.as_ref().unwrap().iter().zip(&setup.inputs) {
+        assert_eq!(output.bits, setup.circuit.evaluate(input).unwrap());
+    }
+    ends
+}
+
+#[test]
+fn what_the_garbler_has_not_made_is_not_answered() {
+    for scheme in [Scheme::HalfGates, Scheme::FixedKey, Scheme::ThreeHalves] {
+        // Two groups and three evaluations one by one.
+        let mut setup = setup(19, 1);
+        setup.config.scheme = scheme;
+        let transfers = 19 * 4000;
+        // Everything is garbled before the first transfer.
+        let whole = run(&setup);
+        assert!(bytes_of(&whole, FrameKind::OtReply) > 16 * transfers);
+        // The garbler makes no table before the transfers of the labels that it reads.
+        setup.config.table_lead = 0;
+        let waiting = run(&setup);
+        let answers = bytes_of(&waiting, FrameKind::OtReply);
+        let is_answer = |(_, frame): &&(Role, Frame)| frame.kind == FrameKind::OtReply;
+        let frames = waiting.delivered.iter().filter(is_answer).count();
+        assert_eq!(answers, 8 * frames, "{scheme}");
+        let tables = |ends: &Ends| bytes_of(ends, FrameKind::Tables);
+        assert_eq!(tables(&waiting), tables(&whole));
+    }
+}
+
+#[test]
+fn any_lead_and_any_chunk_come_to_an_end() {
+    for evaluations in [1, 8, 9] {
+        for lead in [0, 1, 700, 20_000, 1 << 20] {
+            for chunk in [64, 512, 100_000] {
+                for scheme in [Scheme::HalfGates, Scheme::ThreeHalves, Scheme::Prf] {
+                    let mut setup = setup(evaluations, 2);
+                    setup.circuit = catalogue::named("min-of-candidates:40x20").unwrap();
+                    setup.inputs = random_inputs(&setup.circuit, evaluations, 3);
+                    setup.split = InputSplit::first_to_garbler(&[400, 400]);
+                    setup.config.scheme = scheme;
+                    setup.config.table_lead = lead;
+                    setup.config.chunk_len = chunk;
+                    run(&setup);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn helpers_do_with_labels_that_are_answered() {
+    for (garbling, evaluating) in [(1, 2), (2, 1), (2, 3)] {
+        let mut garbler = setup(17, 4);
+        garbler.config.table_lead = 1 << 20;
+        let mut evaluator = garbler.clone();
+        garbler.config.threads = NonZeroUsize::new(garbling).unwrap();
+        evaluator.config.threads = NonZeroUsize::new(evaluating).unwrap();
+        let ends = Pair::new(&garbler, &evaluator).run(&mut |_, frame| vec![frame]);
+        let outputs = ends.evaluator.as_ref().unwrap();
+        assert_eq!(outputs.len(), 17);
+        for (output, input) in outputs.iter().zip(&garbler.inputs) {
+            assert_eq!(output.bits, garbler.circuit.evaluate(input).unwrap());
+        }
+    }
+}
+
+/// Who asks for labels without end makes the garbler hold them, up to a limit.
+#[test]
+fn nobody_asks_without_end() {
+    let mut setup = setup(200, 5);
+    setup.config.table_lead = 1 << 20;
+    let [mut garbler, mut evaluator] = Pair::new(&setup, &setup).sides;
+    let mut question = None;
+    while question.is_none() {
+        evaluator.arriving.extend(garbler.step());
+        for frame in evaluator.step() {
+            match frame.kind {
+                FrameKind::OtExtend => question = question.or(Some(frame)),
+                _ => garbler.arriving.push_back(frame),
+            }
+        }
+    }
+    garbler.step();
+    // From here on the peer reads nothing, so that the garbler makes nothing.
+    let question = question.unwrap();
+    let mut ask = |number: u64| {
+        let mut payload = question.payload.to_vec();
+        payload[..8].copy_from_slice(&(number * 8192).to_le_bytes());
+        let payload = payload.into();
+        garbler.session.handle(Frame {
+            payload,
+            ..question.clone()
+        })
+    };
+    // What was garbled ahead, the labels of two groups and the window.
+    let refused = (0..97).find_map(|number| ask(number).err().map(|error| (number, error)));
+    let (number, error) = refused.unwrap();
+    assert!((30..60).contains(&number), "{number}");
+    let is_ahead = matches!(
+        error,
+        SessionError::Unexpected {
+            kind: FrameKind::OtExtend,
+            problem
+        } if problem.contains("ahead")
+    );
+    assert!(is_ahead, "{error}");
+}
+
+#[test]
+fn answers_that_are_too_long_or_cut_a_label_are_refused() {
+    let setup = setup(1, 6);
+    for change in [16_isize, -1, 1, -15] {
+        let ends = Pair::new(&setup, &setup).run(&mut |_, frame| match frame.kind {
+            FrameKind::OtReply => {
+                let mut payload = frame.payload.to_vec();
+                payload.resize(payload.len().saturating_add_signed(change), 0);
+                let payload = payload.into();
+                vec![Frame { payload, ..frame }]
+            }
+            _ => vec![frame],
+        });
+        let wrong = matches!(
+            ends.evaluator,
+            Err(SessionError::Length {
+                kind: FrameKind::OtReply,
+                ..
+            })
+        );
+        assert!(wrong, "{change}: {:?}", ends.evaluator);
+    }
+}
