@@ -4,9 +4,12 @@
 //! Instances are garbled as a session of many does it, side by side where the program allows it; the
 //! circuits whose names end in `-alone` are garbled one instance at a time.
 
-use std::hint::black_box;
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use transpute::{
     Backend, Bits, Program, Scheme,
     circuit::{Circuit, ProgramCache, SourceKey, bristol, generators},
@@ -78,10 +81,10 @@ impl Side<'_> {
         }
     }
 
-    /// The labels of both parties' inputs in the first instances, all bits being 0.
-    fn labels(&self, garbler: &Garbler) -> (Vec<Label>, Vec<Label>) {
+    /// Begins the next instances, the number of the first of which is `first`; all input bits are 0.
+    fn begin(&self, garbler: &Garbler, evaluator: &mut Evaluator, first: u64) {
         let (mut own, mut bytes) = (Vec::new(), Vec::new());
-        for (instance, bits) in (0..).zip(self.bits()) {
+        for (instance, bits) in (first..).zip(self.bits()) {
             garbler.evaluator_zero_labels(
                 instance,
                 0..self.subject.split.evaluator_bits(),
@@ -91,18 +94,38 @@ impl Side<'_> {
         }
         let (theirs, _) = bytes.as_chunks::<16>();
         let theirs = theirs.iter().map(|label| Label::from_bytes(*label));
-        (own, theirs.collect())
-    }
-
-    fn evaluator(&self, theirs: &[Label], own: &[Label]) -> Evaluator {
-        let Subject { program, split, .. } = self.subject;
-        let mut evaluator = Evaluator::new(program.clone(), split, self.params, Backend::best())
-            .expect("the parameters are valid");
+        let theirs: Vec<Label> = theirs.collect();
         let sends = self.params.scheme.sends_garbler_labels();
         evaluator
-            .begin_side_by_side(self.lanes, sends.then_some(theirs), own)
+            .begin_side_by_side(self.lanes, sends.then_some(&theirs), &own)
             .expect("the labels are those of the circuit");
-        evaluator
+    }
+
+    fn evaluator(&self) -> Evaluator {
+        let Subject { program, split, .. } = self.subject;
+        Evaluator::new(program.clone(), split, self.params, Backend::best())
+            .expect("the parameters are valid")
+    }
+
+    /// Garbles and evaluates instances; returns the time that evaluating took. Each chunk is evaluated as soon as it is
+    /// there, in the caches as what a session has just received.
+    fn evaluate(&self, rounds: u64) -> Duration {
+        let (mut garbler, mut evaluator) = (self.garbler(), self.evaluator());
+        let (mut chunk, mut spent) = (Vec::new(), Duration::ZERO);
+        for round in 0..rounds {
+            self.begin(&garbler, &mut evaluator, round * self.lanes as u64);
+            self.garble(&mut garbler, &mut chunk, |chunk| {
+                let started = Instant::now();
+                evaluator
+                    .evaluate_chunk(chunk, CHUNK)
+                    .expect("the chunk is the next one");
+                spent += started.elapsed();
+            });
+            for _ in 0..self.lanes {
+                black_box(evaluator.take_outputs().expect("the instances are done"));
+            }
+        }
+        spent
     }
 }
 
@@ -144,27 +167,8 @@ fn gates(c: &mut Criterion) {
                 });
             });
 
-            // The tables and labels of the first instances serve every measured evaluation: each
-            // starts from a fresh evaluator, whose making is not measured.
-            let mut garbler = side.garbler();
-            let mut tables = Vec::new();
-            side.garble(&mut garbler, &mut chunk, |chunk| {
-                tables.push(chunk.to_vec())
-            });
-            let (own, theirs) = side.labels(&garbler);
             group.bench_function("evaluate", |b| {
-                b.iter_batched(
-                    || side.evaluator(&theirs, &own),
-                    |mut evaluator| {
-                        for chunk in &tables {
-                            evaluator
-                                .evaluate_chunk(chunk, CHUNK)
-                                .expect("the chunk is the next one");
-                        }
-                        evaluator
-                    },
-                    BatchSize::LargeInput,
-                );
+                b.iter_custom(|rounds| side.evaluate(rounds))
             });
             group.finish();
         }

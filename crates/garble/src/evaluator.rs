@@ -112,7 +112,7 @@ impl Evaluator {
     }
 
     /// Begins the next `lanes` instances, 1 or [`LANES`](crate::LANES), side by side with the
-    /// active labels of both parties' input bits, instance by instance; see
+    /// active labels of both parties' input bits, instance by instance, of which none were [added](Self::add_labels); see
     /// [`Evaluator::begin_instance`].
     ///
     /// # Errors
@@ -135,7 +135,9 @@ impl Evaluator {
             labels
                 .extend((0..lanes).map(|lane| evaluator_labels[lane * count + position as usize]));
         }
-        self.inputs.own.skip_to(instance * count as u64);
+        self.inputs
+            .own
+            .skip_to(instance.saturating_mul(count as u64));
         self.inputs.own.push(labels);
         let copy = |labels: &[Label]| Zeroizing::new(labels.to_vec());
         self.begin(lanes, garbler_labels.map(copy))
@@ -163,7 +165,9 @@ impl Evaluator {
         let given = garbler_labels.unwrap_or_default();
         self.check_given(lanes, &given)?;
         let count = self.inputs.owners.count(Party::Evaluator);
-        self.inputs.own.skip_to(instance * count as u64);
+        self.inputs
+            .own
+            .skip_to(instance.saturating_mul(count as u64));
         let free = self.frame.free_span(lanes);
         if let Some(span) = &free {
             self.check_own(span, lanes)?;
@@ -222,7 +226,9 @@ impl Evaluator {
     pub fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
         self.frame.leave_out(instance)?;
         let count = self.inputs.owners.count(Party::Evaluator);
-        self.inputs.own.skip_to(instance * count as u64);
+        self.inputs
+            .own
+            .skip_to(instance.saturating_mul(count as u64));
         Ok(())
     }
 

@@ -147,13 +147,14 @@ impl Layout {
         self.sum(self.batch, self.group.count, self.single.count)
     }
 
-    /// Labels that the evaluator needs for the chunk after `chunks` of as many evaluations; all, if that is the end.
+    /// Labels that the evaluator needs for the chunk after `chunks` of as many evaluations; all, if that is the end, or if the lead
+    /// counts until then.
     pub(crate) fn labels_due(&self, lanes: usize, chunks: u64) -> u64 {
         let of = self.chunks(lanes);
-        if chunks >= of.count {
-            lanes as u64 * self.choices
-        } else {
+        if chunks < of.count && self.is_gradual {
             of.labels_of(chunks + 1)
+        } else {
+            lanes as u64 * self.choices
         }
     }
 

@@ -75,6 +75,17 @@ fn any_lead_and_any_chunk_come_to_an_end() {
     }
 }
 
+/// Where the garbler's labels are sent, tables count until a group has all its labels, which are more than are asked for ahead.
+#[test]
+fn a_short_lead_gets_all_labels_of_a_group_that_needs_them() {
+    for lead in [0, 1 << 14, 1 << 20] {
+        let mut setup = setup(9, 7);
+        setup.config.scheme = Scheme::Prf;
+        setup.config.table_lead = lead;
+        run(&setup);
+    }
+}
+
 #[test]
 fn helpers_do_with_labels_that_are_answered() {
     for (garbling, evaluating) in [(1, 2), (2, 1), (2, 3)] {

@@ -1,0 +1,117 @@
+//! The labels that a garbler makes for inputs.
+
+use std::ops::Range;
+
+use transpute_circuit::{Bits, Load};
+
+use crate::{
+    Label,
+    inputs::{Owners, Party, PublicLabels, SecretLabels},
+    reads::LabelQueue,
+    seed::Scratch,
+};
+
+/// Where the labels of inputs come from.
+pub(super) struct Inputs {
+    pub(super) owners: Owners,
+    pub(super) secret: SecretLabels,
+    pub(super) public: PublicLabels,
+    /// Whether the labels of the garbler's inputs come from the seed and are sent.
+    pub(super) sends_labels: bool,
+    /// The garbler's inputs in the instances in progress, where its labels are public.
+    pub(super) bits: Vec<Bits>,
+}
+
+/// How far the labels of the evaluator's inputs are made.
+#[derive(Default)]
+pub(super) struct Reading {
+    /// Labels of value 0 that are to be read, and do not come from the seed.
+    pub(super) adopted: LabelQueue,
+    /// The number of the next label to be read.
+    pub(super) next: u64,
+}
+
+impl Reading {
+    /// Goes on by `count` labels; hands out those of them that were adopted, which are the first, with how many came before, and
+    /// returns how many they are.
+    pub(super) fn read(&mut self, count: usize, mut each: impl FnMut(usize, &[Label])) -> usize {
+        // What was adopted for bits that nothing reads is still there.
+        self.adopted.skip_to(self.next);
+        self.next += count as u64;
+        let mut done = 0;
+        while done < count && self.adopted.len() > 0 {
+            let labels = self.adopted.take(count - done);
+            each(done, labels);
+            done += labels.len();
+        }
+        done
+    }
+}
+
+impl Inputs {
+    /// Returns positions among the input bits of a party.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub(super) fn positions(
+        &self,
+        party: Party,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = (u32, usize)> + use<> {
+        assert!(
+            range.end <= self.owners.count(party),
+            "past the inputs of the {party:?}"
+        );
+        // A program has fewer than 2^31 input bits.
+        range.map(|position| (position as u32, position))
+    }
+
+    /// Puts the labels of inputs into their slots, `PER_SLOT` for each, those of the `lanes` instances from `instance` on side
+    /// by side.
+    pub(super) fn place<const PER_SLOT: usize>(
+        &self,
+        loads: &[Load],
+        reading: &mut Reading,
+        scratch: &mut Scratch,
+        slots: &mut [Label],
+        instance: u64,
+        lanes: usize,
+    ) {
+        // Where there is none, no label is public.
+        let delta = self.secret.delta().unwrap_or(Label::ZERO);
+        self.owners.pieces(loads, |party, piece| {
+            let mut adopted = 0;
+            if party == Party::Evaluator {
+                let count = lanes * piece.len();
+                adopted = reading.read(count, |done, labels| {
+                    piece.put(done, labels, slots, lanes);
+                });
+            }
+            for lane in 0..lanes {
+                let instance = instance + lane as u64;
+                if party == Party::Garbler && !self.sends_labels {
+                    let bits = &self.bits[lane];
+                    let positions = piece.with(|position, slot| (position, slot));
+                    (self.public).labels(
+                        instance,
+                        positions,
+                        scratch,
+                        |(position, slot), active| {
+                            let zero = active ^ delta.masked(bits.get(position as usize));
+                            slots[slot as usize * lanes + lane] = zero;
+                        },
+                    );
+                    continue;
+                }
+                let rest = piece.skip((adopted + lanes - 1 - lane) / lanes);
+                let positions = rest.with(|_, slot| slot);
+                self.secret
+                    .pairs(party, instance, positions, scratch, |slot, pair| {
+                        for (offset, label) in pair[..PER_SLOT].iter().enumerate() {
+                            slots[(PER_SLOT * slot as usize + offset) * lanes + lane] = *label;
+                        }
+                    });
+            }
+        });
+    }
+}
