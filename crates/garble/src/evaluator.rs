@@ -9,12 +9,12 @@ use crate::{
     Backend, EvaluatedOutputs, GarbleError, Label, Params, Scheme,
     chunk::{Span, check_limit},
     frame::Frame,
-    inputs::{Owners, Party, PublicLabels},
+    inputs::{Owners, Party, PublicLabels, store},
     kernel::{
         HalfGatesEvaluate, PerPeriod, PerTweak, PrfEvaluate, TableReader, ThreeHalvesEvaluate,
     },
     reads::{LabelQueue, ReadOrder},
-    seed::Scratch,
+    seed::{Instances, Scratch},
 };
 
 /// Evaluates garbled instances of one program, one after the other, chunk by chunk.
@@ -293,9 +293,13 @@ impl Evaluator {
             inputs,
             scratch,
         } = self;
-        let (instance, lanes, params) = (frame.instance(), frame.lanes, frame.params);
+        let params = frame.params;
+        let instances = Instances {
+            first: frame.instance(),
+            lanes: frame.lanes,
+        };
         let place = &mut |loads: &[Load], slots: &mut [Label]| {
-            inputs.place(loads, scratch, slots, instance, lanes)
+            inputs.place(loads, scratch, slots, instances);
         };
         let start = u128::from_le_bytes(params.start);
         let tables = TableReader::new(chunk, span.ciphertext_bytes);
@@ -323,15 +327,15 @@ impl Evaluator {
 }
 
 impl Inputs {
-    /// Puts the labels of inputs into their slots, those of the `lanes` instances from `instance` on side by side.
+    /// Puts the labels of inputs into their slots, those of the instances side by side.
     fn place(
         &mut self,
         loads: &[Load],
         scratch: &mut Scratch,
         slots: &mut [Label],
-        instance: u64,
-        lanes: usize,
+        instances: Instances,
     ) {
+        let lanes = instances.lanes;
         self.owners.pieces(loads, |party, piece| {
             if party == Party::Evaluator {
                 let (mut done, count) = (0, lanes * piece.len());
@@ -340,22 +344,19 @@ impl Inputs {
                     piece.put(done, labels, slots, lanes);
                     done += labels.len();
                 }
-                return;
-            }
-            for lane in 0..lanes {
-                if self.expects_labels {
-                    let count = self.owners.count(party);
-                    let labels = &self.given[lane * count..][..count];
-                    for (position, slot) in piece.with(|_, slot| slot) {
-                        slots[slot as usize * lanes + lane] = labels[position as usize];
+            } else if self.expects_labels {
+                let count = self.owners.count(party);
+                for (position, slot) in piece.with(|_, slot| slot) {
+                    let slots = &mut slots[slot as usize * lanes..][..lanes];
+                    for (lane, label) in slots.iter_mut().enumerate() {
+                        *label = self.given[lane * count + position as usize];
                     }
-                    continue;
                 }
-                let instance = instance + lane as u64;
+            } else {
                 let positions = piece.with(|_, slot| slot);
                 self.public
-                    .labels(instance, positions, scratch, |slot, label| {
-                        slots[slot as usize * lanes + lane] = label;
+                    .labels(instances, positions, scratch, |slot, labels| {
+                        store(slots, slot as usize * lanes, labels);
                     });
             }
         });

@@ -15,7 +15,7 @@ use crate::{
     frame::Frame,
     inputs::{Owners, Party, PublicLabels, SecretLabels},
     kernel::{HalfGatesGarble, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble},
-    seed::{Dice, Purpose, Scratch},
+    seed::{Dice, Instances, Purpose, Scratch},
 };
 
 /// Garbles instances of one program, one after the other, chunk by chunk.
@@ -251,8 +251,9 @@ impl Garbler {
         let scratch = &mut Scratch::default();
         let positions = self.inputs.positions(Party::Garbler, range);
         if !self.inputs.sends_labels {
-            public.labels(instance, positions, scratch, |_, label| {
-                out.extend_from_slice(&label.to_bytes());
+            let instance = Instances::one(instance);
+            public.labels(instance, positions, scratch, |_, labels| {
+                out.extend_from_slice(&labels[0].to_bytes());
             });
             return;
         }
@@ -395,11 +396,15 @@ impl Garbler {
             scratch,
             dice,
         } = self;
-        let (instance, lanes, params) = (frame.instance(), frame.lanes, frame.params);
+        let params = frame.params;
+        let instances = Instances {
+            first: frame.instance(),
+            lanes: frame.lanes,
+        };
         let per_slot = params.scheme.labels_per_slot();
         let place = &mut |loads: &[Load], slots: &mut [Label]| match per_slot {
-            1 => inputs.place::<1>(loads, reading, scratch, slots, instance, lanes),
-            _ => inputs.place::<2>(loads, reading, scratch, slots, instance, lanes),
+            1 => inputs.place::<1>(loads, reading, scratch, slots, instances),
+            _ => inputs.place::<2>(loads, reading, scratch, slots, instances),
         };
         let start = u128::from_le_bytes(params.start);
         // Unused where there is none.

@@ -13,8 +13,8 @@ use transpute_circuit::{InputSplit, Load};
 use zeroize::Zeroizing;
 
 use crate::{
-    Label, Seed,
-    seed::{BLOCKS_AT_ONCE, Purpose, Scratch, SecretPrg, expand_labels},
+    LANES, Label, Seed,
+    seed::{BLOCKS_AT_ONCE, Instances, Purpose, Scratch, SecretPrg, expand_labels},
 };
 
 /// Whose input a bit is.
@@ -125,7 +125,7 @@ impl<'l> Piece<'l> {
         while !rest.is_empty() {
             let (load, lane) = (self.loads[done / lanes], done % lanes);
             let (now, later) = rest.split_at(rest.len().min(lanes - lane));
-            slots[load.slot as usize * lanes + lane..][..now.len()].copy_from_slice(now);
+            store(slots, load.slot as usize * lanes + lane, now);
             done += now.len();
             rest = later;
         }
@@ -137,6 +137,21 @@ impl<'l> Piece<'l> {
             let position = load.input - self.ahead;
             (position, tag(position, load.slot))
         })
+    }
+}
+
+/// Copies labels into slots, in lengths that are known beforehand where they are usual.
+#[inline(always)]
+pub(crate) fn store(slots: &mut [Label], at: usize, labels: &[Label]) {
+    let slots = &mut slots[at..];
+    if let [label] = labels {
+        slots[0] = *label;
+    } else if let (Some(slots), Some(labels)) =
+        (slots.first_chunk_mut(), labels.first_chunk::<LANES>())
+    {
+        *slots = *labels;
+    } else {
+        slots[..labels.len()].copy_from_slice(labels);
     }
 }
 
@@ -162,6 +177,27 @@ impl SecretLabels {
         self.delta.as_deref().copied()
     }
 
+    fn purposes(party: Party) -> [Purpose; 2] {
+        match party {
+            Party::Garbler => [Purpose::GarblerZero, Purpose::GarblerOne],
+            Party::Evaluator => [Purpose::EvaluatorZero, Purpose::EvaluatorOne],
+        }
+    }
+
+    /// Hands out the labels of value 0 of a party's input bits, those of all instances together, with what came with their
+    /// position.
+    pub(crate) fn zeros<T: Copy + Default>(
+        &self,
+        party: Party,
+        instances: Instances,
+        positions: impl IntoIterator<Item = (u32, T)>,
+        scratch: &mut Scratch,
+        each: impl FnMut(T, &[Label]),
+    ) {
+        let [zero, _] = Self::purposes(party);
+        self.prg.labels(zero, instances, positions, scratch, each);
+    }
+
     /// Hands out both labels of a party's input bits, by value, each with what came with its position. Under free XOR only
     /// those of the evaluator come from here.
     pub(crate) fn pairs<T: Copy + Default>(
@@ -172,14 +208,12 @@ impl SecretLabels {
         scratch: &mut Scratch,
         mut each: impl FnMut(T, [Label; 2]),
     ) {
-        let (zero, one) = match party {
-            Party::Garbler => (Purpose::GarblerZero, Purpose::GarblerOne),
-            Party::Evaluator => (Purpose::EvaluatorZero, Purpose::EvaluatorOne),
-        };
+        let [zero, one] = Self::purposes(party);
+        let instance = Instances::one(instance);
         if let Some(delta) = self.delta() {
             self.prg
-                .labels(zero, instance, positions, scratch, |tag, zero| {
-                    each(tag, [zero, zero ^ delta]);
+                .labels(zero, instance, positions, scratch, |tag, zeros| {
+                    each(tag, [zeros[0], zeros[0] ^ delta]);
                 });
             return;
         }
@@ -199,11 +233,12 @@ impl SecretLabels {
                     .map(|((position, _), i)| (*position, i))
             };
             self.prg
-                .labels(one, instance, places(), scratch, |i: usize, label| {
-                    ones[i] = label
+                .labels(one, instance, places(), scratch, |i: usize, made| {
+                    ones[i] = made[0];
                 });
             self.prg
-                .labels(zero, instance, places(), scratch, |i: usize, zero| {
+                .labels(zero, instance, places(), scratch, |i: usize, zeros| {
+                    let zero = zeros[0];
                     each(piece[i].1, [zero, ones[i].with_colour(!zero.colour())]);
                 });
         }
@@ -224,15 +259,15 @@ impl PublicLabels {
         Self(Aes128::new(&Array(seed)))
     }
 
-    /// Hands out the labels of positions, each with what came with its position.
+    /// Hands out the labels of positions, those of all instances together, with what came with their position.
     pub(crate) fn labels<T: Copy + Default>(
         &self,
-        instance: u64,
+        instances: Instances,
         positions: impl IntoIterator<Item = (u32, T)>,
         scratch: &mut Scratch,
-        each: impl FnMut(T, Label),
+        each: impl FnMut(T, &[Label]),
     ) {
-        expand_labels(&self.0, DOMAIN, instance, positions, scratch, each);
+        expand_labels(&self.0, DOMAIN, instances, positions, scratch, each);
     }
 }
 

@@ -73,69 +73,102 @@ impl SecretPrg {
     pub(crate) fn delta(&self) -> Label {
         let mut delta = [Label::ZERO];
         let scratch = &mut Scratch::default();
-        self.labels(Purpose::Delta, 0, [(0, ())], scratch, |(), label| {
-            delta[0] = label
+        let one = Instances::one(0);
+        self.labels(Purpose::Delta, one, [(0, ())], scratch, |(), labels| {
+            delta[0] = labels[0];
         });
         delta[0].with_colour(true)
     }
 
-    /// Hands out the labels of positions for one purpose, each with what came with its position.
+    /// Hands out the labels of positions for one purpose, those of all instances together, with what came with their position.
     pub(crate) fn labels<T: Copy + Default>(
         &self,
         purpose: Purpose,
-        instance: u64,
+        instances: Instances,
         positions: impl IntoIterator<Item = (u32, T)>,
         scratch: &mut Scratch,
-        each: impl FnMut(T, Label),
+        each: impl FnMut(T, &[Label]),
     ) {
-        expand_labels(&self.0, purpose as u8, instance, positions, scratch, each);
+        expand_labels(&self.0, purpose as u8, instances, positions, scratch, each);
     }
 }
 
 /// The widest back end of the `aes` crate needs so many blocks in a call for its full speed.
 pub(crate) const BLOCKS_AT_ONCE: usize = 64;
 
-/// Blocks on their way through a cipher; wiped on drop, which takes longer than to fill a few of them.
-pub(crate) struct Scratch([Array<u8, U16>; BLOCKS_AT_ONCE]);
+/// Instances whose labels are made together, one or [`LANES`](crate::LANES).
+#[derive(Clone, Copy)]
+pub(crate) struct Instances {
+    pub(crate) first: u64,
+    pub(crate) lanes: usize,
+}
+
+impl Instances {
+    pub(crate) fn one(instance: u64) -> Self {
+        Self {
+            first: instance,
+            lanes: 1,
+        }
+    }
+}
+
+/// Blocks on their way through a cipher, and the labels that they become; wiped on drop, which takes longer than to fill a few of
+/// them.
+pub(crate) struct Scratch {
+    blocks: [Array<u8, U16>; BLOCKS_AT_ONCE],
+    labels: [Label; BLOCKS_AT_ONCE],
+}
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self([Array([0; 16]); BLOCKS_AT_ONCE])
+        Self {
+            blocks: [Array([0; 16]); BLOCKS_AT_ONCE],
+            labels: [Label::ZERO; BLOCKS_AT_ONCE],
+        }
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        for block in &mut self.0 {
+        for block in &mut self.blocks {
             block.0.zeroize();
         }
+        self.labels.zeroize();
     }
 }
 
-/// Hands out the labels that `cipher` makes of positions for one domain, each with what came with its position.
+/// Hands out the labels that `cipher` makes of positions for one domain, those of all instances together, with what came with their
+/// position.
 pub(crate) fn expand_labels<T: Copy + Default>(
     cipher: &impl BlockCipherEncrypt<BlockSize = U16>,
     domain: u8,
-    instance: u64,
+    Instances { first, lanes }: Instances,
     positions: impl IntoIterator<Item = (u32, T)>,
-    Scratch(blocks): &mut Scratch,
-    mut each: impl FnMut(T, Label),
+    Scratch { blocks, labels }: &mut Scratch,
+    mut each: impl FnMut(T, &[Label]),
 ) {
     let mut tags = [T::default(); BLOCKS_AT_ONCE];
     let mut positions = positions.into_iter();
     loop {
         let mut count = 0;
-        for (position, tag) in positions.by_ref().take(BLOCKS_AT_ONCE) {
-            blocks[count] = Array(label_block(domain, instance, position));
-            tags[count] = tag;
+        let places = blocks.chunks_exact_mut(lanes).zip(&mut tags);
+        for ((blocks, kept), (position, tag)) in places.zip(positions.by_ref()) {
+            for (instance, block) in (first..).zip(blocks) {
+                block.0 = label_block(domain, instance, position);
+            }
+            *kept = tag;
             count += 1;
         }
         if count == 0 {
             break;
         }
-        cipher.encrypt_blocks(&mut blocks[..count]);
-        for (tag, block) in tags.iter().zip(&blocks[..count]) {
-            each(*tag, Label::from_bytes((*block).into()));
+        let blocks = &mut blocks[..count * lanes];
+        cipher.encrypt_blocks(blocks);
+        for (label, block) in labels.iter_mut().zip(blocks) {
+            *label = Label::from_bytes(block.0);
+        }
+        for (tag, labels) in tags[..count].iter().zip(labels.chunks_exact(lanes)) {
+            each(*tag, labels);
         }
     }
 }
@@ -231,14 +264,51 @@ mod tests {
             let mut labels = Vec::new();
             let positions = range.map(|i| (i, i));
             let scratch = &mut Scratch::default();
-            prg.labels(Purpose::EvaluatorZero, 3, positions, scratch, |i, label| {
-                labels.push((i, label.0));
-            });
+            let three = Instances::one(3);
+            prg.labels(
+                Purpose::EvaluatorZero,
+                three,
+                positions,
+                scratch,
+                |i, made| {
+                    labels.push((i, made[0].0));
+                },
+            );
             labels
         };
         let whole = labels(0..129);
         let cut = [0..1, 1..12, 12..12, 12..77, 77..129].map(labels).concat();
         assert_eq!(whole, cut);
+    }
+
+    #[test]
+    fn labels_do_not_depend_on_what_is_made_together() {
+        let prg = SecretPrg::new(&Seed::from_bytes([7; 32]));
+        let scratch = &mut Scratch::default();
+        let labels = |instances: Instances, scratch: &mut Scratch| {
+            let mut made = Vec::new();
+            let positions = (0..21).map(|i| (i, i));
+            prg.labels(
+                Purpose::EvaluatorZero,
+                instances,
+                positions,
+                scratch,
+                |i, labels| {
+                    for (lane, label) in labels.iter().enumerate() {
+                        made.push((lane, i, label.0));
+                    }
+                },
+            );
+            made.sort_unstable();
+            made
+        };
+        let together = labels(Instances { first: 5, lanes: 8 }, scratch);
+        let mut alone = Vec::new();
+        for lane in 0..8 {
+            let of_lane = labels(Instances::one(5 + lane as u64), scratch);
+            alone.extend(of_lane.into_iter().map(|(_, i, label)| (lane, i, label)));
+        }
+        assert_eq!(together, alone);
     }
 
     #[test]
@@ -254,8 +324,9 @@ mod tests {
             for instance in [0, 1, 1 << 40] {
                 let positions = (0..20).map(|i| (i, ()));
                 let scratch = &mut Scratch::default();
-                prg.labels(purpose, instance, positions, scratch, |(), label| {
-                    assert!(seen.insert(label.0));
+                let instance = Instances::one(instance);
+                prg.labels(purpose, instance, positions, scratch, |(), labels| {
+                    assert!(seen.insert(labels[0].0));
                 });
             }
         }

@@ -6,9 +6,9 @@ use transpute_circuit::{Bits, Load};
 
 use crate::{
     Label,
-    inputs::{Owners, Party, PublicLabels, SecretLabels},
+    inputs::{Owners, Party, Piece, PublicLabels, SecretLabels, store},
     reads::LabelQueue,
-    seed::Scratch,
+    seed::{Instances, Scratch},
 };
 
 /// Where the labels of inputs come from.
@@ -66,52 +66,63 @@ impl Inputs {
         range.map(|position| (position as u32, position))
     }
 
-    /// Puts the labels of inputs into their slots, `PER_SLOT` for each, those of the `lanes` instances from `instance` on side
-    /// by side.
+    /// Puts the labels of inputs into their slots, `PER_SLOT` for each, those of the instances side by side.
     pub(super) fn place<const PER_SLOT: usize>(
         &self,
         loads: &[Load],
         reading: &mut Reading,
         scratch: &mut Scratch,
         slots: &mut [Label],
-        instance: u64,
-        lanes: usize,
+        instances: Instances,
     ) {
-        // Where there is none, no label is public.
-        let delta = self.secret.delta().unwrap_or(Label::ZERO);
+        let lanes = instances.lanes;
         self.owners.pieces(loads, |party, piece| {
+            let Some(delta) = self.secret.delta() else {
+                self.place_pairs::<PER_SLOT>(party, piece, scratch, slots, instances);
+                return;
+            };
+            if party == Party::Garbler && !self.sends_labels {
+                let positions = piece.with(|position, slot| (position, slot));
+                (self.public).labels(instances, positions, scratch, |(position, slot), active| {
+                    let slots = &mut slots[slot as usize * lanes..][..lanes];
+                    for ((zero, active), bits) in slots.iter_mut().zip(active).zip(&self.bits) {
+                        *zero = *active ^ delta.masked(bits.get(position as usize));
+                    }
+                });
+                return;
+            }
             let mut adopted = 0;
             if party == Party::Evaluator {
-                let count = lanes * piece.len();
-                adopted = reading.read(count, |done, labels| {
+                adopted = reading.read(lanes * piece.len(), |done, labels| {
                     piece.put(done, labels, slots, lanes);
                 });
             }
-            for lane in 0..lanes {
-                let instance = instance + lane as u64;
-                if party == Party::Garbler && !self.sends_labels {
-                    let bits = &self.bits[lane];
-                    let positions = piece.with(|position, slot| (position, slot));
-                    (self.public).labels(
-                        instance,
-                        positions,
-                        scratch,
-                        |(position, slot), active| {
-                            let zero = active ^ delta.masked(bits.get(position as usize));
-                            slots[slot as usize * lanes + lane] = zero;
-                        },
-                    );
-                    continue;
-                }
-                let rest = piece.skip((adopted + lanes - 1 - lane) / lanes);
-                let positions = rest.with(|_, slot| slot);
-                self.secret
-                    .pairs(party, instance, positions, scratch, |slot, pair| {
-                        for (offset, label) in pair[..PER_SLOT].iter().enumerate() {
-                            slots[(PER_SLOT * slot as usize + offset) * lanes + lane] = *label;
-                        }
-                    });
-            }
+            // Of the first bit those of some instances may have been adopted.
+            let mut first = adopted % lanes;
+            let positions = piece.skip(adopted / lanes).with(|_, slot| slot);
+            (self.secret).zeros(party, instances, positions, scratch, |slot, zeros| {
+                store(slots, slot as usize * lanes + first, &zeros[first..]);
+                first = 0;
+            });
         });
+    }
+
+    /// Likewise without free XOR.
+    fn place_pairs<const PER_SLOT: usize>(
+        &self,
+        party: Party,
+        piece: Piece<'_>,
+        scratch: &mut Scratch,
+        slots: &mut [Label],
+        Instances { first, lanes }: Instances,
+    ) {
+        for (lane, instance) in (first..).take(lanes).enumerate() {
+            let positions = piece.with(|_, slot| slot);
+            (self.secret).pairs(party, instance, positions, scratch, |slot, pair| {
+                for (offset, label) in pair[..PER_SLOT].iter().enumerate() {
+                    slots[(PER_SLOT * slot as usize + offset) * lanes + lane] = *label;
+                }
+            });
+        }
     }
 }
