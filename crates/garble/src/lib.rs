@@ -22,7 +22,8 @@
 //! Secret values are AES-256 blocks under the seed. Under free XOR the active labels of the
 //! garbler's inputs are AES-128 blocks under [`Params::input_seed`], which both parties compute, so
 //! those inputs cost nothing on the wire. Input blocks have the instance in bytes 0-7, the position
-//! among the party's input bits in bytes 8-11 and a domain in byte 15.
+//! among the party's input bits in bytes 8-11 and a domain in byte 15. Labels of the evaluator's inputs may come from correlated
+//! oblivious transfer instead ([`Garbler::adopt`]); they are read, and transferred, in the order of [`ReadOrder`].
 
 #![deny(unsafe_code)]
 

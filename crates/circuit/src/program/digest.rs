@@ -4,7 +4,7 @@
 use super::{Batch, BatchKind, OutputBit, Program, ProgramGate, file::GATE};
 
 /// Names the encoding; changes with it.
-pub(super) const TAG: &[u8; 20] = b"transpute program v3";
+pub(super) const TAG: &[u8; 20] = b"transpute program v4";
 
 /// Takes the words of an encoding.
 pub(super) trait Sink {

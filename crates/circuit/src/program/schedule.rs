@@ -39,7 +39,7 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
             continue;
         }
         pending.push(gate.op, [gate.a, gate.b], wire, &mut emitter.places);
-        if pending.len() == window || pending.is_wide() {
+        if pending.len() == window || pending.is_wide(emitter.slots.count) {
             pending.flush(&mut emitter);
         }
     }

@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "92abf21f019b573989cbca8dc8ca4b817e0f134db96c3d565f4687b21a506537"
+        "bc4377fdff859f3831f262f8884b9e715f3e5625ebffdd556c9b11d84db79ea7"
     );
 }

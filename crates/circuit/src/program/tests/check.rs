@@ -33,7 +33,7 @@ fn the_digest_is_that_of_the_documented_encoding() {
         .collect();
     assert_eq!(
         hex,
-        "737a7c9e4d3b40c641e935de180b321da483c293bc69035921c4711755e57010"
+        "15b922ece8883c136594a05239c61a12a2605de83b4cd11cd98f4df1f3b6b0ae"
     );
 }
 

@@ -353,6 +353,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "cd24765f7bb02c3688515a2023937af6ece8cd1f74c3ad9f353c6f6d0c8d92b3"
+        "4a0e081e94ca7aa971e518f365a6e3596689cce492b01b355836fea227b63bce"
     );
 }
