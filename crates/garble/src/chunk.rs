@@ -21,10 +21,7 @@ use std::iter;
 
 use transpute_circuit::{Batch, BatchKind, InputSplit, Load, Program, ProgramGate};
 
-use crate::{
-    GarbleError, Scheme,
-    inputs::{Owners, Party},
-};
+use crate::{GarbleError, Scheme, inputs::Owners};
 
 /// The smallest limit on the length of a chunk for each instance in it, in bytes.
 pub const MIN_CHUNK_LIMIT: usize = 64;
@@ -122,12 +119,7 @@ impl<'a> ChunkPlan<'a> {
         let owners = Owners::new(split);
         iter::from_fn(move || {
             let span = self.next_span()?;
-            let mut reads = 0;
-            owners.pieces(span.loads(self.program), |party, piece| {
-                if party == Party::Evaluator {
-                    reads += piece.len();
-                }
-            });
+            let reads = owners.count_evaluators(span.loads(self.program));
             Some((span.bytes(), reads))
         })
     }

@@ -275,14 +275,8 @@ impl Evaluator {
 
     /// Checks that all labels are here that a span reads.
     fn check_own(&self, span: &Span, lanes: usize) -> Result<(), GarbleError> {
-        let mut read = 0;
-        self.inputs
-            .owners
-            .pieces(span.loads(&self.frame.program), |party, piece| {
-                if party == Party::Evaluator {
-                    read += lanes * piece.len();
-                }
-            });
+        let loads = span.loads(&self.frame.program);
+        let read = lanes * self.inputs.owners.count_evaluators(loads);
         let held = self.inputs.own.len();
         check_count("evaluator", read, held.min(read))
     }
@@ -338,12 +332,9 @@ impl Inputs {
         let lanes = instances.lanes;
         self.owners.pieces(loads, |party, piece| {
             if party == Party::Evaluator {
-                let (mut done, count) = (0, lanes * piece.len());
-                while done < count && self.own.len() > 0 {
-                    let labels = self.own.take(count - done);
+                self.own.take_each(lanes * piece.len(), |done, labels| {
                     piece.put(done, labels, slots, lanes);
-                    done += labels.len();
-                }
+                });
             } else if self.expects_labels {
                 let count = self.owners.count(party);
                 for (position, slot) in piece.with(|_, slot| slot) {

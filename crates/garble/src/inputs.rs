@@ -70,6 +70,17 @@ impl Owners {
         self.counts[party as usize]
     }
 
+    /// Returns how many of some loads are of the evaluator's bits.
+    pub(crate) fn count_evaluators(&self, loads: &[Load]) -> usize {
+        let mut count = 0;
+        self.pieces(loads, |party, piece| {
+            if party == Party::Evaluator {
+                count += piece.len();
+            }
+        });
+        count
+    }
+
     /// Hands out loads that follow one another in the same input value, with its party, and the position of each among the bits
     /// of that party.
     ///

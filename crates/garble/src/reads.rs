@@ -111,6 +111,22 @@ impl LabelQueue {
         self.first += count as u64;
         &piece[start..self.gone]
     }
+
+    /// Takes out `count` labels, or as many as there are; hands them out as they lie, with how many came before, and returns how
+    /// many they are.
+    pub(crate) fn take_each(
+        &mut self,
+        count: usize,
+        mut each: impl FnMut(usize, &[Label]),
+    ) -> usize {
+        let mut done = 0;
+        while done < count && self.len > 0 {
+            let labels = self.take(count - done);
+            each(done, labels);
+            done += labels.len();
+        }
+        done
+    }
 }
 
 #[cfg(test)]

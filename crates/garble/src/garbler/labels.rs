@@ -34,17 +34,11 @@ pub(super) struct Reading {
 impl Reading {
     /// Goes on by `count` labels; hands out those of them that were adopted, which are the first, with how many came before, and
     /// returns how many they are.
-    pub(super) fn read(&mut self, count: usize, mut each: impl FnMut(usize, &[Label])) -> usize {
+    pub(super) fn read(&mut self, count: usize, each: impl FnMut(usize, &[Label])) -> usize {
         // What was adopted for bits that nothing reads is still there.
         self.adopted.skip_to(self.next);
         self.next += count as u64;
-        let mut done = 0;
-        while done < count && self.adopted.len() > 0 {
-            let labels = self.adopted.take(count - done);
-            each(done, labels);
-            done += labels.len();
-        }
-        done
+        self.adopted.take_each(count, each)
     }
 }
 
