@@ -133,6 +133,18 @@ fn bbr_grows_to_the_rate_from_a_seed_that_is_too_low() {
 }
 
 #[test]
+fn bbr_keeps_a_seed_while_little_is_sent() {
+    // One packet long after the seed, much behind it before it is acknowledged.
+    let config = path(33.0, 500.0, 0.0, 1.0);
+    let controller = seeded(Kind::Bbr, 33.0, 500.0);
+    let flow =
+        Flow::new(controller, Duration::from_millis(2200)).source(1, Duration::from_millis(20));
+    let sim = run("a packet, then many", &config, vec![flow], 5.2);
+    let used = sim.flows[0].mbit(2.7, 5.2) / 33.0;
+    assert!(used >= 0.9, "{used}");
+}
+
+#[test]
 fn bbr_follows_a_path_that_becomes_slower_and_faster() {
     let mut config = path(200.0, 50.0, 0.0005, 1.0);
     config.changes = vec![

@@ -284,8 +284,8 @@ impl Sim {
                 return;
             }
             let state = flow.sampler.on_sent(now, PACKET, outstanding);
-            flow.controller
-                .on_sent(now, PACKET, outstanding + PACKET, false);
+            let limited = flow.sampler.is_app_limited();
+            (flow.controller).on_sent(now, PACKET, outstanding + PACKET, limited);
             let number = flow.next_number;
             flow.in_flight.insert(number, (now, state));
             flow.next_number += 1;

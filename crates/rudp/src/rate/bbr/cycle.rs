@@ -56,7 +56,9 @@ impl Bbr {
                 let long =
                     self.now.since(self.state_since) >= CRUISE_MOST && self.rounds_here() >= 1;
                 let app_limited = feedback.delivery.is_none_or(|sample| sample.app_limited);
-                let due = self.rounds_here() >= self.cruise_rounds || long;
+                // Before that, the rate that a probe would keep is one of a path that was filled for less than a round.
+                let filled = self.round >= self.busy_round + 2;
+                let due = filled && (self.rounds_here() >= self.cruise_rounds || long);
                 if feedback.round_start && due && !app_limited && self.reaction_seen() {
                     self.start_probe();
                 }

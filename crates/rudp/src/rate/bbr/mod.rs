@@ -154,6 +154,8 @@ pub struct Bbr {
     reacting: bool,
     /// Time and round-trip time of the first packet of a seeded path, until the seed is trusted.
     seed_check: Option<(u64, Option<(Time, Duration)>)>,
+    /// The round in which the application last began to send, after it had sent nothing.
+    busy_round: u64,
     timed_out: bool,
     now: Time,
     events: u64,
@@ -199,6 +201,7 @@ impl Bbr {
             epoch_at: Time::ZERO,
             reacting: false,
             seed_check: None,
+            busy_round: 0,
             timed_out: false,
             now: Time::ZERO,
             events: 0,
@@ -306,11 +309,14 @@ impl RateController for Bbr {
         "bbr"
     }
 
-    fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64, _app_limited: bool) {
+    fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64, app_limited: bool) {
         self.now = self.now.max(now);
         if in_flight <= bytes {
             // Nothing of ours was under way, so the queue is as empty as a probe would make it.
             self.min_rtt_seen = self.now;
+            if app_limited || self.sent == 0 {
+                self.busy_round = self.round;
+            }
         }
         self.sent += bytes;
     }
