@@ -106,7 +106,7 @@ impl<G: Greeter> Port<G> {
             timeout: self.options.handshake_timeout,
         };
         self.handshakes.begin(peer.ip(), async move {
-            let result = match Socket::new(stream, G::UNSENT_LIMIT) {
+            let result = match Socket::new(stream, G::UNSENT_LIMIT, 0) {
                 Ok(socket) => greeter.greet(socket, context).await,
                 Err(error) => Err(TransportError::from_io(error)),
             };

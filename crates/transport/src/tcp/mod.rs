@@ -12,6 +12,7 @@ mod info;
 mod linger;
 pub(crate) mod listener;
 mod read_ahead;
+mod request;
 mod retries;
 mod socket;
 mod watchdog;
@@ -180,33 +181,34 @@ impl Route {
             address: self.address.clone(),
             source,
         };
-        let (stream, peer) = self.connect().await?;
+        let (stream, peer, lost) = self.connect().await?;
         let context = Context {
             local: stream.local_addr().map_err(connect_error)?,
             peer,
             connect: self.started.elapsed(),
             timeout: self.options.handshake_timeout,
         };
-        let socket = Socket::new(stream, unsent_limit).map_err(connect_error)?;
+        let socket = Socket::new(stream, unsent_limit, lost).map_err(connect_error)?;
         Ok((socket, context))
     }
 
-    /// Tries the addresses of the host in turn; each gets its share of the time that is left.
-    async fn connect(&self) -> Result<(TcpStream, SocketAddr), TransportError> {
+    /// Tries the addresses of the host in turn; each gets its share of the time that is left. Returns with the connection
+    /// how many requests for one were lost.
+    async fn connect(&self) -> Result<(TcpStream, SocketAddr, u64), TransportError> {
         let deadline = self.started + self.options.connect_timeout;
         let mut last_error = None;
         for (tried, &candidate) in self.addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             let untried = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
-            let attempt = async {
+            let attempt = request::open(|| async {
                 let socket = congestion::new_socket(candidate)?;
                 let wanted = self.options.congestion_control;
                 congestion::prepare((&socket).into(), wanted, candidate)
                     .map_err(TransportError::into_io)?;
                 socket.connect(candidate).await
-            };
+            });
             match tokio::time::timeout(left / untried, attempt).await {
-                Ok(Ok(stream)) => return Ok((stream, candidate)),
+                Ok(Ok((stream, lost))) => return Ok((stream, candidate, lost)),
                 Ok(Err(source)) => {
                     // Another address would not help.
                     let source = match source.downcast::<TransportError>() {

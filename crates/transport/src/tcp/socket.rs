@@ -31,6 +31,8 @@ use crate::{
 pub(super) struct Connection {
     stream: Arc<TcpStream>,
     opened: Instant,
+    /// Requests for this connection that were lost, other than those that the kernel counts.
+    requests_lost: u64,
     congestion_control: Mutex<Option<String>>,
     first: OnceLock<First>,
     /// Set by the watchdog before it shuts the socket down.
@@ -102,13 +104,18 @@ impl WeakSocket {
 
 impl Socket {
     /// Takes over a fresh connection and sets its options. The kernel may hold `unsent_limit` bytes that it has not
-    /// sent yet; the buffers themselves are left to its autotuning.
-    pub(super) fn new(stream: TcpStream, unsent_limit: u32) -> io::Result<Self> {
+    /// sent yet; the buffers themselves are left to its autotuning. So many other requests for it were lost.
+    pub(super) fn new(
+        stream: TcpStream,
+        unsent_limit: u32,
+        requests_lost: u64,
+    ) -> io::Result<Self> {
         configure(&stream, unsent_limit)?;
         Ok(Self(Arc::new(Connection {
             congestion_control: Mutex::new(congestion::in_force(&stream)),
             stream: Arc::new(stream),
             opened: Instant::now(),
+            requests_lost,
             first: OnceLock::new(),
             vanished: AtomicBool::new(false),
             finished: AtomicBool::new(false),
@@ -263,6 +270,7 @@ impl Connection {
             congestion_control: (self.congestion_control.lock())
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
+            retransmits: (info.path.retransmits).map(|count| count + self.requests_lost),
             ..info.path
         }
     }

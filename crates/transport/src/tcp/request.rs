@@ -1,0 +1,91 @@
+//! How a lost connection request costs less than a second.
+//!
+//! A kernel that knows nothing of a path sends its first packet anew after one second (RFC 6298). Packets are lost at
+//! random more often than paths are that slow, so a second connection is asked for after a quarter of that, as RFC 8305
+//! does for another address. The one that is answered first stays. The other is closed while it is asked for, so that
+//! the listener does not see it.
+
+use std::{future::Future, io, pin::pin, time::Duration};
+
+/// Time without an answer after which it is asked again (RFC 8305, section 8).
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Opens a connection by what `begin` returns. Returns with it how many requests came to nothing before it.
+///
+/// # Errors
+/// As the first one.
+pub(super) async fn open<T, F>(begin: impl Fn() -> F) -> io::Result<(T, u64)>
+where
+    F: Future<Output = io::Result<T>>,
+{
+    let mut first = pin!(begin());
+    if let Ok(opened) = tokio::time::timeout(PATIENCE, &mut first).await {
+        return opened.map(|stream| (stream, 0));
+    }
+    tokio::select! {
+        biased;
+        opened = &mut first => opened.map(|stream| (stream, 0)),
+        Ok(stream) = begin() => Ok((stream, 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// What becomes of a request after so many milliseconds.
+    type Fate = (u64, Result<(), io::ErrorKind>);
+
+    /// Returns the number of the request that was answered, how many came to nothing, and after how many milliseconds.
+    async fn run(fates: &[Fate]) -> (io::Result<(usize, u64)>, u64, usize) {
+        let began = Instant::now();
+        let count = Cell::new(0);
+        let opened = open(|| {
+            let number = count.replace(count.get() + 1);
+            let (after, fate) = fates[number];
+            async move {
+                sleep(Duration::from_millis(after)).await;
+                fate.map(|()| number).map_err(io::Error::from)
+            }
+        });
+        let opened = opened.await;
+        let after = began.elapsed().as_millis().try_into().unwrap();
+        (opened, after, count.get())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_answered_soon_is_asked_for_once() {
+        let (opened, after, count) = run(&[(200, Ok(()))]).await;
+        assert_eq!((opened.unwrap(), after, count), ((0, 0), 200, 1));
+        let (opened, after, count) = run(&[(3, Err(io::ErrorKind::ConnectionRefused))]).await;
+        assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!((after, count), (3, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_answer_counts() {
+        // The path is long.
+        let (opened, after, _) = run(&[(600, Ok(())), (600, Ok(()))]).await;
+        assert_eq!((opened.unwrap(), after), ((0, 0), 600));
+        // The first one was lost, and sent again by the kernel.
+        let (opened, after, _) = run(&[(1080, Ok(())), (80, Ok(()))]).await;
+        assert_eq!((opened.unwrap(), after), ((1, 1), 330));
+        // The second one was.
+        let (opened, after, _) = run(&[(300, Ok(())), (1300, Ok(()))]).await;
+        assert_eq!((opened.unwrap(), after), ((0, 0), 300));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_one_tells_why_there_is_none() {
+        let full = (1, Err(io::ErrorKind::AddrNotAvailable));
+        let (opened, after, _) = run(&[(900, Ok(())), full]).await;
+        assert_eq!((opened.unwrap(), after), ((0, 0), 900));
+        let (opened, after, _) = run(&[(900, Err(io::ErrorKind::TimedOut)), full]).await;
+        assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(after, 900);
+    }
+}
