@@ -56,6 +56,8 @@ pub struct DeliverySample {
     pub prior_delivered: u64,
     /// When the newest acknowledged packet left.
     pub sent_at: Time,
+    /// Bytes sent before it.
+    pub sent: u64,
     /// When the first packet of the sampled flight left.
     pub sent_from: Time,
 }
@@ -197,6 +199,7 @@ impl DeliverySampler {
             delivered,
             prior_delivered: newest.delivered,
             sent_at: newest.sent_at,
+            sent: newest.sent,
             sent_from: newest.first_sent_at,
         });
         self.first_sent_at = newest.sent_at;

@@ -133,6 +133,22 @@ fn bbr_grows_to_the_rate_from_a_seed_that_is_too_low() {
 }
 
 #[test]
+fn a_start_up_that_overflows_a_short_queue_finds_the_rate() {
+    // Of a flight that began before the start-up, the rate of sending over all of it is less than that of what was lost.
+    for factor in [0.5, 0.65, 0.75] {
+        for queue in [0.05, 0.17] {
+            let config = path(770.0, 170.0, 0.00005, queue);
+            let controller = seeded(Kind::Bbr, 770.0 * factor, 170.0);
+            let name = format!("seed {factor} x, queue {queue}");
+            let sim = run(&name, &config, vec![flow(controller)], 4.0);
+            let used = sim.flows[0].mbit(2.0, 4.0) / 770.0;
+            println!("USED {used:.3}");
+            assert!(used >= 0.8, "{factor} {queue}: {used}");
+        }
+    }
+}
+
+#[test]
 fn bbr_keeps_a_seed_while_little_is_sent() {
     // One packet long after the seed, much behind it before it is acknowledged.
     let config = path(33.0, 500.0, 0.0, 1.0);

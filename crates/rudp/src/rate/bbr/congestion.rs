@@ -76,7 +76,8 @@ impl Bbr {
         let loss = stretch.lost as f64 / total.max(1) as f64;
         let sample = feedback.delivery.unwrap_or_default();
         let whole = sample.sent_from >= self.epoch_at;
-        let send_rate = self.send_rate(&sample);
+        // In a start-up the stretch left faster than the flight of which it is the end.
+        let send_rate = self.send_rate(&sample).max(stretch.send_rate());
         let floor = self.floor.rate();
         let through = (1.0 - loss) / (1.0 - floor);
         if !exceeds(stretch.lost, total, floor + TOLERATED_LOSS) {
@@ -116,7 +117,9 @@ impl Bbr {
             }
             self.congested(target, false);
         } else if let Some(suspicion) = self.suspicion.take() {
-            if loss > 0.7 * suspicion.loss {
+            // So many lost may be as many as expected, by chance.
+            let lost = stretch.lost as f64;
+            if lost + lost.sqrt() > 0.7 * suspicion.loss * total as f64 {
                 // Less was sent and as much was lost: it is the path.
                 self.floor.set(loss);
                 self.set_rate(suspicion.bandwidth);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bbr, CRUISE_LEAST, EPOCH_ROUNDS, State};
+use super::{Bbr, CRUISE_LEAST, EPOCH_ROUNDS, STARTUP_GAIN, State};
 use crate::rate::{Feedback, scale};
 
 /// What remains of the rate after a probe that took from others.
@@ -19,6 +19,11 @@ const PROBE_VOLUME: f64 = 0.1;
 const PROBE_PACKETS: u64 = 32;
 /// The second probe of a row.
 const BOLD_GAIN: f64 = 1.25;
+/// A start-up after two probes: what they found need not be far from all there is, and a whole round is sent before the
+/// loss of what is too much shows.
+const SECOND_STARTUP_GAIN: f64 = 1.6;
+/// By how much it grows with every round that finds more.
+const STARTUP_GROWTH: f64 = 1.4;
 /// Up to so many rounds more than the least are between probes.
 const CRUISE_SPREAD: u64 = 5;
 /// The longest time between probes.
@@ -39,6 +44,7 @@ impl Bbr {
                     if self.rate() >= scale(self.round_bandwidth, 1.25) {
                         self.round_bandwidth = self.rate();
                         self.flat_rounds = 0;
+                        self.startup_gain = (self.startup_gain * STARTUP_GROWTH).min(STARTUP_GAIN);
                     } else if self.rate() > 0 {
                         self.flat_rounds += 1;
                         if self.flat_rounds >= 3 {
@@ -125,6 +131,7 @@ impl Bbr {
             if self.streak >= 2 {
                 self.flat_rounds = 0;
                 self.round_bandwidth = self.rate();
+                self.startup_gain = SECOND_STARTUP_GAIN;
                 self.enter(State::Startup);
             } else {
                 self.start_probe();

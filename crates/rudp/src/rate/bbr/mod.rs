@@ -35,6 +35,8 @@ const FIRST_PROBE: u64 = 2;
 const NOISE_MARGIN: u32 = 3;
 /// Packets that a judgement about loss needs, unless a round is over.
 const WINDOW_PACKETS: u64 = 256;
+/// A shorter stretch does not tell at which rate it was sent.
+const LEAST_STRETCH: Duration = Duration::from_millis(5);
 /// Rounds after which a reaction is taken as seen, even if the packet counts do not say so.
 const EPOCH_ROUNDS: u64 = 3;
 /// The lowest rate, in packets per second.
@@ -79,6 +81,24 @@ struct Stretch {
     bytes: u64,
     least_rtt: Option<Duration>,
     last_rtt: Duration,
+    /// When its first and its last packet left, and how many bytes before each.
+    left: Option<[(Time, u64); 2]>,
+    /// The application had nothing to send for a part of it.
+    app_limited: bool,
+}
+
+impl Stretch {
+    /// Returns the rate at which its packets left; zero if it is too short to tell, or had to wait for the application.
+    fn send_rate(&self) -> u64 {
+        match self.left {
+            Some([(from, before), (to, until)])
+                if to.since(from) >= LEAST_STRETCH && !self.app_limited =>
+            {
+                rate_of(until - before, to.since(from))
+            }
+            _ => 0,
+        }
+    }
 }
 
 /// Loss without a queue that is being put to the test.
@@ -134,6 +154,7 @@ pub struct Bbr {
     /// Probes delivered in full, in a row.
     streak: u32,
     probe_gain: f64,
+    startup_gain: f64,
     /// What was sent when the probe ended.
     probe_end: u64,
     /// The rate before it.
@@ -187,6 +208,7 @@ impl Bbr {
             cruise_rounds: CRUISE_LEAST,
             streak: 0,
             probe_gain: 1.0,
+            startup_gain: STARTUP_GAIN,
             probe_end: 0,
             probe_from: 0,
             probe_best: 0,
@@ -218,7 +240,7 @@ impl Bbr {
 
     fn gain(&self) -> f64 {
         match self.state {
-            State::Startup => STARTUP_GAIN,
+            State::Startup => self.startup_gain,
             State::Drain => DRAIN_GAIN,
             State::Up => self.probe_gain,
             State::Cruise | State::Wait | State::ProbeRtt => MARGIN,
@@ -352,6 +374,12 @@ impl RateController for Bbr {
         }
         stretch.acked += feedback.newly_acked_packets;
         stretch.lost += feedback.newly_lost_packets;
+        if let Some(sample) = &feedback.delivery {
+            let newest = (sample.sent_at, sample.sent);
+            let first = stretch.left.map_or(newest, |[first, _]| first);
+            stretch.left = Some([first.min(newest), newest.max(first)]);
+            stretch.app_limited |= sample.app_limited;
+        }
         if let Some(rtt) = feedback.rtt {
             stretch.last_rtt = rtt;
             stretch.least_rtt = Some(stretch.least_rtt.map_or(rtt, |least| least.min(rtt)));
@@ -405,7 +433,9 @@ impl RateController for Bbr {
         let bdp = self.bdp();
         match self.state {
             State::ProbeRtt => (bdp / 2).max(4 * self.packet),
-            State::Startup => scale(bdp, STARTUP_GAIN).max(self.initial_window),
+            State::Startup => {
+                scale(bdp, self.startup_gain.max(WINDOW_GAIN)).max(self.initial_window)
+            }
             _ => scale(bdp, WINDOW_GAIN) + bytes_in(self.rate(), SLACK) + 16 * self.packet,
         }
     }
