@@ -32,7 +32,7 @@ const LEAST_BATCHES: usize = 4;
 pub struct PathPrior {
     /// The rate at which to begin, in bytes on the wire per second. `None`: not known.
     pub rate: Option<u64>,
-    /// The round-trip time. `None`: not known.
+    /// The round-trip time, by which a lost packet of the set-up is sent again sooner. `None`: not known.
     pub rtt: Option<Duration>,
     /// The share of packets lost. `None`: not known.
     pub loss: Option<f64>,

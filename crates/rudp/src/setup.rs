@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::Time;
+use crate::config::Config;
 use crate::estimate::TrainReceiver;
 use crate::frame::Report;
 use crate::rate::{HEADER_BYTES, rate_of};
@@ -23,12 +24,19 @@ pub(crate) const DATA_TRAIN_PACKETS: u8 = 64;
 pub(crate) const SETUP_TRAIN: u8 = 1;
 pub(crate) const DATA_TRAIN: u8 = 2;
 
-/// How long the first challenge waits for an answer, and later ones at most.
+/// How long the first challenge waits for an answer where nothing is known of the path, and later ones at most.
 const FIRST_RETRY: Duration = Duration::from_millis(400);
 const MAX_RETRY: Duration = Duration::from_secs(1);
 
+/// How long the other end may take to answer, beside a round trip and a quarter of one.
+const SLOW_ANSWER: Duration = Duration::from_millis(5);
+
 /// How often a challenge or an answer is sent at once: a lost one costs a timeout.
 const COPIES: u8 = 2;
+
+/// After how long a report is sent again, since nothing acknowledges it: the first one may meet the end of the own train in
+/// a short queue.
+const REPORT_AGAIN: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(4)];
 
 /// When a report is due although packets are missing.
 const MIN_QUIET: Duration = Duration::from_millis(3);
@@ -84,6 +92,15 @@ struct TrainSent {
     bytes: u64,
 }
 
+/// What the other end's train told, and how often that was said.
+#[derive(Debug)]
+struct Told {
+    report: Report,
+    is_due: bool,
+    said: usize,
+    again_at: Option<Time>,
+}
+
 /// What is known of the path and what is still to be said about it.
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -93,6 +110,7 @@ pub(crate) struct Setup {
     /// Challenges that may be answered: number and time.
     challenges: Vec<(u64, Time)>,
     challenge_copies: u8,
+    first_retry: Duration,
     retries: u32,
     retry_at: Option<Time>,
     give_up_at: Time,
@@ -102,7 +120,7 @@ pub(crate) struct Setup {
     train_left: u8,
     train_sent: Option<TrainSent>,
     incoming: Option<Incoming>,
-    report: Option<(Report, u8)>,
+    told: Option<Told>,
     measured: Option<TrainResult>,
     received_bytes: u64,
     sent_bytes: u64,
@@ -111,23 +129,25 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn new(now: Time, seed: u64, probe: bool, timeout: Duration) -> Self {
+    pub(crate) fn new(now: Time, seed: u64, config: &Config) -> Self {
+        let rtt = config.prior.rtt;
         Self {
             random: seed,
             heard: false,
             validated: false,
             challenges: Vec::new(),
             challenge_copies: 0,
+            first_retry: rtt.map_or(FIRST_RETRY, |rtt| rtt + rtt / 4 + SLOW_ANSWER),
             retries: 0,
             retry_at: None,
-            give_up_at: now + timeout,
+            give_up_at: now + config.setup_timeout,
             last_challenge_heard: None,
             response_copies: 0,
-            train_wanted: probe,
+            train_wanted: config.probe,
             train_left: 0,
             train_sent: None,
             incoming: None,
-            report: None,
+            told: None,
             measured: None,
             received_bytes: 0,
             sent_bytes: 0,
@@ -148,7 +168,8 @@ impl Setup {
         }
         self.challenges.push((token, now));
         self.challenge_copies = COPIES;
-        self.retry_at = Some(now + (FIRST_RETRY * (1 << self.retries.min(8))).min(MAX_RETRY));
+        let most = MAX_RETRY.max(self.first_retry);
+        self.retry_at = Some(now + (self.first_retry * (1 << self.retries.min(8))).min(most));
         self.retries += 1;
     }
 
@@ -265,7 +286,12 @@ impl Setup {
         if train.id == SETUP_TRAIN && train.done {
             self.measured = Some(TrainResult::new(&report, train.count));
         }
-        self.report = Some((report, COPIES));
+        self.told = Some(Told {
+            report,
+            is_due: true,
+            said: 0,
+            again_at: None,
+        });
         true
     }
 
@@ -273,7 +299,7 @@ impl Setup {
     /// is over.
     pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
         // None are clear as long as more may come.
-        let (report, _) = self.report.filter(|(report, _)| report.clear > 0)?;
+        let report = self.report().filter(|report| report.clear > 0)?;
         Some((report.clear_received, report.clear))
     }
 
@@ -310,15 +336,22 @@ impl Setup {
         self.response_copies = self.response_copies.saturating_sub(1);
     }
 
-    pub(crate) fn due_report(&self) -> Option<Report> {
-        (self.report)
-            .filter(|(_, copies)| *copies > 0)
-            .map(|(report, _)| report)
+    /// Returns what the last train told.
+    pub(crate) fn report(&self) -> Option<Report> {
+        self.told.as_ref().map(|told| told.report)
     }
 
-    pub(crate) fn on_report_sent(&mut self) {
-        if let Some((_, copies)) = &mut self.report {
-            *copies = copies.saturating_sub(1);
+    pub(crate) fn due_report(&self) -> Option<Report> {
+        (self.told.as_ref())
+            .filter(|told| told.is_due)
+            .map(|told| told.report)
+    }
+
+    pub(crate) fn on_report_sent(&mut self, now: Time) {
+        if let Some(told) = &mut self.told {
+            told.again_at = REPORT_AGAIN.get(told.said).map(|after| now + *after);
+            told.said += 1;
+            told.is_due = false;
         }
     }
 
@@ -377,17 +410,21 @@ impl Setup {
     /// Returns when something is to be done.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let report = self.incoming.as_ref().and_then(Incoming::report_due);
-        if self.validated {
-            return report;
-        }
-        [report, self.retry_at, Some(self.give_up_at)]
-            .into_iter()
+        let again = self.told.as_ref().and_then(|told| told.again_at);
+        let set_up = (!self.validated).then_some([self.retry_at, Some(self.give_up_at)]);
+        ([report, again].into_iter())
+            .chain(set_up.into_iter().flatten())
             .flatten()
             .min()
     }
 
     /// Does what is due. Returns whether the path is to be given up.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
+        if let Some(told) = &mut self.told
+            && told.again_at.is_some_and(|at| at <= now)
+        {
+            (told.again_at, told.is_due) = (None, true);
+        }
         if self.validated {
             return false;
         }
@@ -395,5 +432,62 @@ impl Setup {
             self.challenge(now);
         }
         now >= self.give_up_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Returns when something was due until `until`, and whether that is a challenge or a report, sending it at once.
+    fn due(setup: &mut Setup, until: Time) -> Vec<(u64, &'static str)> {
+        let mut all = Vec::new();
+        while let Some(now) = setup.next_timeout().filter(|at| *at <= until) {
+            let _ = setup.check_train(now);
+            let _ = setup.handle_timeout(now);
+            let at = now.as_nanos() / 1_000_000;
+            if setup.due_report().is_some() {
+                setup.on_report_sent(now);
+                all.push((at, "report"));
+            }
+            while setup.due_challenge().is_some() {
+                setup.on_challenge_sent();
+                all.push((at, "challenge"));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_report_is_sent_thrice() {
+        let config = Config::default();
+        let mut setup = Setup::new(Time::ZERO, 1, &config);
+        for index in 0..TRAIN_PACKETS {
+            setup.on_train(Time::ZERO + MS, SETUP_TRAIN, index, TRAIN_PACKETS, 1472);
+        }
+        let reports = [1, 2, 6].map(|at| (at, "report"));
+        assert_eq!(due(&mut setup, Time::ZERO + 1000 * MS), reports);
+        assert!(setup.report().is_some(), "for packets of the own train");
+    }
+
+    #[test]
+    fn a_challenge_waits_for_the_round_trip_that_is_known() {
+        let mut config = Config::default();
+        for (rtt, expected) in [(None, [400, 1200]), (Some(4 * MS), [10, 30])] {
+            config.prior.rtt = rtt;
+            let mut setup = Setup::new(Time::ZERO, 1, &config);
+            setup.challenge(Time::ZERO);
+            (setup.on_challenge_sent(), setup.on_challenge_sent());
+            let twice = expected.map(|at| [(at, "challenge"); 2]);
+            let until = Time::ZERO + (expected[1] + 1) as u32 * MS;
+            assert_eq!(due(&mut setup, until), twice.concat());
+        }
+        // Where the path is slower than a second, so are all of them.
+        config.prior.rtt = Some(2000 * MS);
+        let mut setup = Setup::new(Time::ZERO, 1, &config);
+        setup.challenge(Time::ZERO);
+        assert_eq!(setup.next_timeout(), Some(Time::ZERO + 2505 * MS));
     }
 }

@@ -159,7 +159,7 @@ impl Connection {
             forgeries: 0,
             remote,
             state: State::Open,
-            setup: Setup::new(now, seed, config.probe, config.setup_timeout),
+            setup: Setup::new(now, seed, &config),
             established: false,
             next_number: 0,
             send: SendStream::default(),

@@ -214,6 +214,9 @@ impl Connection {
         if let Some(token) = response {
             put_response(out, token);
         }
+        if let Some(report) = self.setup.report() {
+            put_report(out, &report);
+        }
         put_limit(out, self.limit());
         let padding = start + usize::from(self.mtu.most()) - TAG_LEN - out.len();
         put_padding(out, padding);
@@ -269,7 +272,7 @@ impl Connection {
         let sends_data = self.may_send_data(now);
         if let Some(report) = self.setup.due_report() {
             put_report(out, &report);
-            self.setup.on_report_sent();
+            self.setup.on_report_sent(now);
             draft.any = true;
         }
         let due = self.acks.due().is_some_and(|due| due <= now);

@@ -88,7 +88,7 @@ fn packets_are_those_of_the_document() {
     assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
     assert_eq!(
         digest(&packets),
-        "cd10f37085a7e447cc399e225213d89c408333584a3c0cfd3818d4e5f3cb01b9"
+        "c139a80d77bac521f565202f456ac4447ec7247f3373840e099601ac361b2380"
     );
 }
 
@@ -96,6 +96,6 @@ fn packets_are_those_of_the_document() {
 fn sealed_packets_do_not_change() {
     assert_eq!(
         digest(&exchange(true)),
-        "bdf863216346902c3f6ab5ca91d03c47b9fb33286deace57b9f035fefa18141c"
+        "907bef675b202ab19fb8683f01d0ad8bbe91cc0961c1cd08f0f2db29f7f1b6b0"
     );
 }

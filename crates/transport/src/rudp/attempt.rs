@@ -63,7 +63,7 @@ impl Attempt {
         let keys = hello.keys(channel, Side::Connector)?;
         let socket = Socket::connecting(peer, options.socket_buffer).map_err(connect_error)?;
         let door = Endpoint::start(socket).map_err(connect_error)?;
-        let config = options.config(transport, peer.ip());
+        let config = options.config(transport, channel);
         let now = door.endpoint().now();
         let connection = Connection::connect(keys, peer, config, now, rand::random());
         Self::begin(&door, connection, None, options)
@@ -83,7 +83,7 @@ impl Attempt {
         // A socket that listens on all addresses must answer from the one it was spoken to.
         let wildcard = endpoint.socket.local().ip().is_unspecified();
         let from = wildcard.then(|| context.local.ip());
-        let config = options.config(transport, context.peer.ip());
+        let config = options.config(transport, channel);
         let connection = Connection::listen(keys, config, endpoint.now(), rand::random());
         Self::begin(door, connection, from, options)
     }

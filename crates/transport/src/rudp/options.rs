@@ -4,7 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use transpute_rudp::{Config, FecPolicy, Reliability, estimate::PathPrior};
 
-use crate::{Settings, TcpOptions, TransportError, udp::Udp};
+use crate::{Settings, TcpOptions, TransportError, tcp::Channel, udp::Udp};
 
 pub use transpute_rudp::rate::Kind as RudpControl;
 
@@ -75,10 +75,20 @@ impl RudpOptions {
         self.probe && !(self.control == RudpControl::Fixed && self.rate.is_some())
     }
 
-    /// Returns the settings of a connection of this transport to this peer.
-    pub(super) fn config(&self, transport: &str, peer: IpAddr) -> Config {
+    /// Returns the settings of a connection of this transport to the peer of a control connection.
+    pub(super) fn config(&self, transport: &str, channel: &Channel) -> Config {
+        let path = channel.socket().probe().sample();
+        self.config_for(
+            transport,
+            channel.context().peer.ip(),
+            path.min_rtt.or(path.rtt),
+        )
+    }
+
+    fn config_for(&self, transport: &str, peer: IpAddr, rtt: Option<Duration>) -> Config {
         let prior = PathPrior {
             rate: self.rate,
+            rtt,
             ..PathPrior::default()
         };
         Config {
@@ -157,9 +167,10 @@ mod tests {
         let mut settings = Settings::parse("rudp", "cc=sabul,rate=1g,fec=off,probe=off").unwrap();
         let options = RudpOptions::default().configured(&mut settings).unwrap();
         settings.finish().unwrap();
-        let config = options.config("rudp", "::1".parse().unwrap());
+        let config = options.config_for("rudp", "::1".parse().unwrap(), Some(Duration::ZERO));
         assert_eq!(config.controller, RudpControl::Sabul);
         assert_eq!(config.prior.rate, Some(125_000_000));
+        assert_eq!(config.prior.rtt, Some(Duration::ZERO));
         assert_eq!((config.fec, config.probe), (FecPolicy::Off, false));
         assert_eq!(config.max_datagram, DATAGRAM_V6);
     }
