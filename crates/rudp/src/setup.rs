@@ -479,7 +479,8 @@ mod tests {
             config.prior.rtt = rtt;
             let mut setup = Setup::new(Time::ZERO, 1, &config);
             setup.challenge(Time::ZERO);
-            (setup.on_challenge_sent(), setup.on_challenge_sent());
+            setup.on_challenge_sent();
+            setup.on_challenge_sent();
             let twice = expected.map(|at| [(at, "challenge"); 2]);
             let until = Time::ZERO + (expected[1] + 1) as u32 * MS;
             assert_eq!(due(&mut setup, until), twice.concat());
