@@ -63,12 +63,21 @@ impl Protection {
         packets.clamp(LEAST_SEGMENTS, BLOCK_SEGMENTS)
     }
 
-    /// Returns how many symbols a block of so many segments gets.
-    pub(crate) fn parity(&self, segments: usize, left: u64, rate: u64, rtt: Duration) -> usize {
+    /// Returns how many symbols a block of so many segments gets, with so many bytes behind it and after so long a time of
+    /// sending.
+    pub(crate) fn parity(
+        &self,
+        segments: usize,
+        left: u64,
+        busy: Duration,
+        rate: u64,
+        rtt: Duration,
+    ) -> usize {
         Plan {
             loss: self.loss,
             segments,
             bytes_left: Some(left),
+            busy,
             rate,
             rtt,
         }

@@ -71,6 +71,8 @@ pub struct Connection {
     protection: Protection,
     /// When the open block was last added to.
     block_touched: Time,
+    /// When packets began to be under way without a pause.
+    busy_since: Time,
     /// The end of the stream is sent once more, in a packet of its own: correction does not cover it.
     end_echo: bool,
     /// Packets of the first flight of data that are a train.
@@ -167,6 +169,7 @@ impl Connection {
             redundancy: Redundancy::new(encoder),
             protection: Protection::new(config.prior.loss),
             block_touched: now,
+            busy_since: now,
             end_echo: false,
             data_train: None,
             outgoing_train: None,

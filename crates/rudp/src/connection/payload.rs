@@ -180,7 +180,8 @@ impl Connection {
         let at_end = drained && self.send.is_finished();
         if full || at_end || (drained && self.block_deadline() <= now) {
             let left = self.send.unsent();
-            let parity = self.protection.parity(segments, left, rate, rtt);
+            let busy = now.since(self.busy_since);
+            let parity = (self.protection).parity(segments, left, busy, rate, rtt);
             self.redundancy.close(parity);
             self.redundancy.release(&mut self.send);
         }

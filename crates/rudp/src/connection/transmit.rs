@@ -364,6 +364,9 @@ impl Connection {
 
     fn track(&mut self, now: Time, number: u64, size: usize, contents: Contents) {
         let wire = size as u64 + HEADER_BYTES;
+        if self.sent.bytes_in_flight() == 0 {
+            self.busy_since = now;
+        }
         let state = self.sampler.on_sent(now, wire, self.sent.bytes_in_flight());
         self.sent.on_sent(SentPacket {
             number,

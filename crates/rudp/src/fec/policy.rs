@@ -8,15 +8,28 @@ pub const BLOCK_SEGMENTS: usize = 200;
 /// Blocks with fewer segments get no parity as long as nothing was ever lost.
 pub const SMALL_BLOCK: usize = 8;
 
-/// A block may fail this often: with two hundred blocks in a transfer, one transfer in three hundred waits for a
+/// No block need fail less often: with two hundred blocks in a transfer, one transfer in three hundred waits for a
 /// retransmission.
 const FAILURE: f64 = 1.5e-5;
 
-/// For blocks whose retransmission has time, before the transfer ends: the common case of a single loss is mended.
-const RELAXED_FAILURE: f64 = 1e-2;
+/// What a block costs by failing, in the mean, as a share of the time that a packet takes. On a path of 110 ms and 1 Gbit/s that
+/// makes for the failure above, where waiting for a retransmission delays all.
+const WAITING: f64 = 0.14;
 
-/// A full block has at least this much parity: nobody knows the loss of a path better than that.
+/// A transfer that has lasted as long may be in its last round trips: so many of them, of the time that it has lasted.
+const LAST_ROUNDS: f64 = 2.0;
+
+/// With so few bytes under way there is always room for more at the receiver, whatever it waits for.
+const LITTLE: f64 = 1e6;
+
+/// With so many more, a gap delays all in any case: what comes behind it fills the window.
+const MUCH: f64 = 8e6;
+
+/// A full block that may not fail has at least this much parity: nobody knows the loss of a path better than that.
 const LEAST_FULL: usize = 2;
+
+/// That is one that may fail no more often than this.
+const SURE: f64 = 1e-3;
 
 /// Parity is at most this share of the segments.
 const MOST_SHARE: f64 = 0.25;
@@ -30,6 +43,9 @@ const MEMORY: f64 = 100_000.0;
 /// The prior: this many packets at this loss.
 const PRIOR_PACKETS: f64 = 5_000.0;
 const PRIOR_LOSS: f64 = 1e-4;
+
+/// Bytes of a packet on the wire.
+const PACKET: f64 = 1500.0;
 
 /// The share of packets that the path loses, with a prior for when few were seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,6 +121,8 @@ pub struct Plan {
     pub segments: usize,
     /// Bytes still to send after the block. `None`: the application did not say.
     pub bytes_left: Option<u64>,
+    /// For how long the application has been sending without a pause.
+    pub busy: Duration,
     /// The rate of sending, in bytes per second.
     pub rate: u64,
     /// The round-trip time.
@@ -114,9 +132,11 @@ pub struct Plan {
 impl Plan {
     /// Returns how many parity symbols to make.
     ///
-    /// The fewest with which the block fails rarely, by the tail of the binomial distribution. A block after which there
-    /// is more than three round trips of data can as well wait for a retransmission, so that its parity need only mend the
-    /// common loss, and needs none where nothing is expected to be lost.
+    /// The fewest with which the block fails rarely, by the tail of the binomial distribution. A block that fails costs a
+    /// round trip if it is among the last of what is sent, or if so much comes behind it that the receiver has no room for
+    /// more meanwhile. So one with more than three round trips of data behind it has no parity, and another may fail the
+    /// more often the less is under way, and the longer the application has been sending: what has lasted for long goes on
+    /// for as long, in the median.
     ///
     /// ```
     /// use transpute_rudp::fec::{LossEstimate, Plan};
@@ -124,8 +144,12 @@ impl Plan {
     ///
     /// let mut loss = LossEstimate::default();
     /// loss.observe(1000, 100_000);
-    /// let plan = Plan { loss, segments: 200, bytes_left: None, rate: 125_000_000, rtt: Duration::from_millis(110) };
+    /// let (rate, rtt) = (125_000_000, Duration::from_millis(110));
+    /// let mut plan = Plan { loss, segments: 200, bytes_left: None, busy: rtt, rate, rtt };
     /// assert_eq!(plan.parity_count(), 10);
+    /// plan.rtt = Duration::from_millis(1);
+    /// plan.busy = Duration::from_secs(10);
+    /// assert_eq!(plan.parity_count(), 0);
     /// ```
     #[must_use]
     pub fn parity_count(&self) -> usize {
@@ -133,12 +157,11 @@ impl Plan {
         if segments == 0 || (segments < SMALL_BLOCK && !self.loss.expects_loss()) {
             return 0;
         }
-        let three_rounds = crate::rate::bytes_in(self.rate, self.rtt * 3);
-        let relaxed = self.bytes_left.is_some_and(|left| left > three_rounds);
-        let (failure, least) = match (relaxed, segments >= BLOCK_SEGMENTS / 2) {
-            (true, _) => (RELAXED_FAILURE, 0),
-            (false, true) => (FAILURE, LEAST_FULL),
-            (false, false) => (FAILURE, 1),
+        let failure = self.failure();
+        let least = match segments >= BLOCK_SEGMENTS / 2 {
+            _ if failure > SURE => 0,
+            true => LEAST_FULL,
+            false => 1,
         };
         let share = (segments as f64 * MOST_SHARE).ceil() as usize;
         let most = share.min(MOST).min(super::MAX_SYMBOLS - segments);
@@ -146,6 +169,19 @@ impl Plan {
         (least.min(most)..most)
             .find(|&parity| tail(segments + parity, loss, parity) <= failure)
             .unwrap_or(most)
+    }
+
+    /// Returns how often the block may fail.
+    fn failure(&self) -> f64 {
+        let three_rounds = crate::rate::bytes_in(self.rate, self.rtt * 3);
+        if self.bytes_left.is_some_and(|left| left > three_rounds) {
+            return 1.0;
+        }
+        let (busy, rtt) = (self.busy.as_secs_f64(), self.rtt.as_secs_f64());
+        let flight = crate::rate::bytes_in(self.rate, self.rtt) as f64;
+        let last = LAST_ROUNDS * rtt / busy.max(1e-9);
+        let delays = last.max((flight - LITTLE) / MUCH).min(1.0);
+        (WAITING * PACKET / (flight * delays).max(1.0)).clamp(FAILURE, 1.0)
     }
 }
 
@@ -176,6 +212,7 @@ mod tests {
             loss: estimate,
             segments,
             bytes_left: None,
+            busy: Duration::ZERO,
             rate: 125_000_000,
             rtt: Duration::from_millis(110),
         }
@@ -210,18 +247,41 @@ mod tests {
     }
 
     #[test]
-    fn blocks_with_time_for_retransmission_have_less() {
+    fn blocks_with_time_for_retransmission_have_none() {
         let mut early = plan(0.01, 200);
         early.bytes_left = Some(100_000_000);
-        assert!(
-            (3..8).contains(&early.parity_count()),
-            "{}",
-            early.parity_count()
-        );
+        assert_eq!(early.parity_count(), 0);
         early.loss = plan(0.0, 200).loss;
         assert_eq!(early.parity_count(), 0);
         early.bytes_left = Some(40_000_000);
         assert_eq!(early.parity_count(), 2);
+    }
+
+    #[test]
+    fn the_longer_it_lasts_the_less_is_worth_a_round_trip() {
+        let mut before = usize::MAX;
+        for (seconds, expected) in [(0.1, 8), (1.0, 7), (10.0, 5), (100.0, 3)] {
+            let mut long = plan(0.01, 200);
+            long.rate = 5_000_000;
+            long.busy = Duration::from_secs_f64(seconds);
+            let parity = long.parity_count();
+            assert!(
+                parity <= before && parity.abs_diff(expected) <= 1,
+                "{seconds}: {parity}"
+            );
+            before = parity;
+        }
+    }
+
+    #[test]
+    fn next_door_a_retransmission_is_cheaper() {
+        for (rtt_us, busy_ms, most) in [(500, 0, 4), (500, 1000, 0), (5000, 1000, 2)] {
+            let mut near = plan(0.01, 100);
+            (near.rate, near.rtt) = (12_500_000, Duration::from_micros(rtt_us));
+            near.busy = Duration::from_millis(busy_ms);
+            let parity = near.parity_count();
+            assert!(parity <= most, "{rtt_us} {busy_ms}: {parity}");
+        }
     }
 
     #[test]
