@@ -6,8 +6,10 @@ use transpute_circuit::{InputSplit, Load, OutputBit, Program};
 use zeroize::Zeroizing;
 
 use crate::{
-    Backend, EvaluatedOutputs, GarbleError, Label, Params, Scheme,
+    Backend, EvaluatedOutputs, GarbleError, LANES, Label, Params, Scheme,
+    backend::Dispatch,
     chunk::{Span, check_limit},
+    expand::Expand,
     frame::Frame,
     inputs::{Owners, Party, PublicLabels, store},
     kernel::{
@@ -292,8 +294,9 @@ impl Evaluator {
             first: frame.instance(),
             lanes: frame.lanes,
         };
+        let dispatch = frame.dispatch();
         let place = &mut |loads: &[Load], slots: &mut [Label]| {
-            inputs.place(loads, scratch, slots, instances);
+            inputs.place(loads, dispatch, scratch, slots, instances);
         };
         let start = u128::from_le_bytes(params.start);
         let tables = TableReader::new(chunk, span.ciphertext_bytes);
@@ -325,6 +328,7 @@ impl Inputs {
     fn place(
         &mut self,
         loads: &[Load],
+        dispatch: Dispatch,
         scratch: &mut Scratch,
         slots: &mut [Label],
         instances: Instances,
@@ -343,6 +347,16 @@ impl Inputs {
                         *label = self.given[lane * count + position as usize];
                     }
                 }
+            } else if lanes == LANES {
+                let (schedule, domain) = self.public.key();
+                dispatch.run(Expand {
+                    schedule,
+                    domain,
+                    first: instances.first,
+                    piece,
+                    active: None,
+                    slots,
+                });
             } else {
                 let positions = piece.with(|_, slot| slot);
                 self.public

@@ -92,6 +92,11 @@ impl Frame {
         }
     }
 
+    /// Returns the back end.
+    pub(crate) fn dispatch(&self) -> Dispatch {
+        self.dispatch
+    }
+
     /// Number of the first instance in progress or last finished; 0 before the first.
     pub(crate) fn instance(&self) -> u64 {
         self.begun.saturating_sub(self.lanes as u64)

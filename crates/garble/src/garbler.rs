@@ -402,9 +402,10 @@ impl Garbler {
             lanes: frame.lanes,
         };
         let per_slot = params.scheme.labels_per_slot();
+        let dispatch = frame.dispatch();
         let place = &mut |loads: &[Load], slots: &mut [Label]| match per_slot {
-            1 => inputs.place::<1>(loads, reading, scratch, slots, instances),
-            _ => inputs.place::<2>(loads, reading, scratch, slots, instances),
+            1 => inputs.place::<1>(loads, dispatch, reading, scratch, slots, instances),
+            _ => inputs.place::<2>(loads, dispatch, reading, scratch, slots, instances),
         };
         let start = u128::from_le_bytes(params.start);
         // Unused where there is none.

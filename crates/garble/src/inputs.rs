@@ -4,16 +4,12 @@
 //! do, because the secret is which value a label stands for. With `X` the public label of an input
 //! bit `x`, the label of value 0 is `X ^ x D`, and `D` is unknown to the evaluator.
 
-use aes::{
-    Aes128,
-    cipher::{Array, KeyInit},
-};
-
 use transpute_circuit::{InputSplit, Load};
 use zeroize::Zeroizing;
 
 use crate::{
     LANES, Label, Seed,
+    engine::Schedule,
     seed::{BLOCKS_AT_ONCE, Instances, Purpose, Scratch, SecretPrg, expand_labels},
 };
 
@@ -124,6 +120,12 @@ impl<'l> Piece<'l> {
         Self { loads, ..self }
     }
 
+    /// Returns the position of one among the bits of the party, and its slot.
+    pub(crate) fn place(self, index: usize) -> (u32, u32) {
+        let load = &self.loads[index];
+        (load.input - self.ahead, load.slot)
+    }
+
     /// Iterates over positions among the bits of the party.
     pub(crate) fn positions(self) -> impl Iterator<Item = u32> + 'l {
         (self.loads.iter()).map(move |load| load.input - self.ahead)
@@ -131,7 +133,16 @@ impl<'l> Piece<'l> {
 
     /// Puts labels that follow one another into slots, those of `lanes` instances for each bit side by side; `done` are there
     /// already.
-    pub(crate) fn put(self, mut done: usize, labels: &[Label], slots: &mut [Label], lanes: usize) {
+    pub(crate) fn put(self, done: usize, labels: &[Label], slots: &mut [Label], lanes: usize) {
+        // The divisions are by a constant then.
+        match lanes {
+            LANES => self.put_among(done, labels, slots, LANES),
+            _ => self.put_among(done, labels, slots, lanes),
+        }
+    }
+
+    #[inline(always)]
+    fn put_among(self, mut done: usize, labels: &[Label], slots: &mut [Label], lanes: usize) {
         let mut rest = labels;
         while !rest.is_empty() {
             let (load, lane) = (self.loads[done / lanes], done % lanes);
@@ -193,6 +204,12 @@ impl SecretLabels {
             Party::Garbler => [Purpose::GarblerZero, Purpose::GarblerOne],
             Party::Evaluator => [Purpose::EvaluatorZero, Purpose::EvaluatorOne],
         }
+    }
+
+    /// Returns the key of the labels of value 0 of a party's input bits, and their domain.
+    pub(crate) fn zeros_key(&self, party: Party) -> (&Schedule, u8) {
+        let [zero, _] = Self::purposes(party);
+        (self.prg.schedule(), zero as u8)
     }
 
     /// Hands out the labels of value 0 of a party's input bits, those of all instances together, with what came with their
@@ -263,11 +280,16 @@ const DOMAIN: u8 = 0x20;
 ///
 /// Input: bytes 0-7 the instance, bytes 8-11 the position among the garbler's input bits, byte 15
 /// `0x20`; little-endian.
-pub(crate) struct PublicLabels(Aes128);
+pub(crate) struct PublicLabels(Schedule);
 
 impl PublicLabels {
     pub(crate) fn new(seed: [u8; 16]) -> Self {
-        Self(Aes128::new(&Array(seed)))
+        Self(Schedule::aes128(&seed))
+    }
+
+    /// Returns the key of the labels and their domain.
+    pub(crate) fn key(&self) -> (&Schedule, u8) {
+        (&self.0, DOMAIN)
     }
 
     /// Hands out the labels of positions, those of all instances together, with what came with their position.

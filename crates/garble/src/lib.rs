@@ -35,6 +35,7 @@ mod chunk;
 mod engine;
 mod error;
 mod evaluator;
+mod expand;
 mod frame;
 mod garbler;
 mod inputs;

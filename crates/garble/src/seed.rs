@@ -1,13 +1,13 @@
 //! The garbler's secret and everything expanded from it.
 
-use aes::{
-    Aes256,
-    cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16},
-};
+use aes::cipher::Array;
 use rand::Rng;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::Label;
+use crate::{
+    Label,
+    engine::{Block, Schedule},
+};
 
 /// The secret of one garbling: the offset, all labels and all random bits are expanded from it.
 ///
@@ -62,11 +62,11 @@ pub(crate) enum Purpose {
 /// Input of a label: bytes 0-7 the instance, bytes 8-11 the position among one party's input bits,
 /// byte 15 the [`Purpose`]. Input of 128 bits for gates: bytes 0-7 the block number. All integers
 /// are little-endian, all other bytes zero.
-pub(crate) struct SecretPrg(Aes256);
+pub(crate) struct SecretPrg(Schedule);
 
 impl SecretPrg {
     pub(crate) fn new(seed: &Seed) -> Self {
-        Self(Aes256::new(&Array(seed.0)))
+        Self(Schedule::aes256(&seed.0))
     }
 
     /// Returns the offset: its colour is set, so that the two labels of a wire differ in colour.
@@ -78,6 +78,11 @@ impl SecretPrg {
             delta[0] = labels[0];
         });
         delta[0].with_colour(true)
+    }
+
+    /// Returns the key of everything.
+    pub(crate) fn schedule(&self) -> &Schedule {
+        &self.0
     }
 
     /// Hands out the labels of positions for one purpose, those of all instances together, with what came with their position.
@@ -115,7 +120,7 @@ impl Instances {
 /// Blocks on their way through a cipher, and the labels that they become; wiped on drop, which takes longer than to fill a few of
 /// them.
 pub(crate) struct Scratch {
-    blocks: [Array<u8, U16>; BLOCKS_AT_ONCE],
+    blocks: [Block; BLOCKS_AT_ONCE],
     labels: [Label; BLOCKS_AT_ONCE],
 }
 
@@ -137,10 +142,10 @@ impl Drop for Scratch {
     }
 }
 
-/// Hands out the labels that `cipher` makes of positions for one domain, those of all instances together, with what came with their
+/// Hands out the labels that a key makes of positions for one domain, those of all instances together, with what came with their
 /// position.
 pub(crate) fn expand_labels<T: Copy + Default>(
-    cipher: &impl BlockCipherEncrypt<BlockSize = U16>,
+    schedule: &Schedule,
     domain: u8,
     Instances { first, lanes }: Instances,
     positions: impl IntoIterator<Item = (u32, T)>,
@@ -154,7 +159,8 @@ pub(crate) fn expand_labels<T: Copy + Default>(
         let places = blocks.chunks_exact_mut(lanes).zip(&mut tags);
         for ((blocks, kept), (position, tag)) in places.zip(positions.by_ref()) {
             for (instance, block) in (first..).zip(blocks) {
-                block.0 = label_block(domain, instance, position);
+                let [low, high] = label_words(domain, instance, position);
+                block.0 = (u128::from(low) | u128::from(high) << 64).to_le_bytes();
             }
             *kept = tag;
             count += 1;
@@ -163,7 +169,7 @@ pub(crate) fn expand_labels<T: Copy + Default>(
             break;
         }
         let blocks = &mut blocks[..count * lanes];
-        cipher.encrypt_blocks(blocks);
+        schedule.encrypt_blocks(blocks);
         for (label, block) in labels.iter_mut().zip(blocks) {
             *label = Label::from_bytes(block.0);
         }
@@ -173,10 +179,10 @@ pub(crate) fn expand_labels<T: Copy + Default>(
     }
 }
 
-/// The input block of a label.
-fn label_block(domain: u8, instance: u64, position: u32) -> [u8; 16] {
-    let block = u128::from(instance) | u128::from(position) << 64 | u128::from(domain) << 120;
-    block.to_le_bytes()
+/// The input block of a label: its bytes 0-7, and its bytes 8-15.
+#[inline(always)]
+pub(crate) fn label_words(domain: u8, instance: u64, position: u32) -> [u64; 2] {
+    [instance, u64::from(domain) << 56 | u64::from(position)]
 }
 
 /// One secret random bit per gate, by gate id.

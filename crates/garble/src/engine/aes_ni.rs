@@ -7,9 +7,11 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    Isa, KeyNumbers, TweakNumbers,
-    rounds::{self, AesRounds, Keys, MIDDLE_ROUNDS, TURN_WORDS},
+    Isa, KeyNumbers, Schedule, TweakNumbers,
+    rounds::{self, AesRounds, Keys, MIDDLE_ROUNDS, ROUND_CONSTANTS, TURN_WORDS},
 };
+use zeroize::Zeroizing;
+
 use crate::Label;
 
 /// A CPU with AES-NI and SSSE3.
@@ -26,11 +28,47 @@ impl AesNi {
             middle_rounds: std::hint::black_box(MIDDLE_ROUNDS),
         })
     }
+
+    /// Expands a key of 16 or 32 bytes into round keys (FIPS-197, section 5.2).
+    pub(super) fn expand(self, key: &[u8], keys: &mut [u128; 15]) {
+        // SAFETY: `self` proves the CPU features.
+        unsafe { expand(self, key, keys) }
+    }
+}
+
+#[target_feature(enable = "aes,ssse3")]
+fn expand(isa: AesNi, key: &[u8], keys: &mut [u128; 15]) {
+    let substitute = |word: u32, constant: u32| {
+        let mut out = [Label::ZERO];
+        let words = isa.substitute_words(isa.splat_words(word), isa.splat_words(constant));
+        isa.store_labels(words, &mut out);
+        out[0].0 as u32
+    };
+    let length = key.len() / 4;
+    let mut words = Zeroizing::new([0; 60]);
+    for (word, bytes) in words.iter_mut().zip(key.chunks_exact(4)) {
+        *word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    for at in length..4 * (length + 7) {
+        let before = words[at - 1];
+        let mixed = match at % length {
+            0 => substitute(before, ROUND_CONSTANTS[at / length - 1]),
+            // Turned back, as the substitution turns it.
+            4 if length > 6 => substitute(before.rotate_left(8), 0),
+            _ => before,
+        };
+        words[at] = words[at - length] ^ mixed;
+    }
+    for (key, words) in keys.iter_mut().zip(words.chunks_exact(4)) {
+        let word = |i: usize| u128::from(words[i]) << (32 * i);
+        *key = word(0) | word(1) | word(2) | word(3);
+    }
 }
 
 impl Isa for AesNi {
     const LANES: usize = 1;
     const NARROW_REST: usize = 3;
+    const GROUPS: usize = 1;
 
     type Reg = __m128i;
     type Keys = Keys;
@@ -190,6 +228,15 @@ impl Isa for AesNi {
         blocks: [[[__m128i; N]; B]; K],
     ) -> [[[__m128i; N]; B]; K] {
         rounds::encrypt_keyed(self, keys, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_scheduled<const N: usize, const B: usize>(
+        self,
+        schedule: &Schedule,
+        blocks: [[__m128i; N]; B],
+    ) -> [[__m128i; N]; B] {
+        rounds::encrypt_scheduled(self, schedule, blocks)
     }
 }
 

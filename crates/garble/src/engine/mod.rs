@@ -21,14 +21,18 @@ mod ahead;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod rounds;
+mod schedule;
 #[cfg(target_arch = "x86_64")]
 mod vaes256;
 #[cfg(target_arch = "x86_64")]
 mod vaes512;
 
-pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {aes_ni::AesNi, vaes256::Vaes256, vaes512::Vaes512};
+pub(crate) use {
+    portable::Portable,
+    schedule::{Block, Schedule},
+};
 
 use crate::Label;
 
@@ -47,6 +51,9 @@ pub(crate) trait Isa: Copy {
 
     /// Longest remainder of a batch that is done gate by gate instead of as a padded group.
     const NARROW_REST: usize;
+
+    /// Groups of [`MAX_WIDTH`] blocks that are best encrypted together under one key.
+    const GROUPS: usize;
 
     /// One register.
     type Reg: Copy;
@@ -187,6 +194,13 @@ pub(crate) trait Isa: Copy {
         keys: [[Self::Reg; N]; K],
         blocks: [[[Self::Reg; N]; B]; K],
     ) -> [[[Self::Reg; N]; B]; K];
+
+    /// Encrypts all blocks under one key.
+    fn encrypt_scheduled<const N: usize, const B: usize>(
+        self,
+        schedule: &Schedule,
+        blocks: [[Self::Reg; N]; B],
+    ) -> [[Self::Reg; N]; B];
 }
 
 /// Public keys that each serve a run of gates: gate `i` of a group has the key
@@ -475,6 +489,15 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         blocks: [[Lanes<I, N>; B]; K],
     ) -> [[Lanes<I, N>; B]; K] {
         self.0.encrypt_keyed(keys, blocks)
+    }
+
+    #[inline(always)]
+    pub(crate) fn encrypt_scheduled<const B: usize>(
+        self,
+        schedule: &Schedule,
+        blocks: [Lanes<I, N>; B],
+    ) -> [Lanes<I, N>; B] {
+        self.0.encrypt_scheduled(schedule, blocks)
     }
 }
 

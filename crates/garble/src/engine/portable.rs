@@ -10,7 +10,7 @@ use aes::{
     cipher::{Array, BlockCipherEncrypt, KeyInit},
 };
 
-use super::{Isa, KeyNumbers, TweakNumbers};
+use super::{Block, Isa, KeyNumbers, Schedule, TweakNumbers};
 use crate::Label;
 
 /// Any CPU.
@@ -25,6 +25,7 @@ const LOW: u128 = u64::MAX as u128;
 impl Isa for Portable {
     const LANES: usize = 1;
     const NARROW_REST: usize = usize::MAX;
+    const GROUPS: usize = 8;
 
     type Reg = u128;
     type Keys = LastKey;
@@ -189,6 +190,17 @@ impl Isa for Portable {
             }
         }
         out
+    }
+
+    #[inline(always)]
+    fn encrypt_scheduled<const N: usize, const B: usize>(
+        self,
+        schedule: &Schedule,
+        blocks: [[u128; N]; B],
+    ) -> [[u128; N]; B] {
+        let mut bytes = blocks.map(|group| group.map(|block| Array(block.to_le_bytes())));
+        schedule.encrypt_blocks(bytes.as_flattened_mut());
+        bytes.map(|group| group.map(|block: Block| u128::from_le_bytes(block.0)))
     }
 }
 

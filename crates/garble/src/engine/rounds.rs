@@ -1,6 +1,6 @@
 //! AES-128 in terms of single rounds, for the instruction sets that have them.
 
-use super::{Isa, KeyNumbers, ahead::KeysAhead};
+use super::{Isa, KeyNumbers, Schedule, ahead::KeysAhead};
 
 /// AES rounds on registers.
 pub(super) trait AesRounds: Isa<Keys = Keys> {
@@ -51,7 +51,7 @@ type RoundKeys = [u128; 16];
 pub(super) const MIDDLE_ROUNDS: usize = 9;
 
 /// FIPS-197, section 5.2: the round constants; padded like the keys.
-const ROUND_CONSTANTS: [u32; 16] = [
+pub(super) const ROUND_CONSTANTS: [u32; 16] = [
     0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36, 0, 0, 0, 0, 0, 0,
 ];
 
@@ -202,6 +202,22 @@ fn encrypt_single<I: AesRounds, const R: usize, const B: usize>(
     }
     next_keys(isa, &mut keys, MIDDLE_ROUNDS);
     encrypt_last_round(isa, &mut blocks, &keys);
+    blocks
+}
+
+/// Encrypts under one key.
+#[inline(always)]
+pub(super) fn encrypt_scheduled<I: AesRounds, const N: usize, const B: usize>(
+    isa: I,
+    schedule: &Schedule,
+    mut blocks: [[I::Reg; N]; B],
+) -> [[I::Reg; N]; B] {
+    let keys = schedule.round_keys();
+    add_keys(isa, &mut blocks, &[isa.splat(keys.first); N]);
+    for round in 0..keys.middle_rounds.min(keys.middle.len()) {
+        encrypt_round(isa, &mut blocks, &[isa.splat(keys.middle[round]); N]);
+    }
+    encrypt_last_round(isa, &mut blocks, &[isa.splat(keys.last); N]);
     blocks
 }
 

@@ -7,7 +7,7 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers, TweakNumbers,
+    AesNi, Isa, KeyNumbers, Schedule, TweakNumbers,
     rounds::{self, AesRounds, Keys, TURN_WORDS},
 };
 use crate::Label;
@@ -51,6 +51,7 @@ impl Vaes256 {
 impl Isa for Vaes256 {
     const LANES: usize = 2;
     const NARROW_REST: usize = 2;
+    const GROUPS: usize = 2;
 
     type Reg = __m256i;
     type Keys = Keys;
@@ -254,6 +255,15 @@ impl Isa for Vaes256 {
         blocks: [[[__m256i; N]; B]; K],
     ) -> [[[__m256i; N]; B]; K] {
         rounds::encrypt_keyed(self, keys, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_scheduled<const N: usize, const B: usize>(
+        self,
+        schedule: &Schedule,
+        blocks: [[__m256i; N]; B],
+    ) -> [[__m256i; N]; B] {
+        rounds::encrypt_scheduled(self, schedule, blocks)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers, MAX_WIDTH, TweakNumbers, Vaes256,
+    AesNi, Isa, KeyNumbers, MAX_WIDTH, Schedule, TweakNumbers, Vaes256,
     rounds::{self, AesRounds, Keys, TURN_WORDS},
 };
 use crate::Label;
@@ -84,6 +84,7 @@ const fn every(stride: u32) -> u64 {
 impl Isa for Vaes512 {
     const LANES: usize = 4;
     const NARROW_REST: usize = 1;
+    const GROUPS: usize = 4;
 
     type Reg = __m512i;
     type Keys = Keys;
@@ -333,6 +334,15 @@ impl Isa for Vaes512 {
         blocks: [[[__m512i; N]; B]; K],
     ) -> [[[__m512i; N]; B]; K] {
         rounds::encrypt_keyed(self, keys, blocks)
+    }
+
+    #[inline(always)]
+    fn encrypt_scheduled<const N: usize, const B: usize>(
+        self,
+        schedule: &Schedule,
+        blocks: [[__m512i; N]; B],
+    ) -> [[__m512i; N]; B] {
+        rounds::encrypt_scheduled(self, schedule, blocks)
     }
 }
 

@@ -5,7 +5,9 @@ use std::ops::Range;
 use transpute_circuit::{Bits, Load};
 
 use crate::{
-    Label,
+    LANES, Label,
+    backend::Dispatch,
+    expand::Expand,
     inputs::{Owners, Party, Piece, PublicLabels, SecretLabels, store},
     reads::LabelQueue,
     seed::{Instances, Scratch},
@@ -64,6 +66,7 @@ impl Inputs {
     pub(super) fn place<const PER_SLOT: usize>(
         &self,
         loads: &[Load],
+        dispatch: Dispatch,
         reading: &mut Reading,
         scratch: &mut Scratch,
         slots: &mut [Label],
@@ -75,7 +78,32 @@ impl Inputs {
                 self.place_pairs::<PER_SLOT>(party, piece, scratch, slots, instances);
                 return;
             };
-            if party == Party::Garbler && !self.sends_labels {
+            let is_public = party == Party::Garbler && !self.sends_labels;
+            let mut adopted = 0;
+            if party == Party::Evaluator {
+                adopted = reading.read(lanes * piece.len(), |done, labels| {
+                    piece.put(done, labels, slots, lanes);
+                });
+            }
+            let piece = piece.skip(adopted / lanes);
+            // Of the first bit those of some instances may have been adopted.
+            let mut first = adopted % lanes;
+            if lanes == LANES && first == 0 {
+                let ((schedule, domain), active) = match is_public {
+                    true => (self.public.key(), Some((delta, &*self.bits))),
+                    false => (self.secret.zeros_key(party), None),
+                };
+                dispatch.run(Expand {
+                    schedule,
+                    domain,
+                    first: instances.first,
+                    piece,
+                    active,
+                    slots,
+                });
+                return;
+            }
+            if is_public {
                 let positions = piece.with(|position, slot| (position, slot));
                 (self.public).labels(instances, positions, scratch, |(position, slot), active| {
                     let slots = &mut slots[slot as usize * lanes..][..lanes];
@@ -85,15 +113,7 @@ impl Inputs {
                 });
                 return;
             }
-            let mut adopted = 0;
-            if party == Party::Evaluator {
-                adopted = reading.read(lanes * piece.len(), |done, labels| {
-                    piece.put(done, labels, slots, lanes);
-                });
-            }
-            // Of the first bit those of some instances may have been adopted.
-            let mut first = adopted % lanes;
-            let positions = piece.skip(adopted / lanes).with(|_, slot| slot);
+            let positions = piece.with(|_, slot| slot);
             (self.secret).zeros(party, instances, positions, scratch, |slot, zeros| {
                 store(slots, slot as usize * lanes + first, &zeros[first..]);
                 first = 0;

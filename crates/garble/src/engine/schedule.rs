@@ -1,0 +1,161 @@
+//! One AES key that many blocks are encrypted under.
+
+use aes::{
+    Aes128Enc, Aes256Enc,
+    cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16},
+};
+
+/// A block in memory.
+pub(crate) type Block = Array<u8, U16>;
+
+/// The schedule of a key of 128 or 256 bits; wiped on drop.
+pub(crate) struct Schedule {
+    cipher: Cipher,
+    #[cfg(target_arch = "x86_64")]
+    keys: RoundKeys,
+}
+
+enum Cipher {
+    Aes128(Aes128Enc),
+    Aes256(Aes256Enc),
+}
+
+impl Schedule {
+    /// Expands a key of 128 bits.
+    pub(crate) fn aes128(key: &[u8; 16]) -> Self {
+        Self {
+            cipher: Cipher::Aes128(Aes128Enc::new(&Array(*key))),
+            #[cfg(target_arch = "x86_64")]
+            keys: RoundKeys::expand(key),
+        }
+    }
+
+    /// Expands a key of 256 bits.
+    pub(crate) fn aes256(key: &[u8; 32]) -> Self {
+        Self {
+            cipher: Cipher::Aes256(Aes256Enc::new(&Array(*key))),
+            #[cfg(target_arch = "x86_64")]
+            keys: RoundKeys::expand(key),
+        }
+    }
+
+    /// Encrypts blocks in memory, best 64 at a time.
+    pub(crate) fn encrypt_blocks(&self, blocks: &mut [Block]) {
+        match &self.cipher {
+            Cipher::Aes128(cipher) => cipher.encrypt_blocks(blocks),
+            Cipher::Aes256(cipher) => cipher.encrypt_blocks(blocks),
+        }
+    }
+
+    /// Returns the round keys, for instruction sets that have single rounds.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn round_keys(&self) -> &RoundKeys {
+        &self.keys
+    }
+}
+
+/// The round keys of one key, where this CPU has the instructions to make and to use them.
+#[cfg(target_arch = "x86_64")]
+#[derive(zeroize::ZeroizeOnDrop)]
+pub(super) struct RoundKeys {
+    pub(super) first: u128,
+    /// Those of the middle rounds: 9, or 13.
+    pub(super) middle: [u128; 13],
+    #[zeroize(skip)]
+    pub(super) middle_rounds: usize,
+    pub(super) last: u128,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl RoundKeys {
+    fn expand(key: &[u8]) -> Self {
+        let rounds = key.len() / 4 + 6;
+        let mut expanded = zeroize::Zeroizing::new([0; 15]);
+        if let Some(isa) = super::AesNi::detect() {
+            isa.expand(key, &mut expanded);
+        }
+        let mut middle = [0; 13];
+        middle.copy_from_slice(&expanded[1..14]);
+        Self {
+            first: expanded[0],
+            middle,
+            middle_rounds: rounds - 1,
+            last: expanded[rounds],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        backend::{Backend, Dispatch, Job},
+        engine::{Isa, MAX_WIDTH, Wide},
+    };
+
+    /// Encrypts two groups of blocks.
+    struct Encrypt<'a>(&'a Schedule, &'a mut [[Block; MAX_WIDTH]; 2]);
+
+    impl Job for Encrypt<'_> {
+        #[inline(always)]
+        fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
+            self,
+            w: Wide<I, N>,
+            _half: Wide<I, M>,
+            _pair: Wide<J, P>,
+            _narrow: Wide<L, 1>,
+        ) where
+            J: Isa<Keys = I::Keys>,
+            L: Isa<Keys = I::Keys>,
+        {
+            let mut groups = [w.splat(0); 2];
+            for (group, blocks) in groups.iter_mut().zip(&*self.1) {
+                *group = w.load(blocks.map(|block| block.0).as_flattened(), 16);
+            }
+            for (group, made) in w.encrypt_scheduled(self.0, groups).into_iter().enumerate() {
+                let mut bytes = [0; 16 * MAX_WIDTH];
+                w.store(made, &mut bytes, 16);
+                for (block, bytes) in self.1[group].iter_mut().zip(bytes.chunks_exact(16)) {
+                    block.0.copy_from_slice(bytes);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn aes_gives_the_answers_of_the_standard() {
+        // FIPS-197, appendices C.1 and C.3.
+        let key: [u8; 32] = std::array::from_fn(|i| i as u8);
+        let plain: [u8; 16] = std::array::from_fn(|i| 0x11 * i as u8);
+        let mut short = [0; 16];
+        short.copy_from_slice(&key[..16]);
+        let cases = [
+            (
+                Schedule::aes128(&short),
+                0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a_u128,
+            ),
+            (
+                Schedule::aes256(&key),
+                0x8ea2_b7ca_5167_45bf_eafc_4990_4b49_6089,
+            ),
+        ];
+        for (schedule, answer) in cases {
+            let mut blocks = [[Array([0; 16]); MAX_WIDTH]; 2];
+            for (i, block) in blocks.as_flattened_mut().iter_mut().enumerate() {
+                block.0 = [i as u8; 16];
+            }
+            blocks[1][3].0 = plain;
+            let mut expected = blocks;
+            schedule.encrypt_blocks(expected.as_flattened_mut());
+            assert_eq!(expected[1][3].0, answer.to_be_bytes());
+            for backend in Backend::available() {
+                let mut blocks = blocks;
+                Dispatch::new(backend)
+                    .unwrap()
+                    .run(Encrypt(&schedule, &mut blocks));
+                assert_eq!(blocks, expected, "{backend}");
+            }
+        }
+    }
+}
