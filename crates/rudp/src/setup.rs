@@ -31,6 +31,9 @@ const MAX_RETRY: Duration = Duration::from_secs(1);
 /// How long the other end may take to answer, beside a round trip and a quarter of one.
 const SLOW_ANSWER: Duration = Duration::from_millis(5);
 
+/// Longer round trips than this are mistakes.
+const MOST_RTT: Duration = Duration::from_secs(10);
+
 /// How often a challenge or an answer is sent at once: a lost one costs a timeout.
 const COPIES: u8 = 2;
 
@@ -137,7 +140,10 @@ impl Setup {
             validated: false,
             challenges: Vec::new(),
             challenge_copies: 0,
-            first_retry: rtt.map_or(FIRST_RETRY, |rtt| rtt + rtt / 4 + SLOW_ANSWER),
+            first_retry: rtt.map_or(FIRST_RETRY, |rtt| {
+                let rtt = rtt.min(MOST_RTT);
+                rtt + rtt / 4 + SLOW_ANSWER
+            }),
             retries: 0,
             retry_at: None,
             give_up_at: now + config.setup_timeout,
@@ -485,10 +491,13 @@ mod tests {
             let until = Time::ZERO + (expected[1] + 1) as u32 * MS;
             assert_eq!(due(&mut setup, until), twice.concat());
         }
-        // Where the path is slower than a second, so are all of them.
-        config.prior.rtt = Some(2000 * MS);
-        let mut setup = Setup::new(Time::ZERO, 1, &config);
-        setup.challenge(Time::ZERO);
-        assert_eq!(setup.next_timeout(), Some(Time::ZERO + 2505 * MS));
+        // Where the path is slower than a second, so are all of them; but they come before it is given up.
+        config.setup_timeout = Duration::from_secs(60);
+        for (rtt, expected) in [(2000 * MS, 2505), (Duration::MAX, 12_505)] {
+            config.prior.rtt = Some(rtt);
+            let mut setup = Setup::new(Time::ZERO, 1, &config);
+            setup.challenge(Time::ZERO);
+            assert_eq!(setup.next_timeout(), Some(Time::ZERO + expected * MS));
+        }
     }
 }
