@@ -6,12 +6,12 @@
 
 use std::arch::{asm, x86_64::*};
 
+use zeroize::Zeroizing;
+
 use super::{
     Isa, KeyNumbers, Schedule, TweakNumbers,
     rounds::{self, AesRounds, Keys, MIDDLE_ROUNDS, ROUND_CONSTANTS, TURN_WORDS},
 };
-use zeroize::Zeroizing;
-
 use crate::Label;
 
 /// A CPU with AES-NI and SSSE3.

@@ -212,12 +212,13 @@ pub(super) fn encrypt_scheduled<I: AesRounds, const N: usize, const B: usize>(
     schedule: &Schedule,
     mut blocks: [[I::Reg; N]; B],
 ) -> [[I::Reg; N]; B] {
-    let keys = schedule.round_keys();
-    add_keys(isa, &mut blocks, &[isa.splat(keys.first); N]);
-    for round in 0..keys.middle_rounds.min(keys.middle.len()) {
-        encrypt_round(isa, &mut blocks, &[isa.splat(keys.middle[round]); N]);
+    if let [first, middle @ .., last] = schedule.round_keys() {
+        add_keys(isa, &mut blocks, &[isa.splat(*first); N]);
+        for key in middle {
+            encrypt_round(isa, &mut blocks, &[isa.splat(*key); N]);
+        }
+        encrypt_last_round(isa, &mut blocks, &[isa.splat(*last); N]);
     }
-    encrypt_last_round(isa, &mut blocks, &[isa.splat(keys.last); N]);
     blocks
 }
 

@@ -50,39 +50,32 @@ impl Schedule {
     /// Returns the round keys, for instruction sets that have single rounds.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(super) fn round_keys(&self) -> &RoundKeys {
-        &self.keys
+    pub(super) fn round_keys(&self) -> &[u128] {
+        &self.keys.keys[..=self.keys.rounds]
     }
 }
 
 /// The round keys of one key, where this CPU has the instructions to make and to use them.
 #[cfg(target_arch = "x86_64")]
 #[derive(zeroize::ZeroizeOnDrop)]
-pub(super) struct RoundKeys {
-    pub(super) first: u128,
-    /// Those of the middle rounds: 9, or 13.
-    pub(super) middle: [u128; 13],
+struct RoundKeys {
+    keys: [u128; 15],
+    /// Rounds, of which each takes a key after the first key: 10, or 14.
     #[zeroize(skip)]
-    pub(super) middle_rounds: usize,
-    pub(super) last: u128,
+    rounds: usize,
 }
 
 #[cfg(target_arch = "x86_64")]
 impl RoundKeys {
     fn expand(key: &[u8]) -> Self {
-        let rounds = key.len() / 4 + 6;
-        let mut expanded = zeroize::Zeroizing::new([0; 15]);
+        let mut expanded = Self {
+            keys: [0; 15],
+            rounds: key.len() / 4 + 6,
+        };
         if let Some(isa) = super::AesNi::detect() {
-            isa.expand(key, &mut expanded);
+            isa.expand(key, &mut expanded.keys);
         }
-        let mut middle = [0; 13];
-        middle.copy_from_slice(&expanded[1..14]);
-        Self {
-            first: expanded[0],
-            middle,
-            middle_rounds: rounds - 1,
-            last: expanded[rounds],
-        }
+        expanded
     }
 }
 
