@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{
     CongestionControl, TcpOptions, address, congestion,
     handshake::{Acceptor, Context},
+    retries,
     socket::Socket,
 };
 use crate::{Link, Listener, TransportError, handshakes::Handshakes, throttle::Throttle};
@@ -189,7 +190,7 @@ impl Listener for Port<Acceptor> {
     }
 }
 
-/// Connections inherit the congestion control of the socket they arrive at, from their first segment on.
+/// Connections inherit the congestion control and the retries of the socket they arrive at, from their first segment on.
 fn listen(
     address: SocketAddr,
     congestion_control: Option<CongestionControl>,
@@ -201,6 +202,7 @@ fn listen(
     #[cfg(unix)]
     socket.set_reuseaddr(true).map_err(&error)?;
     congestion::prepare((&socket).into(), congestion_control, address)?;
+    retries::prepare(&(&socket).into());
     socket.bind(address).map_err(&error)?;
     socket.listen(BACKLOG).map_err(&error)
 }

@@ -205,6 +205,7 @@ impl Route {
                 let wanted = self.options.congestion_control;
                 congestion::prepare((&socket).into(), wanted, candidate)
                     .map_err(TransportError::into_io)?;
+                retries::prepare(&(&socket).into());
                 socket.connect(candidate).await
             });
             match tokio::time::timeout(left / untried, attempt).await {

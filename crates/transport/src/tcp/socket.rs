@@ -21,7 +21,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{CongestionControl, SendWindow, congestion, info::TcpInfo, linger, retries};
+use super::{CongestionControl, SendWindow, congestion, info::TcpInfo, linger};
 use crate::{
     PathProbe, PathSample, TransportError,
     preamble::{self, Dialect, PREAMBLE},
@@ -411,7 +411,6 @@ fn configure(stream: &TcpStream, unsent_limit: u32) -> io::Result<()> {
         .with_retries(KEEPALIVE_PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
     set_user_timeout(&socket, PEER_TIMEOUT);
-    retries::bound(stream);
     set_unsent_limit(stream, unsent_limit);
     Ok(())
 }
