@@ -257,6 +257,28 @@ async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
     }
 }
 
+/// Where QUIC has shown that UDP passes, packets of reliable UDP that stay out are lost ones.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reliable_udp_is_not_given_up_where_quic_is_up() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::all()).await;
+    let relay = relay::relay(&listener.local_address()).await;
+    let mut options = AutoOptions::default();
+    options.udp_patience = Duration::from_millis(50);
+    let candidates = Candidates::connect(&relay.address, &connecting, options).unwrap();
+    beside(&mut listener, candidates.quic()).await.unwrap();
+    relay.faults.cut.store(true, Ordering::Relaxed);
+    let heal = async {
+        // Longer than a silent path of a millisecond is waited for.
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        relay.faults.cut.store(false, Ordering::Relaxed);
+    };
+    let told = async { tokio::join!(candidates.rudp(), heal) };
+    beside(&mut listener, told).await.0.unwrap();
+    let (accepted, link) = meet(&mut listener, candidates, "rudp").await;
+    converse(accepted.link, link).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_begun_on_suspicion_join_or_are_closed_without_harm() {
     let plaintext = (Security::Plaintext, Security::Plaintext);

@@ -87,6 +87,11 @@ impl<R: Clone, C> Slot<R, C> {
         matches!(&*self.state.borrow(), State::Failed(error) if like(error))
     }
 
+    /// Returns whether it has come up already, and nobody has taken it.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Up(_))
+    }
+
     /// Takes the connection; whoever comes later is told that it is gone.
     pub(super) fn take(&self) -> Option<C> {
         let taken = self.lock().take();

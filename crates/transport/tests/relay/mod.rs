@@ -1,6 +1,7 @@
 //! Something between two parties that can go wrong: it forwards a TCP port and a UDP port of the same number.
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -24,6 +25,8 @@ pub(crate) struct Faults {
     pub(crate) heard: AtomicU32,
     /// Drops one of so many UDP packets; zero: none.
     pub(crate) loss: AtomicU32,
+    /// UDP packets so far, to the service and from it.
+    seen: [AtomicU32; 2],
     /// The first UDP packets to the service, as they were.
     pub(crate) recorded: Mutex<Vec<Vec<u8>>>,
 }
@@ -74,33 +77,67 @@ async fn forward_tcp(listener: TcpListener, service: SocketAddr, faults: Arc<Fau
     }
 }
 
+/// Each of the connector's sockets gets one towards the service, as from a router that translates addresses.
 async fn forward_udp(relay: UdpSocket, service: SocketAddr, faults: Arc<Faults>) {
-    let mut client = None;
+    let relay = Arc::new(relay);
+    let mut clients = HashMap::new();
     let mut buffer = [0; 2048];
-    let mut count = 0;
-    // Upwards and downwards.
-    let mut counts = [0; 2];
-    while let Ok((length, from)) = relay.recv_from(&mut buffer).await {
-        let is_down = from == service;
-        let to = if is_down {
-            client
-        } else {
-            client = Some(from);
-            let mut recorded = faults.recorded.lock().unwrap();
-            if recorded.len() < MOST_RECORDED {
-                recorded.push(buffer[..length].to_vec());
+    while let Ok((length, client)) = relay.recv_from(&mut buffer).await {
+        let packet = &buffer[..length];
+        faults.record(packet);
+        let far = match clients.entry(client) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+                far.connect(service).await.unwrap();
+                let far = Arc::new(far);
+                let (near, faults) = (Arc::clone(&relay), Arc::clone(&faults));
+                tokio::spawn(return_udp(Arc::clone(&far), near, client, faults));
+                new.insert(far)
             }
-            Some(service)
         };
-        count += 1;
-        let passed = &mut counts[usize::from(is_down)];
-        *passed += 1;
-        let spared = *passed <= faults.spared.load(Ordering::Relaxed);
-        let loss = faults.loss.load(Ordering::Relaxed);
-        let cut = faults.cut.load(Ordering::Relaxed) && !spared;
-        let lost = cut || (loss > 0 && count % loss == 0);
-        if let Some(to) = to.filter(|_| !lost) {
-            let _ = relay.send_to(&buffer[..length], to).await;
+        if faults.passes(0) {
+            let _ = far.send(packet).await;
         }
+    }
+}
+
+async fn return_udp(
+    far: Arc<UdpSocket>,
+    near: Arc<UdpSocket>,
+    client: SocketAddr,
+    faults: Arc<Faults>,
+) {
+    let mut buffer = [0; 2048];
+    loop {
+        // An error tells of a packet before it that nobody took.
+        let Ok(length) = far.recv(&mut buffer).await else {
+            continue;
+        };
+        if faults.passes(1) {
+            let _ = near.send_to(&buffer[..length], client).await;
+        }
+    }
+}
+
+impl Faults {
+    fn record(&self, packet: &[u8]) {
+        let mut recorded = self.recorded.lock().unwrap();
+        if recorded.len() < MOST_RECORDED {
+            recorded.push(packet.to_vec());
+        }
+    }
+
+    /// Counts a UDP packet to the service (0) or from it (1). Returns whether it passes.
+    fn passes(&self, direction: usize) -> bool {
+        let before = [0, 1].map(|other| {
+            let one = u32::from(other == direction);
+            self.seen[other].fetch_add(one, Ordering::Relaxed)
+        });
+        let spared = before[direction] < self.spared.load(Ordering::Relaxed);
+        let count = before[0] + before[1] + 1;
+        let loss = self.loss.load(Ordering::Relaxed);
+        let is_cut = self.cut.load(Ordering::Relaxed) && !spared;
+        !is_cut && (loss == 0 || !count.is_multiple_of(loss))
     }
 }

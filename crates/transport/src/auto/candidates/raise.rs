@@ -101,6 +101,10 @@ impl Inner {
             // UDP may well pass: nothing is lost by being sure.
             tokio::time::sleep_until(latest.into()).await;
         }
+        if self.quic.is_up() {
+            // UDP does pass: packets were lost, which are sent again. Who chooses knows what waiting is worth.
+            std::future::pending::<()>().await;
+        }
     }
 
     fn rudp_report(&self, watch: &Watch) -> RudpReport {
