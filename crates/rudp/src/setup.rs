@@ -37,6 +37,10 @@ const MOST_RTT: Duration = Duration::from_secs(10);
 /// How often a challenge or an answer is sent at once: a lost one costs a timeout.
 const COPIES: u8 = 2;
 
+/// Bytes of what may be sent before the own challenge is answered that are kept for repeating it: should everything else be lost,
+/// then the other end, once its own challenge is answered, has perhaps nothing to say that would allow for more.
+const FOR_CHALLENGES: u64 = 1200;
+
 /// After how long a report is sent again, since nothing acknowledges it: the first one may meet the end of the own train in
 /// a short queue.
 const REPORT_AGAIN: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(4)];
@@ -193,6 +197,14 @@ impl Setup {
 
     pub(crate) fn on_sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
+    }
+
+    /// Returns how many bytes may be sent, beside challenges and answers, to an end that may not be where it seems to be.
+    pub(crate) fn spare_allowance(&self) -> u64 {
+        match self.allowance() {
+            u64::MAX => u64::MAX,
+            all => all.saturating_sub(FOR_CHALLENGES),
+        }
     }
 
     /// Returns how many bytes may be sent to an end that may not be where it seems to be.

@@ -21,7 +21,8 @@ impl Connection {
         if self.state.is_over() {
             return self.notice_timeout();
         }
-        let allowed = self.setup.allowance() >= LEAST_ALLOWANCE as u64 && self.remote.is_some();
+        let allowed =
+            self.setup.spare_allowance() >= LEAST_ALLOWANCE as u64 && self.remote.is_some();
         [
             self.setup.next_timeout(),
             self.acks.due().filter(|_| allowed),

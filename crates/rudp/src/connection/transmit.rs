@@ -202,7 +202,7 @@ impl Connection {
         }
         let index = self.setup.due_train()?;
         let size = u64::from(self.mtu.most());
-        if self.side == Side::Listener && self.setup.allowance() < size {
+        if self.side == Side::Listener && self.setup.spare_allowance() < size {
             return None;
         }
         self.begin(out);
@@ -252,7 +252,7 @@ impl Connection {
     /// Puts frames into a packet of at most this size. `None`: there is nothing to send.
     fn build(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Draft> {
         let start = out.len();
-        let allowance = usize::try_from(self.setup.allowance()).unwrap_or(usize::MAX);
+        let allowance = usize::try_from(self.setup.spare_allowance()).unwrap_or(usize::MAX);
         if allowance < LEAST_ALLOWANCE {
             return None;
         }
@@ -420,7 +420,7 @@ impl Connection {
             && fits
             && self.has_payload()
             && !self.sent.is_full()
-            && self.setup.allowance() >= LEAST_ALLOWANCE as u64)
+            && self.setup.spare_allowance() >= LEAST_ALLOWANCE as u64)
             .then(|| self.pacer.opens_at())
     }
 }

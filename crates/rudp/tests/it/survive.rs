@@ -73,6 +73,41 @@ fn a_blackout_of_five_seconds() {
     assert!(seconds < 8.5, "{seconds}: {}", outcome.describe());
 }
 
+/// Whenever the path falls silent during the set-up, whatever that swallows, both ends find each other when it is back.
+#[test]
+fn a_blackout_during_the_set_up() {
+    const DARK_S: f64 = 0.3;
+    let change = |at_s, loss| Change {
+        at_s,
+        loss: Some(loss),
+        ..Change::default()
+    };
+    // Little to say, so that nothing but the set-up speaks for the connector, and a bulk.
+    for bytes in [100, 600_000] {
+        for cut_ms in (0..90).step_by(2) {
+            let from_s = f64::from(cut_ms) / 1e3;
+            let path = PathConfig {
+                changes: vec![change(from_s, 1.0), change(from_s + DARK_S, 0.0)],
+                ..base()
+            };
+            let mut setup = Setup::new(&path, bytes, 1);
+            for config in [&mut setup.connector, &mut setup.listener] {
+                config.probe = true;
+                config.prior.rtt = Some(Duration::from_millis(40));
+            }
+            let outcome = run(&setup);
+            outcome.assert_complete(&format!("{bytes} bytes, dark from {cut_ms} ms"));
+            let seconds = outcome.listener.last_read_at.as_nanos() as f64 / 1e9;
+            // The next attempt comes within a second, and then what the transfer takes otherwise.
+            assert!(
+                seconds < from_s + DARK_S + 1.5,
+                "{bytes} bytes, dark from {cut_ms} ms: {seconds} s: {}",
+                outcome.describe()
+            );
+        }
+    }
+}
+
 #[test]
 fn a_drop_of_the_mtu_mid_run() {
     for mtu in [1400, 1200] {
