@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::{PathEstimate, SelectError, Spec, model::obstacle};
+use crate::{PathEstimate, SelectError, Spec, law::TIMEOUT_S, model::obstacle};
+
+/// How late an answer may be because somebody was busy, beside a quarter of a round trip, in seconds.
+const JITTER_S: f64 = 6e-3;
 
 /// A transport that may be chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +28,7 @@ pub enum Setup {
     /// Nothing: the link is up.
     Done,
     /// It was begun so long ago, and what is left is what the model predicts less that. What should be up by now comes soon, or
-    /// never: the more it is late, the later.
+    /// when it is sent again, or never: the more it is late, the later.
     Begun(f64),
     /// It can begin in so long.
     In(f64),
@@ -48,7 +51,13 @@ impl Setup {
             Self::Done => 0.0,
             Self::Begun(ago) => {
                 let due = whole - time(ago);
-                due.max(rtt / 8.0).max(-due / 2.0)
+                // What is later than processors make it was lost, and comes when it is sent again.
+                let late = -due;
+                let again = match late > rtt / 4.0 + JITTER_S {
+                    true => rtt + TIMEOUT_S - late,
+                    false => 0.0,
+                };
+                due.max(rtt / 8.0).max(late / 2.0).max(again)
             }
             Self::In(seconds) => time(seconds) + whole,
             Self::Left(seconds) => time(seconds),
@@ -142,7 +151,9 @@ mod tests {
         );
         let begun = |ago: f64| left(Setup::Begun(ago));
         assert_eq!([0.0, 0.1, 0.155].map(begun), [160.0, 60.0, 10.0]);
-        assert_eq!([0.17, 0.26].map(begun), [10.0, 50.0]);
+        assert_eq!([0.17, 0.18].map(begun), [10.0, 10.0]);
+        // Then it was lost, and is sent again.
+        assert_eq!([0.19, 0.26, 0.36].map(begun), [100.0, 50.0, 100.0]);
         for none in [f64::NAN, f64::INFINITY, -1.0] {
             assert_eq!((begun(none), left(Setup::In(none))), (160.0, 160.0));
         }

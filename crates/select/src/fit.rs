@@ -153,7 +153,12 @@ impl Shape {
 impl Factors {
     fn rounded(self) -> Self {
         Self {
-            fixed_s: rounded(self.fixed_s),
+            // Less than a nanosecond is what arithmetic leaves of nothing.
+            fixed_s: if self.fixed_s < 1e-9 {
+                0.0
+            } else {
+                rounded(self.fixed_s)
+            },
             setup: rounded(self.setup),
             rounds: rounded(self.rounds),
             carriage: rounded(self.carriage),

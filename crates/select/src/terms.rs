@@ -127,8 +127,8 @@ pub(crate) struct Terms {
     pub(crate) lossiness: f64,
 }
 
-/// Seconds after which the first packet of a connection is sent again (RFC 6298, RFC 9002); later ones are after [`law::TIMEOUT_S`] at least.
-const FIRST_TIMEOUT_S: f64 = 1.0;
+/// Seconds after which the first packet of a connection is sent again where nothing is known of the path.
+const FIRST_TIMEOUT_S: f64 = 0.25;
 
 /// Returns the geometric mean of a time and of the same with a delay that it has with probability `p`: that is where relative
 /// errors balance.
@@ -192,7 +192,7 @@ impl Terms {
         });
         let setup = law.setup_round_trips * point.rtt + train[0].max(train[1]);
         let setup = delayed(setup, FIRST_TIMEOUT_S, not_all(2.0));
-        let setup = delayed(setup, law::TIMEOUT_S.max(point.rtt), not_all(3.0));
+        let setup = delayed(setup, law::TIMEOUT_S + 2.0 * point.rtt, not_all(3.0));
         let packets = |bytes: u64, loss: f64| bytes as f64 / 1448.0 * loss;
         let losses = packets(parts.garbler_bytes, point.loss[to_evaluator])
             + packets(parts.evaluator_bytes, point.loss[to_garbler]);

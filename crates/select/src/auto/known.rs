@@ -32,6 +32,9 @@ const JITTER: Duration = Duration::from_millis(6);
 /// On a shorter path no further connections are begun on suspicion, and what the kernel sends again was not lost for sure.
 const NEXT_DOOR: Duration = Duration::from_millis(2);
 
+/// Timer of kernels that are not told another one.
+const SLOW_TIMEOUT: Duration = Duration::from_millis(200);
+
 /// How far one of the connections has come.
 pub(super) enum Stage<R> {
     /// Nothing is known yet.
@@ -363,10 +366,19 @@ fn learn(direction: &mut Direction, train: Option<TrainReport>) {
 }
 
 /// Returns what the handshakes of the control connection lost, if it shows: the kernel has sent packets again, or it took as long
-/// as a timer, which may have been the other end's. Next door kernels send again while the other end still computes.
+/// as a timer, which may have been the other end's. Next door kernels send again while the other end still computes, and that
+/// may take as long as a short timer.
 fn handshake_loss(path: &PathSample, rtt: Duration, after: Duration) -> Option<Loss> {
-    let waited = after > 4 * rtt + Duration::from_secs_f64(TIMEOUT_S);
-    let again = (path.retransmits).filter(|_| rtt >= NEXT_DOOR).unwrap_or(0);
+    let is_next_door = rtt < NEXT_DOOR;
+    let timer = if is_next_door {
+        SLOW_TIMEOUT
+    } else {
+        Duration::from_secs_f64(TIMEOUT_S)
+    };
+    // The first sample of a round trip counts thrice (RFC 6298), or twice where it is probed for (RFC 8985).
+    let again_after = (rtt + timer.max(2 * rtt)).min(2 * rtt + timer);
+    let waited = after > 2 * rtt + again_after * 4 / 5;
+    let again = (path.retransmits).filter(|_| !is_next_door).unwrap_or(0);
     let lost = again.max(waited.into());
     if lost == 0 {
         return None;
@@ -484,7 +496,13 @@ mod tests {
         };
         assert_eq!(seen(0, 200, 2), None);
         assert_eq!(seen(1, 200, 2), None, "next door");
+        assert_eq!(seen(0, 200, 60), None, "a busy machine");
         assert_eq!(seen(0, 200, 203), Some((1, 4)));
+        // A round trip twice, and the timer after the one or the other.
+        for (rtt_ms, well, ill) in [(10, 30, 80), (80, 200, 370), (400, 1000, 1650)] {
+            assert_eq!(seen(0, 1000 * rtt_ms, well), None, "{rtt_ms} ms");
+            assert_eq!(seen(0, 1000 * rtt_ms, ill), Some((1, 4)), "{rtt_ms} ms");
+        }
         assert_eq!(seen(1, 20_000, 70), Some((1, 4)));
         assert_eq!(seen(9, 20_000, 70), Some((9, 9)));
     }
