@@ -1,5 +1,7 @@
 //! Values, constants, mistakes and hostile sources.
 
+use std::{sync::mpsc, thread, time::Duration};
+
 use garble_lang::literal::Literal;
 use proptest::prelude::*;
 use transpute_circuit::Bits;
@@ -238,6 +240,16 @@ fn evaluated(source: &str, x: u16, y: i16) -> (Option<u64>, Vec<u128>) {
     (theirs, ours.iter().map(number).collect())
 }
 
+/// Compiles on a thread that is left behind if it does not come to an end: that would hang all tests, and never say where.
+fn compiled_at_last(source: &str) -> Result<Compiled, LanguageError> {
+    let (told, tells) = mpsc::channel();
+    let owned = source.to_owned();
+    // Nobody listens any more to one that comes too late.
+    thread::spawn(move || drop(told.send(compile(&owned, &Options::default()))));
+    let compiled = tells.recv_timeout(Duration::from_secs(120));
+    compiled.unwrap_or_else(|_| panic!("the compiler does not come to an end with {source:?}"))
+}
+
 /// Returns the digits of the largest number in a text, by length and then by value.
 fn largest_number(text: &str) -> (usize, &str) {
     (text.split(|c: char| !c.is_ascii_digit()))
@@ -246,8 +258,21 @@ fn largest_number(text: &str) -> (usize, &str) {
         .unwrap_or_default()
 }
 
+#[test]
+fn comments_without_an_end_are_mistakes() {
+    let main = "pub fn main(x: u8) -> u8 { x }";
+    for (source, at) in [
+        (format!("{main}\n  /* the end"), "2:3"),
+        ("/*".to_owned(), "1:1"),
+    ] {
+        let error = compiled_at_last(&source).unwrap_err().to_string();
+        assert_eq!(error, format!("{at}: nothing ends this comment"));
+    }
+    compiled(&format!("/* /* the end */ */ {main} // /*"));
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_time: 600_000, ..ProptestConfig::default() })]
 
     #[test]
     fn circuits_compute_what_the_language_says(
@@ -269,7 +294,7 @@ proptest! {
 
     #[test]
     fn no_source_brings_it_down(source in "(pub |fn |main|struct |enum |const |let |mut |if |else |for |in |match |[a-f]|u8|u16|bool|usize|[0-9]|::|->|=>|\\.\\.|[ \n(){}\\[\\],;:+*/=<>!&|^#\"'_-]){0,60}") {
-        let _ = compile(&source, &Options::default());
+        let _ = compiled_at_last(&source);
     }
 
     // Without digits, which would make a loop of billions now and then: that takes as long as it takes.
@@ -281,7 +306,7 @@ proptest! {
         let spoiled = format!("{}{text}{}", &whole[..start], &whole[end..]);
         // Nor with digits that have come together.
         prop_assume!(largest_number(&spoiled) <= largest_number(whole));
-        if let Err(error) = compile(&spoiled, &Options::default()) {
+        if let Err(error) = compiled_at_last(&spoiled) {
             prop_assert!(!error.to_string().contains('\n'));
         }
     }
