@@ -33,5 +33,6 @@ pub use cache::{CacheError, ProgramCache, SourceKey};
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
 pub use program::{
     Batch, BatchKind, INVERT, Load, LoadError, OutputBit, Program, ProgramError, ProgramGate,
+    Progress,
 };
 pub use split::{InputSplit, SplitError};

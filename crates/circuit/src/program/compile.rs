@@ -1,6 +1,6 @@
 //! From a [`Circuit`] to a [`Program`].
 
-use super::{OutputBit, Program, fold::Folded, schedule};
+use super::{OutputBit, Program, fold::Folded, progress, schedule};
 use crate::Circuit;
 
 /// How many gates are put in order at a time, unless fewer make long batches already.
@@ -43,6 +43,7 @@ pub(super) fn compile(circuit: &Circuit, window: usize) -> Program {
         slot_count: scheduled.slot_count,
         loads: scheduled.loads,
         gates: scheduled.gates,
+        progress: progress::of(&scheduled.batches),
         batches: scheduled.batches,
         outputs,
         and_count,

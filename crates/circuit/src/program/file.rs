@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::{
     Batch, BatchKind, Load, OutputBit, Program, ProgramError, ProgramGate,
     digest::{CONSTANT, Sink, TAG, batch_of},
+    progress,
 };
 
 const DIGEST: usize = 32;
@@ -251,6 +252,7 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
         slot_count,
         loads,
         gates,
+        progress: progress::of(&batches),
         batches,
         outputs,
         digest: [0; DIGEST],

@@ -6,11 +6,13 @@ mod digest;
 mod evaluate;
 mod file;
 mod fold;
+mod progress;
 mod schedule;
 mod window;
 
 pub use check::ProgramError;
 pub use file::LoadError;
+pub use progress::Progress;
 
 use crate::{Bits, circuit::split_values};
 
@@ -47,6 +49,7 @@ pub struct Program {
     pub(crate) loads: Vec<Load>,
     pub(crate) gates: Vec<ProgramGate>,
     pub(crate) batches: Vec<Batch>,
+    progress: Vec<Progress>,
     pub(crate) outputs: Vec<OutputBit>,
     pub(crate) and_count: u64,
     pub(crate) xor_count: u64,

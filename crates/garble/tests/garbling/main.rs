@@ -2,6 +2,7 @@
 
 mod circuits;
 mod common;
+mod cuts;
 mod hostile;
 mod reads;
 mod side_by_side;
