@@ -317,8 +317,8 @@ impl AesRounds for AesNi {
     }
 
     #[inline(always)]
-    fn splat_split(self, first: u128, second: u128, split: usize) -> __m128i {
-        self.splat(if split > 0 { first } else { second })
+    fn splat_split(self, first: u128, _second: u128, _split: usize) -> __m128i {
+        self.splat(first)
     }
 }
 

@@ -40,7 +40,8 @@ pub(super) trait AesRounds: Isa<Keys = Keys> {
     /// `rows` ahead of what `first` takes.
     fn in_order(self, first: Self::Reg, rows: [Self::Reg; 4]) -> (Self::Reg, [Self::Reg; 4]);
 
-    /// Returns `first` in the lanes before `split` and `second` in the others.
+    /// Returns `first` in the lanes before `split`, of which there is one at least, and `second` in the others. Where no lanes
+    /// are left for `second` it is the same as `first`.
     fn splat_split(self, first: u128, second: u128, split: usize) -> Self::Reg;
 }
 

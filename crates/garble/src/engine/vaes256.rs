@@ -345,9 +345,8 @@ impl AesRounds for Vaes256 {
     }
 
     #[inline(always)]
-    fn splat_split(self, first: u128, second: u128, split: usize) -> __m256i {
-        let lane = |i: usize| self.0.splat_split(first, second, split.saturating_sub(i));
-        self.pair(lane(0), lane(1))
+    fn splat_split(self, first: u128, second: u128, _split: usize) -> __m256i {
+        self.pair(self.0.splat(first), self.0.splat(second))
     }
 }
 
