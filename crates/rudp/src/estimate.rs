@@ -27,6 +27,12 @@ const HEAVY_LOSS: f64 = 0.3;
 /// Moments of arrival that an estimate needs.
 const LEAST_BATCHES: usize = 4;
 
+/// Packets in a part of a train that is looked at by itself where the sender did not send all of it fast.
+pub(crate) const STRETCH: usize = 16;
+
+/// How many of the stretches of a train have to have stood in a queue to tell a rate, as one of so many.
+const LEAST_STRETCHES: usize = 8;
+
 /// What is known about a path before the first packet of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathPrior {
@@ -60,18 +66,36 @@ impl RateEstimate {
         self.high.is_none()
     }
 
-    /// Takes into account how long sending the train took: if that is as long as arriving, then the sender was the
-    /// bottleneck, and the estimate becomes a lower bound.
-    ///
-    /// `bytes` are those of all packets of the train but the first.
-    #[must_use]
-    pub fn limited_by_sender(mut self, bytes: u64, sending: Duration) -> Self {
-        let sent = rate_of(bytes, sending);
+    /// Takes into account that the whole train left at this rate: the path has not shown to be faster, and if that is as slow
+    /// as it arrived, then the sender was the bottleneck, and the estimate becomes a lower bound.
+    fn limited_by_sender(mut self, sent: u64) -> Self {
         if u128::from(sent) * 100 < u128::from(self.rate) * 105 {
             self.high = None;
         }
+        self.rate = self.rate.min(sent);
+        self.low = self.low.min(sent);
         self
     }
+}
+
+/// A packet of a train that has come.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at: Time,
+    /// How long after the first packet of the train it left, as its sender says.
+    left: Duration,
+    bytes: u64,
+}
+
+/// Packets of a train that came until some moment.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    /// In nanoseconds.
+    at: u64,
+    packets: usize,
+    bytes: u64,
+    /// When the last of them left.
+    left: Duration,
 }
 
 /// The receiving end of a train.
@@ -81,7 +105,7 @@ impl RateEstimate {
 pub struct TrainReceiver {
     length: usize,
     seen: [u64; MAX_TRAIN / 64],
-    arrivals: Vec<(Time, u64)>,
+    arrivals: Vec<Arrival>,
     highest: usize,
 }
 
@@ -97,8 +121,8 @@ impl TrainReceiver {
         }
     }
 
-    /// A packet of the train arrives, with so many bytes on the wire.
-    pub fn push(&mut self, index: usize, at: Time, bytes: u64) {
+    /// A packet of the train arrives, with so many bytes on the wire, and says how long after the first one it left.
+    pub fn push(&mut self, index: usize, at: Time, left: Duration, bytes: u64) {
         if index >= self.length {
             return;
         }
@@ -108,7 +132,7 @@ impl TrainReceiver {
         }
         self.seen[word] |= bit;
         self.highest = self.highest.max(index);
-        self.arrivals.push((at, bytes));
+        self.arrivals.push(Arrival { at, left, bytes });
     }
 
     /// Returns how many packets arrived.
@@ -161,33 +185,27 @@ impl TrainReceiver {
     ///
     /// Lost packets take no time at a bottleneck that they never reached or that dropped them, so only those that arrived
     /// count, in the order of their arrival.
+    ///
+    /// A sender that was held up in between tells less: then what counts are stretches of the train that took twice as long to
+    /// arrive as to leave. They stood in a queue, as all of a fast train does.
     #[must_use]
     pub fn estimate(&self) -> Option<RateEstimate> {
-        let mut arrivals = self.arrivals.clone();
-        arrivals.sort_by_key(|&(at, _)| at);
-        // Moments, with the bytes that arrived until then. Those of the first moment only start the clock: when the first
-        // byte of a batch would have arrived by itself is not known.
-        let mut points: Vec<(u64, u64)> = Vec::new();
-        let mut total = 0;
-        for &(at, bytes) in &arrivals {
-            total += bytes;
-            match points.last_mut() {
-                Some((last, until)) if *last == at.as_nanos() => *until = total,
-                _ => points.push((at.as_nanos(), total)),
-            }
-        }
+        let points = self.points();
         let (first, last) = (points.first()?, points.last()?);
-        let span = last.0 - first.0;
+        let span = last.at - first.at;
         if span == 0 {
             return None;
         }
-        let packets = arrivals.len();
+        let packets = last.packets;
         let lost = (self.highest + 1).saturating_sub(packets);
-        let overall = rate_of(last.1 - first.1, Duration::from_nanos(span));
         if points.len() < LEAST_BATCHES {
             // The first batch may have waited for as long as the batches are apart.
-            let longest = points.windows(2).map(|pair| pair[1].0 - pair[0].0).max()?;
-            let rate = rate_of(last.1 - first.1, Duration::from_nanos(span + longest));
+            let longest = points
+                .windows(2)
+                .map(|pair| pair[1].at - pair[0].at)
+                .max()?;
+            let span = Duration::from_nanos(span + longest);
+            let rate = rate_of(last.bytes - first.bytes, span);
             return Some(RateEstimate {
                 rate,
                 low: rate,
@@ -196,19 +214,58 @@ impl TrainReceiver {
                 lost,
             });
         }
-        let mut slopes = slopes(&points);
-        if slopes.is_empty() {
-            slopes.push(overall);
-        }
-        slopes.sort_unstable();
-        let at = |percent: usize| slopes[(slopes.len() - 1) * percent / 100];
-        Some(RateEstimate {
-            rate: at(50),
-            low: at(10),
-            high: Some(at(90)),
+        let among = |rates: Vec<u64>| RateEstimate {
+            rate: percentile(&rates, 50),
+            low: percentile(&rates, 10),
+            high: Some(percentile(&rates, 90)),
             packets,
             lost,
-        })
+        };
+        let mut rates = slopes(&points);
+        if rates.is_empty() {
+            rates.push(slope(first, last));
+        }
+        let overall = among(rates);
+        let sending = last.left.saturating_sub(first.left);
+        if is_faster(sending, span) {
+            return Some(overall);
+        }
+        // It may have been put to sleep once.
+        let awake = sending - longest_pause(&points).min(sending);
+        let overall = overall.limited_by_sender(rate_of(last.bytes - first.bytes, awake));
+        let queued = queued_stretches(&points).map(|(rates, together)| {
+            let queued = among(rates);
+            RateEstimate {
+                rate: queued.rate.min(together),
+                low: queued.low.min(together),
+                ..queued
+            }
+        });
+        let faster = queued.filter(|queued| queued.rate > overall.rate);
+        Some(faster.unwrap_or(overall))
+    }
+
+    /// Moments of arrival, with what arrived until then. What arrived at the first moment only starts the clock: when the first byte
+    /// of a batch would have arrived by itself is not known.
+    fn points(&self) -> Vec<Point> {
+        let mut arrivals = self.arrivals.clone();
+        arrivals.sort_by_key(|arrival| arrival.at);
+        let mut points: Vec<Point> = Vec::new();
+        let mut bytes = 0;
+        for (n, arrival) in arrivals.iter().enumerate() {
+            bytes += arrival.bytes;
+            let point = Point {
+                at: arrival.at.as_nanos(),
+                packets: n + 1,
+                bytes,
+                left: arrival.left,
+            };
+            match points.last_mut() {
+                Some(last) if last.at == point.at => *last = point,
+                _ => points.push(point),
+            }
+        }
+        points
     }
 }
 
@@ -229,14 +286,59 @@ fn likelihood(lost: usize, sent: usize) -> f64 {
 ///
 /// Their median is the estimator of H. Theil (1950) and P. K. Sen (1968), without the short distances in which batches and
 /// other flows' packets show most.
-fn slopes(points: &[(u64, u64)]) -> Vec<u64> {
-    let span = points[points.len() - 1].0 - points[0].0;
+fn slopes(points: &[Point]) -> Vec<u64> {
+    let span = points[points.len() - 1].at - points[0].at;
     let mut slopes = Vec::new();
     for (n, from) in points.iter().enumerate() {
-        let far = points[n..].partition_point(|to| to.0 - from.0 < span / 3);
-        for to in &points[n + far..] {
-            slopes.push(rate_of(to.1 - from.1, Duration::from_nanos(to.0 - from.0)));
+        let far = points[n..].partition_point(|to| to.at - from.at < span / 3);
+        slopes.extend(points[n + far..].iter().map(|to| slope(from, to)));
+    }
+    slopes.sort_unstable();
+    slopes
+}
+
+/// Returns the slopes of the stretches that arrived more slowly than they left, and that of all of them together, unless they
+/// are too few to tell a queue from a pause on the way. What was held up for a moment comes the faster after it: that shows in single
+/// stretches, and not in all of them together.
+fn queued_stretches(points: &[Point]) -> Option<(Vec<u64>, u64)> {
+    let mut count = 0;
+    let mut slopes = Vec::new();
+    let (mut bytes, mut time, mut counted) = (0, 0, 0);
+    for (n, from) in points.iter().enumerate() {
+        let far = points[n..].partition_point(|to| to.packets - from.packets < STRETCH);
+        let Some(to) = points.get(n + far) else { break };
+        count += 1;
+        if is_faster(to.left.saturating_sub(from.left), to.at - from.at) {
+            slopes.push(slope(from, to));
+            let new = &points[n.max(counted)];
+            bytes += to.bytes - new.bytes;
+            time += to.at - new.at;
+            counted = n + far;
         }
     }
-    slopes
+    slopes.sort_unstable();
+    let is_enough = !slopes.is_empty() && slopes.len() >= count / LEAST_STRETCHES;
+    is_enough.then(|| (slopes, rate_of(bytes, Duration::from_nanos(time))))
+}
+
+/// Returns the longest time in which nothing left.
+fn longest_pause(points: &[Point]) -> Duration {
+    let pauses = points
+        .windows(2)
+        .map(|pair| pair[1].left.saturating_sub(pair[0].left));
+    pauses.max().unwrap_or_default()
+}
+
+/// Says whether something left at least twice as fast as it arrived.
+fn is_faster(sending: Duration, arriving_ns: u64) -> bool {
+    2 * sending.as_nanos() <= u128::from(arriving_ns)
+}
+
+fn slope(from: &Point, to: &Point) -> u64 {
+    rate_of(to.bytes - from.bytes, Duration::from_nanos(to.at - from.at))
+}
+
+/// Returns what so many percent of the rates, which are sorted, are not above.
+fn percentile(rates: &[u64], percent: usize) -> u64 {
+    rates[(rates.len() - 1) * percent / 100]
 }

@@ -3,6 +3,7 @@
 //! docs/rudp.md describes every byte; `tests/golden.rs` fails when one changes.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::wire::{Reader, Truncated, put_uint, put_varint, varint_len};
 
@@ -122,6 +123,8 @@ pub(crate) enum Frame<'a> {
         id: u8,
         index: u8,
         count: u8,
+        /// How long after the first packet of the train this one left, in microseconds; below 2^24.
+        left: u32,
     },
     Report(Report),
     Limit(u64),
@@ -157,7 +160,13 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
             if index >= count {
                 return Err(Malformed);
             }
-            Frame::Train { id, index, count }
+            Frame::Train {
+                id,
+                index,
+                count,
+                // Three bytes fit.
+                left: reader.uint(3)? as u32,
+            }
         }
         REPORT => {
             let (train, received) = (reader.u8()?, reader.u8()?);
@@ -285,8 +294,10 @@ pub(crate) fn put_response(out: &mut Vec<u8>, token: u64) {
     put_uint(out, token, 8);
 }
 
-pub(crate) fn put_train(out: &mut Vec<u8>, id: u8, index: u8, count: u8) {
+/// `left` is how long after the first packet of the train this one leaves.
+pub(crate) fn put_train(out: &mut Vec<u8>, id: u8, index: u8, count: u8, left: Duration) {
     out.extend_from_slice(&[TRAIN, id, index, count]);
+    put_uint(out, (left.as_micros() as u64).min((1 << 24) - 1), 3);
 }
 
 pub(crate) fn put_report(out: &mut Vec<u8>, report: &Report) {
@@ -447,7 +458,7 @@ mod tests {
         assert!(put_ack(&mut out, &ack(), 1000));
         put_challenge(&mut out, 1);
         put_response(&mut out, u64::MAX);
-        put_train(&mut out, 1, 2, 3);
+        put_train(&mut out, 1, 2, 3, Duration::from_micros(70_000));
         put_report(&mut out, &report);
         put_limit(&mut out, 77);
         put_close(&mut out, 42);
@@ -461,6 +472,7 @@ mod tests {
                 id: 1,
                 index: 2,
                 count: 3,
+                left: 70_000,
             },
             Frame::Report(report),
             Frame::Limit(77),

@@ -2,6 +2,8 @@
 //!
 //! No part of the interface. `fuzz` has the targets, docs/rudp.md how to run them.
 
+use std::time::Duration;
+
 use crate::frame::{self, Frame, read_frame};
 use crate::wire::Reader;
 
@@ -30,7 +32,18 @@ fn put(out: &mut Vec<u8>, frame: &Frame<'_>) {
         Frame::Ack(ack) => assert!(frame::put_ack(out, ack, usize::MAX)),
         Frame::Challenge(token) => frame::put_challenge(out, *token),
         Frame::Response(token) => frame::put_response(out, *token),
-        Frame::Train { id, index, count } => frame::put_train(out, *id, *index, *count),
+        Frame::Train {
+            id,
+            index,
+            count,
+            left,
+        } => frame::put_train(
+            out,
+            *id,
+            *index,
+            *count,
+            Duration::from_micros((*left).into()),
+        ),
         Frame::Report(report) => frame::put_report(out, report),
         Frame::Limit(limit) => frame::put_limit(out, *limit),
         Frame::Close(code) => frame::put_close(out, *code),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::Time;
 use crate::config::Config;
-use crate::estimate::TrainReceiver;
+use crate::estimate::{STRETCH, TrainReceiver};
 use crate::frame::Report;
 use crate::rate::{HEADER_BYTES, rate_of};
 use crate::stats::TrainResult;
@@ -88,16 +88,8 @@ impl Incoming {
     }
 }
 
-/// How the own train left.
-#[derive(Clone, Copy, Debug)]
-struct TrainSent {
-    last_at: Time,
-    /// From the first packet to the last, and the longest pause in between.
-    took: Duration,
-    longest: Duration,
-    /// On the wire, behind the first packet.
-    bytes: u64,
-}
+/// When packets of the own train left, and how many bytes on the wire had left by then.
+type TrainSent = Vec<(Time, u64)>;
 
 /// What the other end's train told, and how often that was said.
 #[derive(Debug)]
@@ -125,7 +117,7 @@ pub(crate) struct Setup {
     response_copies: u8,
     train_wanted: bool,
     train_left: u8,
-    train_sent: Option<TrainSent>,
+    train_sent: TrainSent,
     incoming: Option<Incoming>,
     told: Option<Told>,
     measured: Option<TrainResult>,
@@ -155,7 +147,7 @@ impl Setup {
             response_copies: 0,
             train_wanted: config.probe,
             train_left: 0,
-            train_sent: None,
+            train_sent: TrainSent::new(),
             incoming: None,
             told: None,
             measured: None,
@@ -201,10 +193,8 @@ impl Setup {
 
     /// Returns how many bytes may be sent, beside challenges and answers, to an end that may not be where it seems to be.
     pub(crate) fn spare_allowance(&self) -> u64 {
-        match self.allowance() {
-            u64::MAX => u64::MAX,
-            all => all.saturating_sub(FOR_CHALLENGES),
-        }
+        // Unlimited stays unlimited for all that is ever sent.
+        self.allowance().saturating_sub(FOR_CHALLENGES)
     }
 
     /// Returns how many bytes may be sent to an end that may not be where it seems to be.
@@ -235,7 +225,14 @@ impl Setup {
     }
 
     /// A packet of a train came, of `size` bytes of UDP payload.
-    pub(crate) fn on_train(&mut self, now: Time, id: u8, index: u8, count: u8, size: u16) {
+    /// It says that it left so long after the first one.
+    pub(crate) fn on_train(
+        &mut self,
+        now: Time,
+        (id, index, count): (u8, u8, u8),
+        left: Duration,
+        size: u16,
+    ) {
         if self.incoming.as_ref().is_none_or(|train| id > train.id) {
             self.incoming = Some(Incoming {
                 id,
@@ -261,7 +258,8 @@ impl Setup {
         train.received += 1;
         train.largest = train.largest.max(size);
         train.last_at = now;
-        (train.receiver).push(usize::from(index), now, u64::from(size) + HEADER_BYTES);
+        let bytes = u64::from(size) + HEADER_BYTES;
+        (train.receiver).push(usize::from(index), now, left, bytes);
     }
 
     /// Makes the report on the incoming train due, if it is time. Returns whether it was.
@@ -381,39 +379,41 @@ impl Setup {
     /// A packet of the own train left, of `size` bytes of UDP payload.
     pub(crate) fn on_train_sent(&mut self, now: Time, size: u16) {
         self.train_left = self.train_left.saturating_sub(1);
-        let Some(train) = &mut self.train_sent else {
-            self.train_sent = Some(TrainSent {
-                last_at: now,
-                took: Duration::ZERO,
-                longest: Duration::ZERO,
-                bytes: 0,
-            });
-            return;
-        };
-        let pause = now.since(train.last_at);
-        train.last_at = now;
-        train.took += pause;
-        train.longest = train.longest.max(pause);
-        train.bytes += u64::from(size) + HEADER_BYTES;
+        let before = self.train_sent.last().map_or(0, |(_, bytes)| *bytes);
+        let bytes = before + u64::from(size) + HEADER_BYTES;
+        self.train_sent.push((now, bytes));
+    }
+
+    /// Returns how long ago the first packet of the own train left.
+    pub(crate) fn train_since(&self, now: Time) -> Duration {
+        (self.train_sent.first()).map_or(Duration::ZERO, |(first, _)| now.since(*first))
     }
 
     /// The packet of the own train that was made last did not leave.
     pub(crate) fn on_train_refused(&mut self) {
         self.train_left = (self.train_left + 1).min(TRAIN_PACKETS);
-        self.train_sent = None;
+        self.train_sent.pop();
     }
 
     /// Says whether a packet of the own train has left.
     pub(crate) fn has_sent_train(&self) -> bool {
-        self.train_sent.is_some()
+        !self.train_sent.is_empty()
     }
 
-    /// Returns the rate at which the own train left, in bytes on the wire per second, without the longest pause: the sender
-    /// may have been put to sleep in between. `None`: not known, or all at once.
+    /// Returns the rate at which the fastest stretch of the own train left, in bytes on the wire per second. `None`: not known,
+    /// or all at once.
     pub(crate) fn train_rate(&self) -> Option<u64> {
-        let train = self.train_sent?;
-        let took = train.took - train.longest;
-        (self.train_left == 0 && !took.is_zero()).then(|| rate_of(train.bytes, took))
+        if self.train_left > 0 {
+            return None;
+        }
+        let ends = self.train_sent.get(STRETCH..)?;
+        let stretches = self.train_sent.iter().zip(ends);
+        let rates = stretches.map(|((from, before), (to, bytes))| match to.since(*from) {
+            Duration::ZERO => None,
+            took => Some(rate_of(bytes - before, took)),
+        });
+        // A stretch that left at one moment has no rate: the train was as fast as can be.
+        rates.collect::<Option<Vec<u64>>>()?.into_iter().max()
     }
 
     /// Returns the numbers that a packet of the own train carries: a challenge, and the last answer.
@@ -483,7 +483,8 @@ mod tests {
         let config = Config::default();
         let mut setup = Setup::new(Time::ZERO, 1, &config);
         for index in 0..TRAIN_PACKETS {
-            setup.on_train(Time::ZERO + MS, SETUP_TRAIN, index, TRAIN_PACKETS, 1472);
+            let packet = (SETUP_TRAIN, index, TRAIN_PACKETS);
+            setup.on_train(Time::ZERO + MS, packet, Duration::ZERO, 1472);
         }
         let reports = [1, 2, 6].map(|at| (at, "report"));
         assert_eq!(due(&mut setup, Time::ZERO + 1000 * MS), reports);

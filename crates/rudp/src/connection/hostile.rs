@@ -174,7 +174,13 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>, attacker: &Attacker) {
         }
         2 => frame::put_challenge(packet, a),
         3 => frame::put_response(packet, a),
-        4 => frame::put_train(packet, a as u8 % 4, b as u8, c as u8),
+        4 => frame::put_train(
+            packet,
+            a as u8 % 4,
+            b as u8,
+            c as u8,
+            Duration::from_micros(wide(c)),
+        ),
         5 => {
             let report = Report {
                 train: a as u8 % 4,

@@ -45,6 +45,7 @@ enum Lie {
         id: u8,
         index: u8,
         count: u8,
+        left: Duration,
     },
     Challenge(u64),
     Response(u64),
@@ -108,7 +109,12 @@ impl Scene {
     fn put(&self, lie: &Lie, packet: &mut Vec<u8>) {
         match lie {
             Lie::Report(report) => frame::put_report(packet, report),
-            Lie::Train { id, index, count } => frame::put_train(packet, *id, *index, *count),
+            Lie::Train {
+                id,
+                index,
+                count,
+                left,
+            } => frame::put_train(packet, *id, *index, *count, *left),
             Lie::Challenge(token) => frame::put_challenge(packet, *token),
             Lie::Response(token) => frame::put_response(packet, *token),
             Lie::Answer => frame::put_response(packet, self.token),
@@ -227,6 +233,7 @@ fn reports_of_trains_that_were_not_sent_are_nothing() {
             id: SETUP_TRAIN,
             index: 0,
             count: 128,
+            left: Duration::ZERO,
         };
         scene.say(&[train]);
         scene.answer();
@@ -338,10 +345,13 @@ fn lie() -> impl Strategy<Value = Lie> {
     });
     prop_oneof![
         4 => report.prop_map(Lie::Report),
-        4 => (train, 0..255_u8, 1..=255_u8).prop_map(|(id, index, count)| Lie::Train {
-            id,
-            index: index % count,
-            count,
+        4 => (train, 0..255_u8, 1..=255_u8, 0..1_u64 << 24).prop_map(|(id, index, count, left)| {
+            Lie::Train {
+                id,
+                index: index % count,
+                count,
+                left: Duration::from_micros(left),
+            }
         }),
         1 => any::<u64>().prop_map(Lie::Challenge),
         1 => any::<u64>().prop_map(Lie::Response),

@@ -75,8 +75,8 @@ pub struct Connection {
     busy_since: Time,
     /// The end of the stream is sent once more, in a packet of its own: correction does not cover it.
     end_echo: bool,
-    /// Packets of the first flight of data that are a train.
-    data_train: Option<(u8, u8)>,
+    /// Packets of the first flight of data that are a train: the next one, how many, and when the first one left.
+    data_train: Option<(u8, u8, Time)>,
     /// What the other end said about the train of the set-up.
     outgoing_train: Option<TrainResult>,
     rtt: Rtt,

@@ -103,12 +103,13 @@ impl Connection {
             let count = u8::try_from(count)
                 .unwrap_or(u8::MAX)
                 .min(DATA_TRAIN_PACKETS);
-            self.data_train = Some(if count >= 16 { (0, count) } else { (0, 0) });
+            let count = if count >= 16 { count } else { 0 };
+            self.data_train = Some((0, count, now));
         }
-        if let Some((next, count)) = self.data_train
+        if let Some((next, count, began)) = self.data_train
             && next < count
         {
-            put_train(out, DATA_TRAIN, next, count);
+            put_train(out, DATA_TRAIN, next, count, now.since(began));
             room = room.saturating_sub(out.len() - before);
         }
         let place = self.redundancy.next_place();
@@ -144,7 +145,7 @@ impl Connection {
             self.redundancy.place(segment.range.start, &out[data_at..]);
             self.block_touched = now;
         }
-        if let Some((next, count)) = &mut self.data_train
+        if let Some((next, count, _)) = &mut self.data_train
             && *next < *count
         {
             *next += 1;

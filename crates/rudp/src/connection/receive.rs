@@ -123,9 +123,15 @@ impl Connection {
                 Frame::Ack(ack) => self.on_ack(now, &ack)?,
                 Frame::Challenge(token) => self.setup.on_challenge(token),
                 Frame::Response(token) => self.on_response(now, token),
-                Frame::Train { id, index, count } => {
+                Frame::Train {
+                    id,
+                    index,
+                    count,
+                    left,
+                } => {
                     let size = u16::try_from(size).unwrap_or(u16::MAX);
-                    self.setup.on_train(now, id, index, count, size);
+                    let left = std::time::Duration::from_micros(left.into());
+                    self.setup.on_train(now, (id, index, count), left, size);
                 }
                 Frame::Report(report) => self.on_report(now, &report),
                 Frame::Limit(limit) => self.peer_limit = self.peer_limit.max(limit),
@@ -164,7 +170,7 @@ impl Connection {
     fn has_sent_train(&self, train: u8) -> bool {
         match train {
             SETUP_TRAIN => self.setup.has_sent_train(),
-            DATA_TRAIN => self.data_train.is_some_and(|(next, _)| next > 0),
+            DATA_TRAIN => self.data_train.is_some_and(|(next, ..)| next > 0),
             _ => false,
         }
     }
@@ -177,8 +183,7 @@ impl Connection {
         if report.largest > 0 {
             self.mtu.on_passed(report.largest, None);
         }
-        // A train that arrives faster than it left was pushed together on the way, by somebody who slept meanwhile. What
-        // it says of the path then is that it carries what was sent.
+        // The path cannot have shown to be faster than any part of the train left.
         let sent = (report.train == SETUP_TRAIN).then(|| self.setup.train_rate());
         let most = (sent.flatten()).map_or(TrainResult::MAX_CLAIM, |sent| {
             sent.min(TrainResult::MAX_CLAIM)
@@ -194,7 +199,7 @@ impl Connection {
             let train = TrainResult::new(&told, TRAIN_PACKETS);
             self.outgoing_train = Some(train);
             self.protection.on_train(train.clear_received, train.clear);
-        } else if let Some((_, count)) = self.data_train {
+        } else if let Some((_, count, _)) = self.data_train {
             let train = TrainResult::new(report, count);
             self.protection.on_train(train.clear_received, train.clear);
         }

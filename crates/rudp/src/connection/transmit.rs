@@ -207,7 +207,8 @@ impl Connection {
         }
         self.begin(out);
         let (challenge, response) = self.setup.train_tokens();
-        put_train(out, SETUP_TRAIN, index, TRAIN_PACKETS);
+        let since = self.setup.train_since(now);
+        put_train(out, SETUP_TRAIN, index, TRAIN_PACKETS, since);
         if let Some(token) = challenge {
             put_challenge(out, token);
         }
@@ -349,7 +350,7 @@ impl Connection {
 
     /// Whether the first flight of data serves as the train that is missing.
     fn data_train_left(&self) -> bool {
-        self.data_train.is_some_and(|(next, count)| next < count)
+        self.data_train.is_some_and(|(next, count, _)| next < count)
     }
 
     fn on_built(&mut self, now: Time, draft: &Draft, size: usize) {

@@ -61,13 +61,14 @@ fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
     };
     let mut sends = Vec::new();
     let start = 20_000_000 + seed * 1_234_567;
+    let between = if conditions.sender_mbit > 0.0 {
+        gap(conditions.sender_mbit)
+    } else {
+        2_000
+    };
+    let after = |n: usize| between * n as u64;
     for n in 0..TRAIN {
-        let between = if conditions.sender_mbit > 0.0 {
-            gap(conditions.sender_mbit)
-        } else {
-            2_000
-        };
-        sends.push((start + n as u64 * between, 1, n));
+        sends.push((start + after(n), 1, n));
     }
     if step > 0 {
         let end = start + gap(rate_mbit) * TRAIN as u64 * 3;
@@ -95,7 +96,8 @@ fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
                 };
                 if packet[0] == 1 {
                     let index = u64::from_be_bytes(packet[1..9].try_into().unwrap()) as usize;
-                    receiver.push(index, Time::from_nanos(seen), BYTES);
+                    let left = Duration::from_nanos(after(index));
+                    receiver.push(index, Time::from_nanos(seen), left, BYTES);
                 }
             }
         }
@@ -203,16 +205,98 @@ fn a_slow_sender_makes_a_lower_bound() {
         sender_mbit: 400.0,
         ..Conditions::default()
     };
-    let sending = Duration::from_nanos(30_000 * (TRAIN as u64 - 1));
-    let bytes = BYTES * (TRAIN as u64 - 1);
-    let estimate = measure(1000.0, 1, sender)
-        .unwrap()
-        .limited_by_sender(bytes, sending);
+    let estimate = measure(1000.0, 1, sender).unwrap();
     assert!(estimate.is_lower_bound(), "{estimate:?}");
-    let estimate = measure(200.0, 1, sender)
-        .unwrap()
-        .limited_by_sender(bytes, sending);
-    assert!(!estimate.is_lower_bound(), "{estimate:?}");
+    for rate in [100.0, 200.0, 300.0] {
+        let estimate = measure(rate, 1, sender).unwrap();
+        assert!(!estimate.is_lower_bound(), "{rate}: {estimate:?}");
+        let error = estimate.rate as f64 / (rate * MBIT) - 1.0;
+        assert!(error.abs() < 0.02, "{rate}: {estimate:?}");
+    }
+}
+
+/// A train whose packets leave and arrive after so many nanoseconds.
+fn as_told(train: impl Iterator<Item = (u64, u64)>) -> RateEstimate {
+    let mut receiver = TrainReceiver::new(TRAIN);
+    for (n, (left, at)) in train.enumerate() {
+        receiver.push(n, Time::from_nanos(at), Duration::from_nanos(left), BYTES);
+    }
+    receiver.estimate().unwrap()
+}
+
+/// The times after which packets leave a bottleneck that takes so long for each.
+fn through(service: u64, sends: &[u64]) -> impl Iterator<Item = (u64, u64)> {
+    let mut free = 0;
+    sends.iter().map(move |&left| {
+        free = free.max(left) + service;
+        (left, 1_000_000 + free)
+    })
+}
+
+#[test]
+fn a_sender_that_is_held_up_tells_by_what_left_fast() {
+    // 12 us for each packet are a gigabit. In the middle the sender has half of a processor.
+    for (slow, pause) in [(16..68, 25_000), (0..90, 24_000), (60..128, 40_000)] {
+        let mut at = 0;
+        let sends: Vec<u64> = (0..TRAIN)
+            .map(|n| {
+                at += if slow.contains(&n) { pause } else { 2_500 };
+                at
+            })
+            .collect();
+        let estimate = as_told(through(12_000, &sends));
+        let share = estimate.rate as f64 / (1000.0 * MBIT);
+        assert!((0.9..1.01).contains(&share), "{slow:?}: {estimate:?}");
+        assert!(!estimate.is_lower_bound());
+    }
+}
+
+#[test]
+fn what_comes_faster_after_a_pause_on_the_way_is_not_believed() {
+    // As above, but somebody on the way sleeps for 250 of every 400 us and then forwards what came meanwhile four times as fast.
+    for phase in [0, 100_000, 200_000, 300_000] {
+        let mut at = 0;
+        let sends: Vec<u64> = (0..TRAIN)
+            .map(|n| {
+                at += if n < 50 { 25_000 } else { 1_000 };
+                at
+            })
+            .collect();
+        let mut free = 0;
+        let estimate = as_told(through(12_000, &sends).map(|(left, at)| {
+            let in_turn = (at + phase) % 400_000;
+            let awake = at + 250_000_u64.saturating_sub(in_turn);
+            free = awake.max(free + 3_000);
+            (left, free)
+        }));
+        let share = estimate.rate as f64 / (1000.0 * MBIT);
+        assert!((0.6..1.2).contains(&share), "{phase}: {share} {estimate:?}");
+    }
+}
+
+#[test]
+fn a_train_that_was_pushed_together_shows_no_more_than_was_sent() {
+    // 20 us apart, and kept for 2 ms by somebody on the way who then lets go of it 1 us apart.
+    let sends: Vec<u64> = (0..TRAIN as u64).map(|n| 20_000 * n).collect();
+    let sent = BYTES as f64 / 20e-6;
+    for from in [0, 300_000, 1_200_000] {
+        let mut free = 0;
+        let estimate = as_told(sends.iter().map(|&left| {
+            let held = if left >= from {
+                left.max(from + 2_000_000)
+            } else {
+                left
+            };
+            free = held.max(free + 1_000);
+            (left, free)
+        }));
+        let share = estimate.rate as f64 / sent;
+        assert!((0.4..1.06).contains(&share), "{from}: {share} {estimate:?}");
+        assert!(
+            estimate.is_lower_bound() || share < 1.0,
+            "{from}: {estimate:?}"
+        );
+    }
 }
 
 #[test]
@@ -259,14 +343,15 @@ fn what_cannot_be_told_is_not() {
     let mut receiver = TrainReceiver::new(TRAIN);
     assert_eq!(receiver.estimate(), None);
     for n in 0..TRAIN {
-        receiver.push(n, Time::from_nanos(1000), BYTES);
+        receiver.push(n, Time::from_nanos(1000), Duration::ZERO, BYTES);
     }
     assert!(receiver.is_complete());
     assert_eq!(receiver.estimate(), None);
     // Two batches, 100 us apart: at least half of what the second one alone would say.
     let mut receiver = TrainReceiver::new(TRAIN);
     for n in 0..TRAIN {
-        receiver.push(n, Time::from_nanos(if n < 64 { 0 } else { 100_000 }), BYTES);
+        let at = Time::from_nanos(if n < 64 { 0 } else { 100_000 });
+        receiver.push(n, at, Duration::ZERO, BYTES);
     }
     let estimate = receiver.estimate().unwrap();
     assert!(estimate.is_lower_bound());
@@ -277,10 +362,15 @@ fn what_cannot_be_told_is_not() {
 fn strangers_and_copies_do_not_count() {
     let mut receiver = TrainReceiver::new(usize::MAX);
     for n in (0..4).chain(0..4) {
-        receiver.push(n, Time::from_nanos(n as u64 * 12_000), BYTES);
+        receiver.push(
+            n,
+            Time::from_nanos(n as u64 * 12_000),
+            Duration::ZERO,
+            BYTES,
+        );
     }
-    receiver.push(MAX_TRAIN, Time::from_nanos(1), BYTES);
-    receiver.push(usize::MAX, Time::from_nanos(1), u64::MAX);
+    receiver.push(MAX_TRAIN, Time::from_nanos(1), Duration::ZERO, BYTES);
+    receiver.push(usize::MAX, Time::from_nanos(1), Duration::MAX, u64::MAX);
     assert_eq!(receiver.received(), 4);
     let estimate = receiver.estimate().unwrap();
     assert_eq!(

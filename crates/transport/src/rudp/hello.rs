@@ -2,7 +2,7 @@
 //!
 //! | bytes | field |
 //! | --- | --- |
-//! | 8 | `tprudp 1` |
+//! | 8 | `tprudp 2` |
 //! | 4 | name of the transport, zeros behind |
 //! | 16 | random, different for each connection |
 //!
@@ -15,7 +15,7 @@ use transpute_rudp::{Cipher, Keys, Side};
 
 use crate::{TransportError, tcp::Channel};
 
-pub(crate) const MAGIC: [u8; 8] = *b"tprudp 1";
+pub(crate) const MAGIC: [u8; 8] = *b"tprudp 2";
 const NAME: usize = 4;
 pub(crate) const LENGTH: usize = MAGIC.len() + NAME + 16;
 const LABEL: &[u8] = b"EXPORTER-transpute-rudp";
