@@ -4,6 +4,7 @@
 
 mod meeting;
 mod relay;
+mod strangers;
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -12,14 +13,17 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::{TcpStream, UdpSocket},
 };
 use transpute_transport::{
     Identity, Link, Listener, Security, Tcp, Transport, TransportError,
     auto::{Accepted, AutoListener, AutoOptions, Candidates, Offer, Pick},
 };
 
-use self::meeting::{patient, pinned};
+use self::{
+    meeting::{patient, pinned},
+    strangers::beside,
+};
 
 fn unpinned() -> (Security, Security) {
     let security = || Security::Unpinned {
@@ -50,14 +54,6 @@ async fn meet(
         candidates.pick(&choice, b"from below".to_vec())
     );
     (accepted.unwrap(), link.unwrap())
-}
-
-/// Lets strangers come and go until the future is done.
-async fn beside<T>(listener: &mut AutoListener, future: impl Future<Output = T>) -> T {
-    tokio::select! {
-        output = future => output,
-        accepted = listener.next() => panic!("{accepted:?}"),
-    }
 }
 
 /// Carries messages as a session does: some there, some back, a bulk one way, and the ends.
@@ -482,139 +478,4 @@ async fn who_picks_nothing_is_dropped() {
     let candidates = Candidates::connect(&address, &connecting, patient()).unwrap();
     let (accepted, link) = meet(&mut listener, candidates, "tcp").await;
     converse(accepted.link, link).await;
-}
-
-const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
-const ALL: &[u8] = b"tpoffer1\x03\x03tcp\x0btcp-striped\x04rudp\x02\x00hi";
-
-/// Speaks the protocol of docs/protocol.md byte by byte, to a listener that offers everything.
-async fn say(address: &str, words: &[u8]) -> TcpStream {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(&[PREAMBLE, words].concat()).await.unwrap();
-    let mut heard = vec![0; PREAMBLE.len() + ALL.len()];
-    stream.read_exact(&mut heard).await.unwrap();
-    assert_eq!(heard, [PREAMBLE, ALL].concat());
-    stream
-}
-
-#[tokio::test]
-async fn what_is_said_is_what_the_document_says() {
-    let offer = Offer::all().saying(*b"hi").unwrap();
-    let mut listener = bind(&Security::Plaintext, offer).await;
-    let address = listener.local_address();
-    // Picked twice: the second time is part of the conversation.
-    let twice = b"tpchose1\x03tcp\x02\x00yotpchose1\x03tcp\x00\x00";
-    let (accepted, mut stream) = tokio::join!(listener.next(), say(&address, twice));
-    let accepted = accepted.unwrap();
-    assert_eq!(
-        (accepted.pick, &accepted.blob[..]),
-        (pick("tcp"), &b"yo"[..])
-    );
-    let (mut reader, mut writer) = accepted.link.into_parts();
-    let mut got = [0; 14];
-    reader.read_exact(&mut got).await.unwrap();
-    assert_eq!(&got, b"tpchose1\x03tcp\x00\x00");
-    writer.write_all(b"hello").await.unwrap();
-    writer.flush().await.unwrap();
-    let mut answer = [0; 6];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"\x00hello");
-
-    for (words, answer) in [
-        (&b"tpchose1\x04quic\x00\x00"[..], Some(1)),
-        (b"tpchose1\x04rudp\x00\x00", Some(2)),
-        (b"tpchose1\x03udp\x00\x00", Some(3)),
-        (b"tpchose1\x08tcp:n=99\x00\x00", Some(3)),
-        (b"tpchose1\x03tcp\xff\xff", Some(3)),
-        (b"tprudp 1udp\x00................", None),
-        (b"GET / HTTP/1.1\r\n", None),
-    ] {
-        let refused = async {
-            let mut stream = say(&address, words).await;
-            let mut got = Vec::new();
-            let _ = stream.read_to_end(&mut got).await;
-            got
-        };
-        let got = beside(&mut listener, refused).await;
-        assert_eq!(got.first().copied(), answer, "{}", words.escape_ascii());
-        assert!(got.len() <= 1);
-    }
-    // A stripe that belongs to nothing is not taken for a link.
-    let lonely = [&b"tpstrip2"[..], &[7; 16], &[0, 1], &[0; 32]].concat();
-    let refused = async {
-        let mut stream = say(&address, &lonely).await;
-        let _ = stream.read_to_end(&mut Vec::new()).await;
-    };
-    beside(&mut listener, refused).await;
-}
-
-#[tokio::test]
-async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
-    let long = [&b"tpoffer1\x01\x03tcp\x01\x04"[..], &[0; 1025]].concat();
-    for offer in [
-        &b"tpoffer2\x01\x03tcp\x00\x00"[..],
-        b"tpoffer1\x00",
-        b"\x00hello...",
-        &long,
-    ] {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let candidates = Candidates::connect(&address, &Security::Plaintext, patient()).unwrap();
-        let fake = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            stream.write_all(&[PREAMBLE, offer].concat()).await.unwrap();
-            std::future::pending::<()>().await;
-        };
-        let error = tokio::select! {
-            told = candidates.control() => told.unwrap_err(),
-            () = fake => unreachable!(),
-        };
-        assert!(
-            matches!(error.root(), TransportError::NotTranspute { .. }),
-            "{error}"
-        );
-        let unpicked = candidates.pick(&pick("tcp"), Vec::new()).await.unwrap_err();
-        assert!(matches!(
-            unpicked.error.root(),
-            TransportError::NotTranspute { .. }
-        ));
-    }
-    // One that says nothing is not waited for without end.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let mut options = patient();
-    options.tcp.handshake_timeout = Duration::from_millis(100);
-    let candidates = Candidates::connect(&address, &Security::Plaintext, options).unwrap();
-    let error = candidates.control().await.unwrap_err();
-    assert!(
-        matches!(error.root(), TransportError::Timeout { .. }),
-        "{error}"
-    );
-}
-
-/// A listener that refuses after all is heard at the first read.
-#[tokio::test]
-async fn a_refusal_is_heard_at_the_first_read() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let candidates = Candidates::connect(&address, &Security::Plaintext, patient()).unwrap();
-    let fake = async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        stream.write_all(&[PREAMBLE, ALL].concat()).await.unwrap();
-        stream.write_all(&[1]).await.unwrap();
-        std::future::pending::<()>().await;
-    };
-    let connected = async {
-        let link = candidates.pick(&pick("tcp"), Vec::new()).await.unwrap();
-        let (mut reader, _writer) = link.into_parts();
-        reader.read(&mut [0]).await.unwrap_err()
-    };
-    let error = tokio::select! {
-        error = connected => TransportError::from_io(error),
-        () = fake => unreachable!(),
-    };
-    assert!(
-        matches!(error, TransportError::ChoiceRefused { .. }),
-        "{error}"
-    );
 }

@@ -1,5 +1,6 @@
 //! The connecting end: everything at once, until one is picked.
 
+mod control;
 mod further;
 mod raise;
 
@@ -15,7 +16,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use self::further::Further;
+use self::{control::Shared, further::Further};
 use super::{
     AutoOptions, ControlReport, NAME, Offer, Pick, QuicReport, RudpReport, answered::Answered,
     slot::Slot, words::Choice,
@@ -25,7 +26,7 @@ use crate::{
     link::Bare,
     quic,
     rudp::Attempt,
-    tcp::{Channel, Connector, Route, UNSENT_LIMIT},
+    tcp::{Channel, Connector},
 };
 
 /// Connections to a listener, of which one becomes the link.
@@ -60,7 +61,7 @@ struct Inner {
     first_up: watch::Sender<Option<Instant>>,
     further: Further,
     /// The lock is held while something is said on it.
-    control: Slot<ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>>,
+    control: Slot<ControlReport, Shared>,
     quic: Slot<QuicReport, Bare<quic::Reader, quic::Writer>>,
     rudp: Slot<Measured, Raised>,
 }
@@ -278,32 +279,6 @@ impl Inner {
             Some(until) => tokio::time::sleep_until(until.into()).await,
             None => std::future::pending().await,
         }
-    }
-
-    async fn open_control(
-        &self,
-    ) -> Result<(ControlReport, Arc<tokio::sync::Mutex<Option<Channel>>>), TransportError> {
-        let route = Route::find(&self.address, self.options.tcp).await?;
-        let began = Instant::now();
-        let (socket, context) = route.open(UNSENT_LIMIT).await?;
-        self.further.found(context.peer);
-        self.answered.send_replace(Some(began.elapsed()));
-        let mut channel = self.connector.authenticate(socket, context.clone()).await?;
-        let offer = match channel.message() {
-            Some(message) => Offer::decode(message).await?,
-            None if channel.is_encrypted() => return Err(no_offer()),
-            None => {
-                let read = Offer::read(&mut channel);
-                context.limit("the listener's offer", read).await??
-            }
-        };
-        let report = ControlReport {
-            info: channel.info(Tcp::NAME),
-            offer,
-            path: channel.socket().probe().sample(),
-            after: self.started.elapsed(),
-        };
-        Ok((report, Arc::new(tokio::sync::Mutex::new(Some(channel)))))
     }
 
     async fn open_quic(

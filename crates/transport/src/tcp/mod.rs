@@ -12,7 +12,7 @@ mod info;
 mod linger;
 pub(crate) mod listener;
 mod read_ahead;
-mod request;
+pub(crate) mod request;
 mod retries;
 mod socket;
 mod watchdog;
@@ -200,14 +200,15 @@ impl Route {
         for (tried, &candidate) in self.addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             let untried = u32::try_from(self.addresses.len() - tried).unwrap_or(u32::MAX);
-            let attempt = request::open(|| async {
+            let begin = || async {
                 let socket = congestion::new_socket(candidate)?;
                 let wanted = self.options.congestion_control;
                 congestion::prepare((&socket).into(), wanted, candidate)
                     .map_err(TransportError::into_io)?;
                 retries::prepare(&(&socket).into());
                 socket.connect(candidate).await
-            });
+            };
+            let attempt = request::open(begin, tokio::time::sleep(request::PATIENCE));
             match tokio::time::timeout(left / untried, attempt).await {
                 Ok(Ok((stream, lost))) => return Ok((stream, candidate, lost)),
                 Ok(Err(source)) => {

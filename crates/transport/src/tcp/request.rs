@@ -5,22 +5,28 @@
 //! does for another address. The one that is answered first stays. The other is closed while it is asked for, so that
 //! the listener does not see it.
 
-use std::{future::Future, io, pin::pin, time::Duration};
+use std::{future::Future, pin::pin, time::Duration};
 
 /// Time without an answer after which it is asked again (RFC 8305, section 8).
-const PATIENCE: Duration = Duration::from_millis(250);
+pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Opens a connection by what `begin` returns. Returns with it how many requests came to nothing before it.
+/// Opens a connection by what `begin` returns, which is begun once more where it is not there by the time that `doubt` is over.
+/// Returns with it how many requests came to nothing before it.
 ///
 /// # Errors
 /// As the first one.
-pub(super) async fn open<T, F>(begin: impl Fn() -> F) -> io::Result<(T, u64)>
+pub(crate) async fn open<T, E, F>(
+    begin: impl Fn() -> F,
+    doubt: impl Future<Output = ()>,
+) -> Result<(T, u64), E>
 where
-    F: Future<Output = io::Result<T>>,
+    F: Future<Output = Result<T, E>>,
 {
     let mut first = pin!(begin());
-    if let Ok(opened) = tokio::time::timeout(PATIENCE, &mut first).await {
-        return opened.map(|stream| (stream, 0));
+    tokio::select! {
+        biased;
+        opened = &mut first => return opened.map(|stream| (stream, 0)),
+        () = doubt => {}
     }
     tokio::select! {
         biased;
@@ -31,7 +37,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::{cell::Cell, io};
 
     use tokio::time::{Instant, sleep};
 
@@ -44,15 +50,15 @@ mod tests {
     async fn run(fates: &[Fate]) -> (io::Result<(usize, u64)>, u64, usize) {
         let began = Instant::now();
         let count = Cell::new(0);
-        let opened = open(|| {
+        let begin = || {
             let number = count.replace(count.get() + 1);
             let (after, fate) = fates[number];
             async move {
                 sleep(Duration::from_millis(after)).await;
                 fate.map(|()| number).map_err(io::Error::from)
             }
-        });
-        let opened = opened.await;
+        };
+        let opened = open(begin, sleep(PATIENCE)).await;
         let after = began.elapsed().as_millis().try_into().unwrap();
         (opened, after, count.get())
     }

@@ -72,9 +72,7 @@ pub(super) fn prepare(_: &socket2::SockRef<'_>) {}
     reason = "getsockopt has no safe wrapper for these options"
 )]
 mod tests {
-    use std::os::fd::AsRawFd;
-
-    use std::net::SocketAddr;
+    use std::{net::SocketAddr, os::fd::AsRawFd};
 
     use super::{super::congestion::new_socket, *};
 

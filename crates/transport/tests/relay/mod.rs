@@ -23,6 +23,8 @@ pub(crate) struct Faults {
     /// Takes TCP connections and forwards nothing of them, but of the first `heard`.
     pub(crate) mute: AtomicBool,
     pub(crate) heard: AtomicU32,
+    /// Forwards nothing of the first so many TCP connections.
+    pub(crate) unheard: AtomicU32,
     /// Drops one of so many UDP packets; zero: none.
     pub(crate) loss: AtomicU32,
     /// UDP packets so far, to the service and from it.
@@ -66,7 +68,8 @@ async fn forward_tcp(listener: TcpListener, service: SocketAddr, faults: Arc<Fau
     while let Ok((mut near, _)) = listener.accept().await {
         count += 1;
         let heard = faults.heard.load(Ordering::Relaxed);
-        if faults.mute.load(Ordering::Relaxed) && count > heard {
+        let is_mute = faults.mute.load(Ordering::Relaxed) && count > heard;
+        if is_mute || count <= faults.unheard.load(Ordering::Relaxed) {
             held.push(near);
             continue;
         }
