@@ -75,6 +75,14 @@ pub struct PathSample {
     pub send_times: Option<SendTimes>,
 }
 
+impl PathSample {
+    /// Returns the smallest round-trip time that is known.
+    #[must_use]
+    pub fn least_rtt(&self) -> Option<Duration> {
+        self.min_rtt.or(self.rtt)
+    }
+}
+
 /// What a link's sending side spent its time on, since the link was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SendTimes {

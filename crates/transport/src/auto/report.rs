@@ -26,7 +26,7 @@ impl ControlReport {
     #[must_use]
     pub fn rtt(&self) -> Duration {
         // Where the kernel tells nothing: opening the connection took one, and the name's resolution.
-        (self.path.min_rtt.or(self.path.rtt)).unwrap_or(self.info.timings.connect)
+        (self.path.least_rtt()).unwrap_or(self.info.timings.connect)
     }
 }
 

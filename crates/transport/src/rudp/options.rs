@@ -77,12 +77,8 @@ impl RudpOptions {
 
     /// Returns the settings of a connection of this transport to the peer of a control connection.
     pub(super) fn config(&self, transport: &str, channel: &Channel) -> Config {
-        let path = channel.socket().probe().sample();
-        self.config_for(
-            transport,
-            channel.context().peer.ip(),
-            path.min_rtt.or(path.rtt),
-        )
+        let rtt = channel.socket().probe().sample().least_rtt();
+        self.config_for(transport, channel.context().peer.ip(), rtt)
     }
 
     fn config_for(&self, transport: &str, peer: IpAddr, rtt: Option<Duration>) -> Config {

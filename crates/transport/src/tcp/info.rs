@@ -60,7 +60,7 @@ impl TcpInfo {
         Some(SendWindow {
             room: window.saturating_sub(on_the_way).saturating_sub(queued),
             packet,
-            rtt: self.path.min_rtt.or(self.path.rtt),
+            rtt: self.path.least_rtt(),
         })
     }
 
