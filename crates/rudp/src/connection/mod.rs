@@ -26,7 +26,7 @@ use crate::keys::{Keys, Side};
 use crate::mtu::{MIN_DATAGRAM, Mtu};
 use crate::pacer::Pacer;
 use crate::protection::Protection;
-use crate::rate::{DeliverySampler, HEADER_BYTES, RateController, Settings};
+use crate::rate::{DeliverySampler, HEADER_BYTES, RateController, Settings, bytes_in};
 use crate::recv_stream::RecvStream;
 use crate::redundancy::Redundancy;
 use crate::replay::ReplayWindow;
@@ -41,8 +41,12 @@ pub use ending::Read;
 use ending::State;
 pub use transmit::Transmit;
 
-/// The least that either stream may hold.
+/// The least that either stream may be bounded to.
 const MIN_BUFFER: u64 = 1 << 20;
+
+/// How far ahead of the path it may be written, in time and in bytes at least: timers and threads may be late by some milliseconds.
+const AHEAD: Duration = Duration::from_millis(16);
+const LEAST_AHEAD: u64 = 128 << 10;
 
 /// The longest [`patience`](Connection::patience): arrivals are a small part of what a socket's buffer holds.
 const MAX_PATIENCE: Duration = Duration::from_micros(200);
@@ -278,7 +282,7 @@ impl Connection {
             return Some(Event::Readable);
         }
         // Not for every acknowledgement.
-        if self.write_blocked && self.writable() >= MIN_BUFFER / 4 {
+        if self.write_blocked && self.writable() >= (self.send_capacity() / 4).min(MIN_BUFFER / 4) {
             self.write_blocked = false;
             return Some(Event::Writable);
         }
@@ -399,13 +403,16 @@ impl Connection {
 
     /// Returns how many bytes the outgoing stream may hold: what can be under way for two round trips, and some more to
     /// be written meanwhile.
+    ///
+    /// Who writes is not to be seconds ahead of a slow path: what is written could depend on what comes from the other end. Three
+    /// round trips ahead it has to be, or correction takes the end for near ([`fec::Plan`](crate::fec::Plan)).
     fn send_capacity(&self) -> u64 {
         let rate = self.controller.pacing_rate();
-        let product = u128::from(rate) * self.rtt.smoothed().as_nanos() / 1_000_000_000;
-        let product = u64::try_from(product)
-            .unwrap_or(u64::MAX / 4)
-            .min(u64::MAX / 4);
-        (2 * product + 2 * MIN_BUFFER).min(self.config.max_send_buffer.max(MIN_BUFFER))
+        let product = bytes_in(rate, self.rtt.smoothed()).min(u64::MAX / 8);
+        let ahead = bytes_in(rate, AHEAD).clamp(LEAST_AHEAD, 2 * MIN_BUFFER);
+        (4 * product + ahead)
+            .min(2 * product + 2 * MIN_BUFFER)
+            .min(self.config.max_send_buffer.max(MIN_BUFFER))
     }
 
     fn now_pacing(&mut self, now: Time) {

@@ -135,3 +135,21 @@ fn without_a_probe_the_first_flight_tells_the_rate() {
         false,
     );
 }
+
+#[test]
+fn a_slow_path_is_not_written_far_ahead_of() {
+    for (rtt_ms, rate_mbit, most) in [(2.0, 20.0, 300_000), (30.0, 20.0, 600_000)] {
+        let path = PathConfig {
+            delay_ms: rtt_ms / 2.0,
+            rate_mbit: Some(rate_mbit),
+            queue_bytes: Some(75_000),
+            ..PathConfig::default()
+        };
+        let outcome = transfer(&Setup::new(&path, 12_000_000, 1));
+        eprintln!("{rtt_ms} ms: {} bytes ahead", outcome.ahead);
+        assert!(outcome.ahead <= most, "{rtt_ms} ms: {}", outcome.ahead);
+        let limit = rtt_ms / 2000.0 + 12e6 * 8.0 / (rate_mbit * 1e6);
+        let ratio = outcome.transfer().as_secs_f64() / limit;
+        assert!(ratio < 1.1, "{rtt_ms} ms: {ratio}");
+    }
+}

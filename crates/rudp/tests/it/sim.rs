@@ -111,6 +111,9 @@ pub(crate) struct Outcome {
     pub(crate) hung: bool,
     /// The share of the connector's datagrams that the path, or the listener's socket, lost.
     pub(crate) lost: f64,
+    /// The most bytes that the connector had written and the listener not read, in the second half of the transfer: what is written
+    /// before anything is known of the path is another matter.
+    pub(crate) ahead: u64,
 }
 
 impl Outcome {
@@ -351,6 +354,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     let mut inboxes = [7, 8].map(|label| Inbox::new(derive_seed(setup.seed, label)));
     let mut first_arrival = None;
     let (mut sent, mut taken) = ([0u64; 2], [0u64; 2]);
+    let mut ahead = 0;
     loop {
         // Arrivals: direction 0 goes to end 1.
         for (index, direction) in directions.iter_mut().enumerate() {
@@ -425,6 +429,9 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
             }
             end.work(now, &mut buffer);
         }
+        if 2 * ends[1].read > setup.up_bytes {
+            ahead = ahead.max(ends[0].written - ends[1].read);
+        }
         if ends.iter().all(|end| end.connection.is_drained()) {
             break;
         }
@@ -466,6 +473,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         now,
         hung,
         lost: (sent[0] - taken[0].min(sent[0])) as f64 / sent[0].max(1) as f64,
+        ahead,
     }
 }
 
