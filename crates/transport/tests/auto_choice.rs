@@ -184,6 +184,29 @@ async fn every_candidate_tells_what_it_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trains_of_a_slow_path_are_waited_for_within_bounds() {
+    let (listening, connecting) = pinned();
+    let mut options = patient();
+    options.quic_at_once = false;
+    // Trains of 128 ms, twice as long as is waited where none arrives, and of 1 s.
+    for (spacing_ms, is_waited_for) in [(1, true), (8, false)] {
+        let mut listener = bind(&listening, Offer::all()).await;
+        let relay = relay::relay(&listener.local_address()).await;
+        relay.faults.spacing_ms.store(spacing_ms, Ordering::Relaxed);
+        let candidates = Candidates::connect(&relay.address, &connecting, options).unwrap();
+        let learned = beside(&mut listener, candidates.rudp_both_ways()).await;
+        let both = learned.unwrap();
+        assert_eq!(both.down.is_some(), is_waited_for, "{both:?}");
+        let trains = both.up.into_iter().chain(both.down);
+        for rate in trains.filter_map(|train| train.rate) {
+            // 1,500 bytes in that time, or in more where the machine is busy.
+            let most = 1_800_000 / u64::from(spacing_ms);
+            assert!((most / 10..most).contains(&rate), "{rate}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocked_udp_is_reported_and_tcp_can_still_be_picked() {
     let (listening, connecting) = pinned();
     for choice in ["tcp", "tcp-striped:n=2"] {

@@ -349,6 +349,12 @@ impl Connection {
         self.setup.measured()
     }
 
+    /// Says whether a train of the other end is arriving, so that more of the path is known soon.
+    #[must_use]
+    pub fn is_train_arriving(&self) -> bool {
+        !self.setup.incoming_is_over()
+    }
+
     /// Returns for how long packets that have arrived may be left lying while more are coming, so that they are taken
     /// together: by an eighth of the round trip, as acknowledgements are.
     #[must_use]

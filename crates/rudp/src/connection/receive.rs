@@ -445,7 +445,7 @@ impl Connection {
         }
     }
 
-    /// The listener's train goes out once the connector's is over, so that neither disturbs the other.
+    /// The listener's train goes out with its first answer; if all that came is part of the connector's train, once that is over.
     pub(super) fn maybe_answer_with_train(&mut self) {
         if self.side == Side::Listener && self.remote.is_some() && self.setup.incoming_is_over() {
             self.setup.start_train();

@@ -83,8 +83,9 @@ const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 /// How many datagrams are taken before others get the lock and the peer its answers.
 const MOST_AT_ONCE: usize = 64;
 
-/// How long to wait for the estimate of the path once packets pass.
+/// How long to wait for the estimate of the path once packets pass, and while a train goes on arriving: of a slow path it is long.
 const ESTIMATE_PATIENCE: Duration = Duration::from_millis(60);
+const TRAIN_PATIENCE: Duration = Duration::from_millis(400);
 
 impl Shared {
     pub(super) fn new(
@@ -208,8 +209,8 @@ impl Shared {
             if let Some(abandoned) = state.abandoned {
                 deadline = deadline.min(abandoned.as_nanos());
             }
-            if let (Some(since), Some(_)) = (state.established, &state.opener) {
-                deadline = deadline.min((since + ESTIMATE_PATIENCE).as_nanos());
+            if let (Some(until), Some(_)) = (state.estimate_due(), &state.opener) {
+                deadline = deadline.min(until.as_nanos());
             }
         }
         if state.connection.is_drained() {
@@ -414,8 +415,17 @@ impl State {
             Wait::Estimate => self.estimated,
             Wait::Both => self.estimated && self.measured,
         };
-        self.established
-            .is_some_and(|since| is_known || now >= since + ESTIMATE_PATIENCE)
+        self.estimate_due()
+            .is_some_and(|due| is_known || now >= due)
+    }
+
+    /// Returns until when the estimate of the path is waited for; nothing as long as no packets pass.
+    fn estimate_due(&self) -> Option<Time> {
+        let patience = match self.connection.is_train_arriving() {
+            true => TRAIN_PATIENCE,
+            false => ESTIMATE_PATIENCE,
+        };
+        Some(self.established? + patience)
     }
 
     /// Returns whether nobody needs the connection any more.

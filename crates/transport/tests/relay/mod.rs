@@ -7,11 +7,13 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{
     net::{TcpListener, TcpStream, UdpSocket},
     task::JoinHandle,
+    time::{Instant, sleep_until},
 };
 
 /// What the relay does to packets.
@@ -27,6 +29,10 @@ pub(crate) struct Faults {
     pub(crate) unheard: AtomicU32,
     /// Drops one of so many UDP packets; zero: none.
     pub(crate) loss: AtomicU32,
+    /// Forwards a UDP packet in so many milliseconds in each direction, and loses none; zero: at once.
+    pub(crate) spacing_ms: AtomicU32,
+    /// When the last packet in each direction is forwarded.
+    last: Mutex<[Option<Instant>; 2]>,
     /// UDP packets so far, to the service and from it.
     seen: [AtomicU32; 2],
     /// The first UDP packets to the service, as they were.
@@ -100,7 +106,8 @@ async fn forward_udp(relay: UdpSocket, service: SocketAddr, faults: Arc<Faults>)
             }
         };
         if faults.passes(0) {
-            let _ = far.send(packet).await;
+            let (far, packet) = (Arc::clone(far), packet.to_vec());
+            (faults.in_turn(0, async move { far.send(&packet).await })).await;
         }
     }
 }
@@ -118,7 +125,8 @@ async fn return_udp(
             continue;
         };
         if faults.passes(1) {
-            let _ = near.send_to(&buffer[..length], client).await;
+            let (near, packet) = (Arc::clone(&near), buffer[..length].to_vec());
+            (faults.in_turn(1, async move { near.send_to(&packet, client).await })).await;
         }
     }
 }
@@ -129,6 +137,32 @@ impl Faults {
         if recorded.len() < MOST_RECORDED {
             recorded.push(packet.to_vec());
         }
+    }
+
+    /// Forwards a packet when it is its turn, which is not waited for: nothing is to be lost meanwhile.
+    async fn in_turn<T: Send>(
+        &self,
+        direction: usize,
+        send: impl Future<Output = T> + Send + 'static,
+    ) {
+        let spacing = self.spacing_ms.load(Ordering::Relaxed);
+        if spacing == 0 {
+            send.await;
+            return;
+        }
+        let due = {
+            let last = &mut self.last.lock().unwrap()[direction];
+            let now = Instant::now();
+            let due = last.map_or(now, |last| {
+                now.max(last + Duration::from_millis(spacing.into()))
+            });
+            *last = Some(due);
+            due
+        };
+        tokio::spawn(async move {
+            sleep_until(due).await;
+            send.await;
+        });
     }
 
     /// Counts a UDP packet to the service (0) or from it (1). Returns whether it passes.
