@@ -153,12 +153,21 @@ impl TrainReceiver {
     /// A train is sent faster than the path carries it, and stands in the queue before the bottleneck. What the path loses by
     /// itself is spread evenly over the train; what an overflow loses begins when the queue is full, and is most of what follows.
     /// The point in between is the one that makes what was seen the likeliest, if two rates of loss make it much likelier than one.
+    /// A train that was held up while it left may have overflowed the queue before.
     #[must_use]
     pub fn before_overflow(&self) -> (usize, usize) {
-        let (sent, received) = (self.length, self.received());
+        let mut clear = (self.length, self.received());
+        while let Some(earlier) = self.overflow_in(clear) {
+            clear = earlier;
+        }
+        clear
+    }
+
+    /// Returns the same of the first `sent` packets, of which `received` came; nothing if they did not overflow a queue.
+    fn overflow_in(&self, (sent, received): (usize, usize)) -> Option<(usize, usize)> {
         let lost = sent - received;
         let even = likelihood(lost, sent);
-        let mut best = (sent, received);
+        let mut best = None;
         let mut gain = if share(lost, sent) > HEAVY_LOSS {
             HEAVY_OVERFLOW_GAIN
         } else {
@@ -175,7 +184,7 @@ impl TrainReceiver {
             }
             let split = likelihood(lost_before, before) + likelihood(lost_behind, behind) - even;
             if split > gain {
-                (best, gain) = ((before, before - lost_before), split);
+                (best, gain) = (Some((before, before - lost_before)), split);
             }
         }
         best

@@ -325,6 +325,28 @@ fn what_a_queue_did_not_take_is_told_from_what_the_path_lost() {
 }
 
 #[test]
+fn a_train_in_pieces_may_overflow_a_queue_twice() {
+    // What a listener may send before its peer is validated, three packets for each that comes, and the rest a round trip later:
+    // over a slow path the queue is full after 33 packets, and then takes one in three; it is empty again when the rest comes.
+    let passes = |n: usize| match n {
+        0..33 => true,
+        33..78 => n.is_multiple_of(3),
+        78..100 => true,
+        _ => false,
+    };
+    let mut receiver = TrainReceiver::new(TRAIN);
+    for (place, n) in (0..TRAIN).filter(|&n| passes(n)).enumerate() {
+        let pause = if n < 78 { 0 } else { 20_000 };
+        let at = Time::from_nanos((1200 * place as u64 + pause) * 1000);
+        let left = Duration::from_micros(400 * n as u64 + pause);
+        receiver.push(n, at, left, BYTES);
+    }
+    let (before, came) = receiver.before_overflow();
+    assert!((30..=36).contains(&before), "{came}/{before}");
+    assert!(before - came <= 2, "{came}/{before}");
+}
+
+#[test]
 fn losses_all_over_a_train_are_no_overflow() {
     for (loss, most) in [(0.0, 0), (0.01, 0), (0.03, 1), (0.1, 4)] {
         let conditions = Conditions {
