@@ -2,16 +2,19 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use transpute::ot::{
-    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash,
-    delta_choices,
+    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, MaskHash, OtError,
+    SEGMENT_OTS, delta_choices,
 };
 
 const SID: [u8; 32] = [7; 32];
 const NONCE: [u8; 32] = [1; 32];
 const DELTA: u128 = 0x1234_5678_9abc_def1_0f0e_0d0c_0b0a_0909;
 
-/// Transfers per call: what the session asks for at a time.
-const RUN: usize = 8192;
+/// Transfers per segment: what the session asks for at a time.
+const RUN: usize = SEGMENT_OTS;
+
+/// A hash of the transcript, in a session.
+const CHALLENGE: [u8; 32] = [9; 32];
 
 fn base(c: &mut Criterion) {
     let mut group = c.benchmark_group("base OT x128");
@@ -68,30 +71,29 @@ fn extension(c: &mut Criterion) {
         let mut group = c.benchmark_group(kind.to_string());
         group.throughput(Throughput::Elements(RUN as u64));
         let (mut sender, mut receiver) = ends(kind);
-        let (mut message, mut rows) = (Vec::new(), Vec::new());
-        receiver.extend(&choices, RUN, &mut message, &mut rows);
-        group.bench_function("receiver", |b| {
-            b.iter(|| {
-                message.clear();
-                rows.clear();
-                receiver.extend(&choices, RUN, &mut message, &mut rows);
-            });
-        });
+        let mut rng = rand::rng();
+        let (mut message, mut check, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut receive = || {
+            message.clear();
+            check.clear();
+            rows.clear();
+            let segment = receiver.extend(&choices, RUN, &mut rng, &mut message);
+            segment.prove(&CHALLENGE, &mut check, &mut rows);
+            (message.clone(), check.clone())
+        };
+        group.bench_function("receiver", |b| b.iter(&mut receive));
+        // Wrong checks take as long as right ones, but end a sender: each of these is right.
         group.bench_function("sender", |b| {
-            b.iter(|| {
-                rows.clear();
-                sender.extend(RUN, &message, &mut rows)
-            });
-        });
-        // What one core does for both parties, one after the other.
-        group.bench_function("both", |b| {
-            b.iter(|| {
-                message.clear();
-                rows.clear();
-                receiver.extend(&choices, RUN, &mut message, &mut rows);
-                rows.clear();
-                sender.extend(RUN, &message, &mut rows)
-            });
+            b.iter_batched(
+                || receive(),
+                |(message, check)| {
+                    let unchecked = sender.extend(RUN, &message, &CHALLENGE)?;
+                    let rows = sender.check(unchecked, &check)?;
+                    sender.recycle(rows);
+                    Ok::<_, OtError>(())
+                },
+                BatchSize::SmallInput,
+            );
         });
         group.finish();
     }

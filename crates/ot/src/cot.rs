@@ -1,39 +1,56 @@
-//! Correlated OT in any number of calls, from 128 base OTs.
+//! Correlated OT in segments, from 128 base OTs.
 //!
-//! Per stripe of at most [`STRIPE_OTS`] OTs and group `g` of `k` base OTs, the receiver has the
-//! columns `v` and the total `u` of its tree and sends `c = u ^ x`, `x` being its choices. The
-//! sender has `w_j = v_j ^ delta_j u` and makes `q_j = w_j ^ delta_j c = v_j ^ delta_j x`. The
-//! rows of the columns are `t` and `q`.
+//! Per segment and group `g` of `k` base OTs, the receiver has the columns `v` and the total `u` of
+//! its tree and sends the correction `c = u ^ x`, `x` being its choices. The sender has
+//! `w_j = v_j ^ delta_j u` and computes `q_j = w_j ^ delta_j c = v_j ^ delta_j x`. The rows of the
+//! columns are `t` and `q`.
 //!
-//! The message of a call is its stripes in order; a stripe has the `c` of every group in order,
-//! each the started blocks of 128 OTs of the stripe, 16 bytes per block, OT 0 in bit 0 of byte 0.
+//! The corrections of a segment are the `c` of every group in order, each the started blocks of
+//! 128 OTs and the sacrificed block, 16 bytes per block, OT 0 in bit 0 of byte 0. The
+//! [column check](crate::check) follows them.
 
+use rand::CryptoRng;
 use sha2::{Digest, Sha256};
 use subtle::Choice;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
+use crate::check::{self, ColumnHashes};
 use crate::dispatch::{Work, run};
 use crate::error::check_len;
-use crate::extension::{BLOCK_LEN, BLOCK_OTS, Block, STRIPE_BLOCKS, STRIPE_OTS};
+use crate::extension::{
+    BLOCK_LEN, BLOCK_OTS, Block, SEGMENT_BLOCKS, TREE_CHECK_LEN, segment_blocks,
+};
 use crate::fold::{Fold, STRIDE};
 use crate::prg::Stream;
 use crate::transpose::append_rows;
-use crate::tree::{grow_full, grow_punctured, label};
-use crate::{BASE_COUNT, Extension, OtError};
+use crate::tree::{finish_full, finish_punctured, grow_full, grow_punctured, label};
+use crate::{BASE_COUNT, CheckedRows, Extension, OtError, SEGMENT_OTS, UncheckedRows};
 
-/// Sender of correlated OTs, **semi-honest**: holds `delta` and gets one `q` per OT.
+/// Sender of correlated OTs, secure against a malicious receiver: holds `delta` and gets one `q`
+/// per OT.
 ///
-/// A receiver that deviates from the protocol can learn bits of `delta`: there is no consistency
-/// check. Secrets are wiped on drop.
+/// Two checks make a receiver that deviates fail. The setup message has a check of the seed trees
+/// (SoftSpoken only), and each segment has a check of the columns, which shows that all of them
+/// were corrected with the same choices. A receiver passes with different choices in some groups
+/// of `k` columns only if it guesses the `k` bits of `delta` that belong to each of them: it learns
+/// `j` bits of `delta` with probability 2^-j, and is caught otherwise. Nothing that depends on a
+/// row may be revealed before its segment is checked, which the types ensure: only
+/// [`CheckedRows`] can be read. After a failed check the sender refuses everything: `delta` must
+/// not be used any more.
+///
+/// Secrets are wiped on drop.
 pub struct CotSender {
     delta: Zeroizing<u128>,
     expansion: Expansion,
     /// Chosen keys, until the setup message has come.
     keys: Option<Zeroizing<Vec<u128>>>,
+    failed: Option<OtError>,
+    /// Memory for the rows of the next segment.
+    spare: Zeroizing<Vec<u128>>,
 }
 
 impl CotSender {
-    /// Takes over after 128 base OTs in which this party was the *receiver* with the bits of
+    /// Starts after 128 base OTs in which this party was the *receiver* with the bits of
     /// `delta` as choices ([`delta_choices`](crate::delta_choices)) and got `base_keys`.
     ///
     /// Base OTs may serve several sessions as long as `sid` never repeats.
@@ -53,61 +70,98 @@ impl CotSender {
         );
         let mut sender = Self {
             delta: Zeroizing::new(delta),
-            expansion: Expansion::new(kind, seeds.nonce()),
+            expansion: Expansion::new(kind, sid, seeds.nonce()),
             keys: Some(keys),
+            failed: None,
+            spare: Zeroizing::default(),
         };
         if kind.setup_len() == 0 {
-            sender.grow(&[]);
+            // Without a tree there is no check that could fail.
+            let _ = sender.grow(&[]);
         }
         sender
     }
 
-    /// Takes in the receiver's setup message, once and before the first [`extend`](Self::extend).
-    /// Where the variant has none the call may be left out.
+    /// Reads the receiver's setup message and checks its seed trees, once and before the first
+    /// [`extend`](Self::extend). Where the variant has no setup message the call may be left out.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`], [`OtError::SetupRepeated`].
+    /// [`OtError::WrongLength`], [`OtError::SetupRepeated`], [`OtError::TreeCheckFailed`].
     pub fn setup(&mut self, message: &[u8]) -> Result<(), OtError> {
+        self.refuse_after_failure()?;
         let expected = self.expansion.kind.setup_len();
         check_len("OT extension setup message", expected, message.len())?;
         if expected > 0 {
             if self.keys.is_none() {
                 return Err(OtError::SetupRepeated);
             }
-            self.grow(message);
+            self.grow(message).map_err(|error| self.fail(error))?;
         }
         Ok(())
     }
 
-    /// Makes `n` OTs from the receiver's message of [`Extension::message_len`]`(n)` bytes and
-    /// appends one `q` per OT. Both parties must make the same sequence of `n`.
+    /// Computes the rows of a segment of `n` OTs from the receiver's corrections, which have
+    /// [`Extension::corrections_len`]`(n)` bytes. Both parties must extend by the same sequence of
+    /// `n`.
     ///
-    /// Room for `n` more elements is reserved first; a caller that cares about copies left behind
-    /// by growing reserves all it needs.
+    /// `challenge` is the one that the receiver gives to [`OpenSegment::prove`]: a hash, modelled
+    /// as a random oracle, of at least these corrections and, as far as the receiver sent them, of
+    /// the base-OT message, the setup message and the corrections of the segments before. A
+    /// receiver that could predict it would pass the check with any corrections.
     ///
     /// # Errors
-    /// [`OtError::SetupMissing`], [`OtError::WrongLength`]; nothing is appended then.
-    pub fn extend(&mut self, n: usize, message: &[u8], q: &mut Vec<u128>) -> Result<(), OtError> {
+    /// [`OtError::SegmentSize`], [`OtError::SetupMissing`], [`OtError::WrongLength`], or the error
+    /// of a check that failed before.
+    pub fn extend(
+        &mut self,
+        n: usize,
+        corrections: &[u8],
+        challenge: &[u8; 32],
+    ) -> Result<UncheckedRows, OtError> {
+        self.refuse_after_failure()?;
         if self.keys.is_some() {
             return Err(OtError::SetupMissing);
         }
-        let expected = self.expansion.kind.message_len(n);
-        check_len("OT extension message", expected, message.len())?;
-        q.reserve(n);
-        let (blocks, _) = message.as_chunks::<BLOCK_LEN>();
-        let groups = self.expansion.kind.groups();
-        for (stripe, ots) in blocks.chunks(STRIPE_BLOCKS * groups).zip(stripe_sizes(n)) {
-            let delta = &*self.delta;
-            self.expansion.expand(ots, q, |group, columns, blocks, _| {
-                let k = columns.len() / STRIDE;
-                run(Correct {
-                    columns,
-                    sent: &stripe[group * blocks..][..blocks],
-                    alpha: delta >> (group * k),
-                });
-            });
+        if !(1..=SEGMENT_OTS).contains(&n) {
+            return Err(OtError::SegmentSize { found: n });
         }
-        Ok(())
+        let kind = self.expansion.kind;
+        let expected = kind.corrections_len(n);
+        check_len("OT extension message", expected, corrections.len())?;
+        let (corrections, _) = corrections.as_chunks::<BLOCK_LEN>();
+        let delta = &*self.delta;
+        let blocks = segment_blocks(n);
+        self.expansion.expand(blocks, |group, columns, _| {
+            run(Correct {
+                columns,
+                sent: &corrections[group * blocks..][..blocks],
+                alpha: delta >> (group * kind.k()),
+            });
+        });
+        let hashes = self.expansion.hash_columns(blocks, challenge);
+        let mut rows = std::mem::take(&mut self.spare);
+        rows.clear();
+        if rows.capacity() < n {
+            // Growing would leave copies.
+            rows = Zeroizing::new(Vec::with_capacity(n));
+        }
+        self.expansion.append_rows(n, &mut rows);
+        Ok(UncheckedRows::new(rows, hashes))
+    }
+
+    /// Verifies the check of a segment, [`CHECK_LEN`](crate::CHECK_LEN) bytes, and returns its rows.
+    ///
+    /// # Errors
+    /// [`OtError::WrongLength`], [`OtError::ColumnCheckFailed`].
+    pub fn check(&mut self, rows: UncheckedRows, message: &[u8]) -> Result<CheckedRows, OtError> {
+        self.refuse_after_failure()?;
+        let checked = rows.check(*self.delta, message);
+        checked.map_err(|error| self.fail(error))
+    }
+
+    /// Takes back rows that are used up: their memory serves the next segment.
+    pub fn recycle(&mut self, rows: CheckedRows) {
+        self.spare = rows.into_inner();
     }
 
     /// Returns the variant.
@@ -116,28 +170,48 @@ impl CotSender {
         self.expansion.kind
     }
 
+    fn refuse_after_failure(&self) -> Result<(), OtError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn fail(&mut self, error: OtError) -> OtError {
+        self.delta.zeroize();
+        self.expansion.streams.clear();
+        self.failed = Some(error.clone());
+        error
+    }
+
     /// Turns the keys into streams.
-    fn grow(&mut self, setup: &[u8]) {
-        let Some(keys) = self.keys.take() else { return };
+    fn grow(&mut self, setup: &[u8]) -> Result<(), OtError> {
+        let Some(keys) = self.keys.take() else {
+            return Ok(());
+        };
         let kind = self.expansion.kind;
         let (k, nonce) = (kind.k(), self.expansion.nonce);
-        let (corrections, _) = setup.as_chunks::<BLOCK_LEN>();
         let mut leaves = Zeroizing::new(vec![0; 1 << k]);
+        let mut rest = setup;
         for (group, keys) in keys.chunks(k).enumerate() {
             let alpha = (*self.delta >> (group * k)) as usize & ((1 << k) - 1);
-            let per_group = 2 * (k - 1);
-            let corrections = &corrections[group * per_group..][..per_group];
-            grow_punctured(nonce, group, keys, alpha, corrections, &mut leaves);
+            let (message, next) = rest.split_at(kind.group_setup_len());
+            rest = next;
+            if let Some((corrections, check)) = message.split_last_chunk::<TREE_CHECK_LEN>() {
+                let (corrections, _) = corrections.as_chunks::<BLOCK_LEN>();
+                grow_punctured(nonce, group, keys, alpha, corrections, &mut leaves);
+                finish_punctured(nonce, k, group, alpha, &mut leaves, check)?;
+            } else {
+                leaves[1] = keys[0];
+            }
             for (y, leaf) in leaves.iter().enumerate().skip(1) {
-                let label = label(nonce, k, group, y ^ alpha);
+                let label = label(nonce, k + 1, group, y ^ alpha);
                 self.expansion.streams.push(Stream::new(*leaf, label));
             }
         }
+        Ok(())
     }
 }
 
-/// Receiver of correlated OTs, **semi-honest**: has one choice per OT and gets one
-/// `t = q ^ x * delta`.
+/// Receiver of correlated OTs: has one choice per OT and gets one `t = q ^ x * delta`. A malicious
+/// sender learns nothing about the choices.
 ///
 /// Secrets are wiped on drop.
 pub struct CotReceiver {
@@ -145,7 +219,7 @@ pub struct CotReceiver {
 }
 
 impl CotReceiver {
-    /// Takes over after 128 base OTs in which this party was the *sender* and got `base_pairs`.
+    /// Starts after 128 base OTs in which this party was the *sender* and got `base_pairs`.
     /// Returns the setup message, [`Extension::setup_len`] bytes.
     ///
     /// Base OTs may serve several sessions as long as `sid` never repeats.
@@ -164,47 +238,61 @@ impl CotReceiver {
                 .collect(),
         );
         let (k, nonce) = (kind.k(), seeds.nonce());
-        let mut expansion = Expansion::new(kind, nonce);
+        let mut expansion = Expansion::new(kind, sid, nonce);
         let mut message = Vec::with_capacity(kind.setup_len());
         let mut leaves = Zeroizing::new(vec![0; 1 << k]);
         for (group, pairs) in pairs.chunks(k).enumerate() {
             grow_full(nonce, group, pairs, &mut leaves, &mut message);
+            if k > 1 {
+                finish_full(nonce, k, group, &mut leaves, &mut message);
+            }
             for (x, leaf) in leaves.iter().enumerate() {
-                let label = label(nonce, k, group, x);
+                let label = label(nonce, k + 1, group, x);
                 expansion.streams.push(Stream::new(*leaf, label));
             }
         }
         (Self { expansion }, message)
     }
 
-    /// Makes `n` OTs: appends the [`Extension::message_len`]`(n)` bytes for the sender to
-    /// `message` and one `t` per OT to `t`. The choice of OT `i` is bit `i % 64` of
-    /// `choices[i / 64]`; bits past `n` are ignored.
-    ///
-    /// Room is reserved in both vectors first, as in [`CotSender::extend`].
+    /// Begins a segment of `n` OTs: appends its corrections,
+    /// [`Extension::corrections_len`]`(n)` bytes for the sender, to `message`. The choice of OT `i`
+    /// is bit `i % 64` of `choices[i / 64]`; bits past `n` are ignored. `rng` draws the choices of
+    /// the sacrificed block, which hides the others in the check.
     ///
     /// # Panics
-    /// If there are fewer than `n` choices.
-    pub fn extend(&mut self, choices: &[u64], n: usize, message: &mut Vec<u8>, t: &mut Vec<u128>) {
+    /// Unless `n` is 1 to [`SEGMENT_OTS`], or if there are fewer than `n` choices.
+    pub fn extend(
+        &mut self,
+        choices: &[u64],
+        n: usize,
+        rng: &mut impl CryptoRng,
+        message: &mut Vec<u8>,
+    ) -> OpenSegment<'_> {
+        assert!(
+            (1..=SEGMENT_OTS).contains(&n),
+            "a segment of {n} OTs, expected 1 to {SEGMENT_OTS}"
+        );
         assert!(
             choices.len() >= n.div_ceil(64),
             "{} words of choices for {n} OTs",
             choices.len()
         );
-        message.reserve(self.expansion.kind.message_len(n));
-        t.reserve(n);
-        let mut correction = [[0; BLOCK_LEN]; STRIPE_BLOCKS];
-        for (stripe, ots) in choices.chunks(STRIPE_OTS / 64).zip(stripe_sizes(n)) {
-            let packed = pack(stripe, ots);
-            self.expansion.expand(ots, t, |_, _, blocks, total| {
-                let correction = &mut correction[..blocks];
-                run(Mask {
-                    total,
-                    choices: &packed,
-                    correction,
-                });
-                message.extend_from_slice(correction.as_flattened());
+        let choices = pack(choices, n, [rng.next_u64(), rng.next_u64()]);
+        message.reserve(self.expansion.kind.corrections_len(n));
+        let mut correction = [[0; BLOCK_LEN]; SEGMENT_BLOCKS];
+        let correction = &mut correction[..choices.len()];
+        self.expansion.expand(choices.len(), |_, _, total| {
+            run(Mask {
+                total,
+                choices: &choices,
+                correction,
             });
+            message.extend_from_slice(correction.as_flattened());
+        });
+        OpenSegment {
+            expansion: &mut self.expansion,
+            choices,
+            n,
         }
     }
 
@@ -215,14 +303,32 @@ impl CotReceiver {
     }
 }
 
-/// Splits `n` OTs into stripes.
-fn stripe_sizes(n: usize) -> impl Iterator<Item = usize> {
-    (0..n.div_ceil(STRIPE_OTS)).map(move |i| STRIPE_OTS.min(n - i * STRIPE_OTS))
+/// A segment whose corrections are written and whose check is not.
+#[must_use = "the sender cannot use a segment without its check"]
+pub struct OpenSegment<'a> {
+    expansion: &'a mut Expansion,
+    /// With the sacrificed block.
+    choices: Zeroizing<Vec<Block>>,
+    n: usize,
 }
 
-/// Packs the first `n` choices into blocks; bits past `n` become 0.
-fn pack(choices: &[u64], n: usize) -> Zeroizing<Vec<Block>> {
-    let mut blocks = Zeroizing::new(vec![[0; 2]; n.div_ceil(BLOCK_OTS)]);
+impl OpenSegment<'_> {
+    /// Appends the check for `challenge`, [`CHECK_LEN`](crate::CHECK_LEN) bytes for the sender, to
+    /// `message`, and one `t` per OT to `t`. [`CotSender::extend`] says what the challenge is.
+    ///
+    /// Room for the rows is reserved first; a caller that cares about copies left behind by growing
+    /// reserves all it needs.
+    pub fn prove(self, challenge: &[u8; 32], message: &mut Vec<u8>, t: &mut Vec<u128>) {
+        let hashes = self.expansion.hash_columns(self.choices.len(), challenge);
+        check::write(&hashes, &self.choices, message);
+        self.expansion.append_rows(self.n, t);
+    }
+}
+
+/// Packs the first `n` choices into blocks, bits past `n` as 0, and appends the sacrificed block.
+fn pack(choices: &[u64], n: usize, sacrificed: Block) -> Zeroizing<Vec<Block>> {
+    let mut blocks = Zeroizing::new(vec![[0; 2]; segment_blocks(n)]);
+    blocks[n.div_ceil(BLOCK_OTS)] = sacrificed;
     let words = blocks.as_flattened_mut();
     words[..n.div_ceil(64)].copy_from_slice(&choices[..n.div_ceil(64)]);
     if !n.is_multiple_of(64) {
@@ -231,10 +337,12 @@ fn pack(choices: &[u64], n: usize) -> Zeroizing<Vec<Block>> {
     blocks
 }
 
-/// What both parties do: streams of all trees, stripe by stripe, into rows.
+/// What both parties do: streams of all trees, segment by segment, into columns and rows.
 struct Expansion {
     kind: Extension,
     nonce: u64,
+    /// What the challenges of the session are bound to.
+    challenges: check::Challenges,
     /// One stream per known leaf, group after group.
     streams: Vec<Stream>,
     /// Blocks of every stream used up. It never goes back, and 2^64 blocks are never reached.
@@ -244,10 +352,11 @@ struct Expansion {
 }
 
 impl Expansion {
-    fn new(kind: Extension, nonce: u64) -> Self {
+    fn new(kind: Extension, sid: &[u8; 32], nonce: u64) -> Self {
         Self {
             kind,
             nonce,
+            challenges: check::Challenges::new(kind, sid),
             streams: Vec::with_capacity(kind.groups() << kind.k()),
             position: 0,
             columns: Columns::new(),
@@ -255,33 +364,36 @@ impl Expansion {
         }
     }
 
-    /// Makes the columns of one stripe, lets `finish` see every group (index, columns, blocks of a
-    /// column, total) and appends the rows.
-    fn expand(
-        &mut self,
-        ots: usize,
-        rows: &mut Vec<u128>,
-        mut finish: impl FnMut(usize, &mut [Block], usize, &[Block]),
-    ) {
+    /// Computes the columns of a segment of `blocks` blocks and passes every group to `finish`: its
+    /// index, its columns and its total.
+    fn expand(&mut self, blocks: usize, mut finish: impl FnMut(usize, &mut [Block], &[Block])) {
         let k = self.kind.k();
-        let blocks = ots.div_ceil(BLOCK_OTS);
         let known = self.streams.len() / self.kind.groups();
-        let all_columns = self.columns.aligned();
         for (group, (streams, columns)) in self
             .streams
             .chunks(known)
-            .zip(all_columns.chunks_mut(k * STRIDE))
+            .zip(self.columns.aligned().chunks_mut(k * STRIDE))
             .enumerate()
         {
             let total = self.fold.sum(k, streams, self.position, blocks, columns);
-            finish(group, columns, blocks, total);
+            finish(group, columns, total);
         }
         self.position += blocks as u64;
-        append_rows(all_columns, STRIDE, ots, rows);
+    }
+
+    /// Hashes the columns of the segment for its check.
+    fn hash_columns(&mut self, blocks: usize, challenge: &[u8; 32]) -> ColumnHashes {
+        let powers = self.challenges.next(challenge, blocks);
+        ColumnHashes::new(self.columns.aligned(), STRIDE, powers)
+    }
+
+    /// Appends the first `n` rows of the segment.
+    fn append_rows(&mut self, n: usize, rows: &mut Vec<u128>) {
+        append_rows(self.columns.aligned(), STRIDE, n, rows);
     }
 }
 
-/// The columns of a stripe, [`STRIDE`] apart.
+/// The columns of a segment, [`STRIDE`] apart.
 struct Columns(Zeroizing<Vec<Block>>);
 
 impl Columns {

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::SEGMENT_OTS;
+
 /// What is wrong with a message from the other party or with a name given by the user.
 ///
 /// Every error ends the exchange it happened in: the state that reported it must not be used to
@@ -50,6 +52,20 @@ pub enum OtError {
     /// A second setup message.
     #[error("the setup message was already taken in")]
     SetupRepeated,
+    /// A segment of no OTs, or of more than [`SEGMENT_OTS`](crate::SEGMENT_OTS).
+    #[error("a segment of {found} OTs, expected 1 to {SEGMENT_OTS}")]
+    SegmentSize {
+        /// Number of OTs asked for.
+        found: usize,
+    },
+    /// The receiver's seed trees are inconsistent: it deviates from the protocol, and the
+    /// correlated OTs of the session must not be used.
+    #[error("the check of the OT extension's seed trees failed: the peer deviates")]
+    TreeCheckFailed,
+    /// The receiver's columns do not belong to one string of choices: it deviates from the
+    /// protocol, and the correlated OTs of the session must not be used.
+    #[error("the consistency check of the OT extension failed: the peer deviates")]
+    ColumnCheckFailed,
     /// A name that belongs to no extension.
     #[error(
         "unknown OT extension {name:?}, expected iknp, softspoken-2, softspoken-4 or softspoken-8"

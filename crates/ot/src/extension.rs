@@ -5,20 +5,24 @@ use std::str::FromStr;
 
 use crate::{BASE_COUNT, OtError};
 
-/// How correlated OTs are made from 128 base OTs, **semi-honest** in every variant.
+/// The variant of OT extension: how correlated OTs are made from 128 base OTs.
 ///
 /// All four are one construction: `128 / k` vector oblivious linear evaluations over the field
-/// of `2^k` elements (Roy, SoftSpokenOT, eprint 2022/192, without its consistency check); with
-/// `k = 1` that is the OT extension of Ishai, Kilian, Nissim and Petrank (CRYPTO 2003). A larger
-/// `k` sends `128 / k` bits per OT instead of 128 and computes `2^k / k` AES blocks per 128 bits
-/// on either side.
+/// of `2^k` elements (Roy, SoftSpokenOT, eprint 2022/192); with `k = 1` that is the OT extension
+/// of Ishai, Kilian, Nissim and Petrank (CRYPTO 2003). A larger `k` sends `128 / k` bits per OT
+/// instead of 128 and computes `2^k / k` AES blocks per 128 bits on either side. The seed trees
+/// and the columns are checked, so a receiver that deviates is caught (see
+/// [`CotSender`](crate::CotSender)).
 ///
 /// | variant | bytes per OT | setup message |
 /// | --- | --- | --- |
 /// | `Iknp` | 16 | none |
-/// | `SoftSpoken2` | 8 | 2,048 bytes |
-/// | `SoftSpoken4` | 4 | 3,072 bytes |
-/// | `SoftSpoken8` | 2 | 3,584 bytes |
+/// | `SoftSpoken2` | 8 | 6,144 bytes |
+/// | `SoftSpoken4` | 4 | 5,120 bytes |
+/// | `SoftSpoken8` | 2 | 4,608 bytes |
+///
+/// Each segment of at most [`SEGMENT_OTS`] OTs also sends one more block of 128 OTs, which is
+/// sacrificed, and a check of [`CHECK_LEN`] bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Extension {
     /// IKNP, `k = 1`: the least setup, for small numbers of OTs.
@@ -31,15 +35,19 @@ pub enum Extension {
     SoftSpoken8,
 }
 
-/// OTs per block: a call for `n` OTs sends and computes `n` rounded up to a multiple of this.
+/// OTs per block: a segment of `n` OTs sends and computes `n` rounded up to a multiple of this,
+/// and one block more.
 pub const BLOCK_OTS: usize = 128;
 
-/// OTs per stripe: the largest part of a message that is in column order. Calls for a multiple
-/// of this number are the fastest.
-pub const STRIPE_OTS: usize = 8192;
+/// Largest number of OTs in a segment, the unit that is extended and checked at once. With the
+/// sacrificed block the columns have 64 blocks, which the AES kernels take in one step.
+pub const SEGMENT_OTS: usize = (SEGMENT_BLOCKS - 1) * BLOCK_OTS;
 
-/// Blocks per stripe.
-pub(crate) const STRIPE_BLOCKS: usize = STRIPE_OTS / BLOCK_OTS;
+/// Largest number of blocks in a column of a segment, with the sacrificed block.
+pub(crate) const SEGMENT_BLOCKS: usize = 64;
+
+/// Length of the check of a segment, in bytes: the hash of the choices and of 128 columns.
+pub const CHECK_LEN: usize = (1 + BASE_COUNT) * BLOCK_LEN;
 
 /// 128 bits in the kernels, low word first: the compiler makes vector code of loops over `u64`, not
 /// of loops over `u128`.
@@ -57,6 +65,14 @@ pub(crate) fn from_block([low, high]: Block) -> u128 {
 
 /// Bytes of one 128-bit string on the wire.
 pub(crate) const BLOCK_LEN: usize = 16;
+
+/// Bytes of the check of one seed tree: the sum of the leaves' strings and a hash of all of them.
+pub(crate) const TREE_CHECK_LEN: usize = 64;
+
+/// Returns the number of blocks in a column of a segment of `n` OTs, with the sacrificed block.
+pub(crate) fn segment_blocks(n: usize) -> usize {
+    n.div_ceil(BLOCK_OTS).saturating_add(1)
+}
 
 /// From this many OTs on, sending fewer bytes is worth SoftSpoken's setup.
 const SOFTSPOKEN_FROM: u64 = 10_000;
@@ -85,15 +101,30 @@ impl Extension {
     /// Returns the length of the one-time setup message, in bytes; 0 if none is sent.
     #[must_use]
     pub fn setup_len(self) -> usize {
-        self.groups() * (self.k() - 1) * 2 * BLOCK_LEN
+        self.groups() * self.group_setup_len()
     }
 
-    /// Returns the length of the message of one call for `n` OTs, in bytes: `16 * 128 / k` per
-    /// started block of [`BLOCK_OTS`]. Saturates instead of overflowing.
+    /// Returns the bytes of the setup message that belong to one seed tree: two corrections for
+    /// each level below the top, and the check of its leaves.
+    pub(crate) fn group_setup_len(self) -> usize {
+        match self.k() {
+            1 => 0,
+            k => (k - 1) * 2 * BLOCK_LEN + TREE_CHECK_LEN,
+        }
+    }
+
+    /// Returns the bytes of the corrections of one block of [`BLOCK_OTS`]: `16 * 128 / k`.
     #[must_use]
-    pub fn message_len(self, n: usize) -> usize {
-        n.div_ceil(BLOCK_OTS)
-            .saturating_mul(self.groups() * BLOCK_LEN)
+    pub fn block_len(self) -> usize {
+        self.groups() * BLOCK_LEN
+    }
+
+    /// Returns the length of the corrections of a segment of `n` OTs, in bytes: `16 * 128 / k` per
+    /// started block of [`BLOCK_OTS`] and for the sacrificed block. Saturates instead of
+    /// overflowing.
+    #[must_use]
+    pub fn corrections_len(self, n: usize) -> usize {
+        segment_blocks(n).saturating_mul(self.block_len())
     }
 
     /// Returns the code on the wire, which is `k`.
@@ -172,14 +203,16 @@ mod tests {
 
     #[test]
     fn messages_have_the_documented_sizes() {
-        let sizes =
-            |kind: Extension| (kind.setup_len(), kind.message_len(1), kind.message_len(129));
-        assert_eq!(sizes(Extension::Iknp), (0, 2048, 4096));
-        assert_eq!(sizes(Extension::SoftSpoken2), (2048, 1024, 2048));
-        assert_eq!(sizes(Extension::SoftSpoken4), (3072, 512, 1024));
-        assert_eq!(sizes(Extension::SoftSpoken8), (3584, 256, 512));
-        assert_eq!(Extension::SoftSpoken8.message_len(0), 0);
-        assert_eq!(Extension::Iknp.message_len(usize::MAX), usize::MAX);
+        let sizes = |kind: Extension| {
+            let corrections = [1, 129].map(|n| kind.corrections_len(n));
+            (kind.setup_len(), corrections)
+        };
+        assert_eq!(sizes(Extension::Iknp), (0, [4096, 6144]));
+        assert_eq!(sizes(Extension::SoftSpoken2), (6144, [2048, 3072]));
+        assert_eq!(sizes(Extension::SoftSpoken4), (5120, [1024, 1536]));
+        assert_eq!(sizes(Extension::SoftSpoken8), (4608, [512, 768]));
+        assert_eq!(Extension::Iknp.corrections_len(usize::MAX), usize::MAX);
+        assert_eq!((SEGMENT_OTS, CHECK_LEN), (8064, 2064));
     }
 
     #[test]

@@ -7,19 +7,19 @@
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::dispatch::{Work, run};
-use crate::extension::{Block, STRIPE_BLOCKS};
+use crate::extension::{Block, SEGMENT_BLOCKS};
 use crate::prg::Stream;
 
 /// Blocks between the starts of two columns: not a multiple of a large power of two, so that the
 /// columns spread over the sets of the cache.
-pub(crate) const STRIDE: usize = STRIPE_BLOCKS + 4;
+pub(crate) const STRIDE: usize = SEGMENT_BLOCKS + 4;
 
 const MAX_K: usize = 8;
 
 /// A column's worth of blocks, in whole cache lines.
 #[derive(Clone, Copy, Zeroize)]
 #[repr(align(64))]
-struct Buffer([Block; STRIPE_BLOCKS]);
+struct Buffer([Block; SEGMENT_BLOCKS]);
 
 const ZERO: Block = [0; 2];
 
@@ -33,8 +33,8 @@ pub(crate) struct Fold {
 impl Fold {
     pub(crate) fn new() -> Self {
         Self {
-            odd: Zeroizing::new(Buffer([ZERO; STRIPE_BLOCKS])),
-            sums: Zeroizing::new([Buffer([ZERO; STRIPE_BLOCKS]); MAX_K + 1]),
+            odd: Zeroizing::new(Buffer([ZERO; SEGMENT_BLOCKS])),
+            sums: Zeroizing::new([Buffer([ZERO; SEGMENT_BLOCKS]); MAX_K + 1]),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Oblivious transfer as message state machines, secure against **semi-honest** parties.
+//! Oblivious transfer as message state machines, secure against malicious parties.
 //!
 //! Nothing here does I/O: every step takes and returns bytes. 128-bit strings are `u128`, on the
 //! wire 16 bytes little-endian.
@@ -9,8 +9,9 @@
 //!   quantum computers. Larger messages, and the sender's answers the receiver's.
 //! * [`AnyReceiver`] and [`AnySender`]: whichever of these a [`BaseOt`] names.
 //! * [`CotSender`] and [`CotReceiver`]: OT extension. From 128 base OTs they make any number of
-//!   *correlated* OTs `t = q ^ x * delta`, in as many calls as wanted; [`Extension`] names the
-//!   trade between bytes and work.
+//!   *correlated* OTs `t = q ^ x * delta`, in segments of at most [`SEGMENT_OTS`]; [`Extension`]
+//!   names the trade between bytes and work. A consistency check catches a receiver that deviates
+//!   before its segment is used.
 //! * [`MaskHash`]: chosen-message OT from correlated OT.
 //!
 //! The roles flip between base OT and extension: the *sender* of the extension is the base OT
@@ -20,6 +21,7 @@
 //! ```
 //! use rand::rngs::{SysRng, StdRng};
 //! use rand::SeedableRng;
+//! use sha2::{Digest, Sha256};
 //! use transpute_ot::{
 //!     BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, delta_choices,
 //! };
@@ -38,10 +40,17 @@
 //! let (mut evaluator, setup) = CotReceiver::new(kind, &pairs, &sid);
 //! garbler.setup(&setup)?;
 //!
-//! // Three OTs with choices 1, 0, 1.
-//! let (mut message, mut t, mut q) = (Vec::new(), Vec::new(), Vec::new());
-//! evaluator.extend(&[0b101], 3, &mut message, &mut t);
-//! garbler.extend(3, &message, &mut q)?;
+//! // Three OTs with choices 1, 0, 1. Both parties hash what the evaluator has sent.
+//! let transcript = |corrections: &[u8]| {
+//!     let hash = Sha256::new().chain_update(&to_receiver).chain_update(&setup);
+//!     <[u8; 32]>::from(hash.chain_update(corrections).finalize())
+//! };
+//! let (mut corrections, mut check, mut t) = (Vec::new(), Vec::new(), Vec::new());
+//! let segment = evaluator.extend(&[0b101], 3, &mut rng, &mut corrections);
+//! segment.prove(&transcript(&corrections), &mut check, &mut t);
+//!
+//! let unchecked = garbler.extend(3, &corrections, &transcript(&corrections))?;
+//! let q = garbler.check(unchecked, &check)?;
 //! assert_eq!(t, [q[0] ^ delta, q[1], q[2] ^ delta]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -50,12 +59,14 @@
 #![deny(unsafe_code)]
 
 mod base;
+mod check;
 mod cipher;
 mod cot;
 mod dispatch;
 mod error;
 mod extension;
 mod fold;
+mod gf128;
 mod mask;
 mod prg;
 mod transpose;
@@ -68,7 +79,8 @@ pub use base::{
     KemAnswer, KemReceiver, KemSender, Keys, base_receiver_len, delta_choices, kem_receiver_len,
     kem_sender_len,
 };
-pub use cot::{CotReceiver, CotSender};
+pub use check::{CheckedRows, UncheckedRows};
+pub use cot::{CotReceiver, CotSender, OpenSegment};
 pub use error::OtError;
-pub use extension::{BLOCK_OTS, Extension, STRIPE_OTS};
+pub use extension::{BLOCK_OTS, CHECK_LEN, Extension, SEGMENT_OTS};
 pub use mask::{MAX_INDEX, MaskHash, mask_pair, unmask_pair};

@@ -26,7 +26,7 @@ pub fn unmask_pair(key: u128, choice: bool, masked: [u128; 2]) -> u128 {
 /// First index that [`MaskHash`] refuses.
 pub const MAX_INDEX: u64 = 1 << 56;
 
-/// Chosen-message OT from correlated OT, **semi-honest**: message `b` of OT `i` is masked with
+/// Chosen-message OT from correlated OT: message `b` of OT `i` is masked with
 /// `H(q_i ^ b * delta, i)`, and the receiver has `H(t_i, i)` for its choice.
 ///
 /// `H(x, i) = P(P(x) ^ tweak(i)) ^ P(x)` (Guo, Katz, Wang and Yu, eprint 2019/074, TMMO), `P`

@@ -9,11 +9,18 @@
 //!
 //! The party with a hole numbers nodes relative to `alpha` (`y = x ^ alpha`), so the hole is
 //! always node 0 and no memory access depends on `alpha`.
+//!
+//! A check shows that the corrections of a level below the top belong to one tree, whatever
+//! `alpha` is (section 3.2 of the same paper): every leaf is expanded to its final value and a
+//! string of 32 bytes; the owner sends the sum of all strings and a hash of them. The other party
+//! recovers the string of its hole from the sum. An owner whose corrections are wrong on one side
+//! passes only if `alpha` never selects that side: it bets on bits of `alpha`.
 
-use subtle::{Choice, ConditionallySelectable};
-use zeroize::Zeroize;
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use zeroize::{Zeroize, Zeroizing};
 
-use crate::extension::BLOCK_LEN;
+use crate::OtError;
+use crate::extension::{BLOCK_LEN, Block, TREE_CHECK_LEN, from_block};
 use crate::prg::Stream;
 
 /// Public name of a node for the PRG: unique within a session, and different between sessions
@@ -78,9 +85,152 @@ pub(crate) fn grow_punctured(
     }
 }
 
+/// The string of a leaf that only the check sees.
+type CheckString = [Block; 2];
+
+/// Replaces the leaves of a full tree by what they expand to and appends the check.
+pub(crate) fn finish_full(
+    nonce: u64,
+    level: usize,
+    group: usize,
+    leaves: &mut [u128],
+    message: &mut Vec<u8>,
+) {
+    let mut strings = Zeroizing::new(vec![CheckString::default(); leaves.len()]);
+    let mut sum = CheckString::default();
+    for (x, (leaf, string)) in leaves.iter_mut().zip(&mut *strings).enumerate() {
+        (*leaf, *string) = expand(*leaf, label(nonce, level, group, x));
+        add(&mut sum, string);
+    }
+    message.extend_from_slice(&to_bytes(&sum));
+    message.extend_from_slice(&hash(&strings));
+}
+
+/// Replaces the leaves of a punctured tree by what they expand to, but for the hole at place 0, if
+/// the check holds.
+///
+/// # Errors
+/// [`OtError::TreeCheckFailed`].
+pub(crate) fn finish_punctured(
+    nonce: u64,
+    level: usize,
+    group: usize,
+    alpha: usize,
+    leaves: &mut [u128],
+    check: &[u8; TREE_CHECK_LEN],
+) -> Result<(), OtError> {
+    let mut strings = Zeroizing::new(vec![CheckString::default(); leaves.len()]);
+    let (sum, expected) = check.split_at(TREE_CHECK_LEN / 2);
+    let (words, _) = sum.as_chunks::<8>();
+    let mut hole = CheckString::default();
+    for (word, bytes) in hole.as_flattened_mut().iter_mut().zip(words) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    for (y, (leaf, string)) in leaves.iter_mut().zip(&mut *strings).enumerate().skip(1) {
+        (*leaf, *string) = expand(*leaf, label(nonce, level, group, y ^ alpha));
+        add(&mut hole, string);
+    }
+    strings[0] = hole;
+    // From the order of `y` to that of `x`, without an access that depends on `alpha`.
+    for bit in 0..level {
+        let swap = Choice::from((alpha >> bit & 1) as u8);
+        for pair in strings.chunks_mut(2 << bit) {
+            let (low, high) = pair.split_at_mut(1 << bit);
+            for (low, high) in low.iter_mut().zip(high) {
+                for (low, high) in low
+                    .as_flattened_mut()
+                    .iter_mut()
+                    .zip(high.as_flattened_mut())
+                {
+                    u64::conditional_swap(low, high, swap);
+                }
+            }
+        }
+    }
+    if bool::from(hash(&strings).ct_eq(expected)) {
+        Ok(())
+    } else {
+        Err(OtError::TreeCheckFailed)
+    }
+}
+
+/// Expands a leaf to the key of its stream and its string for the check.
+fn expand(leaf: u128, label: u64) -> (u128, CheckString) {
+    let mut blocks = Zeroizing::new([[0; 2]; 3]);
+    Stream::new(leaf, label).fill(0, &mut *blocks);
+    (from_block(blocks[0]), [blocks[1], blocks[2]])
+}
+
+fn add(sum: &mut CheckString, string: &CheckString) {
+    for (sum, word) in sum.as_flattened_mut().iter_mut().zip(string.as_flattened()) {
+        *sum ^= word;
+    }
+}
+
+fn to_bytes(string: &CheckString) -> [u8; TREE_CHECK_LEN / 2] {
+    let mut bytes = [0; TREE_CHECK_LEN / 2];
+    let (words, _) = bytes.as_chunks_mut::<8>();
+    for (bytes, word) in words.iter_mut().zip(string.as_flattened()) {
+        *bytes = word.to_le_bytes();
+    }
+    bytes
+}
+
+/// Hashes the strings of all leaves in order.
+fn hash(strings: &[CheckString]) -> [u8; TREE_CHECK_LEN / 2] {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(strings.len() * TREE_CHECK_LEN / 2));
+    for string in strings {
+        bytes.extend_from_slice(&to_bytes(string));
+    }
+    blake3::derive_key("transpute OT seed tree check v1", &bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_check_accepts_a_tree_and_only_its_own() {
+        for k in [2_usize, 4, 8] {
+            let pairs: Vec<[u128; 2]> = (0..k as u128).map(|i| [1000 + i, 2000 + i]).collect();
+            let (mut full, mut message) = (vec![0; 1 << k], Vec::new());
+            grow_full(9, 3, &pairs, &mut full, &mut message);
+            let corrections = message.len();
+            finish_full(9, k, 3, &mut full, &mut message);
+            for alpha in (0..1 << k).step_by(5) {
+                let keys: Vec<u128> = (0..k).map(|l| pairs[l][alpha >> l & 1]).collect();
+                let finish = |message: &[u8]| {
+                    let mut leaves = vec![7; 1 << k];
+                    let (sent, check) = message.split_at(corrections);
+                    grow_punctured(9, 3, &keys, alpha, sent.as_chunks().0, &mut leaves);
+                    let check = check.try_into().unwrap();
+                    finish_punctured(9, k, 3, alpha, &mut leaves, check).map(|()| leaves)
+                };
+                let leaves = finish(&message).unwrap();
+                for y in 1..1 << k {
+                    assert_eq!(leaves[y], full[y ^ alpha], "k {k} alpha {alpha} y {y}");
+                }
+                // A correction that alpha selects must be right; the other one is not read. Level
+                // `l` has its two corrections in blocks `2 l - 2` and `2 l - 1`.
+                for byte in 0..message.len() {
+                    let mut changed = message.clone();
+                    changed[byte] ^= 0x40;
+                    let (level, side) = (byte / 32 + 1, byte / 16 % 2);
+                    let is_read = byte >= corrections || alpha >> level & 1 == side;
+                    let expected = if is_read {
+                        Err(OtError::TreeCheckFailed)
+                    } else {
+                        Ok(leaves.clone())
+                    };
+                    assert_eq!(
+                        finish(&changed),
+                        expected,
+                        "k {k} alpha {alpha} byte {byte}"
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn all_leaves_but_one_agree_for_every_hole() {

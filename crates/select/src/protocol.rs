@@ -66,7 +66,9 @@ const HELLO: u64 = FRAME + 220;
 const FINISH: u64 = FRAME + 64;
 const BASE: u64 = 128;
 /// Transfers per message of an extension.
-const RUN: u64 = 8192;
+const RUN: u64 = 8064;
+/// Bytes of the consistency check of each such message.
+const CHECK: u64 = 2064;
 /// Bytes of a message of outputs.
 const PIECE: u64 = 65_536;
 
@@ -139,8 +141,9 @@ impl ProtocolRun {
                     u128::from(FRAME)
                         + 32
                         + setup
-                        + runs * numbered
-                        + blocks * (2048 / u128::from(k.max(1))),
+                        + runs * (numbered + u128::from(FRAME + CHECK))
+                        // Each message has one block more, which is sacrificed.
+                        + (blocks + runs) * (2048 / u128::from(k.max(1))),
                     3,
                 )
             }

@@ -201,6 +201,16 @@ impl Channel {
         Ok(())
     }
 
+    /// Returns the hash of all frames sent so far.
+    pub(crate) fn sent_hash(&self) -> [u8; 32] {
+        self.sent.hash()
+    }
+
+    /// Returns the hash of all frames received so far.
+    pub(crate) fn received_hash(&self) -> [u8; 32] {
+        self.received.hash()
+    }
+
     /// Says whether both directions are complete.
     pub(crate) fn is_finished(&self) -> bool {
         self.finish_sent && self.finish_received
@@ -230,6 +240,7 @@ impl Channel {
             FrameKind::OtSetup
             | FrameKind::OtExtendSetup
             | FrameKind::OtExtend
+            | FrameKind::OtCheck
             | FrameKind::OtReply
             | FrameKind::OtCorrect => (&mut self.traffic.ot, header_len),
             _ => {

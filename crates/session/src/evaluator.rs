@@ -70,6 +70,9 @@ pub(crate) struct EvaluatorCore {
     decode_infos: VecDeque<Vec<u8>>,
     /// Finished evaluations that wait for their decoding information.
     undecoded: VecDeque<EvaluatedOutputs>,
+    /// Whether a deviating evaluator ignores how far ahead it may ask.
+    #[cfg(test)]
+    pub(crate) asks_without_limit: bool,
 }
 
 struct Agreed {
@@ -148,6 +151,8 @@ impl EvaluatorCore {
             chunks_done: 0,
             decode_infos: VecDeque::new(),
             undecoded: VecDeque::new(),
+            #[cfg(test)]
+            asks_without_limit: false,
         })
     }
 
@@ -201,6 +206,12 @@ impl EvaluatorCore {
         }
     }
 
+    /// Makes the evaluator deviate in its corrections of an extension.
+    #[cfg(test)]
+    pub(crate) fn deviate(&mut self, change: fn(&mut [u8])) {
+        self.ot.deviate(change);
+    }
+
     pub(crate) fn poll(
         &mut self,
         out: &mut Vec<u8>,
@@ -235,12 +246,7 @@ impl EvaluatorCore {
         let first = self.asked;
         let n = (self.terms.total_choices - first).min(OT_CHUNK as u64) as usize;
         let choices = self.take_choices(n)?;
-        let ot = &mut self.ot;
-        self.channel.send(out, FrameKind::OtExtend, |out| {
-            out.extend_from_slice(&first.to_le_bytes());
-            ot.extend(first, choices, out);
-            Ok(())
-        })?;
+        self.ot.extend(first, choices, &mut self.channel, out)?;
         self.asked += n as u64;
         Ok(true)
     }

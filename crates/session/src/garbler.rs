@@ -174,6 +174,7 @@ impl GarblerCore {
                 let (first, message) = split_number(kind, &payload)?;
                 self.handle_extend(first, &message)
             }
+            FrameKind::OtCheck => self.handle_check(&payload),
             FrameKind::Output => match self.output_pieces.add(&payload)? {
                 Some((instance, message)) => {
                     // The answer may be here before anything was sent behind the last table, and where
@@ -237,14 +238,22 @@ impl GarblerCore {
         self.may_release().then(|| self.held_outputs.pop_front())?
     }
 
-    /// Says whether outputs may be decoded: not before the hellos agree and, where tables are made
-    /// before the inputs are known, not before both parties are bound to theirs.
+    /// Says whether the output of the oldest finished evaluation may be decoded: the hellos agree
+    /// and the evaluator's inputs are fixed by transfers that passed their checks. Where tables are
+    /// made before the inputs are known, this party's inputs must be fixed too.
     fn may_release(&self) -> bool {
-        let is_bound = self.is_provided && self.answered == self.terms.total_choices;
-        self.agreed.is_some() && (is_bound || !self.terms.is_prepared())
+        let Some(outputs) = self.held_outputs.front() else {
+            return false;
+        };
+        let is_bound = match self.terms.is_prepared() {
+            true => self.is_provided && self.answered == self.terms.total_choices,
+            false => self.answered >= self.layout.choices_through(outputs.instance()),
+        };
+        self.agreed.is_some() && is_bound
     }
 
-    /// Sends the active labels of this party's inputs, as soon
+    /// Says whether the next evaluations may begin: the lead has room for what they send besides
+    /// tables, and not too many finished ones wait for an answer.
     fn may_begin(&self) -> bool {
         let lanes = self.layout.lanes(self.begun);
         let per_output = 16 * self.terms.program.outputs().len();
@@ -484,9 +493,13 @@ impl GarblerCore {
                 problem: "it asks further ahead of the tables than agreed",
             });
         }
-        let reply = self.ot.handle_extend(
-            first,
-            n,
+        let challenge = self.channel.received_hash();
+        self.ot.handle_extend(first, n, message, &challenge)
+    }
+
+    /// Answers the transfers of a segment whose check holds.
+    fn handle_check(&mut self, message: &[u8]) -> Result<(), SessionError> {
+        let (first, n, reply) = self.ot.handle_check(
             message,
             &mut self.garbler,
             &self.transfers,

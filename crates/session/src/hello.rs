@@ -19,7 +19,7 @@ pub(crate) const HELLO_LEN: usize = 220;
 const MAGIC: [u8; 4] = *b"TPUT";
 
 /// Version of the messages; both sides must have the same.
-const VERSION: u16 = 7;
+const VERSION: u16 = 8;
 
 const FLAG_OUTPUT_CHECK: u8 = 1;
 const FLAG_ENCRYPTED: u8 = 2;

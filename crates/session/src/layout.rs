@@ -115,6 +115,13 @@ impl Layout {
         if begun < self.together { LANES } else { 1 }
     }
 
+    /// Number of transfers up to the last one of an evaluation. Evaluations that are garbled
+    /// together have theirs at the same time.
+    pub(crate) fn choices_through(&self, instance: u64) -> u64 {
+        let lanes = self.lanes(instance) as u64;
+        (instance / lanes + 1) * lanes * self.choices
+    }
+
     /// Bytes of the tables of as many evaluations.
     pub(crate) fn tables(&self, lanes: usize) -> u64 {
         self.chunks(lanes).bytes

@@ -7,14 +7,16 @@ use transpute_circuit::Bits;
 use transpute_garble::{Garbler, Label};
 use transpute_ot::{
     AnyReceiver, AnySender, BASE_COUNT, BaseOt, CotReceiver, CotSender, Extension, MaskHash,
-    delta_choices, mask_pair, unmask_pair,
+    SEGMENT_OTS, UncheckedRows, delta_choices, mask_pair, unmask_pair,
 };
 use zeroize::Zeroizing;
 
-use crate::{FrameKind, OtPlan, SessionError, standing::stock::Asked, transfers::Transfers};
+use crate::{
+    FrameKind, OtPlan, SessionError, channel::Channel, standing::stock::Asked, transfers::Transfers,
+};
 
-/// Transfers per `OtExtend` message.
-pub(crate) const OT_CHUNK: usize = 8192;
+/// Largest number of transfers per `OtExtend` message, which is one segment of the extension.
+pub(crate) const OT_CHUNK: usize = SEGMENT_OTS;
 
 /// Bytes the garbler answers with per transfer of an extension: a correction where labels are
 /// correlated, two masked labels where they are not.
@@ -38,7 +40,8 @@ pub(crate) enum GarblerOt {
         sender: Option<Box<CotSender>>,
         is_set_up: bool,
         masks: Option<Box<MaskHash>>,
-        scratch: Zeroizing<Vec<u128>>,
+        /// The segment whose check is due, with the number of its first transfer.
+        unchecked: Option<(u64, UncheckedRows)>,
     },
     /// From the stock of a connection, unless the evaluator asks directly. The seed is for that.
     Stock {
@@ -92,7 +95,7 @@ impl GarblerOt {
                     sender: None,
                     is_set_up: kind.setup_len() == 0,
                     masks: None,
-                    scratch: Zeroizing::new(Vec::new()),
+                    unchecked: None,
                 };
                 (ot, message)
             }
@@ -186,42 +189,64 @@ impl GarblerOt {
         }
     }
 
-    /// Answers one `OtExtend` message about transfers `first..first + n`. The garbler adopts what it is
-    /// given of those whose labels it has not made, if that is asked for and labels differ by one offset.
+    /// Reads one `OtExtend` message about transfers `first..first + n`. `challenge` is the hash of
+    /// everything the evaluator has sent, with this message.
     pub(crate) fn handle_extend(
         &mut self,
         first: u64,
         n: usize,
         message: &[u8],
-        garbler: &mut Garbler,
-        transfers: &Transfers,
-        adopts: bool,
-    ) -> Result<Vec<u8>, SessionError> {
+        challenge: &[u8; 32],
+    ) -> Result<(), SessionError> {
         let Self::Extension {
-            delta,
             sender: Some(sender),
             is_set_up: true,
-            masks: Some(masks),
-            scratch,
+            unchecked: unchecked @ None,
             ..
         } = self
         else {
             return Err(SessionError::Unexpected {
                 kind: FrameKind::OtExtend,
-                problem: "the extension is not set up",
+                problem: "the extension is not set up, or the check of a segment is due",
             });
         };
-        scratch.clear();
-        sender.extend(n, message, scratch)?;
+        *unchecked = Some((first, sender.extend(n, message, challenge)?));
+        Ok(())
+    }
+
+    /// Reads the check of the last segment; returns the number of its first transfer, the number of
+    /// its transfers, and the answer if the check holds. The garbler adopts what it is given of those whose
+    /// labels it has not made, if `adopts` is set and labels differ by one offset.
+    pub(crate) fn handle_check(
+        &mut self,
+        message: &[u8],
+        garbler: &mut Garbler,
+        transfers: &Transfers,
+        adopts: bool,
+    ) -> Result<(u64, usize, Vec<u8>), SessionError> {
+        let Self::Extension {
+            delta,
+            sender: Some(sender),
+            masks: Some(masks),
+            unchecked,
+            ..
+        } = self
+        else {
+            return Err(unexpected_check());
+        };
+        let (first, rows) = unchecked.take().ok_or_else(unexpected_check)?;
+        let rows = sender.check(rows, message)?;
+        let n = rows.len();
         let mut reply = Vec::new();
         if garbler.delta().is_none() {
             let pairs = transfers.label_pairs(garbler, first, n);
             let mut masked = Vec::new();
-            masks.mask(first, scratch, **delta, &pairs, &mut masked);
+            masks.mask(first, &rows, **delta, &pairs, &mut masked);
             for pair in &masked {
                 write_blocks(pair, &mut reply);
             }
-            return Ok(reply);
+            sender.recycle(rows);
+            return Ok((first, n, reply));
         }
         let made = match adopts {
             true => garbler.labels_made().saturating_sub(first).min(n as u64) as usize,
@@ -229,17 +254,18 @@ impl GarblerOt {
         };
         let zeros = transfers.zero_labels(garbler, first, made);
         reply.reserve(made * 16);
-        for (q, zero) in scratch.iter().zip(zeros.iter()) {
+        for (q, zero) in rows.iter().zip(zeros.iter()) {
             write_blocks(&[q ^ zero], &mut reply);
         }
         if made < n {
-            let labels = scratch[made..]
+            let labels = rows[made..]
                 .iter()
                 .map(|q| Label::from_bytes(q.to_le_bytes()));
             let labels = Zeroizing::new(labels.collect::<Vec<_>>());
             garbler.adopt(first + made as u64, labels);
         }
-        Ok(reply)
+        sender.recycle(rows);
+        Ok((first, n, reply))
     }
 }
 
@@ -255,12 +281,15 @@ pub(crate) enum EvaluatorOt {
         kind: Extension,
         correlated: bool,
         base: Option<AnySender>,
-        /// For what the answer draws.
-        seed: Zeroizing<[u8; 32]>,
+        /// Draws the base-OT answer and the sacrificed choices of each segment.
+        rng: Box<StdRng>,
         receiver: Option<Box<CotReceiver>>,
         masks: Option<Box<MaskHash>>,
         /// What was asked for and not answered: first number, choices, and t rows.
         open: VecDeque<OpenChunk>,
+        /// What a deviating evaluator does to its corrections.
+        #[cfg(test)]
+        deviation: Option<fn(&mut [u8])>,
     },
     /// From the stock of a connection, or directly as long as that is empty.
     Stock {
@@ -319,13 +348,24 @@ impl EvaluatorOt {
                     kind,
                     correlated,
                     base: Some(base),
-                    seed: draw_seed(rng),
+                    rng: Box::new(StdRng::from_seed(*draw_seed(rng))),
                     receiver: None,
                     masks: None,
                     open: VecDeque::new(),
+                    #[cfg(test)]
+                    deviation: None,
                 };
                 (ot, message.unwrap_or_default())
             }
+        }
+    }
+
+    /// Makes the evaluator deviate: `change` is applied to the corrections of every segment before
+    /// they are sent and the challenge is drawn.
+    #[cfg(test)]
+    pub(crate) fn deviate(&mut self, change: fn(&mut [u8])) {
+        if let Self::Extension { deviation, .. } = self {
+            *deviation = Some(change);
         }
     }
 
@@ -377,15 +417,13 @@ impl EvaluatorOt {
             Self::Extension {
                 kind,
                 base,
-                seed,
+                rng,
                 receiver,
                 masks,
                 ..
             } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
-                let mut rng = StdRng::from_seed(**seed);
-                let (pairs, setup) =
-                    base.finish(sid, garbler_nonce, message, BASE_COUNT, &mut rng)?;
+                let (pairs, setup) = base.finish(sid, garbler_nonce, message, BASE_COUNT, rng)?;
                 let (cot, corrections) = CotReceiver::new(*kind, &pairs, sid);
                 *receiver = Some(Box::new(cot));
                 *masks = Some(Box::new(MaskHash::new(sid)));
@@ -406,22 +444,48 @@ impl EvaluatorOt {
         )
     }
 
-    /// Appends the `OtExtend` message for the given choices, numbered from `first`.
-    pub(crate) fn extend(&mut self, first: u64, choices: Bits, out: &mut Vec<u8>) {
-        if let Self::Extension {
+    /// Sends the `OtExtend` message for the given choices, numbered from `first`, and its check.
+    pub(crate) fn extend(
+        &mut self,
+        first: u64,
+        choices: Bits,
+        channel: &mut Channel,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SessionError> {
+        let Self::Extension {
             receiver: Some(receiver),
+            rng,
             open,
+            #[cfg(test)]
+            deviation,
             ..
         } = self
-        {
-            let mut rows = Zeroizing::new(Vec::with_capacity(choices.len()));
-            receiver.extend(choices.as_words(), choices.len(), out, &mut rows);
-            open.push_back(OpenChunk {
-                first,
-                choices,
-                rows,
-            });
+        else {
+            return Ok(());
+        };
+        let mut corrections = Vec::new();
+        let segment = receiver.extend(choices.as_words(), choices.len(), rng, &mut corrections);
+        #[cfg(test)]
+        if let Some(deviation) = deviation {
+            deviation(&mut corrections);
         }
+        channel.send(out, FrameKind::OtExtend, |out| {
+            out.extend_from_slice(&first.to_le_bytes());
+            out.extend_from_slice(&corrections);
+            Ok(())
+        })?;
+        let challenge = channel.sent_hash();
+        let mut rows = Zeroizing::new(Vec::with_capacity(choices.len()));
+        channel.send(out, FrameKind::OtCheck, |out| {
+            segment.prove(&challenge, out, &mut rows);
+            Ok(())
+        })?;
+        open.push_back(OpenChunk {
+            first,
+            choices,
+            rows,
+        });
+        Ok(())
     }
 
     /// Reads the garbler's next answer into labels; `first` must be the oldest open transfer.
@@ -541,6 +605,13 @@ fn check_reply(reply: &[u8], expected: usize) -> Result<(), SessionError> {
         expected,
         found: reply.len(),
     })
+}
+
+fn unexpected_check() -> SessionError {
+    SessionError::Unexpected {
+        kind: FrameKind::OtCheck,
+        problem: "no segment of an extension waits for it",
+    }
 }
 
 fn unexpected_setup() -> SessionError {

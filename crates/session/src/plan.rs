@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use transpute_ot::{BASE_COUNT, BaseOt, Extension};
+use transpute_ot::{BASE_COUNT, BaseOt, CHECK_LEN, Extension};
 
 use crate::{OtPlan, ot::OT_CHUNK, ot::reply_len};
 
@@ -237,7 +237,10 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     );
     let n = question.transfers;
     let chunks = |n: u64| {
-        let up = n.div_ceil(128).saturating_mul(kind.message_len(1) as u64);
+        let blocks = n.div_ceil(128).saturating_mul(kind.block_len() as u64);
+        // Each segment sacrifices a block and has a check.
+        let checks = n.div_ceil(OT_CHUNK as u64) * (kind.block_len() + CHECK_LEN) as u64;
+        let up = blocks.saturating_add(checks);
         let down = n.saturating_mul(reply_len(question.is_correlated) as u64);
         (up, down, n as f64 * cost)
     };

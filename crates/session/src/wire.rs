@@ -30,6 +30,8 @@ pub enum FrameKind {
     OtExtend = 0x11,
     /// Garbler to evaluator: the answer to the base-OT message or to one `OtExtend`.
     OtReply = 0x12,
+    /// Evaluator to garbler: the consistency check of the `OtExtend` before it.
+    OtCheck = 0x14,
     /// Evaluator to garbler, in a standing connection: how choices differ from those of the
     /// transfers in stock.
     OtCorrect = 0x13,
@@ -52,7 +54,7 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Hello,
         Self::OtSetup,
         Self::Refuse,
@@ -61,6 +63,7 @@ impl FrameKind {
         Self::OtExtend,
         Self::OtReply,
         Self::OtCorrect,
+        Self::OtCheck,
         Self::GarblerLabels,
         Self::Tables,
         Self::Decode,

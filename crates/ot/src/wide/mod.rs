@@ -1,4 +1,4 @@
-//! AVX-512 with VAES and GFNI, chosen at run time: the same bytes as the portable code.
+//! AVX-512 with VAES, VPCLMULQDQ and GFNI, chosen at run time: the same bytes as the portable code.
 //!
 //! The `aes` crate has a VAES back end too, but prepares its round keys anew in every call and
 //! takes 64 blocks at a time. Expansion keys a cipher per seed and wants few blocks of each, where
@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "calls, loads and stores of SIMD kernels")]
 
+mod clmul;
 mod transpose;
 
 use std::arch::x86_64::{
@@ -22,7 +23,7 @@ use crate::dispatch::Work;
 use crate::extension::Block;
 pub(crate) use transpose::Scratch;
 
-/// Proof that this CPU has AES, AVX-512 F, BW and VL, VAES and GFNI.
+/// Proof that this CPU has AES, AVX-512 F, BW and VL, VAES, VPCLMULQDQ and GFNI.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide(());
 
@@ -34,6 +35,7 @@ impl Wide {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("vaes")
+            && is_x86_feature_detected!("vpclmulqdq")
             && is_x86_feature_detected!("gfni");
         found.then_some(Self(()))
     }

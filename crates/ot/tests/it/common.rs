@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use rand::{TryCryptoRng, TryRng};
 use sha2::{Digest, Sha256};
-use transpute_ot::{BASE_COUNT, CotReceiver, CotSender, Extension};
+use transpute_ot::{BASE_COUNT, CotReceiver, CotSender, Extension, OtError};
 
 /// A generator whose output never changes with the version of a dependency: SHA-256 of a seed
 /// and a counter.
@@ -67,6 +67,41 @@ pub(crate) fn extension(kind: Extension, delta: u128, sid: &[u8; 32]) -> (CotSen
     assert_eq!(setup.len(), kind.setup_len());
     sender.setup(&setup).unwrap();
     (sender, receiver)
+}
+
+/// What both parties hash to a challenge.
+pub(crate) fn challenge(corrections: &[u8]) -> [u8; 32] {
+    Sha256::digest(corrections).into()
+}
+
+/// The messages of one segment and the receiver's rows.
+pub(crate) struct Sent {
+    pub(crate) corrections: Vec<u8>,
+    pub(crate) check: Vec<u8>,
+    pub(crate) t: Vec<u128>,
+}
+
+/// Extends the receiver's end by one segment.
+pub(crate) fn send(receiver: &mut CotReceiver, choices: &[u64], n: usize, seed: u64) -> Sent {
+    let (mut corrections, mut check, mut t) = (Vec::new(), Vec::new(), Vec::new());
+    let segment = receiver.extend(choices, n, &mut TestRng::new(seed), &mut corrections);
+    segment.prove(&challenge(&corrections), &mut check, &mut t);
+    Sent {
+        corrections,
+        check,
+        t,
+    }
+}
+
+/// Extends the sender's end by one segment; returns its rows if the check holds.
+pub(crate) fn receive(
+    sender: &mut CotSender,
+    n: usize,
+    corrections: &[u8],
+    check: &[u8],
+) -> Result<Vec<u128>, OtError> {
+    let unchecked = sender.extend(n, corrections, &challenge(corrections))?;
+    Ok(sender.check(unchecked, check)?.to_vec())
 }
 
 /// Lower-case hexadecimal digits of `bytes`.

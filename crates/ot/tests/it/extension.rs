@@ -1,13 +1,13 @@
 //! Correlated OT: the correlation on both ends for every variant, size, choice pattern and
 //! sequence of calls; refusal of malformed messages; a golden transcript.
 
-use crate::common::{TestRng, dealt_keys, extension, hex};
+use crate::common::{TestRng, challenge, dealt_keys, extension, hex, receive, send};
 use proptest::prelude::*;
 use rand::TryRng;
 use sha2::{Digest, Sha256};
 use transpute_ot::{
-    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, OtError, STRIPE_OTS,
-    delta_choices,
+    BASE_COUNT, BaseReceiver, BaseSender, CHECK_LEN, CotReceiver, CotSender, Extension, OtError,
+    SEGMENT_OTS, delta_choices,
 };
 
 const SID: [u8; 32] = [9; 32];
@@ -24,7 +24,7 @@ fn bit(words: &[u64], i: usize) -> bool {
     words[i / 64] >> (i % 64) & 1 == 1
 }
 
-/// One call on both ends; appends to `q` and `t` and returns the message.
+/// One segment on both ends; appends to `q` and `t` and returns its messages.
 fn call(
     ends: &mut (CotSender, CotReceiver),
     choices: &[u64],
@@ -32,11 +32,25 @@ fn call(
     q: &mut Vec<u128>,
     t: &mut Vec<u128>,
 ) -> Vec<u8> {
-    let mut message = Vec::new();
-    ends.1.extend(choices, n, &mut message, t);
-    assert_eq!(message.len(), ends.1.kind().message_len(n));
-    ends.0.extend(n, &message, q).unwrap();
-    message
+    let sent = send(&mut ends.1, choices, n, q.len() as u64);
+    assert_eq!(sent.corrections.len(), ends.1.kind().corrections_len(n));
+    assert_eq!(sent.check.len(), CHECK_LEN);
+    q.extend(receive(&mut ends.0, n, &sent.corrections, &sent.check).unwrap());
+    t.extend(&sent.t);
+    [sent.corrections, sent.check].concat()
+}
+
+/// Segments for any number of OTs.
+fn call_many(
+    ends: &mut (CotSender, CotReceiver),
+    choices: &[u64],
+    n: usize,
+    q: &mut Vec<u128>,
+    t: &mut Vec<u128>,
+) {
+    for (i, choices) in choices.chunks(SEGMENT_OTS / 64).enumerate() {
+        call(ends, choices, SEGMENT_OTS.min(n - i * SEGMENT_OTS), q, t);
+    }
 }
 
 fn check(q: &[u128], t: &[u128], choices: &[u64], delta: u128) {
@@ -50,7 +64,7 @@ fn check(q: &[u128], t: &[u128], choices: &[u64], delta: u128) {
 #[test]
 fn the_correlation_holds_for_every_size_and_pattern() {
     for kind in Extension::ALL {
-        for n in [0, 1, 127, 128, 129, 4096, STRIPE_OTS, STRIPE_OTS + 1] {
+        for n in [1, 127, 128, 129, 4096, SEGMENT_OTS - 1, SEGMENT_OTS] {
             let words = n.div_ceil(64);
             let patterns = [
                 vec![0; words],
@@ -77,7 +91,7 @@ fn the_correlation_holds_for_many_ots_and_extreme_offsets() {
         for delta in [0, 1, u128::MAX, DELTA] {
             let mut ends = extension(kind, delta, &SID);
             let (mut q, mut t) = (Vec::new(), Vec::new());
-            call(&mut ends, &choices, n, &mut q, &mut t);
+            call_many(&mut ends, &choices, n, &mut q, &mut t);
             check(&q, &t, &choices, delta);
             // Rows never repeat.
             q.sort_unstable();
@@ -88,14 +102,11 @@ fn the_correlation_holds_for_many_ots_and_extreme_offsets() {
 }
 
 #[test]
-fn a_sequence_of_calls_never_repeats_a_row() {
+fn a_sequence_of_segments_never_repeats_a_row() {
     for kind in Extension::ALL {
         let mut ends = extension(kind, DELTA, &SID);
         let (mut q, mut t, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        for (seed, n) in [1, 128, 0, 129, 8191, 8193, 64, 4096]
-            .into_iter()
-            .enumerate()
-        {
+        for (seed, n) in [1, 128, 129, 8063, 8064, 64, 4096].into_iter().enumerate() {
             let choices = random_words(n, seed as u64);
             let start = q.len();
             call(&mut ends, &choices, n, &mut q, &mut t);
@@ -105,28 +116,6 @@ fn a_sequence_of_calls_never_repeats_a_row() {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), t.len());
-    }
-}
-
-#[test]
-fn whole_blocks_give_the_same_ots_in_any_split() {
-    let n = 3 * STRIPE_OTS;
-    let choices = random_words(n, 4);
-    for kind in [Extension::Iknp, Extension::SoftSpoken4] {
-        let (mut q, mut t) = (Vec::new(), Vec::new());
-        call(
-            &mut extension(kind, DELTA, &SID),
-            &choices,
-            n,
-            &mut q,
-            &mut t,
-        );
-        let mut ends = extension(kind, DELTA, &SID);
-        let (mut q2, mut t2) = (Vec::new(), Vec::new());
-        for words in choices.chunks(4096 / 64) {
-            call(&mut ends, words, 4096, &mut q2, &mut t2);
-        }
-        assert!(q == q2 && t == t2);
     }
 }
 
@@ -166,33 +155,41 @@ fn sessions_over_the_same_base_ots_are_unrelated() {
         };
         let ((q1, m1), (q2, m2)) = (rows(SID), rows([10; 32]));
         assert!(q1.iter().all(|row| !q2.contains(row)));
-        assert!(
-            m1.chunks(16)
-                .all(|block| m2.chunks(16).all(|other| block != other))
-        );
+        // The corrections: the sacrificed choices of these two are the same.
+        let blocks = kind.corrections_len(256) / 16;
+        let (m1, m2) = (m1.chunks(16).take(blocks), m2.chunks(16).take(blocks));
+        assert!(m1.zip(m2).all(|(block, other)| block != other));
 
-        // Parties that disagree on the session have no correlation.
+        // Parties that disagree on the session do not pass the checks.
         let (keys, pairs) = dealt_keys(DELTA, 1);
-        let mut sender = CotSender::new(kind, DELTA, &keys, &SID);
-        let (receiver, setup) = CotReceiver::new(kind, &pairs, &[10; 32]);
-        sender.setup(&setup).unwrap();
-        let (mut q, mut t) = (Vec::new(), Vec::new());
-        call(&mut (sender, receiver), &[0; 4], 256, &mut q, &mut t);
-        assert!(q.iter().zip(&t).all(|(q, t)| q != t));
+        assert!(outcome(kind, &keys, &pairs, &[10; 32]).is_err());
     }
 }
 
+/// Runs setup and one segment between ends that may not fit; returns the sender's rows.
+fn outcome(
+    kind: Extension,
+    keys: &[u128],
+    pairs: &[[u128; 2]],
+    receiver_sid: &[u8; 32],
+) -> Result<Vec<u128>, OtError> {
+    let mut sender = CotSender::new(kind, DELTA, keys, &SID);
+    let (mut receiver, setup) = CotReceiver::new(kind, pairs, receiver_sid);
+    sender.setup(&setup)?;
+    let sent = send(&mut receiver, &[0; 4], 256, 1);
+    receive(&mut sender, 256, &sent.corrections, &sent.check)
+}
+
 #[test]
-fn a_wrong_key_or_correction_spoils_the_correlation() {
+fn a_wrong_key_fails_a_check() {
     for kind in Extension::ALL {
         let (mut keys, pairs) = dealt_keys(DELTA, 1);
         keys[77] ^= 1;
-        let mut sender = CotSender::new(kind, DELTA, &keys, &SID);
-        let (receiver, setup) = CotReceiver::new(kind, &pairs, &SID);
-        sender.setup(&setup).unwrap();
-        let (mut q, mut t) = (Vec::new(), Vec::new());
-        call(&mut (sender, receiver), &[0; 4], 256, &mut q, &mut t);
-        assert_ne!(q, t);
+        let expected = match kind {
+            Extension::Iknp => OtError::ColumnCheckFailed,
+            _ => OtError::TreeCheckFailed,
+        };
+        assert_eq!(outcome(kind, &keys, &pairs, &SID), Err(expected));
     }
 }
 
@@ -200,11 +197,8 @@ fn a_wrong_key_or_correction_spoils_the_correlation() {
 fn choices_past_the_end_do_not_reach_the_wire() {
     for kind in Extension::ALL {
         let message = |choices: &[u64]| {
-            let (mut message, mut t) = (Vec::new(), Vec::new());
-            extension(kind, DELTA, &SID)
-                .1
-                .extend(choices, 65, &mut message, &mut t);
-            message
+            let sent = send(&mut extension(kind, DELTA, &SID).1, choices, 65, 1);
+            (sent.corrections, sent.check)
         };
         assert_eq!(message(&[7, 1]), message(&[7, u64::MAX, 5]));
     }
@@ -214,14 +208,13 @@ fn choices_past_the_end_do_not_reach_the_wire() {
 fn malformed_messages_are_refused() {
     for kind in Extension::ALL {
         let (mut sender, mut receiver) = extension(kind, DELTA, &SID);
-        let (mut message, mut t) = (Vec::new(), Vec::new());
-        receiver.extend(&[5, 6, 7], 129, &mut message, &mut t);
+        let sent = send(&mut receiver, &[5, 6, 7], 129, 1);
+        let mut message = sent.corrections.clone();
         let expected = message.len();
-        let mut q = vec![1];
         for found in [0, 1, expected / 2, expected - 1, expected + 1, 2 * expected] {
             message.resize(found, 0);
             assert_eq!(
-                sender.extend(129, &message, &mut q),
+                receive(&mut sender, 129, &message, &sent.check),
                 Err(OtError::WrongLength {
                     message: "OT extension message",
                     expected,
@@ -230,8 +223,23 @@ fn malformed_messages_are_refused() {
             );
         }
         // A peer that claims an absurd number is refused before anything is allocated.
-        assert!(sender.extend(usize::MAX, &message, &mut q).is_err());
-        assert_eq!(q, [1]);
+        for found in [0, SEGMENT_OTS + 1, usize::MAX] {
+            let refused = receive(&mut sender, found, &message, &sent.check);
+            assert_eq!(refused, Err(OtError::SegmentSize { found }));
+        }
+        for found in [0, 16, CHECK_LEN - 1, CHECK_LEN + 1] {
+            let (mut sender, mut receiver) = extension(kind, DELTA, &SID);
+            let mut sent = send(&mut receiver, &[5, 6, 7], 129, 1);
+            sent.check.resize(found, 0);
+            assert_eq!(
+                receive(&mut sender, 129, &sent.corrections, &sent.check),
+                Err(OtError::WrongLength {
+                    message: "OT extension check",
+                    expected: CHECK_LEN,
+                    found
+                })
+            );
+        }
     }
 }
 
@@ -241,13 +249,13 @@ fn setup_happens_once_and_first() {
         let (keys, pairs) = dealt_keys(DELTA, 1);
         let mut sender = CotSender::new(kind, DELTA, &keys, &SID);
         let (_, mut setup) = CotReceiver::new(kind, &pairs, &SID);
-        let early = sender.extend(0, &[], &mut Vec::new());
+        let early = sender.extend(1, &vec![0; kind.corrections_len(1)], &[0; 32]);
         if kind == Extension::Iknp {
-            assert_eq!(early, Ok(()));
+            assert!(early.is_ok());
             assert_eq!(sender.setup(&[]), Ok(()));
             assert!(sender.setup(&[0; 32]).is_err());
         } else {
-            assert_eq!(early, Err(OtError::SetupMissing));
+            assert_eq!(early.err(), Some(OtError::SetupMissing));
             setup.push(0);
             assert!(matches!(
                 sender.setup(&setup),
@@ -268,7 +276,11 @@ fn messages_and_rows_are_balanced() {
         for choices in [vec![0; n / 64], vec![u64::MAX; n / 64]] {
             let mut ends = extension(kind, DELTA, &SID);
             let (mut q, mut t) = (Vec::new(), Vec::new());
-            let message = call(&mut ends, &choices, n, &mut q, &mut t);
+            let mut message = Vec::new();
+            for choices in choices.chunks(SEGMENT_OTS / 64) {
+                let n = 64 * choices.len();
+                message.extend(call(&mut ends, choices, n, &mut q, &mut t));
+            }
             let balanced = |ones: u32, of: usize| {
                 let half = of as f64 / 2.0;
                 assert!(
@@ -289,10 +301,10 @@ fn messages_and_rows_are_balanced() {
 #[test]
 fn the_wire_format_has_not_changed() {
     let golden = [
-        "8ae6676d1ee094f21dacda0178081c7e2d641da43246fc98230271dd36c4eea7",
-        "1daa613a9b8d29a3afa768fd001a38708e909ba1f333db4b60b62720c4577899",
-        "e475b3470855722d675bda5d1960bd6de314476783c0011d91b52f266d98bf69",
-        "193918edcb59af8ddf9d5c84b534961e2ba82713dc6ae7fab91be7dcaf522a0c",
+        "cb2250efb33a3289bba9b1f8604756f7a748d2052e35d52dee71c1f0dc8f5d70",
+        "94003b83dc02b4d726b14ae0f7692dff71610bd3e5173df584c787c0f2361adb",
+        "f4790595031cff823038bd9d6c7ca963dff73e0ecbacd8bbce1a2f21b72ee45f",
+        "e775ed918a62e612f8fbc3efd414726b3e67f421848a3a316125d8f8e8a5c8bc",
     ];
     let hashes = Extension::ALL.map(|kind| {
         let (keys, pairs) = dealt_keys(DELTA, 7);
@@ -301,7 +313,7 @@ fn the_wire_format_has_not_changed() {
         sender.setup(&setup).unwrap();
         let mut ends = (sender, receiver);
         let mut hash = Sha256::new().chain_update(setup);
-        for n in [129, 8500] {
+        for n in [129, 8000] {
             let choices = random_words(n, 8);
             let (mut q, mut t) = (Vec::new(), Vec::new());
             hash.update(call(&mut ends, &choices, n, &mut q, &mut t));
@@ -317,10 +329,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_sequence_of_calls_is_correlated(
+    fn any_sequence_of_segments_is_correlated(
         kind in prop::sample::select(&Extension::ALL[..]),
         delta: u128,
-        sizes in prop::collection::vec(0_usize..700, 1..6),
+        sizes in prop::collection::vec(1_usize..700, 1..6),
         seed: u64,
     ) {
         let mut ends = extension(kind, delta, &SID);
@@ -333,15 +345,24 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_of_the_right_length_are_survived(
+    fn any_bytes_of_the_right_length_fail_a_check(
         kind in prop::sample::select(&Extension::ALL[..]),
-        bytes in prop::collection::vec(any::<u8>(), 4096),
+        bytes in prop::collection::vec(any::<u8>(), 6144),
     ) {
-        let (keys, _) = dealt_keys(DELTA, 1);
+        let (keys, pairs) = dealt_keys(DELTA, 1);
         let mut sender = CotSender::new(kind, DELTA, &keys, &SID);
-        sender.setup(&bytes[..kind.setup_len()]).unwrap();
-        let mut q = Vec::new();
-        sender.extend(200, &bytes[..kind.message_len(200)], &mut q).unwrap();
-        prop_assert_eq!(q.len(), 200);
+        let setup = sender.setup(&bytes[..kind.setup_len()]);
+        if kind != Extension::Iknp {
+            prop_assert_eq!(&setup, &Err(OtError::TreeCheckFailed));
+            // The sender is spent: nothing else is accepted either.
+            prop_assert_eq!(sender.setup(&CotReceiver::new(kind, &pairs, &SID).1), setup);
+            sender = CotSender::new(kind, DELTA, &keys, &SID);
+            sender.setup(&CotReceiver::new(kind, &pairs, &SID).1).unwrap();
+        }
+        let corrections = &bytes[..kind.corrections_len(200)];
+        let failed = receive(&mut sender, 200, corrections, &bytes[..CHECK_LEN]);
+        prop_assert_eq!(failed, Err(OtError::ColumnCheckFailed));
+        let again = sender.extend(200, corrections, &challenge(corrections));
+        prop_assert_eq!(again.err(), Some(OtError::ColumnCheckFailed));
     }
 }

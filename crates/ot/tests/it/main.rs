@@ -2,6 +2,7 @@
 
 mod base;
 mod common;
+mod deviations;
 mod extension;
 mod kem;
 mod mask;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::common::{TestRng, extension};
 use transpute_ot::{
-    BASE_COUNT, BaseReceiver, BaseSender, Extension, KemReceiver, KemSender, MaskHash,
+    BASE_COUNT, BaseReceiver, BaseSender, Extension, KemReceiver, KemSender, MaskHash, SEGMENT_OTS,
     delta_choices,
 };
 
@@ -85,25 +85,29 @@ fn kem_base_ot() {
 #[ignore = "prints figures, checks nothing"]
 fn cot() {
     for kind in Extension::ALL {
-        for chunk in [128, 4096, 8192, 65_536] {
+        for chunk in [128, 4096, SEGMENT_OTS] {
             let total = 1 << 16;
             let choices = vec![0x0123_4567_89ab_cdef; chunk / 64];
             let (mut sender, mut receiver) = extension(kind, u128::MAX / 3, &[1; 32]);
-            let (mut message, mut q, mut t) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut message, mut proof, mut t) = (Vec::new(), Vec::new(), Vec::new());
+            let mut rng = TestRng::new(1);
             let mut seconds = [Vec::new(), Vec::new()];
             for _ in 0..ROUNDS {
                 let mut sums = [0.0; 2];
                 for _ in 0..total / chunk {
                     message.clear();
-                    q.clear();
+                    proof.clear();
                     t.clear();
                     let start = Instant::now();
-                    receiver.extend(&choices, chunk, &mut message, &mut t);
+                    let segment = receiver.extend(&choices, chunk, &mut rng, &mut message);
+                    segment.prove(&[7; 32], &mut proof, &mut t);
                     let middle = start.elapsed();
-                    sender.extend(chunk, &message, &mut q).unwrap();
+                    let rows = sender.extend(chunk, &message, &[7; 32]).unwrap();
+                    let rows = sender.check(rows, &proof).unwrap();
                     sums[0] += middle.as_secs_f64();
                     sums[1] += (start.elapsed() - middle).as_secs_f64();
-                    black_box((&q, &t));
+                    black_box((&*rows, &t));
+                    sender.recycle(rows);
                 }
                 for (all, sum) in seconds.iter_mut().zip(sums) {
                     all.push(sum);

@@ -18,6 +18,10 @@ const LEADS_ASKED: u64 = 4;
 impl EvaluatorCore {
     /// Says whether transfers are to be asked for.
     pub(super) fn may_ask(&self) -> bool {
+        #[cfg(test)]
+        if self.asks_without_limit && self.asked < self.terms.total_choices {
+            return true;
+        }
         self.asked < self.terms.total_choices && self.asked < self.ask_limit()
     }
 

@@ -28,7 +28,7 @@ impl GarblerCore {
     pub(crate) fn is_urgent(&self) -> bool {
         self.setup.is_some()
             || !self.channel.is_flushed()
-            || (self.may_release() && !self.held_outputs.is_empty())
+            || self.may_release()
             || self.may_finish()
     }
 

@@ -85,6 +85,10 @@ impl Connection {
                 Some(sender) => sender.handle_extend(content, MAX_STOCK + OT_CHUNK + BLOCK_OTS),
                 None => Err(unexpected),
             },
+            (FrameKind::OtCheck, Role::Garbler) => match &mut self.sender {
+                Some(sender) => sender.handle_check(content),
+                None => Err(unexpected),
+            },
             (FrameKind::Close, Role::Garbler) => {
                 let (counts, rest) = content.as_chunks::<4>();
                 let (&[garbled, evaluated], []) = (counts, rest) else {

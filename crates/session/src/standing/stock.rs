@@ -1,7 +1,8 @@
 //! The stock of correlated oblivious transfers of one direction of a connection.
 //!
 //! The party that evaluates extends the stock whenever it likes, over random choices, with one
-//! message that needs no answer. To use a transfer it tells how the choice differs from what it
+//! message and its consistency check, which need no answer. Only checked transfers enter the stock.
+//! To use a transfer it tells how the choice differs from what it
 //! needs; the answer is masked with hashes at the transfer's index in the stock, which never repeats.
 //!
 //! Transfers leave the stock in order and by value: [`Items`] and [`Rows`] are consumed by the one
@@ -12,8 +13,8 @@ use std::{collections::VecDeque, sync::Arc};
 use rand::CryptoRng;
 use transpute_circuit::Bits;
 use transpute_ot::{
-    AnyReceiver, AnySender, BASE_COUNT, BLOCK_OTS, BaseOt, CotReceiver, CotSender, Extension,
-    MAX_INDEX, MaskHash, delta_choices,
+    AnyReceiver, AnySender, BASE_COUNT, BLOCK_OTS, BaseOt, CHECK_LEN, CotReceiver, CotSender,
+    Extension, MAX_INDEX, MaskHash, UncheckedRows, delta_choices,
 };
 use zeroize::{Zeroize, Zeroizing};
 
@@ -33,6 +34,7 @@ pub(super) const MAX_STOCK: usize = 1 << 16;
 /// No `Debug`: everything inside is secret. Wiped on drop.
 pub(super) struct ReceiverStock {
     cot: Box<CotReceiver>,
+    challenges: Challenges,
     masks: Arc<MaskHash>,
     random: VecDeque<bool>,
     rows: VecDeque<u128>,
@@ -54,6 +56,7 @@ impl ReceiverStock {
         let (cot, corrections) = CotReceiver::new(kind, &pairs, sid);
         let stock = Self {
             cot: Box::new(cot),
+            challenges: Challenges::new(&corrections),
             masks: Arc::new(MaskHash::new(sid)),
             random: VecDeque::new(),
             rows: VecDeque::new(),
@@ -67,19 +70,30 @@ impl ReceiverStock {
         self.rows.len()
     }
 
-    /// Adds at least `count` transfers, at most [`OT_CHUNK`], and appends the message about them.
-    pub(super) fn extend(&mut self, count: usize, rng: &mut impl CryptoRng, out: &mut Vec<u8>) {
+    /// Adds at least `count` transfers, at most [`OT_CHUNK`]; returns the message about them and its
+    /// check.
+    pub(super) fn extend(
+        &mut self,
+        count: usize,
+        rng: &mut impl CryptoRng,
+    ) -> [(FrameKind, Vec<u8>); 2] {
         let count = count.clamp(1, OT_CHUNK).next_multiple_of(BLOCK_OTS);
-        out.extend_from_slice(&(self.next + self.rows.len() as u64).to_le_bytes());
+        let first = self.next + self.rows.len() as u64;
+        let mut message = first.to_le_bytes().to_vec();
         let mut choices = Zeroizing::new(vec![0_u64; count / 64]);
         for word in choices.iter_mut() {
             *word = rng.next_u64();
         }
         let mut rows = Zeroizing::new(Vec::with_capacity(count));
-        self.cot.extend(&choices, count, out, &mut rows);
+        let segment = self.cot.extend(&choices, count, rng, &mut message);
+        let mut check = Vec::with_capacity(CHECK_LEN);
+        segment.prove(&self.challenges.next(&message), &mut check, &mut rows);
+        reserve(&mut self.random, count);
         self.random
             .extend((0..count).map(|i| choices[i / 64] >> (i % 64) & 1 == 1));
+        reserve(&mut self.rows, count);
         self.rows.extend(rows.iter());
+        [(FrameKind::OtExtend, message), (FrameKind::OtCheck, check)]
     }
 
     /// Takes the next `count` transfers out; `None` if there are fewer.
@@ -103,6 +117,42 @@ impl ReceiverStock {
             .for_each(Zeroize::zeroize);
         self.random.drain(..count);
         Some(items)
+    }
+}
+
+/// The challenges for the checks of a stock: each is a hash of the setup message and of all
+/// `OtExtend` messages so far.
+struct Challenges {
+    last: [u8; 32],
+}
+
+impl Challenges {
+    fn new(setup: &[u8]) -> Self {
+        let mut challenges = Self { last: [0; 32] };
+        challenges.next(setup);
+        challenges
+    }
+
+    /// Adds a message; returns the challenge for its check.
+    fn next(&mut self, message: &[u8]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("transpute 1 stock challenge");
+        self.last = *hasher
+            .update(&self.last)
+            .update(message)
+            .finalize()
+            .as_bytes();
+        self.last
+    }
+}
+
+/// Makes room for `count` more elements and wipes the memory that it leaves.
+fn reserve<T: Copy + Zeroize>(queue: &mut VecDeque<T>, count: usize) {
+    let needed = queue.len() + count;
+    if needed > queue.capacity() {
+        let mut larger = VecDeque::with_capacity(needed.max(2 * queue.capacity()));
+        larger.extend(queue.iter());
+        queue.iter_mut().for_each(Zeroize::zeroize);
+        *queue = larger;
     }
 }
 
@@ -194,8 +244,11 @@ pub(super) struct SenderStock {
 
 struct Ready {
     cot: CotSender,
-    is_set_up: bool,
+    /// `None` until the peer's seed corrections are here.
+    challenges: Option<Challenges>,
     masks: Arc<MaskHash>,
+    /// Transfers whose check is due.
+    unchecked: Option<UncheckedRows>,
 }
 
 impl SenderStock {
@@ -230,8 +283,9 @@ impl SenderStock {
             let keys = base.finish(sid, message)?;
             self.ready = Some(Ready {
                 cot: CotSender::new(kind, *self.delta, &keys, sid),
-                is_set_up: kind.setup_len() == 0,
+                challenges: (kind.setup_len() == 0).then(|| Challenges::new(&[])),
                 masks: Arc::new(MaskHash::new(sid)),
+                unchecked: None,
             });
         }
         Ok(())
@@ -245,9 +299,9 @@ impl SenderStock {
     /// Takes the peer's seed corrections.
     pub(super) fn handle_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
         match &mut self.ready {
-            Some(ready) if !ready.is_set_up => {
+            Some(ready) if ready.challenges.is_none() => {
                 ready.cot.setup(message)?;
-                ready.is_set_up = true;
+                ready.challenges = Some(Challenges::new(message));
                 Ok(())
             }
             _ => Err(SessionError::Unexpected {
@@ -257,7 +311,8 @@ impl SenderStock {
         }
     }
 
-    /// Takes an extension of the stock, which may then hold at most `limit` unused transfers.
+    /// Takes an extension of the stock, which may hold at most `limit` unused transfers once its
+    /// check has come.
     pub(super) fn handle_extend(
         &mut self,
         message: &[u8],
@@ -267,13 +322,23 @@ impl SenderStock {
             kind: FrameKind::OtExtend,
             problem,
         };
-        let Some(ready) = self.ready.as_mut().filter(|ready| ready.is_set_up) else {
-            return Err(wrong("the extension is not set up"));
+        let Some(Ready {
+            cot,
+            challenges: Some(challenges),
+            unchecked: unchecked @ None,
+            ..
+        }) = &mut self.ready
+        else {
+            return Err(wrong(
+                "the extension is not set up, or the check of a segment is due",
+            ));
         };
+        let challenge = challenges.next(message);
         let Some((first, message)) = message.split_first_chunk() else {
             return Err(wrong("it has no number"));
         };
-        let blocks = message.len() / ready.cot.kind().message_len(1);
+        // One block is sacrificed.
+        let blocks = (message.len() / cot.kind().block_len()).saturating_sub(1);
         let count = blocks * BLOCK_OTS;
         if u64::from_le_bytes(*first) != self.next + self.rows.len() as u64 {
             return Err(wrong("it does not go on where the stock ends"));
@@ -281,9 +346,24 @@ impl SenderStock {
         if count == 0 || count > OT_CHUNK || self.rows.len() + count > limit {
             return Err(wrong("it adds more than agreed, or nothing"));
         }
-        let mut rows = Zeroizing::new(Vec::with_capacity(count));
-        ready.cot.extend(count, message, &mut rows)?;
+        *unchecked = Some(cot.extend(count, message, &challenge)?);
+        Ok(())
+    }
+
+    /// Takes the check of the last extension, whose transfers can be used then.
+    pub(super) fn handle_check(&mut self, message: &[u8]) -> Result<(), SessionError> {
+        let due =
+            (self.ready.as_mut()).and_then(|ready| Some((&mut ready.cot, ready.unchecked.take()?)));
+        let Some((cot, unchecked)) = due else {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::OtCheck,
+                problem: "no segment of an extension waits for it",
+            });
+        };
+        let rows = cot.check(unchecked, message)?;
+        reserve(&mut self.rows, rows.len());
         self.rows.extend(rows.iter());
+        cot.recycle(rows);
         Ok(())
     }
 
@@ -371,5 +451,112 @@ impl Rows {
         for block in masked.as_flattened() {
             out.extend_from_slice(&block.to_le_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+    use transpute_ot::OtError;
+
+    use super::*;
+
+    const SID: [u8; 32] = [1; 32];
+
+    fn stocks(kind: Extension, rng: &mut StdRng) -> (SenderStock, ReceiverStock) {
+        let (base, point) = AnySender::start(BaseOt::Ristretto255, rng);
+        let nonce = [2; 32];
+        let (mut sender, message) = SenderStock::start(BaseOt::Ristretto255, &nonce, rng);
+        let (receiver, answer) =
+            ReceiverStock::new(kind, base, &SID, &nonce, &message, rng).unwrap();
+        sender.connect(kind, &SID, &point.unwrap()).unwrap();
+        if let Some(seeds) = answer.seeds {
+            sender.handle_setup(&seeds).unwrap();
+        }
+        (sender, receiver)
+    }
+
+    /// Extends the stock with corrections in which the choices of transfer 0 differ in some
+    /// columns, and a check for the changed message.
+    fn deviate(
+        stock: &mut ReceiverStock,
+        columns: &[usize],
+        rng: &mut StdRng,
+    ) -> [(FrameKind, Vec<u8>); 2] {
+        let mut message = stock.rows.len().to_le_bytes().to_vec();
+        let (mut check, mut rows) = (Vec::new(), Vec::new());
+        let segment = stock.cot.extend(&[0; 2], BLOCK_OTS, rng, &mut message);
+        for column in columns {
+            // Two blocks of 16 bytes in each column.
+            message[8 + 32 * column] ^= 1;
+        }
+        segment.prove(&stock.challenges.next(&message), &mut check, &mut rows);
+        [(FrameKind::OtExtend, message), (FrameKind::OtCheck, check)]
+    }
+
+    #[test]
+    fn only_checked_transfers_enter_a_stock() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let (mut passed, trials) = (0, 60);
+        for trial in 0..trials {
+            for columns in [&[trial][..], &[trial, 127]] {
+                let (mut sender, mut receiver) = stocks(Extension::Iknp, &mut rng);
+                for (_, message) in &receiver.extend(1, &mut rng)[..1] {
+                    sender.handle_extend(message, 1000).unwrap();
+                    assert!(sender.rows.is_empty(), "usable before its check");
+                }
+                let (mut sender, mut receiver) = stocks(Extension::Iknp, &mut rng);
+                let [(_, message), (_, check)] = deviate(&mut receiver, columns, &mut rng);
+                sender.handle_extend(&message, 1000).unwrap();
+                // The check of one that guesses zeros.
+                let is_right = columns.iter().all(|c| *sender.delta >> c & 1 == 0);
+                match sender.handle_check(&check) {
+                    Ok(()) => {
+                        assert!(is_right);
+                        passed += usize::from(columns.len() == 1);
+                    }
+                    Err(error) => {
+                        assert!(!is_right);
+                        assert!(matches!(
+                            error,
+                            SessionError::Ot(OtError::ColumnCheckFailed)
+                        ));
+                        assert!(sender.rows.is_empty());
+                        // What comes later is refused too.
+                        let [(_, message), _] = receiver.extend(1, &mut rng);
+                        assert!(sender.handle_extend(&message, 1000).is_err());
+                    }
+                }
+            }
+        }
+        // One guess of one bit.
+        assert!((trials / 4..3 * trials / 4).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn a_stock_is_extended_up_to_its_limit() {
+        let mut rng = StdRng::seed_from_u64(8);
+        let (mut sender, mut receiver) = stocks(Extension::SoftSpoken8, &mut rng);
+        let limit = 20_000;
+        let refused = loop {
+            let [(_, message), (_, check)] = receiver.extend(OT_CHUNK, &mut rng);
+            if let Err(error) = sender.handle_extend(&message, limit) {
+                break error;
+            }
+            sender.handle_check(&check).unwrap();
+        };
+        assert!(matches!(refused, SessionError::Unexpected { .. }));
+        assert_eq!(sender.rows.len(), 2 * OT_CHUNK);
+    }
+
+    #[test]
+    fn growing_wipes_what_it_leaves_and_keeps_the_order() {
+        let mut rng = StdRng::seed_from_u64(9);
+        let mut queue: VecDeque<u64> = (0..10).map(|_| rng.next_u64()).collect();
+        queue.rotate_left(3);
+        let before = queue.clone();
+        reserve(&mut queue, 1000);
+        assert!(queue.capacity() >= 1010);
+        assert_eq!(queue, before);
     }
 }

@@ -267,8 +267,10 @@ fn extend_stock(
 ) {
     let due = stock.len() + count;
     while stock.len() < due {
-        let mut payload = vec![0; 4];
-        stock.extend(due - stock.len(), rng, &mut payload);
-        out.extend_from_slice(&whole_frame(FrameKind::OtExtend, &payload));
+        for (kind, message) in stock.extend(due - stock.len(), rng) {
+            // Run 0: the connection itself.
+            let payload = [&[0; 4], &message[..]].concat();
+            out.extend_from_slice(&whole_frame(kind, &payload));
+        }
     }
 }

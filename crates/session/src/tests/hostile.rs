@@ -242,6 +242,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         Kind::Refuse,
         Kind::OtExtendSetup,
         Kind::OtExtend,
+        Kind::OtCheck,
         Kind::OtReply,
         Kind::GarblerLabels,
         Kind::Tables,

@@ -1,6 +1,7 @@
 //! Two sessions joined in memory, frame by frame.
 
 mod agreement;
+mod deviations;
 mod driver;
 mod hostile;
 mod reads;

@@ -1,13 +1,13 @@
 //! Labels of the evaluator's inputs: in the order in which they are read, and as the transfers give them.
 
-use std::num::NonZeroUsize;
+use std::{collections::VecDeque, iter, num::NonZeroUsize};
 
 use transpute_circuit::{InputSplit, catalogue};
 use transpute_garble::Scheme;
 use transpute_ot::Extension;
 
 use super::{Ends, Pair, Setup, random_inputs};
-use crate::{Frame, FrameKind, OtChoice, Role, SessionError};
+use crate::{Frame, FrameKind, OtChoice, Role, SessionError, session::Core};
 
 /// The smallest of many values, which reads inputs all along: 4,000 bits of the evaluator.
 fn setup(evaluations: usize, seed: u64) -> Setup {
@@ -109,30 +109,31 @@ fn nobody_asks_without_end() {
     let mut setup = setup(200, 5);
     setup.config.table_lead = 1 << 20;
     let [mut garbler, mut evaluator] = Pair::new(&setup, &setup).sides;
-    let mut question = None;
-    while question.is_none() {
+    let Core::Evaluator(core) = &mut evaluator.session.0 else {
+        panic!("the second side evaluates");
+    };
+    core.asks_without_limit = true;
+    let mut questions = VecDeque::new();
+    while questions.is_empty() {
         evaluator.arriving.extend(garbler.step());
         for frame in evaluator.step() {
             match frame.kind {
-                FrameKind::OtExtend => question = question.or(Some(frame)),
+                FrameKind::OtExtend | FrameKind::OtCheck => questions.push_back(frame),
                 _ => garbler.arriving.push_back(frame),
             }
         }
     }
     garbler.step();
-    // From here on the peer reads nothing, so that the garbler makes nothing.
-    let question = question.unwrap();
-    let mut ask = |number: u64| {
-        let mut payload = question.payload.to_vec();
-        payload[..8].copy_from_slice(&(number * 8192).to_le_bytes());
-        let payload = payload.into();
-        garbler.session.handle(Frame {
-            payload,
-            ..question.clone()
-        })
-    };
+    // From here on the evaluator reads nothing, so that the garbler makes nothing.
+    questions.extend(iter::repeat_with(|| evaluator.step()).take(1000).flatten());
     // What was garbled ahead, the labels of two groups and the window.
-    let refused = (0..97).find_map(|number| ask(number).err().map(|error| (number, error)));
+    let refused = questions
+        .into_iter()
+        .enumerate()
+        .find_map(|(number, frame)| {
+            let refused = garbler.session.handle(frame).err();
+            refused.map(|error| (number / 2, error))
+        });
     let (number, error) = refused.unwrap();
     assert!((30..60).contains(&number), "{number}");
     let is_ahead = matches!(

@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "bc4377fdff859f3831f262f8884b9e715f3e5625ebffdd556c9b11d84db79ea7"
+        "40675f2c7bcd6d10b1e3d1380b5f085a337e37aee1bee73f870afdbff4f48311"
     );
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use transpute_ot::{CHECK_LEN, OtError};
 
 use super::{Pair, indices, tag};
 use crate::{
@@ -102,6 +103,7 @@ fn frames_dropped_or_doubled_are_noticed() {
         assert!(
             !is_complete
                 || kind == FrameKind::OtExtend
+                || kind == FrameKind::OtCheck
                 || kind == FrameKind::OtExtendSetup
                 || kind == FrameKind::OtSetup,
             "frame {target} dropped: {kind:?}"
@@ -243,25 +245,46 @@ fn more_ahead_of_the_calls_than_agreed_is_refused() {
         }
         assert!(count > 0);
     }
-    // A stock beyond all measure.
-    let mut pair = warm();
-    let mut first: u64 = (pair.sent.iter())
-        .filter(|(end, frame)| *end == 1 && frame.kind == FrameKind::OtExtend)
-        .map(|(_, frame)| (frame.payload.len() as u64 - 12) / 512 * 128)
-        .sum();
-    let mut count = 0;
-    loop {
+}
+
+#[test]
+fn a_segment_without_its_check_or_with_a_wrong_one_ends_the_connection() {
+    let extend = |pair: &Pair| {
+        let first: u64 = (pair.sent.iter())
+            .filter(|(end, frame)| *end == 1 && frame.kind == FrameKind::OtExtend)
+            .map(|(_, frame)| ((frame.payload.len() as u64 - 12) / 512 - 1) * 128)
+            .sum();
         let content = [&first.to_le_bytes()[..], &[3; 64 * 512]].concat();
-        if pair.sides[0]
-            .handle(frame(FrameKind::OtExtend, 0, &content))
-            .is_err()
-        {
-            break;
+        frame(FrameKind::OtExtend, 0, &content)
+    };
+    let mut pair = warm();
+    let segment = extend(&pair);
+    pair.sides[0].handle(segment.clone()).unwrap();
+    assert!(matches!(
+        error_of(&mut pair, segment),
+        SessionError::Unexpected {
+            kind: FrameKind::OtExtend,
+            ..
         }
-        first += 8192;
-        count += 1;
-        assert!(count < 12);
-    }
+    ));
+
+    let mut pair = warm();
+    let segment = extend(&pair);
+    pair.sides[0].handle(segment).unwrap();
+    assert!(matches!(
+        error_of(&mut pair, frame(FrameKind::OtCheck, 0, &[3; CHECK_LEN])),
+        SessionError::Ot(OtError::ColumnCheckFailed)
+    ));
+
+    let mut pair = warm();
+    let unasked = frame(FrameKind::OtCheck, 0, &[3; CHECK_LEN]);
+    assert!(matches!(
+        error_of(&mut pair, unasked),
+        SessionError::Unexpected {
+            kind: FrameKind::OtCheck,
+            ..
+        }
+    ));
 }
 
 #[test]
@@ -353,6 +376,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "4a0e081e94ca7aa971e518f365a6e3596689cce492b01b355836fea227b63bce"
+        "56f80496aa43c3007ec0403e3cfadec9ece30f15bd598d41bbd637d63dae1beb"
     );
 }

@@ -1,0 +1,108 @@
+//! An evaluator that deviates in its oblivious transfers is caught before it learns anything.
+
+use transpute_circuit::{Circuit, Gate, Op};
+use transpute_garble::Scheme;
+use transpute_ot::{Extension, OtError};
+
+use super::{Ends, Pair, Setup, random_inputs};
+use crate::{FrameKind, OtChoice, OutputPolicy, Role, SessionError, session::Core};
+
+/// Transfers of one run, and AND gates that each have an output of their own.
+const TRANSFERS: u32 = 64;
+
+/// The circuit for which the attack is the fastest: every output depends on one input bit of the
+/// evaluator, so bits of the offset can be tried one transfer at a time.
+fn setup(scheme: Scheme, kind: Extension) -> Setup {
+    let gates = (0..TRANSFERS).map(|i| Gate {
+        op: Op::And,
+        a: i,
+        b: TRANSFERS + i,
+    });
+    let outputs = (2 * TRANSFERS..3 * TRANSFERS).collect();
+    let circuit = Circuit::new(vec![TRANSFERS; 2], vec![TRANSFERS], gates, outputs).unwrap();
+    let mut setup = Setup::new(&circuit, random_inputs(&circuit, 1, 5));
+    setup.config.scheme = scheme;
+    setup.config.ot = OtChoice::Extension(kind);
+    setup.config.output = OutputPolicy::Both;
+    setup
+}
+
+fn run(setup: &Setup, change: fn(&mut [u8])) -> Ends {
+    let mut pair = Pair::new(setup, setup);
+    let Core::Evaluator(core) = &mut pair.sides[1].session.0 else {
+        panic!("the second side evaluates");
+    };
+    core.deviate(change);
+    pair.run(&mut |_, frame| vec![frame])
+}
+
+/// Flips the choice of each transfer in two groups of columns: an evaluator that is not caught
+/// learns their bits of the offset.
+fn flip_two_groups_per_transfer(corrections: &mut [u8]) {
+    // A block of the transfers and a sacrificed one.
+    let groups = corrections.len() / 32;
+    for transfer in 0..TRANSFERS as usize {
+        for group in [2 * transfer % groups, (2 * transfer + 1) % groups] {
+            corrections[32 * group + transfer / 8] ^= 1 << (transfer % 8);
+        }
+    }
+}
+
+fn flip_nothing(_: &mut [u8]) {}
+
+/// The attack of one flipped choice in each of 128 columns, by which the evaluator would learn
+/// the whole offset from one run and with it the garbler's inputs and any output it likes.
+#[test]
+fn flipped_columns_are_caught_before_anything_is_revealed() {
+    for scheme in Scheme::ALL {
+        for kind in Extension::ALL {
+            let setup = setup(scheme, kind);
+            let ends = run(&setup, flip_two_groups_per_transfer);
+            let is_caught = matches!(
+                ends.garbler,
+                Err(SessionError::Ot(OtError::ColumnCheckFailed))
+            );
+            assert!(is_caught, "{scheme} {kind}: {:?}", ends.garbler);
+            assert!(ends.evaluator.is_err());
+            for (role, frame) in &ends.delivered {
+                let reveals = matches!(frame.kind, FrameKind::OtReply | FrameKind::Decode);
+                assert!(*role == Role::Evaluator || !reveals, "{:?}", frame.kind);
+            }
+            // The harness changes nothing else.
+            let honest = run(&setup, flip_nothing);
+            assert!(honest.garbler.is_ok() && honest.evaluator.is_ok());
+        }
+    }
+}
+
+/// In later segments too: labels of the first ones were sent, and no output of any evaluation whose
+/// transfers were not checked.
+#[test]
+fn an_output_is_decoded_only_after_the_check_of_its_transfers() {
+    for kind in Extension::ALL {
+        // 200 evaluations, 12,800 transfers, two segments.
+        let mut setup = setup(Scheme::HalfGates, kind);
+        setup.inputs = random_inputs(&setup.circuit, 200, 6);
+        setup.config.batch = 200;
+        let (mut checks, mut decoded) = (0, 0);
+        let ends = Pair::new(&setup, &setup).run(&mut |role, frame| {
+            match (role, frame.kind) {
+                (Role::Evaluator, FrameKind::OtCheck) => {
+                    checks += 1;
+                    if checks == 2 {
+                        return vec![];
+                    }
+                }
+                (Role::Garbler, FrameKind::Decode) => {
+                    assert!(checks > 0, "decoded before any check");
+                    decoded += 1;
+                }
+                _ => {}
+            }
+            vec![frame]
+        });
+        assert!(checks >= 2 && ends.garbler.is_err());
+        // Evaluations in groups of eight whose transfers are all in the first segment.
+        assert_eq!(decoded, 8064 / 64 / 8 * 8, "{kind}");
+    }
+}
