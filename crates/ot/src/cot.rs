@@ -22,7 +22,7 @@ use crate::extension::{
 };
 use crate::fold::{Fold, STRIDE};
 use crate::prg::Stream;
-use crate::transpose::append_rows;
+use crate::transpose::Transposer;
 use crate::tree::{finish_full, finish_punctured, grow_full, grow_punctured, label};
 use crate::{BASE_COUNT, CheckedRows, Extension, OtError, SEGMENT_OTS, UncheckedRows};
 
@@ -149,7 +149,7 @@ impl CotSender {
         Ok(UncheckedRows::new(rows, hashes))
     }
 
-    /// Verifies the check of a segment, [`CHECK_LEN`](crate::CHECK_LEN) bytes, and returns its rows.
+    /// Verifies the check of a segment, [`Extension::check_len`] bytes, and returns its rows.
     ///
     /// # Errors
     /// [`OtError::WrongLength`], [`OtError::ColumnCheckFailed`].
@@ -313,7 +313,7 @@ pub struct OpenSegment<'a> {
 }
 
 impl OpenSegment<'_> {
-    /// Appends the check for `challenge`, [`CHECK_LEN`](crate::CHECK_LEN) bytes for the sender, to
+    /// Appends the check for `challenge`, [`Extension::check_len`] bytes for the sender, to
     /// `message`, and one `t` per OT to `t`. [`CotSender::extend`] says what the challenge is.
     ///
     /// Room for the rows is reserved first; a caller that cares about copies left behind by growing
@@ -349,6 +349,7 @@ struct Expansion {
     position: u64,
     columns: Columns,
     fold: Fold,
+    transposer: Transposer,
 }
 
 impl Expansion {
@@ -361,6 +362,7 @@ impl Expansion {
             position: 0,
             columns: Columns::new(),
             fold: Fold::new(),
+            transposer: Transposer::new(),
         }
     }
 
@@ -383,13 +385,14 @@ impl Expansion {
 
     /// Hashes the columns of the segment for its check.
     fn hash_columns(&mut self, blocks: usize, challenge: &[u8; 32]) -> ColumnHashes {
-        let powers = self.challenges.next(challenge, blocks);
-        ColumnHashes::new(self.columns.aligned(), STRIDE, powers)
+        let columns = self.columns.aligned();
+        self.challenges.hash(challenge, blocks, columns, STRIDE)
     }
 
     /// Appends the first `n` rows of the segment.
     fn append_rows(&mut self, n: usize, rows: &mut Vec<u128>) {
-        append_rows(self.columns.aligned(), STRIDE, n, rows);
+        let columns = self.columns.aligned();
+        self.transposer.append_rows(columns, STRIDE, n, rows);
     }
 }
 

@@ -22,7 +22,8 @@ use crate::{BASE_COUNT, OtError};
 /// | `SoftSpoken8` | 2 | 4,608 bytes |
 ///
 /// Each segment of at most [`SEGMENT_OTS`] OTs also sends one more block of 128 OTs, which is
-/// sacrificed, and a check of [`CHECK_LEN`] bytes.
+/// sacrificed, and a check of [`check_len`](Self::check_len)
+/// bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Extension {
     /// IKNP, `k = 1`: the least setup, for small numbers of OTs.
@@ -45,9 +46,6 @@ pub const SEGMENT_OTS: usize = (SEGMENT_BLOCKS - 1) * BLOCK_OTS;
 
 /// Largest number of blocks in a column of a segment, with the sacrificed block.
 pub(crate) const SEGMENT_BLOCKS: usize = 64;
-
-/// Length of the check of a segment, in bytes: the hash of the choices and of 128 columns.
-pub const CHECK_LEN: usize = (1 + BASE_COUNT) * BLOCK_LEN;
 
 /// 128 bits in the kernels, low word first: the compiler makes vector code of loops over `u64`, not
 /// of loops over `u128`.
@@ -125,6 +123,13 @@ impl Extension {
     #[must_use]
     pub fn corrections_len(self, n: usize) -> usize {
         segment_blocks(n).saturating_mul(self.block_len())
+    }
+
+    /// Returns the length of the check of a segment, in bytes: a hash of the choices and one of each
+    /// group of columns.
+    #[must_use]
+    pub fn check_len(self) -> usize {
+        BLOCK_LEN + self.block_len()
     }
 
     /// Returns the code on the wire, which is `k`.
@@ -212,7 +217,8 @@ mod tests {
         assert_eq!(sizes(Extension::SoftSpoken4), (5120, [1024, 1536]));
         assert_eq!(sizes(Extension::SoftSpoken8), (4608, [512, 768]));
         assert_eq!(Extension::Iknp.corrections_len(usize::MAX), usize::MAX);
-        assert_eq!((SEGMENT_OTS, CHECK_LEN), (8064, 2064));
+        let checks = Extension::ALL.map(Extension::check_len);
+        assert_eq!((SEGMENT_OTS, checks), (8064, [2064, 1040, 528, 272]));
     }
 
     #[test]

@@ -1,17 +1,15 @@
 //! Arithmetic in GF(2^128) with the polynomial x^128 + x^7 + x^2 + x + 1; bit `i` of a block is
 //! the coefficient of x^i (not the reflected order of GCM).
 //!
-//! The only operation on secrets is [`hash_columns`]. The element that it evaluates at is public,
+//! The operations on secrets are [`hash_groups`] and [`scale`]. The element that it evaluates at is public,
 //! so the portable code may use it as an index; no index or branch depends on a column.
 
+use subtle::Choice;
 use zeroize::Zeroizing;
 
+use crate::extension::{Block, SEGMENT_BLOCKS, from_block, to_block};
 #[cfg(target_arch = "x86_64")]
 use crate::wide::Wide;
-use crate::{
-    BASE_COUNT,
-    extension::{Block, SEGMENT_BLOCKS, from_block, to_block},
-};
 
 /// Bits of the window into the public powers.
 const WINDOW: usize = 4;
@@ -22,7 +20,10 @@ const WINDOW: usize = 4;
 /// the coefficient 1. Two different columns have the same hash for at most `n - 1` elements `x`.
 pub(crate) struct Powers {
     /// Zero from `blocks` on, so that kernels may take in whole vectors.
-    coefficients: [Block; SEGMENT_BLOCKS],
+    pub(crate) coefficients: [Block; SEGMENT_BLOCKS],
+    /// The sum of the words of each coefficient, in both words.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) folded: [Block; SEGMENT_BLOCKS],
     blocks: usize,
 }
 
@@ -36,21 +37,15 @@ impl Powers {
             *coefficient = *power;
         }
         Self {
+            #[cfg(target_arch = "x86_64")]
+            folded: coefficients.map(|[low, high]| [low ^ high; 2]),
             coefficients,
             blocks,
         }
     }
 
-    /// Hashes one column.
-    pub(crate) fn hash(&self, column: &[Block]) -> u128 {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(wide) = Wide::detect() {
-            return wide.hash_column(&column[..self.blocks], self);
-        }
-        self.hash_portable(column)
-    }
-
-    fn hash_portable(&self, column: &[Block]) -> u128 {
+    /// Hashes one column, on any processor.
+    fn hash(&self, column: &[Block]) -> u128 {
         let mut buckets = Zeroizing::new([[[0; 2]; 1 << WINDOW]; 128 / WINDOW]);
         for (block, power) in column.iter().zip(&self.coefficients[..self.blocks]) {
             let power = from_block(*power);
@@ -77,12 +72,6 @@ impl Powers {
     /// Returns the number of blocks of a column.
     pub(crate) fn blocks(&self) -> usize {
         self.blocks
-    }
-
-    /// Returns the coefficients, zero behind the last block of a column.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn coefficients(&self) -> &[Block; SEGMENT_BLOCKS] {
-        &self.coefficients
     }
 }
 
@@ -111,31 +100,60 @@ fn ascending_powers_portable(element: u128) -> [Block; SEGMENT_BLOCKS] {
     powers
 }
 
-/// Hashes 128 columns, `stride` blocks apart.
-pub(crate) fn hash_columns(
-    columns: &[Block],
-    stride: usize,
-    powers: &Powers,
-) -> Zeroizing<[u128; BASE_COUNT]> {
-    let mut hashes = Zeroizing::new([0; BASE_COUNT]);
+/// Hashes groups of `k` columns, which are `stride` blocks apart, to one value each: the hash of the
+/// sum of column `j` of the group times x^j.
+pub(crate) fn hash_groups(columns: &[Block], stride: usize, k: usize, powers: &Powers) -> Hashes {
+    let mut hashes = Zeroizing::new(vec![0; columns.len() / (k * stride)]);
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = Wide::detect() {
-        wide.hash_columns(columns, stride, powers, &mut hashes);
+        wide.hash_groups(columns, stride, k, powers, &mut hashes);
         return hashes;
     }
-    hash_columns_portable(columns, stride, powers, &mut hashes);
+    hash_groups_portable(columns, stride, k, powers, &mut hashes);
     hashes
 }
 
-pub(crate) fn hash_columns_portable(
+/// Hashes one column.
+pub(crate) fn hash_column(column: &[Block], powers: &Powers) -> u128 {
+    let mut padded = Zeroizing::new([[0; 2]; SEGMENT_BLOCKS]);
+    padded[..column.len()].copy_from_slice(column);
+    hash_groups(&*padded, SEGMENT_BLOCKS, 1, powers)[0]
+}
+
+/// One hash for each group of columns.
+pub(crate) type Hashes = Zeroizing<Vec<u128>>;
+
+fn hash_groups_portable(
     columns: &[Block],
     stride: usize,
+    k: usize,
     powers: &Powers,
-    hashes: &mut [u128; BASE_COUNT],
+    hashes: &mut [u128],
 ) {
-    for (hash, column) in hashes.iter_mut().zip(columns.chunks(stride)) {
-        *hash = powers.hash_portable(&column[..powers.blocks()]);
+    let mut combined = Zeroizing::new([[0; 2]; SEGMENT_BLOCKS]);
+    let combined = &mut combined[..powers.blocks()];
+    for (hash, group) in hashes.iter_mut().zip(columns.chunks(k * stride)) {
+        combined.fill([0; 2]);
+        for column in group.chunks(stride).rev() {
+            for (sum, block) in combined.iter_mut().zip(column) {
+                *sum = to_block(double(from_block(*sum)) ^ from_block(*block));
+            }
+        }
+        *hash = powers.hash(combined);
     }
+}
+
+/// Returns the product of an element with the polynomial of degree below `k` whose coefficients are
+/// the low bits of `factor`. The time does not depend on them.
+pub(crate) fn scale(element: u128, factor: u128, k: usize) -> u128 {
+    let (mut multiple, mut product) = (element, 0);
+    for bit in 0..k {
+        // Opaque to the compiler, so that it does not make a branch of the bit.
+        let bit = Choice::from((factor >> bit & 1) as u8).unwrap_u8();
+        product ^= multiple & u128::from(bit).wrapping_neg();
+        multiple = double(multiple);
+    }
+    product
 }
 
 /// Multiplies by x.
@@ -156,6 +174,7 @@ fn reduce(low: u128, high: u128) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BASE_COUNT;
 
     /// Schoolbook multiplication.
     fn mul(a: u128, b: u128) -> u128 {
@@ -184,7 +203,7 @@ mod tests {
         let element = 0xb7b3_ff7b_623d_d8df_0cd5_8cc6_f137_bdc5;
         let powers = Powers::new(element, 3);
         assert_eq!(
-            powers.hash(&[to_block(a), to_block(b), [0; 2]]),
+            hash_column(&[to_block(a), to_block(b), [0; 2]], &powers),
             0x019a_6b8c_a309_d395_354a_b1a1_9ff6_281e
         );
     }
@@ -198,8 +217,8 @@ mod tests {
                     .iter()
                     .fold(0, |sum, block| mul(sum, element) ^ from_block(*block));
                 let powers = Powers::new(element, blocks);
-                assert_eq!(powers.hash_portable(&column), expected);
                 assert_eq!(powers.hash(&column), expected);
+                assert_eq!(hash_column(&column, &powers), expected);
             }
         }
     }
@@ -224,16 +243,35 @@ mod tests {
     }
 
     #[test]
-    fn every_back_end_hashes_to_the_same_values() {
+    fn every_back_end_hashes_groups_to_the_same_values() {
         const STRIDE: usize = SEGMENT_BLOCKS + 4;
         // Blocks behind the end of a column must not count.
         let columns: Vec<Block> = column(7, BASE_COUNT * STRIDE);
-        for blocks in [1, 2, 3, 4, 5, 8, 62, 63, 64] {
-            for element in [0, 1, u128::MAX, 0xb7b3_ff7b_623d_d8df_0cd5_8cc6_f137_bdc5] {
-                let powers = Powers::new(element, blocks);
-                let mut expected = [0; BASE_COUNT];
-                hash_columns_portable(&columns, STRIDE, &powers, &mut expected);
-                assert_eq!(*hash_columns(&columns, STRIDE, &powers), expected);
+        for k in [1, 2, 4, 8] {
+            for blocks in [1, 2, 3, 4, 5, 8, 62, 63, 64] {
+                for element in [0, 1, u128::MAX, 0xb7b3_ff7b_623d_d8df_0cd5_8cc6_f137_bdc5] {
+                    let powers = Powers::new(element, blocks);
+                    let mut portable = vec![0; BASE_COUNT / k];
+                    hash_groups_portable(&columns, STRIDE, k, &powers, &mut portable);
+                    assert_eq!(*hash_groups(&columns, STRIDE, k, &powers), portable);
+                    for (hash, group) in portable.iter().zip(columns.chunks(k * STRIDE)) {
+                        let expected = group.chunks(STRIDE).enumerate().fold(0, |sum, (j, c)| {
+                            sum ^ mul(1 << j, powers.hash(&c[..blocks]))
+                        });
+                        assert_eq!(*hash, expected, "k {k} blocks {blocks}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scaling_is_multiplication_by_a_small_polynomial() {
+        let element = 0xf505_7fee_4c3e_f459_02dd_2125_0b72_9601;
+        for k in [1, 2, 4, 8] {
+            for factor in 0..1 << k {
+                // Bits above do not count.
+                assert_eq!(scale(element, factor | 1 << k, k), mul(element, factor));
             }
         }
     }

@@ -82,5 +82,5 @@ pub use base::{
 pub use check::{CheckedRows, UncheckedRows};
 pub use cot::{CotReceiver, CotSender, OpenSegment};
 pub use error::OtError;
-pub use extension::{BLOCK_OTS, CHECK_LEN, Extension, SEGMENT_OTS};
+pub use extension::{BLOCK_OTS, Extension, SEGMENT_OTS};
 pub use mask::{MAX_INDEX, MaskHash, mask_pair, unmask_pair};

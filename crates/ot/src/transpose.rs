@@ -20,32 +20,16 @@ const LANES: usize = 2 * TILES;
 
 type Tile = [[u64; LANES]; COLUMNS];
 
-/// Appends rows `0..n` of a matrix to `rows`: bit `i` of row `r` is bit `r % 128` of block
-/// `r / 128` of column `i`. Column `i` starts at `columns[i * stride]`.
-pub(crate) fn append_rows(columns: &[Block], stride: usize, n: usize, rows: &mut Vec<u128>) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(wide) = Wide::detect() {
-        let mut scratch = Scratch::new(wide);
-        append(columns, stride, n, rows, |columns, stride, rows| {
-            scratch.transpose(columns, stride, rows);
-        });
-        return;
-    }
-    append_portable(columns, stride, n, rows);
+/// Transposes matrices of 128 columns. Its working memory is kept between calls and wiped on drop.
+pub(crate) struct Transposer {
+    kernel: Kernel,
+    rows: Box<Zeroizing<Rows>>,
 }
 
-fn append_portable(columns: &[Block], stride: usize, n: usize, rows: &mut Vec<u128>) {
-    let mut tile = Zeroizing::new([[0; LANES]; COLUMNS]);
-    append(columns, stride, n, rows, |columns, stride, rows| {
-        load(&mut tile, columns, stride);
-        pass::<8>(&mut tile);
-        pass::<1>(&mut tile);
-        for (j, rows) in rows.chunks_mut(COLUMNS).enumerate() {
-            for (out, row) in rows.iter_mut().zip(tile.iter()) {
-                *out = from_block([row[2 * j], row[2 * j + 1]]);
-            }
-        }
-    });
+enum Kernel {
+    Portable(Box<Zeroizing<Tile>>),
+    #[cfg(target_arch = "x86_64")]
+    Wide(Box<Scratch>),
 }
 
 /// Rows of [`TILES`] tiles, in whole cache lines.
@@ -53,31 +37,70 @@ fn append_portable(columns: &[Block], stride: usize, n: usize, rows: &mut Vec<u1
 #[repr(align(64))]
 struct Rows([u128; TILE_ROWS]);
 
-/// Calls `transpose` with every [`TILES`] tiles of the columns and their stride, and appends the
-/// rows.
-fn append(
-    columns: &[Block],
-    stride: usize,
-    n: usize,
-    rows: &mut Vec<u128>,
-    mut transpose: impl FnMut(&[Block], usize, &mut [u128; TILE_ROWS]),
-) {
-    rows.reserve(n);
-    let mut tile = Zeroizing::new(Rows([0; TILE_ROWS]));
-    let whole = n / TILE_ROWS;
-    for i in 0..whole {
-        transpose(&columns[i * TILES..], stride, &mut tile.0);
-        rows.extend_from_slice(&tile.0);
-    }
-    let rest = n % TILE_ROWS;
-    if rest > 0 {
-        let used = rest.div_ceil(COLUMNS);
-        let mut last = Zeroizing::new([[0; 2]; COLUMNS * TILES]);
-        for (i, column) in last.chunks_mut(TILES).enumerate() {
-            column[..used].copy_from_slice(&columns[i * stride + whole * TILES..][..used]);
+impl Transposer {
+    /// Chooses the fastest way that this CPU has.
+    pub(crate) fn new() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(wide) = Wide::detect() {
+            return Self::with(Kernel::Wide(Box::new(Scratch::new(wide))));
         }
-        transpose(&*last, TILES, &mut tile.0);
-        rows.extend_from_slice(&tile.0[..rest]);
+        Self::portable()
+    }
+
+    fn portable() -> Self {
+        let tile = Box::new(Zeroizing::new([[0; LANES]; COLUMNS]));
+        Self::with(Kernel::Portable(tile))
+    }
+
+    fn with(kernel: Kernel) -> Self {
+        let rows = Box::new(Zeroizing::new(Rows([0; TILE_ROWS])));
+        Self { kernel, rows }
+    }
+
+    /// Appends rows `0..n` of a matrix to `rows`: bit `i` of row `r` is bit `r % 128` of block
+    /// `r / 128` of column `i`. Column `i` starts at `columns[i * stride]`.
+    pub(crate) fn append_rows(
+        &mut self,
+        columns: &[Block],
+        stride: usize,
+        n: usize,
+        rows: &mut Vec<u128>,
+    ) {
+        rows.reserve(n);
+        for first in (0..n.div_ceil(COLUMNS)).step_by(TILES) {
+            let count = TILE_ROWS.min(n - first * COLUMNS);
+            if first + TILES <= stride {
+                self.transpose(&columns[first..], stride);
+            } else {
+                // The columns end within the tiles.
+                let mut last = Zeroizing::new([[0; 2]; COLUMNS * TILES]);
+                for (i, column) in last.chunks_mut(TILES).enumerate() {
+                    let used = stride - first;
+                    column[..used].copy_from_slice(&columns[i * stride + first..][..used]);
+                }
+                self.transpose(&*last, TILES);
+            }
+            rows.extend_from_slice(&self.rows.0[..count]);
+        }
+    }
+
+    /// Transposes the first [`TILES`] blocks of every column.
+    fn transpose(&mut self, columns: &[Block], stride: usize) {
+        let rows = &mut self.rows.0;
+        match &mut self.kernel {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Wide(scratch) => scratch.transpose(columns, stride, rows),
+            Kernel::Portable(tile) => {
+                load(tile, columns, stride);
+                pass::<8>(tile);
+                pass::<1>(tile);
+                for (j, rows) in rows.chunks_mut(COLUMNS).enumerate() {
+                    for (out, row) in rows.iter_mut().zip(tile.iter()) {
+                        *out = from_block([row[2 * j], row[2 * j + 1]]);
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -167,11 +190,11 @@ mod tests {
                 .collect();
             for n in [blocks * 128, blocks * 128 - 1, blocks * 128 - 127] {
                 let mut rows = vec![42];
-                append_rows(&columns, stride, n, &mut rows);
+                Transposer::new().append_rows(&columns, stride, n, &mut rows);
                 assert_eq!(rows[0], 42);
                 assert_eq!(rows[1..], naive(&columns, stride, n), "{n} rows");
                 rows.truncate(1);
-                append_portable(&columns, stride, n, &mut rows);
+                Transposer::portable().append_rows(&columns, stride, n, &mut rows);
                 assert_eq!(rows[1..], naive(&columns, stride, n), "{n} rows");
             }
         }

@@ -67,8 +67,6 @@ const FINISH: u64 = FRAME + 64;
 const BASE: u64 = 128;
 /// Transfers per message of an extension.
 const RUN: u64 = 8064;
-/// Bytes of the consistency check of each such message.
-const CHECK: u64 = 2064;
 /// Bytes of a message of outputs.
 const PIECE: u64 = 65_536;
 
@@ -141,9 +139,9 @@ impl ProtocolRun {
                     u128::from(FRAME)
                         + 32
                         + setup
-                        + runs * (numbered + u128::from(FRAME + CHECK))
-                        // Each message has one block more, which is sacrificed.
-                        + (blocks + runs) * (2048 / u128::from(k.max(1))),
+                        // Each message has a check, and one block more, which is sacrificed.
+                        + runs * (numbered + u128::from(FRAME) + 16)
+                        + (blocks + 2 * runs) * (2048 / u128::from(k.max(1))),
                     3,
                 )
             }
@@ -246,11 +244,11 @@ mod tests {
             output_bits: 20,
             transfers: Transfers::Extension {
                 k: 4,
-                setup_len: 3072,
+                setup_len: 5120,
             },
             ..run()
         };
-        assert_eq!(bytes(&mincut), (32_145_379, 1_004_259));
+        assert_eq!(bytes(&mincut), (32_145_392, 1_088_912));
         let measured = 32_014_307.0;
         assert!((bytes(&mincut).0 as f64 / measured - 1.0).abs() < 0.005);
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use transpute_ot::{BASE_COUNT, BaseOt, CHECK_LEN, Extension};
+use transpute_ot::{BASE_COUNT, BaseOt, Extension};
 
 use crate::{OtPlan, ot::OT_CHUNK, ot::reply_len};
 
@@ -239,7 +239,7 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     let chunks = |n: u64| {
         let blocks = n.div_ceil(128).saturating_mul(kind.block_len() as u64);
         // Each segment sacrifices a block and has a check.
-        let checks = n.div_ceil(OT_CHUNK as u64) * (kind.block_len() + CHECK_LEN) as u64;
+        let checks = n.div_ceil(OT_CHUNK as u64) * (kind.block_len() + kind.check_len()) as u64;
         let up = blocks.saturating_add(checks);
         let down = n.saturating_mul(reply_len(question.is_correlated) as u64);
         (up, down, n as f64 * cost)

@@ -2,20 +2,27 @@
 
 use std::arch::x86_64::{
     __m512i, _mm512_bslli_epi128, _mm512_bsrli_epi128, _mm512_clmulepi64_epi128,
-    _mm512_loadu_si512, _mm512_mask_mov_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_shuffle_i64x2, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    _mm512_loadu_si512, _mm512_mask_mov_epi64, _mm512_set_epi64, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_shuffle_epi32, _mm512_shuffle_i64x2, _mm512_slli_epi64,
+    _mm512_srai_epi64, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
-
-use zeroize::Zeroizing;
+use std::array;
 
 use super::Wide;
 use crate::{
-    BASE_COUNT,
     extension::{Block, SEGMENT_BLOCKS, from_block, to_block},
     gf128::{POLYNOMIAL, Powers},
 };
 
-/// Blocks in a vector, and columns that are reduced together.
+/// Shuffle of 32-bit words that swaps the 64-bit words of each block.
+const SWAP_WORDS: i32 = 0b01_00_11_10;
+
+const ZEROS: [Block; SEGMENT_BLOCKS] = [[0; 2]; SEGMENT_BLOCKS];
+
+/// Groups that share loads of the coefficients.
+const PAIR: usize = 2;
+
+/// Blocks in a vector, and groups that are reduced together.
 const LANES: usize = 4;
 
 impl Wide {
@@ -25,30 +32,27 @@ impl Wide {
         unsafe { powers(element) }
     }
 
-    /// Hashes one column.
-    pub(crate) fn hash_column(self, column: &[Block], powers: &Powers) -> u128 {
-        let mut padded = Zeroizing::new([[0; 2]; SEGMENT_BLOCKS]);
-        padded[..column.len()].copy_from_slice(column);
-        let (coefficients, _) = powers.coefficients().as_chunks();
-        // SAFETY: `self` exists, so the CPU has these features.
-        let [hash, ..] = unsafe { hash_quad([&*padded, &[], &[], &[]], coefficients) };
-        from_block(hash)
-    }
-
-    /// Hashes 128 columns, `stride` blocks apart. Reads up to the next multiple of four blocks of
-    /// each column.
+    /// Hashes groups of `k` columns, which are `stride` blocks apart. Reads up to the next multiple
+    /// of four blocks of each column.
     ///
     /// # Panics
     /// If the columns are shorter than that.
-    pub(crate) fn hash_columns(
+    pub(crate) fn hash_groups(
         self,
         columns: &[Block],
         stride: usize,
+        k: usize,
         powers: &Powers,
-        hashes: &mut [u128; BASE_COUNT],
+        hashes: &mut [u128],
     ) {
+        let hash = match k {
+            1 => hash_groups::<1>,
+            2 => hash_groups::<2>,
+            4 => hash_groups::<4>,
+            _ => hash_groups::<8>,
+        };
         // SAFETY: `self` exists, so the CPU has these features.
-        unsafe { hash_columns(columns, stride, powers, hashes) }
+        unsafe { hash(columns, stride, powers, hashes) }
     }
 }
 
@@ -88,58 +92,98 @@ fn multiply(a: __m512i, b: __m512i) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,vpclmulqdq")]
-fn hash_columns(
+fn hash_groups<const K: usize>(
     columns: &[Block],
     stride: usize,
     powers: &Powers,
-    hashes: &mut [u128; BASE_COUNT],
+    hashes: &mut [u128],
 ) {
-    let blocks = powers.blocks().next_multiple_of(LANES);
-    let (coefficients, _) = powers.coefficients()[..blocks].as_chunks::<LANES>();
-    let (quads, _) = hashes.as_chunks_mut::<LANES>();
-    for (hashes, columns) in quads.iter_mut().zip(columns.chunks(LANES * stride)) {
-        let columns = [0, 1, 2, 3].map(|i| &columns[i * stride..][..blocks]);
-        *hashes = hash_quad(columns, coefficients).map(from_block);
+    for (hashes, columns) in hashes
+        .chunks_mut(LANES)
+        .zip(columns.chunks(LANES * K * stride))
+    {
+        let (first, second) = columns.split_at(columns.len().min(PAIR * K * stride));
+        let [a, b] = products::<K>(first, stride, powers);
+        let [c, d] = products::<K>(second, stride, powers);
+        let low = across(a[0], b[0], c[0], d[0]);
+        let high = across(a[1], b[1], c[1], d[1]);
+        let mut reduced = [[0; 2]; LANES];
+        store(reduce(low, high), &mut reduced);
+        for (hash, reduced) in hashes.iter_mut().zip(reduced) {
+            *hash = from_block(reduced);
+        }
     }
 }
 
-/// Hashes four columns.
+/// Returns the low and the high halves of the sums of all products of two groups, in four parts
+/// each. Groups that do not exist count as zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vpclmulqdq")]
-fn hash_quad(columns: [&[Block]; LANES], coefficients: &[[Block; LANES]]) -> [Block; LANES] {
-    let mut sums = [[_mm512_setzero_si512(); 2]; LANES];
-    for (sum, column) in sums.iter_mut().zip(columns) {
-        *sum = products(column, coefficients);
+fn products<const K: usize>(
+    columns: &[Block],
+    stride: usize,
+    powers: &Powers,
+) -> [[__m512i; 2]; PAIR] {
+    let vectors = powers.blocks().div_ceil(LANES);
+    let coefficients = &powers.coefficients.as_chunks::<LANES>().0[..vectors];
+    let folded = &powers.folded.as_chunks::<LANES>().0[..vectors];
+    let column = |index: usize| {
+        let column = columns
+            .get(index * stride..)
+            .filter(|column| !column.is_empty());
+        let column = column.unwrap_or(&ZEROS);
+        &column.as_chunks::<LANES>().0[..vectors]
+    };
+    let first: [_; K] = array::from_fn(column);
+    let second: [_; K] = array::from_fn(|j| column(K + j));
+    let mut sums = [[_mm512_setzero_si512(); 3]; PAIR];
+    for (i, (p, folded)) in coefficients.iter().zip(folded).enumerate() {
+        let (p, folded) = (load(p), load(folded));
+        accumulate(&mut sums[0], combine(&first, i), p, folded);
+        accumulate(&mut sums[1], combine(&second, i), p, folded);
     }
-    let [a, b, c, d] = sums;
-    let low = across(a[0], b[0], c[0], d[0]);
-    let high = across(a[1], b[1], c[1], d[1]);
-    let mut hashes = [[0; 2]; LANES];
-    store(reduce(low, high), &mut hashes);
-    hashes
+    let mut halves = [[_mm512_setzero_si512(); 2]; PAIR];
+    for (halves, [low, middle, high]) in halves.iter_mut().zip(sums) {
+        let middle = xor3(middle, low, high);
+        *halves = [
+            _mm512_xor_si512(low, _mm512_bslli_epi128::<8>(middle)),
+            _mm512_xor_si512(high, _mm512_bsrli_epi128::<8>(middle)),
+        ];
+    }
+    halves
 }
 
-/// Returns the low and the high halves of the sum of all products of a column, in four parts.
+/// Loads vector `i` of a group: its columns are the coefficients of 1, x, x^2 and so on.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,vpclmulqdq")]
-fn products(column: &[Block], coefficients: &[[Block; LANES]]) -> [__m512i; 2] {
-    let zero = _mm512_setzero_si512();
-    let (mut low, mut middle, mut high) = (zero, zero, zero);
-    let (column, _) = column.as_chunks::<LANES>();
-    for (blocks, powers) in column.iter().zip(coefficients) {
-        let (z, p) = (load(blocks), load(powers));
-        low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(z, p));
-        high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(z, p));
-        middle = xor3(
-            middle,
-            _mm512_clmulepi64_epi128::<0x01>(z, p),
-            _mm512_clmulepi64_epi128::<0x10>(z, p),
-        );
+#[target_feature(enable = "avx512f")]
+fn combine<const K: usize>(columns: &[&[[Block; LANES]]; K], i: usize) -> __m512i {
+    let mut z = load(&columns[K - 1][i]);
+    for column in columns[..K - 1].iter().rev() {
+        z = _mm512_xor_si512(double(z), load(&column[i]));
     }
-    [
-        _mm512_xor_si512(low, _mm512_bslli_epi128::<8>(middle)),
-        _mm512_xor_si512(high, _mm512_bsrli_epi128::<8>(middle)),
-    ]
+    z
+}
+
+/// Adds products to the low, middle and high sums: three for each block (Karatsuba).
+#[inline]
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+fn accumulate(sums: &mut [__m512i; 3], z: __m512i, p: __m512i, folded: __m512i) {
+    let both = _mm512_xor_si512(z, _mm512_shuffle_epi32::<SWAP_WORDS>(z));
+    sums[0] = _mm512_xor_si512(sums[0], _mm512_clmulepi64_epi128::<0x00>(z, p));
+    sums[1] = _mm512_xor_si512(sums[1], _mm512_clmulepi64_epi128::<0x00>(both, folded));
+    sums[2] = _mm512_xor_si512(sums[2], _mm512_clmulepi64_epi128::<0x11>(z, p));
+}
+
+/// Multiplies four elements by x.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn double(z: __m512i) -> __m512i {
+    let polynomial = POLYNOMIAL as i64;
+    let carried = _mm512_set_epi64(1, polynomial, 1, polynomial, 1, polynomial, 1, polynomial);
+    // All bits of a word are the top bit of the other word of its block.
+    let top = _mm512_shuffle_epi32::<SWAP_WORDS>(_mm512_srai_epi64::<63>(z));
+    // a ^ (b & c).
+    _mm512_ternarylogic_epi64::<0x78>(_mm512_slli_epi64::<1>(z), top, carried)
 }
 
 /// Adds up the parts of each of four vectors.

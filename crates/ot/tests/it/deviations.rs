@@ -3,6 +3,7 @@
 //! predicts.
 
 use rand::TryRng;
+use sha2::{Digest, Sha256};
 use transpute_ot::{CotReceiver, CotSender, Extension, OtError};
 
 use crate::common::{TestRng, challenge, dealt_keys, receive, send};
@@ -29,13 +30,14 @@ fn mul(mut a: u128, b: u128) -> u128 {
 
 /// The element at which columns are hashed, as docs/protocol.md has it.
 fn element(kind: Extension, segment: u64, corrections: &[u8]) -> u128 {
-    let hash = blake3::Hasher::new_derive_key("transpute OT column check v1")
-        .update(&[kind.code()])
-        .update(&SID)
-        .update(&segment.to_le_bytes())
-        .update(&challenge(corrections))
+    let hash = Sha256::new()
+        .chain_update(b"transpute OT column check v1")
+        .chain_update([kind.code()])
+        .chain_update(SID)
+        .chain_update(segment.to_le_bytes())
+        .chain_update(challenge(corrections))
         .finalize();
-    u128::from_le_bytes(hash.as_bytes()[..16].try_into().unwrap())
+    u128::from_le_bytes(hash[..16].try_into().unwrap())
 }
 
 /// The hash of a column in which only bit `row` is set.
@@ -67,7 +69,6 @@ fn deviate(
     deviations: &[(usize, usize, u128)],
     rng: &mut TestRng,
 ) -> Result<Vec<u128>, OtError> {
-    let k = usize::from(kind.code());
     let (mut sender, mut receiver) = ready(kind, delta, rng.try_next_u64().unwrap());
     for i in 0..before {
         let sent = send(&mut receiver, &[i; 2], 128, i);
@@ -91,9 +92,7 @@ fn deviate(
     let element = element(kind, before, &corrections);
     for (group, row, guess) in deviations {
         let hash = hash_of_bit(element, *row, blocks);
-        for bit in (0..k).filter(|bit| guess >> bit & 1 == 1) {
-            add_at(&mut check, 1 + group * k + bit, hash);
-        }
+        add_at(&mut check, 1 + group, mul(hash, *guess));
     }
     receive(&mut sender, n, &corrections, &check)
 }
@@ -158,7 +157,7 @@ fn every_single_bit_of_the_messages_counts() {
     // Not of the setup: of two corrections of a level, the sender reads one (crate::tree).
     let delta = 0xfedc_ba98_7654_3210_f0e1_d2c3_b4a5_9687;
     for kind in Extension::ALL {
-        let lens = [kind.corrections_len(1), transpute_ot::CHECK_LEN];
+        let lens = [kind.corrections_len(1), kind.check_len()];
         for (message, len) in lens.into_iter().enumerate() {
             for bit in (0..8 * len).step_by(13) {
                 let (mut sender, mut receiver) = ready(kind, delta, 3);

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use rand::TryRng;
 use sha2::{Digest, Sha256};
 use transpute_ot::{
-    BASE_COUNT, BaseReceiver, BaseSender, CHECK_LEN, CotReceiver, CotSender, Extension, OtError,
-    SEGMENT_OTS, delta_choices,
+    BASE_COUNT, BaseReceiver, BaseSender, CotReceiver, CotSender, Extension, OtError, SEGMENT_OTS,
+    delta_choices,
 };
 
 const SID: [u8; 32] = [9; 32];
@@ -34,7 +34,7 @@ fn call(
 ) -> Vec<u8> {
     let sent = send(&mut ends.1, choices, n, q.len() as u64);
     assert_eq!(sent.corrections.len(), ends.1.kind().corrections_len(n));
-    assert_eq!(sent.check.len(), CHECK_LEN);
+    assert_eq!(sent.check.len(), ends.1.kind().check_len());
     q.extend(receive(&mut ends.0, n, &sent.corrections, &sent.check).unwrap());
     t.extend(&sent.t);
     [sent.corrections, sent.check].concat()
@@ -227,7 +227,8 @@ fn malformed_messages_are_refused() {
             let refused = receive(&mut sender, found, &message, &sent.check);
             assert_eq!(refused, Err(OtError::SegmentSize { found }));
         }
-        for found in [0, 16, CHECK_LEN - 1, CHECK_LEN + 1] {
+        let expected = kind.check_len();
+        for found in [0, 16, expected - 1, expected + 1] {
             let (mut sender, mut receiver) = extension(kind, DELTA, &SID);
             let mut sent = send(&mut receiver, &[5, 6, 7], 129, 1);
             sent.check.resize(found, 0);
@@ -235,7 +236,7 @@ fn malformed_messages_are_refused() {
                 receive(&mut sender, 129, &sent.corrections, &sent.check),
                 Err(OtError::WrongLength {
                     message: "OT extension check",
-                    expected: CHECK_LEN,
+                    expected,
                     found
                 })
             );
@@ -301,10 +302,10 @@ fn messages_and_rows_are_balanced() {
 #[test]
 fn the_wire_format_has_not_changed() {
     let golden = [
-        "cb2250efb33a3289bba9b1f8604756f7a748d2052e35d52dee71c1f0dc8f5d70",
-        "94003b83dc02b4d726b14ae0f7692dff71610bd3e5173df584c787c0f2361adb",
-        "f4790595031cff823038bd9d6c7ca963dff73e0ecbacd8bbce1a2f21b72ee45f",
-        "e775ed918a62e612f8fbc3efd414726b3e67f421848a3a316125d8f8e8a5c8bc",
+        "4474dd004b2373c4b00c5dde0fe5ad21d9e7aeda3b46704e4d88cc0cc0e9c175",
+        "390dcbe7fd3b1f13dd36569c9f2fe867681c5fea622cdeb646478f200af5917e",
+        "313f65d80f5c3bdae9c6dd65a5f6314ecf1a7c3a8e1303ceb090b975baaa4712",
+        "8a55dc7003d77fdef881b17d5c2d748d710801552444284f2b1bcb1eb0a026e0",
     ];
     let hashes = Extension::ALL.map(|kind| {
         let (keys, pairs) = dealt_keys(DELTA, 7);
@@ -360,7 +361,7 @@ proptest! {
             sender.setup(&CotReceiver::new(kind, &pairs, &SID).1).unwrap();
         }
         let corrections = &bytes[..kind.corrections_len(200)];
-        let failed = receive(&mut sender, 200, corrections, &bytes[..CHECK_LEN]);
+        let failed = receive(&mut sender, 200, corrections, &bytes[..kind.check_len()]);
         prop_assert_eq!(failed, Err(OtError::ColumnCheckFailed));
         let again = sender.extend(200, corrections, &challenge(corrections));
         prop_assert_eq!(again.err(), Some(OtError::ColumnCheckFailed));

@@ -13,8 +13,8 @@ use std::{collections::VecDeque, sync::Arc};
 use rand::CryptoRng;
 use transpute_circuit::Bits;
 use transpute_ot::{
-    AnyReceiver, AnySender, BASE_COUNT, BLOCK_OTS, BaseOt, CHECK_LEN, CotReceiver, CotSender,
-    Extension, MAX_INDEX, MaskHash, UncheckedRows, delta_choices,
+    AnyReceiver, AnySender, BASE_COUNT, BLOCK_OTS, BaseOt, CotReceiver, CotSender, Extension,
+    MAX_INDEX, MaskHash, UncheckedRows, delta_choices,
 };
 use zeroize::{Zeroize, Zeroizing};
 
@@ -86,7 +86,7 @@ impl ReceiverStock {
         }
         let mut rows = Zeroizing::new(Vec::with_capacity(count));
         let segment = self.cot.extend(&choices, count, rng, &mut message);
-        let mut check = Vec::with_capacity(CHECK_LEN);
+        let mut check = Vec::new();
         segment.prove(&self.challenges.next(&message), &mut check, &mut rows);
         reserve(&mut self.random, count);
         self.random

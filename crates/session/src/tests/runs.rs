@@ -286,6 +286,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "40675f2c7bcd6d10b1e3d1380b5f085a337e37aee1bee73f870afdbff4f48311"
+        "ce16cac9a420fa824fb5c1fe0834fa15b4011bce1a9decd5709eab5969adbdb2"
     );
 }

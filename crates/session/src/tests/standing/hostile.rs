@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use transpute_ot::{CHECK_LEN, OtError};
+use transpute_ot::{Extension, OtError};
 
 use super::{Pair, indices, tag};
 use crate::{
@@ -257,6 +257,7 @@ fn a_segment_without_its_check_or_with_a_wrong_one_ends_the_connection() {
         let content = [&first.to_le_bytes()[..], &[3; 64 * 512]].concat();
         frame(FrameKind::OtExtend, 0, &content)
     };
+    let check = vec![3; Extension::SoftSpoken4.check_len()];
     let mut pair = warm();
     let segment = extend(&pair);
     pair.sides[0].handle(segment.clone()).unwrap();
@@ -272,12 +273,12 @@ fn a_segment_without_its_check_or_with_a_wrong_one_ends_the_connection() {
     let segment = extend(&pair);
     pair.sides[0].handle(segment).unwrap();
     assert!(matches!(
-        error_of(&mut pair, frame(FrameKind::OtCheck, 0, &[3; CHECK_LEN])),
+        error_of(&mut pair, frame(FrameKind::OtCheck, 0, &check)),
         SessionError::Ot(OtError::ColumnCheckFailed)
     ));
 
     let mut pair = warm();
-    let unasked = frame(FrameKind::OtCheck, 0, &[3; CHECK_LEN]);
+    let unasked = frame(FrameKind::OtCheck, 0, &check);
     assert!(matches!(
         error_of(&mut pair, unasked),
         SessionError::Unexpected {
@@ -376,6 +377,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "56f80496aa43c3007ec0403e3cfadec9ece30f15bd598d41bbd637d63dae1beb"
+        "1cf1e6edc7409a967bd081483f60f3fa703c52b92617c0a480aee0980b2b128f"
     );
 }
