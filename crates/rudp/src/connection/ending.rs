@@ -61,6 +61,17 @@ pub(crate) struct Notice {
     last: Time,
 }
 
+impl Notice {
+    /// Returns when the connection is forgotten. Copies that are still due wait a little longer for the caller to poll.
+    fn end(&self) -> Time {
+        if self.copies == 0 {
+            self.until
+        } else {
+            self.until + NOTICE_INTERVAL
+        }
+    }
+}
+
 impl State {
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Open | Self::Delivered)
@@ -233,20 +244,15 @@ impl Connection {
     /// Returns when the notice is due again or no more.
     pub(super) fn notice_timeout(&self) -> Option<Time> {
         match &self.state {
-            State::Ending(notice) => Some(notice.next.min(notice.until)),
+            State::Ending(notice) => Some(notice.next.min(notice.end())),
             _ => None,
         }
     }
 
     pub(super) fn handle_notice_timeout(&mut self, now: Time) {
         if let State::Ending(notice) = &mut self.state {
-            if notice.until <= now && notice.copies == 0 {
+            if notice.end() <= now {
                 self.state = State::Closed(notice.reason);
-            } else if notice.until <= now {
-                // The last notices could not be sent: nobody polls.
-                if notice.until + NOTICE_INTERVAL <= now {
-                    self.state = State::Closed(notice.reason);
-                }
             } else if notice.next <= now {
                 notice.copies = notice.copies.max(1);
                 notice.interval = (notice.interval * 2).min(MAX_INTERVAL.max(self.rtt.smoothed()));

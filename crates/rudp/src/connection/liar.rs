@@ -24,6 +24,9 @@ const ANSWER_BYTES: u64 = 600;
 /// Events that wait although nobody asks for them: one for each train that can be numbered, and some that come once.
 const MOST_EVENTS: usize = 255 + 8;
 
+/// Longer than a listener that was never reached repeats its close notice.
+const NOTICES: Duration = Duration::from_secs(8);
+
 /// The connection that is lied to, and who lies.
 struct Scene {
     victim: Connection,
@@ -53,6 +56,9 @@ enum Lie {
     Answer,
     Ping,
     Limit(u64),
+    Close(u64),
+    /// An unknown type of frame: the victim ends the connection.
+    Malformed,
     /// Room for answers: the last thing in a datagram of 1,200 bytes.
     Padding,
 }
@@ -120,6 +126,8 @@ impl Scene {
             Lie::Answer => frame::put_response(packet, self.token),
             Lie::Ping => frame::put_ping(packet),
             Lie::Limit(limit) => frame::put_limit(packet, *limit),
+            Lie::Close(code) => frame::put_close(packet, *code),
+            Lie::Malformed => packet.push(0xff),
             Lie::Padding => {
                 frame::put_padding(packet, 1200_usize.saturating_sub(packet.len() + TAG_LEN));
             }
@@ -301,6 +309,19 @@ fn small_questions_have_small_answers() {
     }
 }
 
+/// A listener sends at most three times what it received to an address that is not validated, close notices included.
+#[test]
+fn close_notices_stay_within_the_limit() {
+    for ending in [Lie::Malformed, Lie::Close(3)] {
+        let mut scene = Scene::new(Side::Listener, Config::default());
+        scene.say(std::slice::from_ref(&ending));
+        scene.wait(NOTICES);
+        let (given, got) = (scene.given, scene.got);
+        assert!(got > 0 && got <= 3 * given, "{ending:?}: {got} for {given}");
+        assert!(scene.victim.is_drained());
+    }
+}
+
 /// A peer that answers but sends no train and reports none is waited for by nobody: the connection is up, and says nothing of
 /// the path.
 #[test]
@@ -362,6 +383,15 @@ fn lie() -> impl Strategy<Value = Lie> {
     ]
 }
 
+/// What one datagram contains: mostly lies that leave the connection open.
+fn datagram() -> impl Strategy<Value = Vec<Lie>> {
+    prop_oneof![
+        20 => prop::collection::vec(lie(), 1..60),
+        1 => any::<u64>().prop_map(|code| vec![Lie::Close(code >> 2)]),
+        1 => Just(vec![Lie::Malformed]),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
@@ -370,7 +400,8 @@ proptest! {
         is_listener in any::<bool>(),
         probe in any::<bool>(),
         controller in 0..Kind::ALL.len(),
-        packets in prop::collection::vec((prop::collection::vec(lie(), 1..60), 0..60_000_u64), 1..80),
+        packets in prop::collection::vec((datagram(), 0..60_000_u64), 1..80),
+        stops_at_end in any::<bool>(),
     ) {
         let side = if is_listener { Side::Listener } else { Side::Connector };
         let controller = Kind::ALL[controller];
@@ -379,7 +410,8 @@ proptest! {
         for (lies, micros) in &packets {
             scene.say(lies);
             count += 1;
-            scene.wait(Duration::from_micros(*micros));
+            let is_over = stops_at_end && scene.victim.is_closed();
+            scene.wait(if is_over { NOTICES } else { Duration::from_micros(*micros) });
             let victim = &scene.victim;
             prop_assert!(
                 scene.got <= SET_UP_BYTES + ANSWER_BYTES * count,
@@ -398,6 +430,9 @@ proptest! {
             prop_assert!(probe || victim.outgoing_train().is_none());
             prop_assert!((1200..=1472).contains(&victim.datagram_size()));
             prop_assert!(victim.controller.pacing_rate() <= 3 * TrainResult::MAX_CLAIM);
+            if is_over {
+                break;
+            }
         }
     }
 }

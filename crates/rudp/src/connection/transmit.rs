@@ -62,20 +62,8 @@ impl Connection {
         let start = out.len();
         self.train_made = false;
         if self.state.is_over() {
-            let code = self.due_notice()?;
-            self.begin(out);
-            // The end must not hide from the other one what has arrived before it.
-            if let Some(mut ack) = self.acks.compose(now) {
-                ack.limit = self.recv.limit();
-                ack.contiguous = self.recv.contiguous();
-                ack.pieces = self.recv.pieces(MAX_ACK_PIECES);
-                let room = usize::from(MIN_DATAGRAM) - PACKET_OVERHEAD - CLOSE_LEN;
-                put_ack(out, &ack, room);
-            }
-            put_close(out, code);
-            self.seal(now, out, start)?;
-            self.on_notice_sent(now);
-            return Some(single(destination, out.len() - start, false));
+            let len = self.close_notice(now, out)?;
+            return Some(single(destination, len, false));
         }
         if let Some(len) = self.set_up_packet(now, out) {
             return Some(single(destination, len, true));
@@ -170,6 +158,32 @@ impl Connection {
         self.setup.on_sent(size);
         self.last_sent = now;
         Some(())
+    }
+
+    /// Appends a packet that tells the other end of the end of the connection, if one is due and the limit on an
+    /// unvalidated path allows it (RFC 9000, section 8.1).
+    fn close_notice(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        let code = self.due_notice()?;
+        let start = out.len();
+        // A connector was given the address by its caller; only a listener may be made to send to a forged one.
+        let allowance = match self.side {
+            Side::Listener => self.setup.allowance(),
+            Side::Connector => u64::MAX,
+        };
+        let size = allowance.min(MIN_DATAGRAM.into()) as usize;
+        let ack_room = size.checked_sub(PACKET_OVERHEAD + CLOSE_LEN)?;
+        self.begin(out);
+        // The peer must still learn which of its data arrived before the end.
+        if let Some(mut ack) = self.acks.compose(now) {
+            ack.limit = self.recv.limit();
+            ack.contiguous = self.recv.contiguous();
+            ack.pieces = self.recv.pieces(MAX_ACK_PIECES);
+            put_ack(out, &ack, ack_room);
+        }
+        put_close(out, code);
+        self.seal(now, out, start)?;
+        self.on_notice_sent(now);
+        Some(out.len() - start)
     }
 
     /// Sends challenges and answers, then the probe train.
