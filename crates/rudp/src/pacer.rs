@@ -85,33 +85,102 @@ mod tests {
 
     use super::*;
 
-    proptest! {
-        /// Over any stretch of time no more leaves than the rate and one burst allow, and no less than the rate if
-        /// one looks whenever it is worth it.
-        #[test]
-        fn keeps_its_rate_exactly(rate in 10_000u64..2_000_000_000, size in 100u64..1500, late in 0u64..500_000) {
-            let mut pacer = Pacer::new(Time::ZERO, Duration::from_millis(1), 1500);
-            pacer.set_rate(Time::ZERO, rate);
-            let mut now = Time::ZERO;
-            let mut sent = 0u64;
-            let mut rounds = 0;
-            while rounds < 200 {
-                rounds += 1;
-                while pacer.is_open(now) {
-                    pacer.on_sent(size);
-                    sent += size;
-                }
-                let allowed = u128::from(rate) * u128::from(now.as_nanos()) / 1_000_000_000;
-                let burst = (rate / 1000).max(3000) + size;
-                prop_assert!(u128::from(sent) <= allowed + u128::from(burst) + 1);
-                prop_assert!(u128::from(sent) + 1 >= allowed.min(u128::from(sent) + 1));
-                let at = pacer.opens_at();
-                prop_assert!(at > now);
-                now = at + Duration::from_nanos(late.min(u64::from(rate > 10_000_000) * 500_000));
+    const BURST: Duration = Duration::from_millis(1);
+    const PACKET: u64 = 1500;
+    const INITIAL_TOKENS: i128 = 2 * PACKET as i128 * SCALE;
+
+    /// A pacer that claims to send at `rate` and sends at `actual`.
+    fn pacer(actual: u64) -> Pacer {
+        let mut pacer = Pacer::new(Time::ZERO, BURST, PACKET);
+        pacer.set_rate(Time::ZERO, actual);
+        pacer
+    }
+
+    fn bucket(rate: u64) -> i128 {
+        (i128::from(rate) * BURST.as_nanos() as i128).max(INITIAL_TOKENS)
+    }
+
+    /// Sends packets of `size` bytes whenever the pacer is open, and otherwise wakes up this much later than it asks for.
+    /// Returns the time of each wake-up and the bytes sent by its end.
+    fn drive(mut pacer: Pacer, size: u64, lateness: &[Duration]) -> Vec<(Time, u64)> {
+        let mut now = Time::ZERO;
+        let mut sent = 0;
+        let mut wakes = Vec::new();
+        for late in lateness {
+            while pacer.is_open(now) {
+                pacer.on_sent(size);
+                sent += size;
             }
-            if late == 0 {
-                let allowed = u128::from(rate) * u128::from(now.as_nanos()) / 1_000_000_000;
-                prop_assert!(u128::from(sent) + u128::from(32 * 1500 + rate / 1000) >= allowed);
+            wakes.push((now, sent));
+            let at = pacer.opens_at();
+            assert!(at > now, "a closed pacer opens later");
+            now = at + *late;
+        }
+        wakes
+    }
+
+    /// Returns whether, after every wake-up, the bytes sent are those of the rate, to within one packet. Holds only if no
+    /// wake-up is so late that the bucket overflows.
+    fn keeps_rate(wakes: &[(Time, u64)], rate: u64, size: u64) -> bool {
+        wakes.iter().all(|&(at, sent)| {
+            let due = INITIAL_TOKENS + i128::from(rate) * i128::from(at.as_nanos());
+            (0..i128::from(size) * SCALE).contains(&(i128::from(sent) * SCALE - due))
+        })
+    }
+
+    /// Returns whether no stretch of time sees more bytes than those of the rate, one full bucket and one packet.
+    fn bounds_bursts(wakes: &[(Time, u64)], rate: u64, size: u64) -> bool {
+        let mut least = i128::MAX;
+        let mut before = 0;
+        wakes.iter().all(|&(at, sent)| {
+            let due = i128::from(rate) * i128::from(at.as_nanos());
+            least = least.min(i128::from(before) * SCALE - due);
+            before = sent;
+            let excess = i128::from(sent) * SCALE - due - least;
+            excess < bucket(rate) + i128::from(size) * SCALE
+        })
+    }
+
+    /// From 10 kB/s to 2.6 GB/s, evenly on a logarithmic scale.
+    fn rates() -> impl Strategy<Value = u64> {
+        (10_000_u64..20_000, 0..18).prop_map(|(base, shift)| base << shift)
+    }
+
+    proptest! {
+        /// A pacer whose caller wakes up before the bucket is full sends at its rate; half and double the rate are noticed.
+        #[test]
+        fn sends_at_its_rate(
+            rate in rates(),
+            size in 100..1500_u64,
+            permille in prop::collection::vec(0..=1000_u64, 100..200),
+        ) {
+            // What is left of the bucket when the pacer opens, as time; opening times are rounded up to a nanosecond.
+            let quantum = (i128::from(rate) * QUANTUM.as_nanos() as i128).min(bucket(rate) / 2);
+            let spare = ((bucket(rate) - quantum) / i128::from(rate) - 1) as u64;
+            let late: Vec<_> = (permille.iter())
+                .map(|permille| Duration::from_nanos(spare / 1000 * permille))
+                .collect();
+            for (actual, is_right) in [(rate, true), (rate / 2, false), (2 * rate, false)] {
+                let wakes = drive(pacer(actual), size, &late);
+                prop_assert_eq!(keeps_rate(&wakes, rate, size), is_right, "sends at {}", actual);
+            }
+        }
+
+        /// However late the caller is, it catches up with no more than one bucket; a larger bucket is noticed.
+        #[test]
+        fn bounds_every_burst(
+            rate in rates(),
+            size in 100..1500_u64,
+            mut late in prop::collection::vec((0..20_000_000_u64).prop_map(Duration::from_nanos), 100..200),
+        ) {
+            // Time for several buckets, also at a low rate.
+            late[50] = Duration::from_millis(20).max(Duration::from_secs(8 * PACKET) / rate as u32);
+            let mut deep = pacer(rate);
+            deep.burst = 3 * BURST;
+            deep.packet = 3 * PACKET;
+            for (pacer, is_right) in [(pacer(rate), true), (deep, false)] {
+                let wakes = drive(pacer, size, &late);
+                prop_assert_eq!(bounds_bursts(&wakes, rate, size), is_right);
             }
         }
     }
