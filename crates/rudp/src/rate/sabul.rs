@@ -123,7 +123,11 @@ impl Sabul {
         if spare < self.packet {
             return LEAST_INCREASE;
         }
-        let decade = 10f64.powi((spare as f64 * 8.0).log10().ceil() as i32);
+        // By multiplication, which is exact: logarithms differ between machines in the last digit.
+        let mut decade = 1.0;
+        while decade < spare as f64 * 8.0 {
+            decade *= 10.0;
+        }
         (decade * 1.5e-6 / self.packet as f64).max(LEAST_INCREASE)
     }
 

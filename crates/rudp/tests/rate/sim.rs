@@ -367,7 +367,12 @@ impl Sim {
         );
     }
 
-    /// Queue and overflow of the bottleneck.
+    /// Bytes that wait in the queue of the bottleneck.
+    pub(crate) fn queued(&self) -> u64 {
+        self.path.queued_bytes()
+    }
+
+    /// Bytes that found the queue of the bottleneck full.
     pub(crate) fn overflowed(&self) -> u64 {
         self.path.counters().overflowed_bytes
     }

@@ -169,6 +169,12 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
                 .map_or(0, Bottleneck::waiting_bytes)
     }
 
+    /// Bytes in the queue of the bottleneck, with the packet that is leaving it; 0 on a path without a bottleneck.
+    #[must_use]
+    pub fn queued_bytes(&self) -> u64 {
+        (self.bottleneck.as_ref()).map_or(0, Bottleneck::waiting_bytes)
+    }
+
     /// Returns what happened so far.
     #[must_use]
     pub fn counters(&self) -> &PathCounters {
