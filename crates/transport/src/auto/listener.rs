@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Link, Listener, Quic, Rudp, Security, StripedOptions, TcpStriped, TransportError,
     quic::QuicListener,
-    rudp::{Door, Foreign, bind_on_both},
+    rudp::{Foreign, Listening, bind_on_both, ports},
     striped::{Founded, Gatherer, Groups, Host},
     tcp::{Acceptor, Port},
 };
@@ -24,6 +24,8 @@ use crate::{
 pub struct AutoListener {
     control: Gatherer<ControlHost>,
     quic: Option<QuicListener<Doorman>>,
+    /// Dropped last.
+    _listening: Option<Listening>,
 }
 
 /// Makes links of control connections.
@@ -89,13 +91,14 @@ impl AutoListener {
         };
         let (has_quic, has_rudp) = (offer.allows(Quic::NAME), offer.allows(Rudp::NAME));
         let foreign = has_quic.then(Arc::<Foreign>::default);
-        let door = if has_quic || has_rudp {
+        let listening = if has_quic || has_rudp {
             let buffer = (options.rudp.socket_buffer).max(options.quic.socket_buffer);
-            let door = Door::open(candidate, buffer, foreign.clone()).map_err(listen_error)?;
-            Some(Arc::new(door))
+            let listening = ports::listen(candidate, buffer, foreign.clone()).await;
+            Some(listening.map_err(listen_error)?)
         } else {
             None
         };
+        let door = (listening.as_ref()).map(|listening| Arc::clone(listening.door()));
         let local = door.as_ref().map_or(candidate, |door| door.local());
         let doorman = Doorman(Arc::new(Rules {
             acceptor: acceptor.clone(),
@@ -120,6 +123,7 @@ impl AutoListener {
         Ok(Self {
             control: Gatherer::new(control, groups, ControlHost { striped }),
             quic,
+            _listening: listening,
         })
     }
 

@@ -6,7 +6,7 @@ use std::{
     net::IpAddr,
     os::unix::net::UnixStream,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -24,17 +24,32 @@ pub(super) struct Endpoint {
     links: Mutex<HashMap<u32, Arc<Shared>>>,
     /// Links were added that the thread has not seen.
     grown: AtomicBool,
+    /// The pipe that wakes the thread, and its reading end.
     waker: UnixStream,
+    pub(super) wakened: UnixStream,
     /// Until when the thread sleeps if nobody wakes it, nanoseconds; zero while it is awake.
     sleeps_until: AtomicU64,
-    /// A listener may still add links.
-    open: AtomicBool,
-    /// Who takes what is not of this protocol.
-    foreign: Option<Arc<Foreign>>,
+    users: Mutex<Users>,
 }
 
-/// The right to add links to an endpoint; the thread ends when it is dropped and the links are gone.
+/// Users of an endpoint other than its links.
+#[derive(Default)]
+struct Users {
+    /// A listener accepts links on the socket.
+    is_listening: bool,
+    /// Number of [`Door`]s; without any, no link can be added.
+    doors: usize,
+    /// Takes the datagrams of another protocol.
+    foreign: Option<Arc<Foreign>>,
+    /// A thread serves the socket.
+    is_served: bool,
+}
+
+/// The right to add links to an endpoint; the thread ends when the last one is dropped and the links are gone.
 pub(crate) struct Door(Arc<Endpoint>);
+
+/// A listener's hold on its socket: while it exists, no other listener can take the socket over.
+pub(crate) struct Listening(Arc<Door>);
 
 /// Never.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -42,11 +57,6 @@ pub(super) const NEVER: u64 = u64::MAX;
 impl Endpoint {
     /// Starts to serve a socket.
     pub(super) fn start(socket: Socket) -> io::Result<Door> {
-        Self::start_beside(socket, None)
-    }
-
-    /// Does the same, and hands over what other protocols send to the port.
-    pub(super) fn start_beside(socket: Socket, foreign: Option<Arc<Foreign>>) -> io::Result<Door> {
         let (waker, wakened) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
         wakened.set_nonblocking(true)?;
@@ -56,15 +66,46 @@ impl Endpoint {
             links: Mutex::default(),
             grown: AtomicBool::new(false),
             waker,
+            wakened,
             sleeps_until: AtomicU64::new(0),
-            open: AtomicBool::new(true),
-            foreign,
+            users: Mutex::default(),
         });
-        let served = Arc::clone(&endpoint);
-        thread::Builder::new()
-            .name("transpute-rudp".into())
-            .spawn(move || Server::new(served, wakened).run())?;
-        Ok(Door(endpoint))
+        endpoint.add_door(&mut endpoint.users())
+    }
+
+    /// Lets a listener use the socket, if none does yet. The other protocol on the port must have gone as well, since only
+    /// it can tell its datagrams from those of a successor.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        foreign: Option<Arc<Foreign>>,
+    ) -> io::Result<Option<Listening>> {
+        let mut users = self.users();
+        let is_shared = |foreign| Arc::strong_count(foreign) > 1;
+        if users.is_listening || users.foreign.as_ref().is_some_and(is_shared) {
+            return Ok(None);
+        }
+        let door = self.add_door(&mut users)?;
+        users.is_listening = true;
+        users.foreign = foreign;
+        drop(users);
+        Ok(Some(Listening(Arc::new(door))))
+    }
+
+    /// Adds a door, and starts a thread if none serves the socket.
+    fn add_door(self: &Arc<Self>, users: &mut Users) -> io::Result<Door> {
+        if !users.is_served {
+            let served = Arc::clone(self);
+            thread::Builder::new()
+                .name("transpute-rudp".into())
+                .spawn(move || Server::new(served).run())?;
+            users.is_served = true;
+        }
+        users.doors += 1;
+        Ok(Door(Arc::clone(self)))
+    }
+
+    fn users(&self) -> MutexGuard<'_, Users> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn now(&self) -> Time {
@@ -90,13 +131,28 @@ impl Endpoint {
         self.sleeps_until.store(until, Ordering::SeqCst);
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.open.load(Ordering::SeqCst)
+    /// Returns whether a listener accepts links on the socket.
+    pub(super) fn is_listening(&self) -> bool {
+        self.users().is_listening
     }
 
-    /// Returns who takes what is not of this protocol.
-    pub(super) fn foreign(&self) -> Option<&Foreign> {
-        self.foreign.as_deref()
+    /// Returns whether links can still be added.
+    pub(super) fn has_door(&self) -> bool {
+        self.users().doors > 0
+    }
+
+    /// Returns whether the thread, which has no links left, may end: none was or can be added. The next door starts
+    /// another thread.
+    pub(super) fn may_retire(&self) -> bool {
+        let mut users = self.users();
+        // A door adds a link before it closes.
+        users.is_served = users.doors > 0 || self.grown.load(Ordering::SeqCst);
+        !users.is_served
+    }
+
+    /// Returns the queue for datagrams of another protocol.
+    pub(super) fn foreign(&self) -> Option<Arc<Foreign>> {
+        self.users().foreign.clone()
     }
 
     /// Returns whether links were added since this was asked for last.
@@ -121,7 +177,7 @@ impl Endpoint {
 }
 
 impl Door {
-    pub(super) fn endpoint(&self) -> &Endpoint {
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.0
     }
 
@@ -154,7 +210,19 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        self.0.open.store(false, Ordering::SeqCst);
+        self.0.users().doors -= 1;
         self.0.wake();
+    }
+}
+
+impl Listening {
+    pub(crate) fn door(&self) -> &Arc<Door> {
+        &self.0
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.0.users().is_listening = false;
     }
 }

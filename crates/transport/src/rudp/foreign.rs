@@ -5,17 +5,13 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     os::fd::OwnedFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use quinn_udp::{EcnCodepoint, Transmit};
 
-use super::{
-    Door,
-    endpoint::Endpoint,
-    socket::{Arrival, Socket},
-};
+use super::{Door, socket::Arrival};
 
 /// Datagrams of another protocol. Bounded: what comes when it is full is dropped, as a socket does.
 #[derive(Debug, Default)]
@@ -99,15 +95,6 @@ impl Foreign {
 }
 
 impl Door {
-    /// Listens on a UDP port that another protocol may use as well.
-    pub(crate) fn open(
-        address: SocketAddr,
-        buffer: usize,
-        foreign: Option<Arc<Foreign>>,
-    ) -> io::Result<Self> {
-        Endpoint::start_beside(Socket::listening(address, buffer)?, foreign)
-    }
-
     /// Sends datagrams of another protocol.
     pub(crate) fn send_foreign(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         self.endpoint().socket.send_foreign(transmit)

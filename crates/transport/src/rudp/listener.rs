@@ -4,9 +4,9 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use super::{
     Attempt, RudpOptions, UNSENT_LIMIT,
-    endpoint::{Door, Endpoint},
+    endpoint::{Door, Listening},
     hello::Hello,
-    socket::Socket,
+    ports,
 };
 use crate::{
     Link, Listener, Security, TransportError,
@@ -16,6 +16,7 @@ use async_trait::async_trait;
 
 pub(crate) struct RudpListener {
     port: Port<RudpGreeter>,
+    _listening: Listening,
 }
 
 /// Authenticates a connector and sees its UDP connection through the set-up.
@@ -54,17 +55,21 @@ impl RudpListener {
             address: candidate.to_string(),
             source,
         };
-        let socket = Socket::listening(candidate, options.socket_buffer).map_err(listen_error)?;
-        let local = socket.local();
-        let door = Endpoint::start(socket).map_err(listen_error)?;
+        let listening = ports::listen(candidate, options.socket_buffer, None)
+            .await
+            .map_err(listen_error)?;
+        let local = listening.door().local();
         let greeter = RudpGreeter {
             acceptor: acceptor.clone(),
-            door: Arc::new(door),
+            door: Arc::clone(listening.door()),
             transport,
             options,
         };
         let port = Port::bind(&local.to_string(), greeter, options.tcp).await?;
-        Ok(Self { port })
+        Ok(Self {
+            port,
+            _listening: listening,
+        })
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) mod hello;
 mod link;
 mod listener;
 mod options;
+pub(crate) mod ports;
 mod server;
 mod socket;
 mod stash;
@@ -45,7 +46,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 pub use self::options::{RudpControl, RudpOptions};
 pub(crate) use self::{
     attempt::{Attempt, Watch},
-    endpoint::Door,
+    endpoint::{Door, Listening},
     foreign::{Batch, Foreign},
     halves::Open,
     hello::Hello,

@@ -4,7 +4,7 @@
 //! lives as long as the socket has a link or a listener, whatever becomes of the program's runtime, so that packets are
 //! acknowledged while the program computes and the last ones leave when it is done.
 
-use std::{io, num::NonZeroU64, os::unix::net::UnixStream, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroU64, sync::Arc, thread, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
@@ -24,7 +24,6 @@ use super::{
 pub(super) struct Server {
     endpoint: Arc<Endpoint>,
     links: Vec<Arc<Shared>>,
-    wakened: UnixStream,
     inbox: Inbox,
     stash: Stash,
     flow: Flow,
@@ -46,11 +45,10 @@ const ALERT_SLEEP: Duration = Duration::from_millis(2);
 const ALERT_FOR: Duration = Duration::from_millis(10);
 
 impl Server {
-    pub(super) fn new(endpoint: Arc<Endpoint>, wakened: UnixStream) -> Self {
+    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
         Self {
             endpoint,
             links: Vec::new(),
-            wakened,
             inbox: Inbox::new(),
             stash: Stash::default(),
             flow: Flow::default(),
@@ -77,13 +75,11 @@ impl Server {
                 self.links.retain(|link| !link.is_over());
                 self.endpoint.forget_ended();
             }
-            // Nobody adds a link once it is not open.
-            if self.links.is_empty() && !self.endpoint.is_open() {
-                if self.endpoint.has_grown() {
-                    self.links = self.endpoint.links();
-                    continue;
+            if self.links.is_empty() && !self.endpoint.has_door() {
+                if self.endpoint.may_retire() {
+                    return;
                 }
-                return;
+                continue;
             }
             let ended = self.sleep();
             self.receive();
@@ -133,7 +129,7 @@ impl Server {
             PollFlags::IN
         };
         fds.push(PollFd::new(&self.endpoint.socket, arrivals));
-        fds.push(PollFd::new(&self.wakened, PollFlags::IN));
+        fds.push(PollFd::new(&self.endpoint.wakened, PollFlags::IN));
         for (_, control) in &controls {
             fds.push(PollFd::new(&**control, control_flags()));
         }
@@ -153,7 +149,7 @@ impl Server {
         if woken {
             self.alert_until = self.endpoint.now() + ALERT_FOR;
             let mut scratch = [0; 64];
-            while matches!(io::Read::read(&mut &self.wakened, &mut scratch), Ok(n) if n == scratch.len())
+            while matches!(io::Read::read(&mut &self.endpoint.wakened, &mut scratch), Ok(n) if n == scratch.len())
             {
             }
         }
@@ -198,7 +194,7 @@ impl Server {
         let now = self.endpoint.now();
         let foreign = self.endpoint.foreign();
         let is_ours = |arrival: &Arrival<'_>| {
-            let taken = foreign.filter(|_| !transpute_rudp::is_packet(arrival.bytes));
+            let taken = (foreign.as_ref()).filter(|_| !transpute_rudp::is_packet(arrival.bytes));
             taken.inspect(|foreign| foreign.put(arrival)).is_none()
         };
         let mut arrivals: Vec<_> = (self.inbox.arrivals(buffers)).filter(is_ours).collect();
@@ -217,7 +213,7 @@ impl Server {
                     (arrival.bytes.chunks_mut(arrival.stride))
                         .map(move |datagram| (at, from, datagram))
                 }));
-            } else if self.endpoint.is_open() {
+            } else if self.endpoint.has_door() {
                 for arrival in group {
                     for datagram in arrival.bytes.chunks(arrival.stride) {
                         self.stash.put(Held {

@@ -1,0 +1,68 @@
+//! The UDP ports that this process listens on.
+//!
+//! The links of a listener share its socket, so the port stays bound after the listener has gone, until the last of its
+//! links has ended. The system would refuse the port to the next listener (and would distribute datagrams between two
+//! sockets at random if it did not). So the next listener of this process takes the socket over, with the old links on it.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Foreign,
+    endpoint::{Endpoint, Listening},
+    socket::Socket,
+};
+
+/// Every endpoint that a listener has used and that still exists.
+static ENDPOINTS: Mutex<Vec<Weak<Endpoint>>> = Mutex::new(Vec::new());
+
+/// How long to wait until the QUIC endpoint of a listener that has gone lets go of the socket. Without connections that
+/// takes as long as a task needs to be scheduled.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time between two attempts meanwhile.
+const RELEASE_POLL: Duration = Duration::from_millis(5);
+
+/// Listens on a UDP port, on a new socket or on that of an earlier listener of this process. `foreign` takes the datagrams
+/// of another protocol on the port. `buffer` is the size of a new socket's buffers, in bytes.
+pub(crate) async fn listen(
+    address: SocketAddr,
+    buffer: usize,
+    foreign: Option<Arc<Foreign>>,
+) -> io::Result<Listening> {
+    let give_up = Instant::now() + RELEASE_TIMEOUT;
+    loop {
+        match find(address) {
+            None => {
+                let door = Endpoint::start(Socket::listening(address, buffer)?)?;
+                let endpoint = door.endpoint();
+                register(endpoint);
+                return (endpoint.listen(foreign)?).ok_or_else(|| io::ErrorKind::AddrInUse.into());
+            }
+            Some(endpoint) => {
+                if let Some(listening) = endpoint.listen(foreign.clone())? {
+                    return Ok(listening);
+                }
+                if endpoint.is_listening() || Instant::now() >= give_up {
+                    return Err(io::ErrorKind::AddrInUse.into());
+                }
+            }
+        }
+        tokio::time::sleep(RELEASE_POLL).await;
+    }
+}
+
+fn register(endpoint: &Arc<Endpoint>) {
+    let mut endpoints = ENDPOINTS.lock().unwrap_or_else(PoisonError::into_inner);
+    endpoints.retain(|endpoint| endpoint.strong_count() > 0);
+    endpoints.push(Arc::downgrade(endpoint));
+}
+
+fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
+    let endpoints = ENDPOINTS.lock().unwrap_or_else(PoisonError::into_inner);
+    (endpoints.iter().filter_map(Weak::upgrade)).find(|endpoint| endpoint.socket.local() == address)
+}
