@@ -266,11 +266,12 @@ impl Known {
                 };
                 let candidate = candidate.with_doubt(doubt);
                 candidate.with_setup(match spec.name() {
-                    // Its further connections carry something two round trips after they were begun, which is when it is picked if
-                    // not before: until then it is no faster than TCP alone, which the law does not know.
+                    // Its further connections carry data three round trips after they were begun (TCP, the challenge, the join),
+                    // which is when it is picked if not before. Until then it is no faster than TCP alone, which the law does
+                    // not know.
                     "tcp-striped" if self.is_up(spec) || self.further_begun.is_some() => {
                         let begun_s = self.further_begun.unwrap_or(elapsed).as_secs_f64();
-                        let further_s = (begun_s + 2.0 * rtt_s - elapsed_s).max(0.0);
+                        let further_s = (begun_s + 3.0 * rtt_s - elapsed_s).max(0.0);
                         let control_s = match self.is_up(spec) {
                             true => 0.0,
                             false => Setup::Begun(elapsed_s).left(2.0 * rtt_s, rtt_s),

@@ -66,24 +66,23 @@ impl Greeter for Doorman {
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
     async fn greet(self, mut socket: Socket, context: Context) -> Result<Guest, TransportError> {
-        if self.0.acceptor.encrypts()
-            && self.0.offer.allows(TcpStriped::NAME)
-            && let Some(join) = Join::read_sealed(&mut socket, &context).await?
-        {
-            let stripe = Stripe::bare(join, socket, context, None);
-            return Ok(Guest::Stripe(Box::new(stripe)));
+        if self.0.acceptor.encrypts() && self.0.offer.allows(TcpStriped::NAME) {
+            match Join::read_sealed(&mut socket, &context).await {
+                Ok(None) => {}
+                Ok(Some(join)) => {
+                    let stripe = Stripe::bare(join, socket, context, None);
+                    return Ok(Guest::Stripe(Box::new(stripe)));
+                }
+                Err(error) => return left_early(error, &context),
+            }
         }
         let farewell = socket.clone();
         let greeted = (self.0.acceptor)
             .authenticate(socket, context.clone())
             .await;
         let channel = match greeted {
-            // Further connections that are begun on suspicion end like that, with what we said unread or not.
-            Err(TransportError::ClosedDuringHandshake | TransportError::ConnectionReset) => {
-                tracing::debug!(peer = %context.peer, "a connection ended before its handshake did");
-                return Ok(Guest::Stranger);
-            }
-            greeted => greeted?,
+            Ok(channel) => channel,
+            Err(error) => return left_early(error, &context),
         };
         let result = context
             .limit("the peer to pick a transport", self.0.hear(channel))
@@ -93,6 +92,18 @@ impl Greeter for Doorman {
             farewell.close_politely().await;
         }
         result
+    }
+}
+
+/// Tells a peer that closed its connection during the handshake from one that fails in it. Further connections that were
+/// begun on suspicion end like that.
+fn left_early(error: TransportError, context: &Context) -> Result<Guest, TransportError> {
+    match error {
+        TransportError::ClosedDuringHandshake | TransportError::ConnectionReset => {
+            tracing::debug!(peer = %context.peer, "a connection ended before its handshake did");
+            Ok(Guest::Stranger)
+        }
+        error => Err(error),
     }
 }
 

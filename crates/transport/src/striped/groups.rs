@@ -10,7 +10,7 @@ use tokio::{io::AsyncWriteExt, sync::Notify};
 
 use super::{
     TcpStriped,
-    join::{Binding, ID, JOINED, Join, MAX_STRIPES},
+    join::{Binding, Challenge, ID, JOINED, Join, MAX_STRIPES, SealedJoin},
     roster::{Ending, Growth},
     sealed::{Pair, Secret, Towards},
 };
@@ -50,8 +50,8 @@ pub(crate) struct Stripe<N> {
 enum Way {
     /// Authenticated by itself, or in plaintext.
     Greeted(Binding, Box<Channel>),
-    /// From somebody unknown, to be sealed with keys of stripe 0.
-    Bare(Box<(Socket, Context)>),
+    /// From an unknown peer, which was sent the challenge; to be sealed with keys of stripe 0.
+    Bare(Box<(Socket, Context, Challenge)>),
 }
 
 impl<N> Stripe<N> {
@@ -65,10 +65,10 @@ impl<N> Stripe<N> {
     }
 
     /// One that is to be sealed; never the first of a link.
-    pub(crate) fn bare(join: Join, socket: Socket, context: Context, note: N) -> Self {
+    pub(crate) fn bare(sealed: SealedJoin, socket: Socket, context: Context, note: N) -> Self {
         Self {
-            join,
-            way: Way::Bare(Box::new((socket, context))),
+            join: sealed.join,
+            way: Way::Bare(Box::new((socket, context, sealed.challenge))),
             note,
         }
     }
@@ -322,26 +322,32 @@ impl Growing {
     }
 
     /// Checks that a stripe without a handshake of its own is one of this link, and seals it.
-    fn seal(&self, join: &Join, (socket, context): (Socket, Context)) -> Option<Channel> {
+    fn seal(
+        &self,
+        join: Join,
+        (socket, context, challenge): (Socket, Context, Challenge),
+    ) -> Option<Channel> {
         let secret = self.secret.as_ref()?;
-        if !secret.verify(join).ok()? {
+        let index = join.index;
+        if !secret.verify(&SealedJoin { join, challenge }).ok()? {
             return None;
         }
-        let keys = Pair::of(secret, join.index, Towards::Connector).ok()?;
+        let keys = Pair::of(secret, index, Towards::Connector).ok()?;
         Some(keys.seal(socket, context))
     }
 
     /// Checks that a stripe is one of this link and lets it in.
     fn let_in<N>(&mut self, stripe: Stripe<N>) -> Result<(), &'static str> {
         let Stripe { join, way, .. } = stripe;
+        let index = join.index;
         // Less than the 32 bits that there are: it was checked when it was read.
-        let bit = 1_u32 << join.index;
+        let bit = 1_u32 << index;
         if join.count != self.count || self.taken & bit != 0 {
             return Err("a stripe does not fit the others of its link");
         }
         let channel = match way {
             Way::Greeted(binding, channel) if binding.verify(&self.first, &join) => *channel,
-            Way::Bare(bare) => self.seal(&join, *bare).ok_or(NOT_OURS)?,
+            Way::Bare(bare) => self.seal(join, *bare).ok_or(NOT_OURS)?,
             Way::Greeted(..) => return Err(NOT_OURS),
         };
         self.taken |= bit;
@@ -350,7 +356,7 @@ impl Growing {
         {
             tracing::debug!(%error, "the peer's congestion control is not there; keeping ours");
         }
-        tokio::spawn(welcome(channel, join.index, self.growth.clone()));
+        tokio::spawn(welcome(channel, index, self.growth.clone()));
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     UNSENT_LIMIT,
-    join::{Binding, ID, JOINED, Join, TAG},
+    join::{self, Binding, Challenge, ID, JOINED, Join, MAGIC_SEALED, TAG},
     roster::{Ending, Growth},
     sealed::{self, Secret, Towards},
 };
@@ -22,17 +22,20 @@ use crate::{
 /// Connections on their way. Dropping it stops them.
 pub(crate) struct Opening {
     greeted: JoinSet<Result<Channel, TransportError>>,
-    bare: JoinSet<Result<(Socket, Context), TransportError>>,
+    bare: JoinSet<Result<Bare, TransportError>>,
     /// What those are to have that come up, if it was not known when they were begun.
     congestion_control: Option<CongestionControl>,
 }
+
+/// A connection without a handshake, which the listener has sent a challenge on.
+type Bare = (Socket, Context, Challenge);
 
 /// A connection that can become a stripe.
 enum Opened {
     /// It is authenticated, or in plaintext.
     Greeted(Box<Channel>),
     /// It is to be sealed with keys of stripe 0.
-    Bare(Box<(Socket, Context)>),
+    Bare(Box<Bare>),
 }
 
 /// A link that has begun, with what its further stripes need to join it.
@@ -49,6 +52,16 @@ pub(crate) struct Founder {
 pub(crate) async fn open(route: Route, connector: Connector) -> Result<Channel, TransportError> {
     let (socket, context) = route.open(UNSENT_LIMIT).await?;
     connector.authenticate(socket, context).await
+}
+
+/// Opens a connection that is to be sealed, and gets the challenge of the listener.
+async fn open_bare(route: Route) -> Result<Bare, TransportError> {
+    let (mut socket, context) = route.open(UNSENT_LIMIT).await?;
+    say(&mut socket, &context, &MAGIC_SEALED)
+        .await?
+        .map_err(TransportError::from_io)?;
+    let challenge = join::read(&mut socket, &context).await?;
+    Ok((socket, context, challenge))
 }
 
 fn bug<T>(error: JoinError) -> Result<T, TransportError> {
@@ -95,8 +108,7 @@ impl Opening {
 
     /// Begins with another one that is to be sealed.
     pub(crate) fn begin_bare(&mut self, route: Route) {
-        self.bare
-            .spawn(async move { route.open(UNSENT_LIMIT).await });
+        self.bare.spawn(open_bare(route));
     }
 
     /// Waits for the first one that is authenticated. If none will be, returns what the first one met.
@@ -177,9 +189,10 @@ impl Founder {
             Opened::Bare(bare) => {
                 // Nothing is begun bare in plaintext.
                 let secret = self.secret.as_ref().ok_or(TransportError::Closed)?;
-                let join = self.join(index, secret.tag(index, self.count)?);
+                let (socket, context, challenge) = *bare;
+                let join = self.join(index, secret.tag(index, self.count, &challenge)?);
                 let keys = sealed::Pair::of(secret, index, Towards::Listener)?;
-                Entrance::Bare(join, bare, Box::new(keys))
+                Entrance::Bare(join, Box::new((socket, context)), Box::new(keys))
             }
         })
     }

@@ -24,7 +24,7 @@ use aws_lc_rs::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::join::{ID, Join, TAG};
+use super::join::{CHALLENGE, Challenge, ID, SealedJoin, TAG};
 use crate::{
     TransportError,
     tcp::{Channel, Context as Surroundings, ReadAhead, Socket},
@@ -89,17 +89,26 @@ impl Secret {
         Ok(first.export(LABEL, id)?.map(Self))
     }
 
-    /// Makes the tag that a stripe of this number joins with.
-    pub(super) fn tag(&self, index: u8, count: u8) -> Result<[u8; TAG], TransportError> {
+    /// Computes the tag with which a stripe of this number answers a challenge.
+    pub(super) fn tag(
+        &self,
+        index: u8,
+        count: u8,
+        challenge: &Challenge,
+    ) -> Result<[u8; TAG], TransportError> {
         let mut tag = [0; TAG];
-        tag.copy_from_slice(hmac::sign(&self.tag_key()?, &[index, count]).as_ref());
+        let message = tag_message(index, count, challenge);
+        tag.copy_from_slice(hmac::sign(&self.tag_key()?, &message).as_ref());
         Ok(tag)
     }
 
     /// Checks such a tag, in constant time.
-    pub(super) fn verify(&self, join: &Join) -> Result<bool, TransportError> {
-        let key = self.tag_key()?;
-        Ok(hmac::verify(&key, &[join.index, join.count], &join.tag).is_ok())
+    pub(super) fn verify(
+        &self,
+        SealedJoin { join, challenge }: &SealedJoin,
+    ) -> Result<bool, TransportError> {
+        let message = tag_message(join.index, join.count, challenge);
+        Ok(hmac::verify(&self.tag_key()?, &message, &join.tag).is_ok())
     }
 
     fn tag_key(&self) -> Result<hmac::Key, TransportError> {
@@ -115,6 +124,13 @@ impl Secret {
         };
         Keys::new(expand(&self.0, &[direction, &[index]])?, EPOCH_BITS)
     }
+}
+
+fn tag_message(index: u8, count: u8, challenge: &Challenge) -> [u8; 2 + CHALLENGE] {
+    let mut message = [index; 2 + CHALLENGE];
+    message[1] = count;
+    message[2..].copy_from_slice(challenge);
+    message
 }
 
 /// What seals, or opens, one record after the other.
@@ -402,6 +418,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for SealedWriter<W> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::join::Join;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -526,8 +543,8 @@ mod tests {
     #[tokio::test]
     async fn the_wire_format_is_the_documented_one() {
         assert_eq!(
-            hex(&secret().tag(1, 4).unwrap()),
-            "ee40da28afb544429a50b0f2e82f6da244f492fd740c857f2e1bb7805b8dbfc5"
+            hex(&secret().tag(1, 4, &[5; CHALLENGE]).unwrap()),
+            "9e3bc4a6111c19e7eb1fba404d736df6858ca737f9de514677cbed2dec606160"
         );
         let wire = sealed(keys(3, Towards::Listener), &[b"one"]).await;
         assert_eq!(
@@ -543,19 +560,28 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_fits_one_link_and_one_number() {
-        let join = |index, count, tag| Join {
-            id: [7; ID],
-            index,
-            count,
-            tag,
+    fn a_tag_fits_one_link_one_number_and_one_challenge() {
+        let challenge = [5; CHALLENGE];
+        let join = |index, count, tag| SealedJoin {
+            join: Join {
+                id: [7; ID],
+                index,
+                count,
+                tag,
+            },
+            challenge,
         };
-        let tag = secret().tag(1, 4).unwrap();
+        let tag = secret().tag(1, 4, &challenge).unwrap();
         assert!(secret().verify(&join(1, 4, tag)).unwrap());
         assert!(!secret().verify(&join(2, 4, tag)).unwrap());
         assert!(!secret().verify(&join(1, 5, tag)).unwrap());
         assert!(!secret().verify(&join(1, 4, [0; TAG])).unwrap());
         let other = Secret(Zeroizing::new([9; 32]));
         assert!(!other.verify(&join(1, 4, tag)).unwrap());
+        let elsewhere = SealedJoin {
+            challenge: [6; CHALLENGE],
+            ..join(1, 4, tag)
+        };
+        assert!(!secret().verify(&elsewhere).unwrap());
     }
 }

@@ -22,9 +22,9 @@ const OVERHEAD: usize = HEADER + 5 + 1 + 16;
 /// On a shorter path there is nothing to gain that timers could measure.
 const SHORTEST: Duration = Duration::from_millis(2);
 
-/// How long stripes are waited for, in round trips: those that `auto` begins when QUIC is late come a round trip and a
+/// How long stripes are waited for, in round trips: those that `auto` begins when QUIC is late come two round trips and a
 /// quarter after the first, and their handshakes take the processor some time.
-const PATIENCE: f64 = 1.5;
+const PATIENCE: f64 = 2.5;
 const HANDSHAKES: Duration = Duration::from_millis(10);
 
 /// How often windows are looked at meanwhile, in a round trip.
