@@ -162,7 +162,7 @@ async fn a_live_stream_survives_loss_and_says_what_it_cost() {
 
 /// A cable that is out for five seconds costs nothing but time.
 #[tokio::test]
-#[ignore = "takes 10 s; run with --ignored"]
+#[ignore = "slow: cargo xtask slow-tests"]
 async fn a_short_outage_is_survived_and_a_long_one_is_noticed() {
     let (accepted, connected, relay, _listener) = pair(&Rudp::default()).await;
     let (_reader, mut writer) = connected.into_parts();

@@ -306,9 +306,9 @@ fn cpu_seconds() -> f64 {
     nanos * 1e-9
 }
 
-/// Prints how fast the code is. Run it with `--release --nocapture`.
+/// Prints the speed of the erasure code.
 #[test]
-#[ignore = "prints speeds, asserts nothing about them"]
+#[ignore = "measures; run by hand: cargo test --release -p transpute-rudp --test fec -- --ignored --nocapture speed"]
 fn speed() {
     let data = segments(&[1440; 200], 9);
     let bytes = 200.0 * 1440.0;

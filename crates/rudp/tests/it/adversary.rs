@@ -10,16 +10,15 @@ use crate::sim::{address, keys};
 const MS: Duration = Duration::from_millis(1);
 
 /// Two ends joined by nothing but function calls, and all that was sent.
-struct Pair {
-    connector: Connection,
-    listener: Connection,
-    now: Time,
-    recorded: Vec<Vec<u8>>,
+pub(crate) struct Pair {
+    pub(crate) connector: Connection,
+    pub(crate) listener: Connection,
+    pub(crate) now: Time,
+    pub(crate) recorded: Vec<Vec<u8>>,
 }
 
 impl Pair {
-    fn new() -> Self {
-        let config = Config::default();
+    pub(crate) fn new(config: Config) -> Self {
         Self {
             connector: Connection::connect(
                 keys(Side::Connector, true),
@@ -34,7 +33,7 @@ impl Pair {
         }
     }
 
-    fn exchange(&mut self) {
+    pub(crate) fn exchange(&mut self) {
         for _ in 0..200 {
             self.now = self.now + MS / 4;
             for upward in [true, false] {
@@ -61,7 +60,7 @@ impl Pair {
 
 /// Bombards both ends in mid-connection and checks that nothing but counters changes.
 fn bombard(count: u64) {
-    let mut pair = Pair::new();
+    let mut pair = Pair::new(Config::default());
     pair.connector.write(&[7; 100_000]);
     pair.exchange();
     assert!(pair.connector.is_established() && pair.listener.is_established());
@@ -156,7 +155,7 @@ fn a_hundred_thousand_forgeries_change_nothing() {
 }
 
 #[test]
-#[ignore = "a minute; cargo test --release -p transpute-rudp --test it -- --ignored ten_million"]
+#[ignore = "slow: cargo xtask slow-tests"]
 fn ten_million_forgeries_change_nothing() {
     bombard(10_000_000);
 }
@@ -272,7 +271,7 @@ fn wrong_keys_are_strangers() {
 
 #[test]
 fn a_close_reaches_the_other_end_with_its_code() {
-    let mut pair = Pair::new();
+    let mut pair = Pair::new(Config::default());
     pair.exchange();
     pair.connector.write(&[1; 1000]);
     pair.connector.close(pair.now, 42);
@@ -294,7 +293,7 @@ fn a_close_reaches_the_other_end_with_its_code() {
 /// A queue that is full for many probe timeouts takes nothing of what is said meanwhile.
 #[test]
 fn a_close_is_repeated_until_the_other_end_says_the_same() {
-    let mut pair = Pair::new();
+    let mut pair = Pair::new(Config::default());
     pair.exchange();
     pair.connector.close(pair.now, 42);
     let mut out = Vec::new();
@@ -325,7 +324,7 @@ fn a_close_is_repeated_until_the_other_end_says_the_same() {
 /// All that two ends know of each other after a set-up in which somebody on the path sends everything again, at once and
 /// later, from where it came from and from elsewhere.
 fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
-    let mut pair = Pair::new();
+    let mut pair = Pair::new(Config::default());
     pair.connector.write(&[7; 300_000]);
     let mut recorded: Vec<(bool, Vec<u8>)> = Vec::new();
     for _ in 0..400 {
@@ -399,7 +398,7 @@ fn what_is_sent_again_counts_once_and_is_not_answered() {
 /// What was recorded of one connection means nothing to the next one of the same parties.
 #[test]
 fn what_was_recorded_of_one_connection_is_foreign_to_another() {
-    let mut first = Pair::new();
+    let mut first = Pair::new(Config::default());
     first.connector.write(&[7; 100_000]);
     first.exchange();
     let keys = |side| {

@@ -114,7 +114,7 @@ fn large_transfers_take_little_more_than_the_path_does() {
 }
 
 #[test]
-#[ignore = "minutes; cargo test --release -p transpute-rudp --test it -- --ignored huge --nocapture"]
+#[ignore = "slow: cargo xtask slow-tests"]
 fn huge_transfers_take_little_more_than_the_path_does() {
     check(
         &[69_000_000],

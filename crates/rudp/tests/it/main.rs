@@ -9,3 +9,4 @@ mod sim;
 mod sleep;
 mod speed;
 mod survive;
+mod vanish;

@@ -159,7 +159,7 @@ fn two_thousand_more_paths() {
 }
 
 #[test]
-#[ignore = "minutes; cargo test --release -p transpute-rudp --test it -- --ignored hundred_thousand"]
+#[ignore = "slow: cargo xtask slow-tests"]
 fn a_hundred_thousand_paths() {
     run_seeds(3000..103_000);
 }

@@ -9,6 +9,7 @@ use crate::sim::{address, keys};
 
 /// Prints packets per second through both ends on one core. Judges nothing: machines differ.
 #[test]
+#[ignore = "measures; run by hand: cargo test --release -p transpute-rudp --test it -- --ignored --nocapture packets_per_second"]
 fn packets_per_second() {
     let bytes: usize = if cfg!(debug_assertions) {
         20_000_000

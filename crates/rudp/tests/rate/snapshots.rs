@@ -48,7 +48,8 @@ fn curve(kind: Kind, config: &PathConfig) -> String {
     let mut sim = Sim::new(config, 7, vec![flow(controller)]);
     sim.link_capacity = (kind == Kind::Sabul).then_some(RATE_MBIT as u64 * MBIT);
     let mut text =
-        "  time s  rate Mbit/s  window kB  queue kB  delivered kB  lost packets  state\n".to_owned();
+        "  time s  rate Mbit/s  window kB  queue kB  delivered kB  lost packets  state\n"
+            .to_owned();
     for step in 1..=STEPS {
         let time = f64::from(step) / STEPS_PER_SECOND;
         sim.run(time);
@@ -78,7 +79,12 @@ fn compare(name: &str, actual: &str) -> Result<(), String> {
     }
     let expected =
         fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let line = |text: &str, index| text.lines().nth(index).unwrap_or("(no such line)").to_owned();
+    let line = |text: &str, index| {
+        text.lines()
+            .nth(index)
+            .unwrap_or("(no such line)")
+            .to_owned()
+    };
     let count = expected.lines().count().max(actual.lines().count());
     match (0..count).find(|&index| line(&expected, index) != line(actual, index)) {
         None => Ok(()),
@@ -97,8 +103,7 @@ fn controllers_follow_their_snapshots() {
     let mut differences = Vec::new();
     for kind in Kind::ALL {
         for (scenario, config) in scenarios() {
-            differences
-                .extend(compare(&format!("{kind}_{scenario}"), &curve(kind, &config)).err());
+            differences.extend(compare(&format!("{kind}_{scenario}"), &curve(kind, &config)).err());
         }
     }
     assert!(

@@ -80,3 +80,17 @@ fn other(reason: ClosedReason) -> TransportError {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_peer_has_vanished() {
+        let silence = ClosedReason::TimedOut(Duration::from_secs(30));
+        let broken = Broken(Some(Ending::Core(silence)));
+        for error in [broken.reading(), broken.writing()] {
+            assert!(matches!(error, TransportError::PeerVanished), "{error}");
+        }
+    }
+}

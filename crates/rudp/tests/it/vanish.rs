@@ -1,0 +1,92 @@
+//! A peer that vanishes without a word is reported once nothing was heard from it for the idle timeout.
+
+use std::time::Duration;
+
+use transpute_rudp::{ClosedReason, Config, Connection, Event, Time};
+
+use crate::adversary::Pair;
+
+/// [`Pair::exchange`] delivers packets this late at most.
+const TICK: Duration = Duration::from_micros(250);
+
+/// What goes on when the peer vanishes.
+#[derive(Clone, Copy, Debug)]
+enum Traffic {
+    /// Nothing but signs of life.
+    Idle,
+    /// This end has data under way.
+    Sending,
+    /// The peer was sending.
+    Receiving,
+}
+
+/// Runs an end whose packets reach nobody until its connection is over. Returns when that is.
+fn run_alone(end: &mut Connection, now: Time) -> Time {
+    let mut now = now;
+    let mut out = Vec::new();
+    while !end.is_closed() {
+        while end.poll_transmit(now, &mut out, 8).is_some() {
+            out.clear();
+        }
+        now = end.next_timeout().expect("it would wait for ever").max(now);
+        end.handle_timeout(now);
+    }
+    now
+}
+
+fn vanish(config: &Config, idle_timeout: Duration, traffic: Traffic) {
+    let mut pair = Pair::new(config.clone());
+    pair.exchange();
+    assert!(pair.connector.is_established() && pair.listener.is_established());
+    match traffic {
+        Traffic::Idle => {
+            let until = pair.now + 2 * idle_timeout;
+            while pair.now < until {
+                pair.exchange();
+            }
+        }
+        Traffic::Sending => {
+            pair.connector.write(&[1; 5_000_000]);
+            pair.exchange();
+        }
+        Traffic::Receiving => {
+            pair.listener.write(&[1; 5_000_000]);
+            pair.exchange();
+        }
+    }
+    let context = format!("{traffic:?}, {idle_timeout:?}");
+    let mut end = pair.connector;
+    assert!(!end.is_closed(), "{context}: signs of life keep it open");
+    while end.poll_event().is_some() {}
+    let vanished = pair.now;
+    let noticed = run_alone(&mut end, vanished);
+    let after = noticed.since(vanished);
+    // The last packet came a keep-alive interval before, at the earliest.
+    let silence = config.keep_alive.unwrap() + 4 * TICK;
+    assert!(after <= idle_timeout, "{context}: noticed after {after:?}");
+    assert!(
+        after + silence >= idle_timeout,
+        "{context}: after {after:?}"
+    );
+    let reason = ClosedReason::TimedOut(idle_timeout);
+    assert_eq!(end.closed_reason(), Some(reason), "{context}");
+    let events: Vec<_> = std::iter::from_fn(|| end.poll_event()).collect();
+    assert!(
+        events.contains(&Event::Closed(Some(reason))),
+        "{context}: {events:?}"
+    );
+    assert!(end.is_drained(), "{context}: nobody is left to tell");
+}
+
+#[test]
+fn a_vanished_peer_is_reported_within_the_idle_timeout() {
+    for traffic in [Traffic::Idle, Traffic::Sending, Traffic::Receiving] {
+        for (asked, holds) in [(30, 30), (12, 12), (1, 10)] {
+            let config = Config {
+                idle_timeout: Duration::from_secs(asked),
+                ..Config::default()
+            };
+            vanish(&config, Duration::from_secs(holds), traffic);
+        }
+    }
+}
