@@ -14,7 +14,10 @@ use thiserror::Error;
 use transpute::{Bits, InputError, Inputs};
 use zeroize::Zeroizing;
 
-use crate::inputs::{InputProblem, Wanted};
+use crate::{
+    inputs::{InputProblem, Wanted},
+    value,
+};
 
 /// Bytes per value beyond one per bit: number, notation, blanks or the path of a file.
 const VALUE_SLACK: usize = 8 << 10;
@@ -36,6 +39,8 @@ pub(crate) enum BatchError {
     },
     #[error("{}:{line}: the line is not text", path.display())]
     NotText { path: PathBuf, line: u64 },
+    #[error("{}:{line}: a batch file is read twice and cannot take values from standard input", path.display())]
+    StandardInput { path: PathBuf, line: u64 },
     #[error("{}:{line}", path.display())]
     Line {
         path: PathBuf,
@@ -64,6 +69,14 @@ impl BatchFile {
         let mut count = 0;
         while let Some(line) = lines.next_evaluation()? {
             let number = line.number;
+            let mut values = (line.text.split_whitespace())
+                .map(|text| text.split_once('=').map_or(text, |(_, value)| value));
+            if values.any(value::is_read_once) {
+                return Err(BatchError::StandardInput {
+                    path: path.into(),
+                    line: number,
+                });
+            }
             wanted
                 .read(line.text.split_whitespace())
                 .map_err(|source| BatchError::Line {
@@ -279,6 +292,8 @@ mod tests {
         let long = "0".repeat(3 * VALUE_SLACK);
         let error = error_of(&file(&format!("hex:1\nbits:{long}")));
         assert!(matches!(error, BatchError::LineTooLong { line: 2, .. }));
+        let error = error_of(&file("hex:1\n0=@-"));
+        assert!(matches!(error, BatchError::StandardInput { line: 2, .. }));
         let error = BatchFile::open(Path::new("/dev/null"), wanted(&[4]));
         assert!(matches!(error.err(), Some(BatchError::NotRegular { .. })));
     }

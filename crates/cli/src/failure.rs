@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use transpute::{AbortReason, SessionError, TransportError};
+use serde::Serialize;
+use transpute::{AbortReason, Field, SessionError, TransportError};
+
+use crate::output;
 
 /// What went wrong, by exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,6 +21,34 @@ pub(crate) enum Kind {
     Peer = 4,
     Disagreement = 5,
     Protocol = 6,
+}
+
+impl Kind {
+    /// Returns the name of the kind in JSON.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Usage => "usage",
+            Self::File => "file",
+            Self::Peer => "peer",
+            Self::Disagreement => "disagreement",
+            Self::Protocol => "protocol",
+        }
+    }
+}
+
+/// The JSON object that a command prints instead of its result.
+#[derive(Serialize)]
+struct ErrorObject<'a> {
+    error: ErrorFields<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorFields<'a> {
+    /// The exit code.
+    code: u8,
+    kind: &'static str,
+    message: &'a str,
 }
 
 /// Why a command ends with an exit code other than 0.
@@ -39,6 +70,34 @@ impl Failure {
             kind,
             message: message.into(),
             source: None,
+        }
+    }
+
+    /// The failure of a run of the circuit that is called `circuit` here.
+    pub(crate) fn of_run(error: transpute::Error, circuit: &str) -> Self {
+        let transpute::Error::Session(session) = &error else {
+            return error.into();
+        };
+        let mut cause = session;
+        while let SessionError::Connection(error) = cause {
+            cause = error;
+        }
+        match (cause, remedy(cause)) {
+            (
+                SessionError::Disagreement {
+                    field: field @ Field::Circuit,
+                    ours,
+                    theirs,
+                },
+                Some(remedy),
+            ) => Self::new(
+                Kind::Disagreement,
+                format!(
+                    "the parties disagree on the {field}: {circuit} ({ours}) here, {theirs} at the \
+                     peer; {remedy}"
+                ),
+            ),
+            _ => error.into(),
         }
     }
 
@@ -87,6 +146,20 @@ impl Failure {
         }
     }
 
+    /// Prints a JSON object with the message and its causes on standard output.
+    pub(crate) fn print_json(&self) {
+        if let (Self::Told { kind, .. }, Some(message)) = (self, self.line()) {
+            // The exit code says it, too.
+            let _ = output::print_json(&ErrorObject {
+                error: ErrorFields {
+                    code: *kind as u8,
+                    kind: kind.name(),
+                    message: &message,
+                },
+            });
+        }
+    }
+
     fn line(&self) -> Option<String> {
         let Self::Told {
             message, source, ..
@@ -117,11 +190,34 @@ impl From<transpute::Error> for Failure {
             }
             transpute::Error::Unprotected(_) => Kind::Usage,
             transpute::Error::Transport(error) => before_session(error),
-            transpute::Error::Session(error) => in_session(error),
+            transpute::Error::Session(error) => match remedy(error) {
+                // Without the cause, whose text the message already has.
+                Some(remedy) => return Self::new(in_session(error), format!("{error}; {remedy}")),
+                None => in_session(error),
+            },
             _ => Kind::Other,
         };
         Self::new(kind, error.to_string()).because(error)
     }
+}
+
+/// Returns what the user can do about a disagreement of the parties.
+fn remedy(error: &SessionError) -> Option<&'static str> {
+    let field = match error {
+        SessionError::Connection(error) => return remedy(error),
+        SessionError::Disagreement { field, .. } | SessionError::RefusedByPeer(field) => field,
+        SessionError::PeerAborted(AbortReason::StandingOnly) => {
+            return Some("give --repeat N, as peers of `transpute serve` must");
+        }
+        _ => return None,
+    };
+    Some(match field {
+        Field::Runs => "give --repeat on both sides or on neither",
+        Field::Role => "one party must be --role garbler and the other --role evaluator",
+        Field::Circuit => "compare the digests that `transpute circuit info` prints on both sides",
+        Field::Version => "use the same version of transpute on both sides",
+        _ => return None,
+    })
 }
 
 fn before_session(error: &TransportError) -> Kind {
@@ -141,10 +237,11 @@ fn in_session(error: &SessionError) -> Kind {
     match error {
         SessionError::Config(_) => Kind::Usage,
         SessionError::Input { .. } => Kind::File,
-        SessionError::Disagreement { .. } | SessionError::RefusedByPeer(_) => Kind::Disagreement,
+        SessionError::Disagreement { .. }
+        | SessionError::RefusedByPeer(_)
+        | SessionError::PeerAborted(AbortReason::StandingOnly) => Kind::Disagreement,
         SessionError::Connection(error) => in_session(error),
-        SessionError::NotTranspute
-        | SessionError::PeerAborted(AbortReason::Busy | AbortReason::StandingOnly) => Kind::Peer,
+        SessionError::NotTranspute | SessionError::PeerAborted(AbortReason::Busy) => Kind::Peer,
         // The connecting side learns at its first read what the listening side thinks of it.
         SessionError::Transport(
             TransportError::PeerRefusedUs { .. }

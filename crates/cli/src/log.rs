@@ -10,14 +10,14 @@ use tracing_subscriber::{
 
 use crate::failure::Failure;
 
-const VARIABLE: &str = "TRANSPUTE_LOG";
+pub(crate) const VARIABLE: &str = "TRANSPUTE_LOG";
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Starts logging: warnings, or more if asked for.
 pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     let filter = match env::var(VARIABLE) {
-        Ok(text) if !text.is_empty() => text.parse().map_err(|error| {
-            Failure::usage(format!("{VARIABLE} is not a log filter")).because(error)
-        })?,
+        Ok(text) if !text.is_empty() => filter(&text)?,
         _ => Targets::new().with_default(match verbosity {
             0 => LevelFilter::WARN,
             1 => LevelFilter::INFO,
@@ -36,4 +36,21 @@ pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
         .with(lines)
         .try_init();
     Ok(())
+}
+
+/// Reads `LEVEL` or `TARGET=LEVEL,...`.
+fn filter(text: &str) -> Result<Targets, Failure> {
+    for directive in text.split(',') {
+        let level = directive
+            .split_once('=')
+            .map_or(directive, |(_, level)| level);
+        // The parser below takes a word that is no level for a target, and digits for levels.
+        if !LEVELS.contains(&level.trim().to_ascii_lowercase().as_str()) {
+            return Err(Failure::usage(format!(
+                "{VARIABLE}: expected LEVEL or TARGET=LEVEL,..., the levels being {}; found {directive:?}",
+                LEVELS.join(", ")
+            )));
+        }
+    }
+    (text.parse()).map_err(|error| Failure::usage(VARIABLE).because(error))
 }

@@ -7,16 +7,16 @@ use std::{
 
 use transpute::{Computation, Machine, Speed};
 
-use crate::{failure::Failure, workload};
+use crate::{failure::Failure, flags::TRANSPORT, workload};
 
 /// What is given instead of a file by those who want nothing measured.
 const NONE: &str = "none";
 
 #[derive(clap::Args)]
 pub(crate) struct MachineCache {
-    /// Keep how fast this machine computes in this file, and use what it has; none: take it for a typical machine [default:
-    /// transpute/machine.json in $XDG_CACHE_HOME or ~/.cache]
-    #[arg(long, value_name = "FILE|none")]
+    /// The file that keeps how fast this machine computes; none: assume a typical machine [default: transpute/machine.json
+    /// in $XDG_CACHE_HOME or ~/.cache]
+    #[arg(long, value_name = "FILE|none", help_heading = TRANSPORT)]
     machine_cache: Option<PathBuf>,
 }
 

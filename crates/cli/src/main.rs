@@ -5,6 +5,7 @@ mod batch;
 mod circuit;
 mod demo;
 mod failure;
+mod flags;
 mod id;
 mod inputs;
 mod interrupt;
@@ -22,16 +23,18 @@ mod run;
 mod selection;
 mod serve;
 mod source;
+mod suggest;
 mod terms;
 #[cfg(target_os = "linux")]
 mod testbed;
+mod usage;
 mod value;
 mod workload;
 
-use std::{alloc::System, process::ExitCode};
+use std::{alloc::System, env, ffi::OsString, process::ExitCode};
 
 use cap::Cap;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -54,9 +57,8 @@ Exit codes:
 #[derive(Parser)]
 #[command(name = "transpute", version, after_help = EXIT_CODES)]
 struct Cli {
-    /// Log more to standard error, twice more still. TRANSPUTE_LOG overrides it: `level` or
-    /// `target=level,...`
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    /// More logging; repeat for more (-vv, -vvv). TRANSPUTE_LOG=LEVEL or TARGET=LEVEL,... overrides it
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 900)]
     verbose: u8,
     #[command(subcommand)]
     command: Command,
@@ -93,9 +95,24 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let args: Vec<OsString> = env::args_os().collect();
+    // What follows `--` is for another command.
+    let is_json = (args.iter().take_while(|arg| *arg != "--")).any(|arg| arg == "--json");
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let args: Vec<_> = (args.iter().skip(1))
+                .map(|arg| arg.to_string_lossy().into_owned())
+                .collect();
+            let error = usage::explain(error, &Cli::command(), &args);
+            if is_json && error.use_stderr() {
+                usage::failure(&error).print_json();
+            }
+            error.exit()
+        }
+    };
     let done = log::start(cli.verbose).and_then(|()| match cli.command {
-        Command::Demo(args) => demo::demo(&args),
+        Command::Demo(args) => demo::demo(&args, cli.verbose),
         Command::Run(args) => run::run(*args),
         Command::Serve(args) => serve::serve(&args),
         Command::Circuit(command) => circuit::run(command),
@@ -110,6 +127,9 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            if is_json {
+                failure.print_json();
+            }
             failure.print();
             ExitCode::from(failure.code())
         }

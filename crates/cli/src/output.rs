@@ -51,14 +51,17 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(err, "{}", text.as_ref()).and_then(|()| err.flush());
 }
 
-/// Writes a line per output value.
+/// The widest output value, in bits, that is also written as a decimal number and bit by bit.
+const MAX_SHORT_WIDTH: usize = 64;
+
+/// Writes a line per output value, in all notations that are short.
 pub(crate) fn write_values(out: &mut dyn Write, prefix: &str, values: &[Bits]) -> io::Result<()> {
     for (index, bits) in values.iter().enumerate() {
-        writeln!(
-            out,
-            "{prefix}output {index}: hex:{} bits:{bits}",
-            bits.to_hex()
-        )?;
+        write!(out, "{prefix}output {index}: hex:{}", bits.to_hex())?;
+        if let Some(number) = bits.to_u128().filter(|_| bits.len() <= MAX_SHORT_WIDTH) {
+            write!(out, " dec:{number} bits:{bits}")?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
@@ -72,6 +75,12 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
 /// Prints bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Prints a count and what is counted, `one` being the word for a single one.
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(count))
 }
 
 /// Prints a count with commas between thousands.
@@ -105,13 +114,20 @@ mod tests {
     }
 
     #[test]
-    fn values_print_in_both_notations() {
-        let values = [Bits::from_u128(6, 4), Bits::from_u128(1, 1)];
+    fn short_values_print_in_every_notation() {
+        let values = [(6, 4), (1, 1), (u128::from(u64::MAX), 64), (1, 65)]
+            .map(|(value, width)| Bits::from_u128(value, width));
         let mut out = Vec::new();
         write_values(&mut out, "evaluation 2 ", &values).unwrap();
+        let ones = "1".repeat(64);
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "evaluation 2 output 0: hex:6 bits:0110\nevaluation 2 output 1: hex:1 bits:1\n"
+            format!(
+                "evaluation 2 output 0: hex:6 dec:6 bits:0110\n\
+                 evaluation 2 output 1: hex:1 dec:1 bits:1\n\
+                 evaluation 2 output 2: hex:ffffffffffffffff dec:18446744073709551615 bits:{ones}\n\
+                 evaluation 2 output 3: hex:00000000000000001\n"
+            )
         );
     }
 }

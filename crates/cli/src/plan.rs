@@ -11,6 +11,7 @@ use transpute_select::{
 
 use crate::{
     failure::Failure,
+    flags::{parse_address, warn_unused},
     machine::{self, MachineCache},
     model::{DEFAULT_TRANSPORTS, candidates, failure, load, path},
     output, probe,
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME|FILE|measured")]
     path: String,
     /// The peer to measure the path to (host:port), which listens as for `transpute probe`
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     connect: Option<String>,
     #[command(flatten)]
     protection: Protection,
@@ -150,22 +151,20 @@ fn peer(args: &Args) -> Result<Option<&str>, Failure> {
             Ok(Some(address))
         }
         (MEASURED, None) => Err(no_peer()),
-        (_, Some(_)) => Err(superfluous("--connect")),
-        (_, None) => match args.protection.given() {
-            Some(flag) => Err(superfluous(flag)),
-            None => Ok(None),
-        },
+        (path, Some(_)) => Err(Failure::usage(format!(
+            "--connect contradicts --path {path}: to measure the path to a peer, give --path measured"
+        ))),
+        (_, None) => {
+            if let Some(flag) = args.protection.given() {
+                warn_unused(flag, true, "--path measured");
+            }
+            Ok(None)
+        }
     }
 }
 
 fn no_peer() -> Failure {
     Failure::usage("--path measured needs --connect ADDR: the peer to measure the path to")
-}
-
-fn superfluous(flag: &str) -> Failure {
-    Failure::usage(format!(
-        "{flag} goes with --path measured: no peer is needed for a path that is known"
-    ))
 }
 
 /// Returns the transports that were asked for, or all, with what kept a peer from being reached by them.

@@ -4,18 +4,18 @@ use std::{path::PathBuf, sync::Arc};
 
 use transpute::{Fingerprint, Party, transport::Security};
 
-use crate::{failure::Failure, id};
+use crate::{failure::Failure, flags::IDENTITY, id};
 
 #[derive(clap::Args)]
 pub(crate) struct Protection {
     /// The key file that proves who this party is
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = IDENTITY)]
     pub(crate) identity: Option<PathBuf>,
-    /// The fingerprint of the peer's key; repeated, any of them will do
-    #[arg(long = "peer", value_name = "FINGERPRINT")]
+    /// The fingerprint of the peer's key; may be repeated to accept one of several peers
+    #[arg(long = "peer", value_name = "FINGERPRINT", help_heading = IDENTITY)]
     pub(crate) peers: Vec<Fingerprint>,
     /// Neither encrypt nor authenticate. Both sides must ask for it
-    #[arg(long, conflicts_with_all = ["identity", "peers"])]
+    #[arg(long, conflicts_with_all = ["identity", "peers"], help_heading = IDENTITY)]
     pub(crate) plaintext: bool,
 }
 

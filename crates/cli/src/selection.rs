@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transpute_select::{
-    Chooser, ModelChooser, PaperRules, PathEstimate, Ranked, Selection, Spec, Workload,
+    Chooser, End, ModelChooser, PaperRules, PathEstimate, Ranked, Selection, Spec, Workload,
 };
+
+/// The name of the chooser by predicted time.
+const MODEL: &str = "model";
 
 /// What chooses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
@@ -100,21 +103,44 @@ impl SelectionReport {
         }
     }
 
-    /// Returns in a line what was chosen, why, and how sure that was.
+    /// Returns in a line which transport was chosen and why.
     pub(crate) fn line(&self) -> String {
-        // The reason of the model begins with the transport, that of other choosers does not.
-        let reason = (self.reason.strip_prefix(&self.transport))
-            .filter(|rest| rest.starts_with(' '))
-            .map_or(&*self.reason, str::trim_start);
-        let mut line = format!(
-            "{}: {reason}; {:.0} % sure",
-            self.transport,
-            (self.confidence * 100.0).min(99.0),
-        );
+        let mut line = match self.predicts() {
+            true => {
+                // The reason of the model begins with the transport, that of other choosers does not.
+                let times = (self.reason.strip_prefix(&self.transport))
+                    .filter(|rest| rest.starts_with(' '));
+                let reason = match times {
+                    Some(times) => format!("predicted{times}"),
+                    None => self.reason.clone(),
+                };
+                format!(
+                    "{}: {reason}; {:.0} % sure",
+                    self.transport,
+                    (self.confidence * 100.0).min(99.0),
+                )
+            }
+            false => format!(
+                "{}: chosen by {}; no time is predicted, because the rate of the path was not measured",
+                self.transport, self.chooser
+            ),
+        };
         for failed in &self.failed {
             line.push_str(&format!("; {} failed: {}", failed.transport, failed.why));
         }
         line
+    }
+
+    /// Says whether the reason holds a time that is worth printing.
+    ///
+    /// Without a measured rate the model assumes a typical one, which is several times off on loopback and in data
+    /// centres.
+    fn predicts(&self) -> bool {
+        let tables = match self.workload.parts().garbler {
+            End::Connector => &self.path.up,
+            End::Listener => &self.path.down,
+        };
+        tables.rate.is_some_and(|rate| !rate.is_lower_bound) || self.chooser != MODEL
     }
 }
 
@@ -139,12 +165,13 @@ impl PredictionReport {
 
 #[cfg(test)]
 mod tests {
-    use transpute_select::{Candidate, End, Settlement};
+    use transpute_select::{Candidate, Rate, Settlement};
 
     use super::*;
 
-    fn report(by: By, failed: Vec<(Spec, String)>) -> SelectionReport {
-        let path = PathEstimate::of_rtt(0.1).unwrap();
+    fn report(by: By, rate: Option<Rate>, failed: Vec<(Spec, String)>) -> SelectionReport {
+        let mut path = PathEstimate::of_rtt(0.1).unwrap();
+        path.down.rate = rate;
         let workload = Workload::transfer(End::Listener, 30_000_000).unwrap();
         let candidates = ["tcp", "rudp"].map(|name| Candidate::new(name).unwrap());
         let choice = (by.chooser(None).choose(&path, &workload, &candidates)).unwrap();
@@ -163,9 +190,10 @@ mod tests {
 
     #[test]
     fn a_line_names_the_transport_once_and_what_failed() {
-        let report = report(By::Model, vec![("quic".parse().unwrap(), "gone".into())]);
+        let failed = vec![("quic".parse().unwrap(), "gone".into())];
+        let report = report(By::Model, Some(Rate::known(1e8)), failed);
         let line = report.line();
-        assert!(line.starts_with("rudp: about "), "{line}");
+        assert!(line.starts_with("rudp: predicted about "), "{line}");
         assert!(line.ends_with("sure; quic failed: gone"), "{line}");
         assert_eq!(report.predictions.len(), 2);
         assert!(report.predictions[0].seconds < report.predictions[1].seconds);
@@ -173,8 +201,24 @@ mod tests {
     }
 
     #[test]
+    fn no_time_is_predicted_for_a_path_whose_rate_is_unknown() {
+        let lower_bound = Rate {
+            is_lower_bound: true,
+            ..Rate::known(1e8)
+        };
+        for rate in [None, Some(lower_bound)] {
+            let line = report(By::Model, rate, Vec::new()).line();
+            assert!(
+                line.ends_with("the rate of the path was not measured"),
+                "{line}"
+            );
+            assert!(!line.contains("about"), "{line}");
+        }
+    }
+
+    #[test]
     fn rules_speak_for_themselves() {
-        let report = report(By::Paper, Vec::new());
+        let report = report(By::Paper, None, Vec::new());
         assert_eq!(report.chooser, "paper");
         let line = report.line();
         assert!(

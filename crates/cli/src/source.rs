@@ -16,13 +16,8 @@ use transpute_language::Options;
 use crate::{
     failure::{Failure, Kind},
     language::{self, Bounds},
+    suggest,
 };
-
-/// How many names a message suggests at most.
-const SUGGESTIONS: usize = 3;
-
-/// Characters of a name that are compared with others; no name is longer.
-const MAX_NAME: usize = 64;
 
 /// A circuit and where it comes from.
 pub(crate) struct Loaded {
@@ -97,22 +92,35 @@ pub(crate) fn program(flag: &str, text: &str, cache: Option<&Path>) -> Result<Pr
 
 /// Makes a built-in circuit.
 pub(crate) fn named(flag: &str, name: &str) -> Result<Circuit, Failure> {
-    catalogue::named(name).map_err(|error| {
-        let close = match error {
-            CatalogueError::UnknownName { .. } => close_names(name),
-            _ => Vec::new(),
-        };
-        let mut message = if close.is_empty() {
-            format!("{flag}: {error}")
-        } else {
-            let close = close.join(" or ");
-            format!("{flag}: there is no circuit {name:?}; did you mean {close}?")
-        };
-        if Path::new(name).is_file() {
-            message.push_str(&format!("; for the file of that name write ./{name}"));
-        }
-        Failure::usage(message)
+    catalogue::named(name).map_err(|error| match error {
+        CatalogueError::UnknownName { .. } => Failure::usage(format!("{flag}: {}", unknown(name))),
+        error => Failure::usage(format!("{flag}: {error}")),
     })
+}
+
+/// Says that there is no circuit of this name, and what may have been meant.
+fn unknown(name: &str) -> String {
+    let is_file = Path::new(name).is_file();
+    if is_file && name.ends_with(".rs") {
+        return format!(
+            "{name:?} is no built-in circuit; to compile the file of that name, rename it to end in {}",
+            language::EXTENSION
+        );
+    }
+    if is_file {
+        return format!(
+            "{name:?} is no built-in circuit; to read the file of that name, write ./{name}"
+        );
+    }
+    let close = close_names(name);
+    if !close.is_empty() {
+        let close = close.join(" or ");
+        return format!("there is no circuit {name:?}; did you mean {close}?");
+    }
+    format!(
+        "there is neither a built-in circuit nor a file {name:?}; \
+         `transpute circuit generate --list` lists the built-in circuits"
+    )
 }
 
 fn open(path: &Path) -> Result<bristol::Parsed, Failure> {
@@ -156,51 +164,17 @@ fn is_path(text: &str) -> bool {
 
 /// Returns the usage of built-in names that differ little from that of `text`.
 fn close_names(text: &str) -> Vec<String> {
-    // Long texts are no names, and comparing takes quadratic time.
     let name = text.split(':').next().unwrap_or(text);
-    let name: String = name.chars().take(MAX_NAME).collect();
-    let mut close: Vec<_> = (catalogue::entries().iter())
-        .map(|entry| (distance(&name, entry.name), entry))
-        .filter(|&(distance, entry)| distance <= 1 + entry.name.len().min(name.len()) / 4)
-        .collect();
-    // Stable: of equally close names the catalogue's first.
-    close.sort_by_key(|&(distance, _)| distance);
-    close.truncate(SUGGESTIONS);
-    close.iter().map(|(_, entry)| entry.usage()).collect()
-}
-
-/// Returns the Levenshtein distance: insertions, deletions and replacements of a character.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    let entries = catalogue::entries();
+    (suggest::close(name, entries.iter().map(|entry| entry.name)).iter())
+        .filter_map(|close| entries.iter().find(|entry| entry.name == *close))
+        .map(|entry| entry.usage())
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances_are_those_of_levenshtein() {
-        for (a, b, expected) in [
-            ("kitten", "sitting", 3),
-            ("aes128", "aes128", 0),
-            ("aes-128", "aes128", 1),
-            ("", "abc", 3),
-        ] {
-            assert_eq!(distance(a, b), expected);
-            assert_eq!(distance(b, a), expected);
-        }
-    }
 
     #[test]
     fn close_names_are_suggested() {

@@ -1,15 +1,16 @@
 //! What one party of a computation is told, whether it runs with one peer or serves many.
 
-use std::{fmt, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
 use transpute::{
-    BaseOt, Bits, Choice, Config, OutputPolicy, Party, Role, Scheme, TransportError,
-    garble::Params, transport::auto::Offer,
+    BaseOt, Bits, Choice, Config, OutputPolicy, Party, Role, Scheme, garble::Params,
+    transport::auto::Offer,
 };
 use zeroize::Zeroizing;
 
 use crate::{
     failure::{Failure, Kind},
+    flags::{self, PROTOCOL, TRANSPORT, parse_offer, parse_scheme, parse_transport},
     inputs::{InputProblem, Wanted},
     machine::MachineCache,
     protection::Protection,
@@ -27,62 +28,72 @@ pub(crate) struct Terms {
     /// Keep compiled circuits in this folder, and use what it has
     #[arg(long, value_name = "DIR")]
     program_cache: Option<PathBuf>,
-    /// An input value of this party, N being its number in the circuit; may be repeated
-    #[arg(short, long = "input", value_name = "N=VALUE")]
+    /// An input value of this party, N being its number in the circuit; may be repeated. A party with a single input
+    /// value may leave out `N=`
+    #[arg(short, long = "input", value_name = "[N=]VALUE")]
     inputs: Vec<InputText>,
     #[command(flatten)]
     protection: Protection,
     /// The garbling scheme: half-gates, fixed-key, prf or three-halves
-    #[arg(long, default_value_t = Scheme::HalfGates)]
+    #[arg(
+        long, value_name = "NAME", default_value_t = Scheme::HalfGates,
+        value_parser = parse_scheme, help_heading = PROTOCOL,
+    )]
     pub(crate) scheme: Scheme,
     /// The transport: auto, or a name with settings if wanted, such as tcp:cc=bbr,
     /// tcp-striped:n=4,cc=bbr or quic:rate=1g,rtt=110 (bits per second, milliseconds)
-    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
+    #[arg(
+        long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto,
+        value_parser = parse_transport, help_heading = TRANSPORT,
+    )]
     pub(crate) transport: Choice,
     #[command(flatten)]
     machine: MachineCache,
-    /// Listening, the transports that a peer may choose from, if that is auto [default: all]
-    #[arg(long, value_name = "NAME,...", value_parser = parse_offer)]
+    /// The transports that a listener with --transport auto lets its peer choose from [default: all]
+    #[arg(long, value_name = "NAME,...", value_parser = parse_offer, help_heading = TRANSPORT)]
     pub(crate) offer: Option<Offer>,
     /// Who learns the outputs: evaluator, garbler or both
-    #[arg(long, value_name = "WHO", default_value_t = OutputPolicy::Evaluator)]
+    #[arg(long, value_name = "WHO", default_value_t = OutputPolicy::Evaluator, help_heading = PROTOCOL)]
     output_to: OutputPolicy,
     /// Which input values are the garbler's: numbers with commas between, or none. All others are
     /// the evaluator's [default: 0]
-    #[arg(long, value_name = "N,...")]
+    #[arg(long, value_name = "N,...", help_heading = PROTOCOL)]
     garbler_inputs: Option<ValueNumbers>,
-    /// What public-key oblivious transfer rests on: ristretto255, or ml-kem-768 against quantum
-    /// computers, with about 70 times the bytes
-    #[arg(long, value_name = "NAME", default_value_t = BaseOt::Ristretto255)]
+    /// The public-key scheme of base oblivious transfer: ristretto255, or ml-kem-768, which resists quantum computers and
+    /// takes about 70 times the bytes
+    #[arg(long, value_name = "NAME", default_value_t = BaseOt::Ristretto255, help_heading = PROTOCOL)]
     pub(crate) base_ot: BaseOt,
     /// How many hash calls share an AES key in half-gates: a power of two up to 1048576
-    #[arg(long, value_name = "P", default_value_t = 1)]
+    #[arg(long, value_name = "P", default_value_t = 1, help_heading = PROTOCOL)]
     rekey_period: u32,
     /// The largest chunk of garbled tables: 64 to 1048576 bytes
     #[arg(
         long, value_name = "BYTES", default_value_t = 64 << 10,
-        value_parser = clap::value_parser!(u32).range(64..=1 << 20),
+        value_parser = clap::value_parser!(u32).range(64..=1 << 20), help_heading = PROTOCOL,
     )]
     chunk: u32,
     /// Do not check outputs against hashes from the garbler
-    #[arg(long)]
+    #[arg(long, help_heading = PROTOCOL)]
     no_output_check: bool,
 }
 
 impl Terms {
-    /// Says what is wrong with flags that can be checked before anything is read. `others` are further ones that are of use with
-    /// `--transport auto` only, and whether they are given.
-    pub(crate) fn check(&self, others: &[(&str, bool)]) -> Result<(), Failure> {
+    /// Refuses options that contradict each other, before anything is read, and warns about those without effect.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         self.protection.check()?;
-        let own = [
-            ("--offer", self.offer.is_some()),
-            ("--machine-cache", self.machine.is_given()),
-        ];
-        for (flag, is_given) in own.iter().chain(others) {
-            if *is_given && self.transport != Choice::Auto {
-                return Err(Failure::usage(format!("{flag} goes with --transport auto")));
-            }
+        let is_named = self.transport != Choice::Auto;
+        if is_named && self.offer.is_some() {
+            // Not a warning: what --offer excludes would be used all the same.
+            return Err(Failure::usage(format!(
+                "--offer contradicts --transport {}: give --offer with --transport auto only",
+                self.transport
+            )));
         }
+        flags::warn_unused(
+            "--machine-cache",
+            is_named && self.machine.is_given(),
+            "--transport auto",
+        );
         let params = Params {
             scheme: self.scheme,
             rekey_period: self.rekey_period,
@@ -183,25 +194,6 @@ impl FromStr for ValueNumbers {
     }
 }
 
-/// Reads a wish for a transport.
-pub(crate) fn parse_transport(text: &str) -> Result<Choice, std::convert::Infallible> {
-    text.parse()
-}
-
-/// Reads names of transports with commas between.
-pub(crate) fn parse_offer(text: &str) -> Result<Offer, TransportError> {
-    Offer::of(text.split(','))
-}
-
-/// Reads a time in seconds.
-pub(crate) fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
-    const MOST: f64 = 86_400.0;
-    (text.parse().ok())
-        .filter(|seconds| (0.0..=MOST).contains(seconds))
-        .map(Duration::from_secs_f64)
-        .ok_or("expected seconds, at most 86400")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,23 +204,6 @@ mod tests {
         assert_eq!("none".parse(), Ok(ValueNumbers(vec![])));
         for wrong in ["", "0,", "a", "-1", "0 2"] {
             assert!(wrong.parse::<ValueNumbers>().is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn offers_are_names_of_what_can_be_chosen() {
-        let offer = parse_offer("tcp,rudp").unwrap();
-        assert_eq!(offer.names().collect::<Vec<_>>(), ["tcp", "rudp"]);
-        for wrong in ["", "tcp,", "udp", "auto", "tcp:cc=bbr"] {
-            assert!(parse_offer(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn seconds_are_bounded() {
-        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
-        for wrong in ["-1", "NaN", "inf", "1e9", "x"] {
-            assert!(parse_seconds(wrong).is_err(), "{wrong:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Values as users write them: `bits:...`, `hex:...`, `dec:...`, `@file`.
+//! Values as users write them: `bits:...`, `hex:...`, `dec:...`, `@file`, `@-` for standard input.
 //!
 //! Values are private inputs: texts are wiped, and no error repeats a part of one.
 
@@ -37,6 +37,8 @@ pub(crate) enum ValueError {
         expected: usize,
         found: usize,
     },
+    #[error("hex: takes the digits without 0x")]
+    HexPrefix,
     #[error("the value does not fit in {width} bits")]
     TooLarge { width: usize },
     #[error("dec: is for at most {MAX_DECIMAL_WIDTH} bits, not {width}: use hex:")]
@@ -111,6 +113,9 @@ impl Notation {
         let notation = self.name();
         let parsed = match self {
             _ if digits.is_empty() && width > 0 => return Err(ValueError::Empty),
+            Self::Hex if digits.starts_with("0x") || digits.starts_with("0X") => {
+                return Err(ValueError::HexPrefix);
+            }
             Self::Bits => Bits::from_binary(digits, width),
             Self::Hex => Bits::from_hex(digits, width),
             Self::Decimal if width > MAX_DECIMAL_WIDTH => {
@@ -142,17 +147,31 @@ fn notation(text: &str) -> Option<(Notation, &str)> {
     Some((notation, digits))
 }
 
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Says whether a value comes from standard input, which can be read only once.
+pub(crate) fn is_read_once(text: &str) -> bool {
+    (text.strip_prefix('@')).is_some_and(|path| is_standard_input(Path::new(path)))
+}
+
 fn read_file(path: &Path, width: usize) -> Result<Bits, ValueError> {
     let limit = 4 * width as u64 + FILE_SLACK;
     let unreadable = |source| ValueError::Unreadable {
         path: path.into(),
         source,
     };
-    let file = File::open(path).map_err(unreadable)?;
-    // With room for the whole file from the start, the buffer leaves no copies behind as it grows.
-    let length = file.metadata().map_err(unreadable)?.len().min(limit);
+    // With room for all of it from the start, the buffer leaves no copies behind as it grows.
+    let (source, length): (Box<dyn Read>, u64) = if is_standard_input(path) {
+        (Box::new(io::stdin().lock()), limit)
+    } else {
+        let file = File::open(path).map_err(unreadable)?;
+        let length = file.metadata().map_err(unreadable)?.len().min(limit);
+        (Box::new(file), length)
+    };
     let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize + 1));
-    (file.take(limit + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+    (source.take(limit + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
     if bytes.len() as u64 > limit {
         return Err(ValueError::FileTooLong {
             path: path.into(),
@@ -251,6 +270,9 @@ mod tests {
     fn errors_say_where_and_repeat_nothing() {
         let message = |text: &str, width| parse(text, width).unwrap_err().to_string();
         assert_eq!(message("hex:7g", 8), "character 2 is no hex digit");
+        for prefixed in ["hex:0x7", "hex:0X07"] {
+            assert_eq!(message(prefixed, 8), "hex: takes the digits without 0x");
+        }
         assert_eq!(message("bits:012", 3), "character 3 is no bits digit");
         assert_eq!(
             message("hex:777", 8),

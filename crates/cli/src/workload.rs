@@ -3,13 +3,13 @@
 use transpute::{Computation, Config, InputSplit, Machine, OutputPolicy, Program, Role, Scheme};
 use transpute_select::{End, Workload};
 
-use crate::{failure::Failure, source};
+use crate::{failure::Failure, flags::parse_scheme, source};
 
 /// How a circuit is to be run, as far as it decides what is sent.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
     /// Garbling scheme
-    #[arg(long, value_name = "SCHEME", default_value = "half-gates")]
+    #[arg(long, value_name = "SCHEME", default_value = "half-gates", value_parser = parse_scheme)]
     scheme: Scheme,
     /// Evaluations in a run
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]

@@ -17,7 +17,7 @@ pub enum GarbleError {
         wanted: Backend,
     },
     /// No scheme has this name.
-    #[error("unknown garbling scheme {found:?}")]
+    #[error("unknown garbling scheme {found:?}, expected one of {}", Scheme::ALL.map(|scheme| scheme.to_string()).join(", "))]
     UnknownScheme {
         /// The name given.
         found: String,

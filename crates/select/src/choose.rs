@@ -287,18 +287,18 @@ impl ModelChooser {
         let is_doubted = (candidates.iter())
             .any(|candidate| candidate.spec == second.transport && candidate.doubt > 0.0);
         if gain < 0.0 && expected(first) <= expected(second) && !is_wanted {
-            reason.push_str("; but that takes longer now and then");
+            reason.push_str("; but the time of that varies more");
         } else if gain < 0.0 && !is_wanted && is_doubted {
             reason.push_str("; but it may not come up: nothing has come over UDP so far");
         } else if gain < 0.0 && !is_wanted && is_short_look && bears_losses(&first.transport) {
             reason.push_str("; but losses would slow that down, and few packets were looked at");
         } else if gain < 0.0 && !is_wanted {
-            reason.push_str("; next door, and it is up already");
+            reason.push_str("; but that has still to connect");
         } else if gain < 0.0 {
             reason.push_str("; preferred all the same, as was asked for");
         } else if gain <= TIE * first.prediction.seconds {
             reason.push_str("; no difference to speak of");
-        } else if let Some((what, saved)) =
+        } else if let Some((Some(what), saved)) =
             tipping(&first.prediction.parts, &second.prediction.parts)
         {
             reason.push_str(&format!("; {what} {}", Seconds(saved)));
@@ -312,23 +312,32 @@ fn bears_losses(spec: &Spec) -> bool {
     spec.law(None).family == Family::Rate
 }
 
-/// Returns which part of the time makes most of a difference, and how much of it.
-fn tipping(first: &TimeParts, second: &TimeParts) -> Option<(&'static str, f64)> {
+/// Returns which part of the time differs most, and by how many seconds. Computing has no words: how much of it overlaps
+/// with sending means nothing to a reader.
+fn tipping(first: &TimeParts, second: &TimeParts) -> Option<(Option<&'static str>, f64)> {
     [
-        ("a shorter set-up saves", first.setup_s, second.setup_s),
-        ("fewer round trips save", first.rounds_s, second.rounds_s),
         (
-            "starting at a higher rate saves",
+            Some("a shorter set-up saves"),
+            first.setup_s,
+            second.setup_s,
+        ),
+        (
+            Some("fewer round trips save"),
+            first.rounds_s,
+            second.rounds_s,
+        ),
+        (
+            Some("starting at a higher rate saves"),
             first.growth_s,
             second.growth_s,
         ),
-        ("a higher rate saves", first.transfer_s, second.transfer_s),
-        ("bearing losses saves", first.loss_s, second.loss_s),
         (
-            "better hidden computing saves",
-            first.compute_s,
-            second.compute_s,
+            Some("a higher rate saves"),
+            first.transfer_s,
+            second.transfer_s,
         ),
+        (Some("bearing losses saves"), first.loss_s, second.loss_s),
+        (None, first.compute_s, second.compute_s),
     ]
     .into_iter()
     .map(|(what, first, second)| (what, second - first))

@@ -44,10 +44,12 @@ pub enum Field {
     Prepared = 14,
     /// What base OT rests on.
     BaseOt = 15,
+    /// A single run, or a connection for many runs.
+    Runs = 16,
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Version,
         Self::Role,
         Self::Circuit,
@@ -63,6 +65,7 @@ impl Field {
         Self::TableLead,
         Self::Prepared,
         Self::BaseOt,
+        Self::Runs,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
@@ -88,6 +91,7 @@ impl fmt::Display for Field {
             Self::TableLead => "table lead",
             Self::Prepared => "preparation before the inputs",
             Self::BaseOt => "base OT",
+            Self::Runs => "number of runs",
         })
     }
 }
@@ -238,6 +242,21 @@ pub enum SessionError {
 }
 
 impl SessionError {
+    /// Returns the error of a side that has begun with one of a single run and a connection for many runs, while its peer
+    /// has begun with the other.
+    pub(crate) fn other_number_of_runs(is_single_here: bool) -> Self {
+        let (single, many) = ("a single run", "a connection for many runs");
+        let (ours, theirs) = match is_single_here {
+            true => (single, many),
+            false => (many, single),
+        };
+        Self::Disagreement {
+            field: Field::Runs,
+            ours: ours.to_owned(),
+            theirs: theirs.to_owned(),
+        }
+    }
+
     /// Returns what to tell the peer: a field to refuse or a reason to abort; `None` where it knows
     /// or cannot be told.
     pub(crate) fn farewell(&self) -> Option<Farewell> {

@@ -160,8 +160,10 @@ impl EvaluatorCore {
         let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
             return Ok(());
         };
-        if self.agreed.is_none() && kind != FrameKind::Hello {
-            return Err(out_of_order(kind));
+        match (&self.agreed, kind) {
+            (Some(_), _) | (None, FrameKind::Hello) => {}
+            (None, FrameKind::Open) => return Err(SessionError::other_number_of_runs(true)),
+            (None, _) => return Err(out_of_order(kind)),
         }
         match kind {
             FrameKind::Hello => self.handle_hello(&payload),

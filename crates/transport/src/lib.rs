@@ -68,7 +68,9 @@ pub use self::{
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes},
     striped::{StripedOptions, TcpStriped},
+    tcp::address::check_address,
     tcp::{CongestionControl, InvalidCongestionControl, Tcp, TcpOptions},
+    throttle::Throttle,
     transport::{Listener, Registry, Security, Transport},
 };
 #[cfg(unix)]

@@ -1,10 +1,10 @@
-//! Keeps strangers from filling the log.
+//! Keeps peers from filling the log.
 
 use std::time::{Duration, Instant};
 
 /// Lets a few events through per period and counts the rest.
-#[derive(Debug)]
-pub(crate) struct Throttle {
+#[derive(Debug, Default)]
+pub struct Throttle {
     period_start: Option<Instant>,
     passed: u32,
     held: u64,
@@ -15,16 +15,14 @@ const BURST: u32 = 5;
 const PERIOD: Duration = Duration::from_secs(10);
 
 impl Throttle {
-    pub(crate) fn new() -> Self {
-        Self {
-            period_start: None,
-            passed: 0,
-            held: 0,
-        }
+    /// Lets the first few events through.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Asks to log an event. If it may pass, returns how many were held back since the last one that did.
-    pub(crate) fn admit(&mut self, now: Instant) -> Option<u64> {
+    pub fn admit(&mut self, now: Instant) -> Option<u64> {
         if self
             .period_start
             .is_none_or(|start| now.saturating_duration_since(start) >= PERIOD)

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn convert(args: &Args) -> Result<(), Failure> {
-    let loaded = source::load("IN", &args.input)?;
+    let loaded = source::load("INPUT", &args.input)?;
     let is_same = loaded.format != Origin::BuiltIn
         && args.output != "-"
         && match (
@@ -35,7 +35,7 @@ pub(crate) fn convert(args: &Args) -> Result<(), Failure> {
         };
     if is_same && !args.force {
         return Err(Failure::usage(format!(
-            "OUT {} is the input file: give --force to replace it",
+            "OUTPUT {} is the input file: give --force to replace it",
             args.output
         )));
     }

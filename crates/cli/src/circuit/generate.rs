@@ -1,9 +1,11 @@
 //! `transpute circuit generate`.
 
+use std::path::Path;
+
 use transpute::circuit::catalogue;
 
 use super::file::{self, FileFormat};
-use crate::{failure::Failure, output, source};
+use crate::{failure::Failure, flags::warn_unused, output, source};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -13,11 +15,14 @@ pub(crate) struct Args {
     /// The file to write; `-` is standard output
     #[arg(default_value = "-")]
     output: String,
-    /// The format to write
-    #[arg(long, value_enum, default_value_t)]
-    to: FileFormat,
+    /// The format to write [default: fashion]
+    #[arg(long, value_enum)]
+    to: Option<FileFormat>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
     /// List the built-in circuits
-    #[arg(long, conflicts_with_all = ["name", "output", "to"])]
+    #[arg(long, conflicts_with_all = ["name", "output"])]
     list: bool,
 }
 
@@ -25,10 +30,20 @@ pub(crate) fn generate(args: &Args) -> Result<(), Failure> {
     match &args.name {
         Some(name) => {
             let circuit = source::named("NAME", name)?;
-            file::write(&circuit, &args.output, args.to)
+            if Path::new(&args.output).is_file() && !args.force {
+                return Err(Failure::usage(format!(
+                    "OUTPUT {} exists: give --force to replace it",
+                    args.output
+                )));
+            }
+            file::write(&circuit, &args.output, args.to.unwrap_or_default())
         }
         // Without a name there is --list.
-        None => list(),
+        None => {
+            warn_unused("--to", args.to.is_some(), "a command with NAME");
+            warn_unused("--force", args.force, "a command with NAME");
+            list()
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use transpute::{
 
 use crate::{
     failure::Failure,
-    output::{self, grouped, hex},
+    output::{self, counted, grouped, hex},
     source::{self, Loaded, Origin},
 };
 
@@ -201,9 +201,9 @@ fn widths(widths: &[u32]) -> String {
         list.push("...".to_owned());
     }
     format!(
-        "{} values, {} bits: {}",
-        widths.len(),
-        grouped(bits),
+        "{}, {}: {}",
+        counted(widths.len() as u64, "value"),
+        counted(bits, "bit"),
         list.join(", ")
     )
 }

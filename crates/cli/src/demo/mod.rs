@@ -23,7 +23,9 @@ use transpute::{Choice, Identity, Scheme};
 use self::case::{AES, Case};
 use crate::{
     failure::{Failure, Kind},
+    flags::{at_least_one, parse_scheme, parse_transport},
     interrupt::unless_interrupted,
+    log,
     output::{self, grouped},
     run::RunReport,
 };
@@ -37,25 +39,25 @@ const MAX_PRINTED: u64 = 16 << 20;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The garbling scheme: half-gates, fixed-key, prf or three-halves
-    #[arg(long, default_value_t = Scheme::HalfGates)]
+    #[arg(long, value_name = "NAME", default_value_t = Scheme::HalfGates, value_parser = parse_scheme)]
     scheme: Scheme,
     /// The transport, by name or auto
-    #[arg(long, default_value_t = Choice::Auto, value_parser = |text: &str| text.parse::<Choice>())]
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
     transport: Choice,
     /// The circuit: a file, or the name of a built-in one. AES-128 gets the input values of FIPS-197, C.1,
     /// others arbitrary ones
     #[arg(long, value_name = "NAME|FILE", default_value = AES)]
     circuit: String,
-    /// How many times to evaluate
-    #[arg(long, value_name = "K", default_value_t = NonZeroU64::MIN)]
+    /// Number of evaluations
+    #[arg(long, value_name = "K", default_value = "1", value_parser = at_least_one::<NonZeroU64>)]
     batch: NonZeroU64,
-    /// On how many threads each party garbles or evaluates a batch, besides one for the network
-    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    /// Number of threads with which each party garbles or evaluates a batch
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one::<NonZeroUsize>)]
     threads: NonZeroUsize,
     /// Do without encryption
     #[arg(long)]
     plaintext: bool,
-    /// Print one JSON object
+    /// Print one JSON object with the report of both parties, or the error
     #[arg(long)]
     json: bool,
 }
@@ -75,9 +77,10 @@ struct Demo {
     evaluator: RunReport,
 }
 
-pub(crate) fn demo(args: &Args) -> Result<(), Failure> {
+/// Runs the demo; `verbosity` counts the `-v` flags, which both parties get.
+pub(crate) fn demo(args: &Args, verbosity: u8) -> Result<(), Failure> {
     let demo = crate::block_on(unless_interrupted(async {
-        (timeout(DEADLINE, run(args)).await).unwrap_or_else(|_| {
+        (timeout(DEADLINE, run(args, verbosity)).await).unwrap_or_else(|_| {
             Err(Failure::new(
                 Kind::Protocol,
                 format!("the parties were not done after {} s", DEADLINE.as_secs()),
@@ -90,14 +93,19 @@ pub(crate) fn demo(args: &Args) -> Result<(), Failure> {
         output::print(|out| out.write_all(demo.describe().as_bytes()))?;
     }
     if demo.ok {
-        Ok(())
-    } else {
-        Err(Failure::other("the evaluator computed a wrong output"))
+        return Ok(());
     }
+    let failure = Failure::other("the evaluator computed a wrong output");
+    if args.json {
+        // The JSON object of the demo tells it: there must not be a second one.
+        failure.print();
+        return Err(Failure::Silent(failure.code()));
+    }
+    Err(failure)
 }
 
 /// Starts both parties and waits for them. Dropping the future kills them.
-async fn run(args: &Args) -> Result<Demo, Failure> {
+async fn run(args: &Args, verbosity: u8) -> Result<Demo, Failure> {
     let case = Case::new(&args.circuit)?;
     let cannot = |error| Failure::other("cannot prepare the demo").because(error);
     let folder = tempfile::Builder::new()
@@ -119,17 +127,19 @@ async fn run(args: &Args) -> Result<Demo, Failure> {
     let (garblers, evaluators) = inputs.split_at(inputs.len().min(1));
 
     // The garbler listens: its first tables then travel with the end of the handshake.
-    let mut garbler = Party::start(args, folder.path(), garbler_key, &evaluator_is, |command| {
-        command.args(["--role", "garbler", "--listen", "127.0.0.1:0"]);
+    let party = |role, key, peer: &str, part: &dyn Fn(&mut Command)| {
+        Party::start(args, verbosity, role, &folder.path().join(key), peer, part)
+    };
+    let mut garbler = party("garbler", garbler_key, &evaluator_is, &|command| {
+        command.args(["--listen", "127.0.0.1:0"]);
         command.args(garblers.iter().flat_map(|input| ["--input", input]));
     })?;
     let address = garbler.listening_on().await?;
-    let evaluator = Party::start(args, folder.path(), evaluator_key, &garbler_is, |command| {
-        command.args(["--role", "evaluator", "--connect", &address]);
+    let evaluator = party("evaluator", evaluator_key, &garbler_is, &|command| {
+        command.args(["--connect", &address]);
         command.args(evaluators.iter().flat_map(|input| ["--input", input]));
     })?;
-    let (garbler, evaluator) =
-        tokio::try_join!(garbler.finish("garbler"), evaluator.finish("evaluator"))?;
+    let (garbler, evaluator) = tokio::try_join!(garbler.finish(), evaluator.finish())?;
     folder.close().map_err(cannot)?;
     let computed: Vec<_> = (evaluator.outputs.iter().map(|value| value.hex.as_str())).collect();
     Ok(Demo {
@@ -156,23 +166,28 @@ fn new_identity(path: &Path) -> Result<String, Failure> {
 
 /// A child process that runs one party; killed on drop.
 struct Party {
+    role: &'static str,
     child: Child,
     stderr: BufReader<ChildStderr>,
+    /// Print what the party logs.
+    is_logging: bool,
 }
 
 impl Party {
     fn start(
         args: &Args,
-        folder: &Path,
-        key: &str,
+        verbosity: u8,
+        role: &'static str,
+        key: &Path,
         peer: &str,
-        part: impl FnOnce(&mut Command),
+        part: &dyn Fn(&mut Command),
     ) -> Result<Self, Failure> {
         let cannot = |error| Failure::other("cannot start a party").because(error);
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command = Command::new(program);
         command
-            .args(["run", "--json", "--circuit", &args.circuit])
+            .args(["run", "--json", "--role", role, "--circuit", &args.circuit])
+            .args((0..verbosity).map(|_| "-v"))
             .args(["--batch", &args.batch.to_string()])
             .args(["--threads", &args.threads.to_string()])
             .args(["--scheme".into(), OsString::from(args.scheme.to_string())])
@@ -184,10 +199,7 @@ impl Party {
         if args.plaintext {
             command.arg("--plaintext");
         } else {
-            command
-                .args(["--peer", peer])
-                .arg("--identity")
-                .arg(folder.join(key));
+            command.args(["--peer", peer]).arg("--identity").arg(key);
         }
         part(&mut command);
         let mut child = command.spawn().map_err(cannot)?;
@@ -195,8 +207,10 @@ impl Party {
             return Err(Failure::other("a party has no standard error"));
         };
         Ok(Self {
+            role,
             child,
             stderr: BufReader::new(stderr),
+            is_logging: verbosity > 0 || std::env::var_os(log::VARIABLE).is_some(),
         })
     }
 
@@ -204,24 +218,32 @@ impl Party {
     async fn listening_on(&mut self) -> Result<String, Failure> {
         let mut printed = String::new();
         loop {
-            let mut line = String::new();
-            let read = (&mut self.stderr)
-                .take(MAX_PRINTED)
-                .read_line(&mut line)
-                .await
-                .map_err(|error| Failure::other("cannot read from a party").because(error))?;
+            let line = self.line().await;
             if let Some(address) = line.trim_end().strip_prefix("listening on ") {
                 return Ok(address.to_owned());
             }
             printed.push_str(&line);
-            if read == 0 || printed.len() as u64 > MAX_PRINTED {
-                return Err(self.failed("garbler", &printed).await);
+            if line.is_empty() || printed.len() as u64 > MAX_PRINTED {
+                return Err(self.failed(&printed).await);
             }
         }
     }
 
-    /// Waits for the end of the party and reads what it has to tell.
-    async fn finish(mut self, role: &str) -> Result<RunReport, Failure> {
+    /// Reads a line from standard error, and prints it if wanted; an empty string at the end.
+    async fn line(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let mut stderr = (&mut self.stderr).take(MAX_PRINTED);
+        // A line that cannot be read is missing.
+        let _ = stderr.read_until(b'\n', &mut bytes).await;
+        let line = String::from_utf8_lossy(&bytes).into_owned();
+        if self.is_logging && !line.is_empty() {
+            output::note(format!("{}: {}", self.role, line.trim_end()));
+        }
+        line
+    }
+
+    /// Waits for the end of the party and reads its report.
+    async fn finish(mut self) -> Result<RunReport, Failure> {
         let stdout = self.child.stdout.take();
         let (told, complaints) = tokio::join!(
             async {
@@ -230,18 +252,28 @@ impl Party {
                     None => String::new(),
                 }
             },
-            read_all(&mut self.stderr),
+            async {
+                let mut last = String::new();
+                loop {
+                    match self.line().await {
+                        line if line.is_empty() => return last,
+                        line => last = line,
+                    }
+                }
+            },
         );
         let status = self.child.wait().await;
         if !status.is_ok_and(|status| status.success()) {
-            return Err(self.failed(role, &complaints).await);
+            return Err(self.failed(&complaints).await);
         }
-        serde_json::from_str(&told)
-            .map_err(|error| Failure::other(format!("the {role} printed no report")).because(error))
+        serde_json::from_str(&told).map_err(|error| {
+            Failure::other(format!("the {} printed no report", self.role)).because(error)
+        })
     }
 
     /// Makes a failure of what a party that ended has printed, with its exit code.
-    async fn failed(&mut self, role: &str, printed: &str) -> Failure {
+    async fn failed(&mut self, printed: &str) -> Failure {
+        let role = self.role;
         let code = self
             .child
             .wait()

@@ -17,7 +17,7 @@ use transpute::{
     transport::{LinkInfo, Security},
 };
 
-use crate::{failure::Failure, id, output};
+use crate::{failure::Failure, flags::parse_transport, id, output};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -38,7 +38,10 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
 #[derive(clap::Args)]
 pub(crate) struct LinkArgs {
     /// The transport, with settings if wanted: tcp, tcp:cc=bbr, tcp-striped:n=4,cc=bbr; or auto
-    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value = "tcp")]
+    #[arg(
+        long, value_name = "NAME[:KEY=VALUE,...]", default_value = "tcp",
+        value_parser = |text: &str| parse_transport(text).map(|choice| choice.to_string()),
+    )]
     transport: String,
     /// The key file that proves who this side is
     #[arg(long, value_name = "FILE")]
@@ -52,7 +55,7 @@ pub(crate) struct LinkArgs {
     /// Benchmarks only: neither encrypt nor authenticate. Both sides must ask for it
     #[arg(long, conflicts_with_all = ["identity", "peers"])]
     plaintext: bool,
-    /// Print one JSON object per transfer, on a line of its own
+    /// Print one JSON object per transfer, or the error, on a line of its own
     #[arg(long)]
     json: bool,
 }

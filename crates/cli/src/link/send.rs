@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
+    flags::parse_address,
     interrupt::unless_interrupted,
     output,
 };
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     link: LinkArgs,
     /// The address of a `transpute link serve` (host:port)
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     connect: String,
     /// How many bytes to carry, up to 2^40
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_BYTES))]

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Kind},
+    flags::parse_address,
     interrupt::unless_interrupted,
     output,
 };
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     link: LinkArgs,
     /// Where to listen (host:port; port 0 lets the system choose)
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     listen: String,
     /// End after one transfer, with its exit code
     #[arg(long)]

@@ -13,13 +13,13 @@ use transpute::{
 
 use crate::{
     failure::Failure,
+    flags::{parse_address, parse_offer, warn_unused},
     interrupt::unless_interrupted,
     machine::{self, MachineCache},
     model::{failure, load},
     output,
     protection::Protection,
     selection::By,
-    terms::parse_offer,
     workload::{self, Asked},
 };
 
@@ -32,15 +32,15 @@ is computed, and no circuit is told to the peer. Both sides use --transport auto
 )]
 pub(crate) struct Args {
     /// The address of the peer (host:port)
-    #[arg(value_name = "ADDR")]
+    #[arg(value_name = "ADDR", value_parser = parse_address)]
     address: Option<String>,
     /// Instead, let peers measure the path to this address (host:port) until interrupted
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     listen: Option<String>,
-    /// Listening, end after the first peer
-    #[arg(long, requires = "listen")]
+    /// With --listen, end after the first peer
+    #[arg(long)]
     once: bool,
-    /// Listening, the transports to choose from [default: all]
+    /// With --listen, the transports to choose from [default: all]
     #[arg(long, value_name = "NAME,...", requires = "listen", value_parser = parse_offer)]
     offer: Option<Offer>,
     #[command(flatten)]
@@ -64,11 +64,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
     /// Keep what is measured in this file, for runs with the same flag
-    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    #[arg(long, value_name = "FILE")]
     path_cache: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineCache,
-    /// Print one JSON object
+    /// Print one JSON object with the path and the choice, or the error
     #[arg(long)]
     json: bool,
 }
@@ -89,8 +89,19 @@ struct Answer {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match (&args.address, &args.listen) {
-        (Some(address), _) => probe(args, address),
-        (None, Some(address)) => respond::respond(args, address),
+        (Some(address), _) => {
+            warn_unused("--once", args.once, "--listen");
+            probe(args, address)
+        }
+        (None, Some(address)) => {
+            let is_given = args.path_cache.is_some();
+            warn_unused(
+                "--path-cache",
+                is_given,
+                "the side with the address of the peer",
+            );
+            respond::respond(args, address)
+        }
         // The parser asks for one of them.
         (None, None) => Err(Failure::usage("an address or --listen is needed")),
     }

@@ -6,12 +6,15 @@ use std::{
     time::Duration,
 };
 
-use transpute::{Config, OtChoice};
+use transpute::{Choice, Config, OtChoice};
 
 use crate::{
     failure::Failure,
+    flags::{
+        MANY_RUNS, PROTOCOL, TRANSPORT, at_least_one, parse_address, parse_seconds, warn_unused,
+    },
     selection::By,
-    terms::{Terms, parse_seconds},
+    terms::Terms,
 };
 
 #[derive(clap::Args)]
@@ -22,7 +25,8 @@ Values:
   bits:0110...   one character per bit, the first for the first wire of the value
   hex:0f...      most significant digit first; the first wire is the least significant bit
   dec:-5         a decimal number, negative ones in two's complement
-  @FILE          a file that holds one of these, or only 0 and 1; blanks do not count
+  @FILE          a file that holds one of these, or only 0 and 1; blanks are ignored
+  @-             the same from standard input
 Other users of this machine can see the arguments of a command: keep secrets in files.
 
 Everything but addresses, inputs, keys and threads must be the same on both sides."
@@ -31,43 +35,48 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) terms: Terms,
     /// Wait for the peer at this address (host:port; port 0 lets the system choose)
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) listen: Option<String>,
     /// Connect to the peer at this address (host:port)
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) connect: Option<String>,
-    /// Connecting, what chooses the transport, if that is auto [default: model]
-    #[arg(long, value_name = "BY")]
+    /// Method by which the connecting party chooses the transport, with --transport auto [default: model]
+    #[arg(long, value_name = "BY", help_heading = TRANSPORT)]
     pub(super) chooser: Option<By>,
-    /// Connecting, keep what is measured of paths in this file, and use what it has
-    #[arg(long, value_name = "FILE")]
+    /// The file in which the connecting party keeps what it measures of paths, with --transport auto
+    #[arg(long, value_name = "FILE", help_heading = TRANSPORT)]
     pub(super) path_cache: Option<PathBuf>,
-    /// A file with the inputs of many evaluations: a line for each, with N=VALUE for every value
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "batch"])]
+    /// A file with the inputs of many evaluations: a line for each, with [N=]VALUE for every value
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "batch"], help_heading = MANY_RUNS)]
     pub(super) batch_file: Option<PathBuf>,
-    /// How many times to evaluate, with the same inputs each time
-    #[arg(long, value_name = "K")]
+    /// Number of evaluations in the run, all with the same inputs [default: 1]
+    #[arg(long, value_name = "K", value_parser = at_least_one::<NonZeroU64>, help_heading = MANY_RUNS)]
     pub(super) batch: Option<NonZeroU64>,
-    /// Run so often, with the same inputs each time, on one standing connection; for peers that do the
-    /// same, or `transpute serve`
-    #[arg(long, value_name = "N", conflicts_with_all = ["batch_file", "threads"])]
+    /// Number of runs on one connection, all with the same inputs; the peer gives --repeat too, or is `transpute serve`
+    #[arg(
+        long, value_name = "N", conflicts_with = "batch_file",
+        value_parser = at_least_one::<NonZeroU64>, help_heading = MANY_RUNS,
+    )]
     pub(super) repeat: Option<NonZeroU64>,
-    /// How many runs may be under way at the same time, once the first is over
-    #[arg(long, value_name = "K", default_value = "1", requires = "repeat")]
-    pub(super) pipeline: NonZeroUsize,
+    /// Number of runs of --repeat at the same time, after the first [default: 1]
+    #[arg(long, value_name = "K", value_parser = at_least_one::<NonZeroUsize>, help_heading = MANY_RUNS)]
+    pipeline: Option<NonZeroUsize>,
     /// Oblivious transfer: auto, direct, iknp, softspoken-2, softspoken-4 or softspoken-8
-    #[arg(long, default_value = "auto")]
+    #[arg(long, value_name = "NAME", default_value = "auto", help_heading = PROTOCOL)]
     pub(super) ot: OtChoice,
-    /// On how many threads to garble or evaluate a batch, besides one for the network
-    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
-    pub(super) threads: NonZeroUsize,
-    /// How long to try again while the peer refuses connections, in seconds
-    #[arg(long, value_name = "SECS", default_value = "5", value_parser = parse_seconds)]
+    /// Number of threads that garble or evaluate a batch [default: 1]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>, help_heading = MANY_RUNS)]
+    threads: Option<NonZeroUsize>,
+    /// Time for which a refused connection is tried again, in seconds
+    #[arg(
+        long, value_name = "SECS", default_value = "5", value_parser = parse_seconds,
+        help_heading = TRANSPORT,
+    )]
     pub(super) patience: Duration,
     /// Tell on standard error what has been reached and when, for programs
     #[arg(long, hide = true)]
     pub(super) tell_phases: bool,
-    /// Print one JSON object with the outputs and what happened
+    /// Print one JSON object with the outputs and what happened, or the error
     #[arg(long)]
     pub(super) json: bool,
     /// Print outputs and errors only
@@ -80,27 +89,43 @@ impl Args {
     pub(super) fn config(&self, batch: u64) -> Config {
         Config {
             ot: self.ot,
-            threads: self.threads,
+            threads: self.threads.unwrap_or(NonZeroUsize::MIN),
             batch,
             ..self.terms.config()
         }
     }
 
-    /// Says what is wrong with flags that can be checked before anything is read.
+    /// Returns how many runs of `--repeat` may be under way at the same time.
+    pub(super) fn pipeline(&self) -> usize {
+        self.pipeline.map_or(1, NonZeroUsize::get)
+    }
+
+    /// Refuses options that contradict each other, before anything is read, and warns about those without effect.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let chooser = ("--chooser", self.chooser.is_some());
-        let path_cache = ("--path-cache", self.path_cache.is_some());
-        self.terms.check(&[chooser, path_cache])?;
-        let offer = ("--offer", self.terms.offer.is_some());
-        let (idle, where_to) = match self.listen {
-            Some(_) => (&[chooser, path_cache][..], "--connect"),
-            None => (&[offer][..], "--listen"),
-        };
-        match idle.iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) => Err(Failure::usage(format!(
-                "{flag} goes with {where_to}: the party that connects chooses"
-            ))),
-            None => Ok(()),
+        self.terms.check()?;
+        if self.connect.is_some() && self.terms.offer.is_some() {
+            // Not a warning: what --offer excludes could be used all the same.
+            return Err(Failure::usage(
+                "--offer contradicts --connect: only the party that listens restricts the transports",
+            ));
         }
+        let chooses = match (&self.connect, &self.terms.transport) {
+            (Some(_), Choice::Auto) => None,
+            (Some(_), Choice::Named(_)) => Some("--transport auto"),
+            (None, _) => Some("the party with --connect"),
+        };
+        if let Some(chooses) = chooses {
+            warn_unused("--chooser", self.chooser.is_some(), chooses);
+            warn_unused("--path-cache", self.path_cache.is_some(), chooses);
+        }
+        match self.repeat {
+            Some(_) => warn_unused(
+                "--threads",
+                self.threads.is_some(),
+                "a run without --repeat",
+            ),
+            None => warn_unused("--pipeline", self.pipeline.is_some(), "--repeat"),
+        }
+        Ok(())
     }
 }

@@ -121,6 +121,7 @@ async fn meet(
         // Nobody listens where there is no bar to show.
         let _ = tell.send(progress);
     });
+    let failed = |error| Failure::of_run(error, &args.terms.circuit);
     let run = async {
         match (&args.listen, &args.connect) {
             (Some(address), _) => {
@@ -128,9 +129,11 @@ async fn meet(
                 if !args.quiet {
                     output::note(format!("listening on {}", listening.local_address()));
                 }
-                Ok(listening.run_batch(inputs).await?)
+                listening.run_batch(inputs).await.map_err(failed)
             }
-            (None, Some(address)) => Ok(party.connect(address).run_batch(inputs).await?),
+            (None, Some(address)) => {
+                (party.connect(address).run_batch(inputs).await).map_err(failed)
+            }
             (None, None) => Err(Failure::usage("--listen or --connect is needed")),
         }
     };

@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde::Serialize;
+use tokio::time::timeout;
 use transpute::{
     Bits, Connection, ConnectionConfig, OtChoice, Party, Repeat, Role, RunOutcome, Running,
     SessionError,
@@ -19,6 +20,9 @@ use crate::{
     interrupt::unless_interrupted,
     output::{self, OutputValue, grouped, milliseconds},
 };
+
+/// Time that a failed connection has to tell its peer why it ends. A live peer answers after a round trip.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Connects, runs and tells.
 pub(super) fn run(
@@ -34,7 +38,7 @@ pub(super) fn run(
     }
     let (program, split) = (party.program().clone(), party.split()?);
     let config = args.config(args.batch.map_or(1, NonZeroU64::get));
-    let party = party.expect_runs(count.get(), args.pipeline.get() as u64);
+    let party = party.expect_runs(count.get(), args.pipeline() as u64);
     let party = party.connection_config(ConnectionConfig {
         garbles: args.terms.role == Role::Garbler,
         base_ot: args.terms.base_ot,
@@ -64,7 +68,11 @@ pub(super) fn run(
             )
         };
         let mut runs = Runs::new(args, &program);
-        runs.all(count.get(), args.pipeline.get(), call).await?;
+        if let Err(failure) = runs.all(count.get(), args.pipeline(), call).await {
+            // The peer learns why, too.
+            let _ = timeout(LINGER, connection.close()).await;
+            return Err(failure);
+        }
         let report = Report::new(args, &runs, &connection);
         connection.close().await?;
         if args.json {
@@ -119,7 +127,7 @@ impl<'a> Runs<'a> {
         most: usize,
         call: impl Fn() -> Running,
     ) -> Result<(), Failure> {
-        self.note(0, call().await.map_err(failure)?)?;
+        self.note(0, call().await.map_err(|error| self.failure(error))?)?;
         let started = Instant::now();
         let mut under_way = VecDeque::new();
         let mut called = 1;
@@ -130,11 +138,15 @@ impl<'a> Runs<'a> {
             }
             // Not empty: there are as many calls as numbers.
             if let Some(running) = under_way.pop_front() {
-                self.note(number, running.await.map_err(failure)?)?;
+                self.note(number, running.await.map_err(|error| self.failure(error))?)?;
             }
         }
         self.warm_total = started.elapsed();
         Ok(())
+    }
+
+    fn failure(&self, error: SessionError) -> Failure {
+        Failure::of_run(error.into(), &self.args.terms.circuit)
     }
 
     fn note(&mut self, number: u64, outcome: RunOutcome) -> Result<(), Failure> {
@@ -173,10 +185,6 @@ impl<'a> Runs<'a> {
             Ok(())
         })
     }
-}
-
-fn failure(error: SessionError) -> Failure {
-    transpute::Error::from(error).into()
 }
 
 /// The JSON object.
@@ -257,7 +265,7 @@ impl Report {
             fingerprint: link.peer_fingerprint.map(|print| print.to_string()),
             encrypted: link.encrypted,
             repeat: runs.warm.len() as u64 + 1,
-            pipeline: args.pipeline.get(),
+            pipeline: args.pipeline(),
             batch: args.batch.map_or(1, NonZeroU64::get),
             evaluations: runs.outputs.clone(),
             other_outputs: runs.others,

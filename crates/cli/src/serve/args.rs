@@ -7,7 +7,10 @@ use std::{
 
 use transpute::serve::Limits;
 
-use crate::terms::{Terms, parse_seconds};
+use crate::{
+    flags::{at_least_one, parse_address, parse_seconds},
+    terms::Terms,
+};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -22,22 +25,22 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) terms: Terms,
     /// Wait for peers at this address (host:port; port 0 lets the system choose)
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) listen: String,
     /// How many evaluations a peer may ask for in one run
-    #[arg(long, value_name = "K", default_value = "1")]
+    #[arg(long, value_name = "K", default_value = "1", value_parser = at_least_one::<NonZeroU64>)]
     pub(super) max_batch: NonZeroU64,
     /// How many connections there may be
-    #[arg(long, value_name = "N", default_value = "512")]
+    #[arg(long, value_name = "N", default_value = "512", value_parser = at_least_one::<NonZeroUsize>)]
     max_connections: NonZeroUsize,
     /// How many of them may be of one peer: of one key or, in plaintext, one address
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one::<NonZeroUsize>)]
     max_per_peer: NonZeroUsize,
     /// How many runs may be computed at the same time in all: several times what one peer may have
-    #[arg(long, value_name = "N", default_value = "128")]
+    #[arg(long, value_name = "N", default_value = "128", value_parser = at_least_one::<NonZeroUsize>)]
     runs_at_once: NonZeroUsize,
     /// How many of them on one connection
-    #[arg(long, value_name = "N", default_value = "4")]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one::<NonZeroUsize>)]
     runs_per_connection: NonZeroUsize,
     /// Close a connection after so long without a run
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
@@ -51,7 +54,7 @@ pub(crate) struct Args {
     /// Told to end, wait so long for runs under way
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     drain: Duration,
-    /// Print a JSON object for each run and one at the end, a line each
+    /// Print a JSON object for each run and one at the end, or the error, a line each
     #[arg(long)]
     pub(super) json: bool,
     /// Print outputs and errors only

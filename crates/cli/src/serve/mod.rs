@@ -12,6 +12,7 @@ use std::{
 use transpute::{
     Bits, Config, Decline, Inputs, Party, Repeat,
     serve::{News, Request, Service, Stopper},
+    transport::Throttle,
 };
 
 pub(crate) use args::Args;
@@ -20,7 +21,7 @@ use report::{End, RunLine};
 use crate::{failure::Failure, inputs::Wanted, interrupt::interrupted, output};
 
 pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
-    args.terms.check(&[])?;
+    args.terms.check()?;
     let party = args.terms.party()?;
     let inputs = (args.terms).bits(&Wanted::of(args.terms.role, party.split()?))?;
     let party = party.config(Config {
@@ -35,6 +36,8 @@ pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
         is_quiet: args.quiet,
         stopper: stopper.clone(),
         failure: Arc::default(),
+        turned: Mutex::default(),
+        declined: Mutex::default(),
     };
     crate::block_on_threads(until_stopped(args, party, teller, stopper))
 }
@@ -99,6 +102,9 @@ struct Teller {
     stopper: Arc<OnceLock<Stopper>>,
     /// Why nothing can be told any more.
     failure: Arc<Mutex<Option<Failure>>>,
+    /// Limits the lines about rejected peers and about declined runs, which a peer can cause at any rate.
+    turned: Mutex<Throttle>,
+    declined: Mutex<Throttle>,
 }
 
 impl Service for Teller {
@@ -155,8 +161,14 @@ impl Teller {
                 );
                 (peer, text)
             }
-            News::Turned(peer, why) => (peer, format!("turned away: {why}")),
-            News::Declined(peer, why) => (peer, format!("a run was declined: {why}")),
+            News::Turned(peer, why) => match throttled(&self.turned, Instant::now()) {
+                Some(more) => (peer, format!("turned away: {why}{more}")),
+                None => return Ok(()),
+            },
+            News::Declined(peer, why) => match throttled(&self.declined, Instant::now()) {
+                Some(more) => (peer, format!("a run was declined: {why}{more}")),
+                None => return Ok(()),
+            },
             News::Left(peer, departure) => (peer, departure.to_string()),
             _ => return Ok(()),
         };
@@ -164,6 +176,15 @@ impl Teller {
         output::note(format!("connection {} ({id}): {text}", peer.connection));
         Ok(())
     }
+}
+
+/// Returns what a line says about events that were not shown before it, or `None` if the line is not to be shown itself.
+fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
+    let mut throttle = throttle.lock().unwrap_or_else(PoisonError::into_inner);
+    throttle.admit(now).map(|hidden| match hidden {
+        0 => String::new(),
+        hidden => format!(" ({} more like this not shown)", output::grouped(hidden)),
+    })
 }
 
 /// Lets this process have as many files open as the system allows, and says so if that is too few.
@@ -191,3 +212,20 @@ fn raise_file_limit(args: &Args) {
 
 #[cfg(not(unix))]
 fn raise_file_limit(_: &Args) {}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn lines_tell_how_many_were_not_shown_before_them() {
+        let (throttle, start) = (Mutex::default(), Instant::now());
+        let shown = (0..1000).filter(|_| throttled(&throttle, start).is_some());
+        let hidden = 1000 - shown.count();
+        assert!(hidden > 900, "{hidden}");
+        let later = throttled(&throttle, start + Duration::from_secs(3600));
+        assert_eq!(later, Some(format!(" ({hidden} more like this not shown)")));
+    }
+}

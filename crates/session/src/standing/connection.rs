@@ -243,6 +243,7 @@ impl Connection {
         if self.agreed.is_none() && !is_end {
             return match kind {
                 FrameKind::Open => self.handle_open(&payload),
+                FrameKind::Hello => Err(SessionError::other_number_of_runs(false)),
                 _ => Err(SessionError::Unexpected {
                     kind,
                     problem: "a standing connection begins otherwise",

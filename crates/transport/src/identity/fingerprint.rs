@@ -22,9 +22,14 @@ pub enum FingerprintError {
     /// There are too few or too many digits.
     #[error("expected 64 hexadecimal digits after \"sha256:\", got {got}")]
     Length {
-        /// Bytes found after the prefix.
+        /// Characters found after the prefix.
         got: usize,
     },
+    /// The digits are abbreviated, as in documents.
+    #[error(
+        "expected all 64 hexadecimal digits after \"sha256:\", got an abbreviation: give the whole fingerprint"
+    )]
+    Abbreviated,
     /// A character is no hexadecimal digit.
     #[error("expected a hexadecimal digit at position {position} after \"sha256:\"")]
     Digit {
@@ -71,16 +76,17 @@ impl FromStr for Fingerprint {
 
     /// Reads `sha256:` and 64 hexadecimal digits of either case.
     fn from_str(text: &str) -> Result<Self, FingerprintError> {
-        let digits = text
-            .strip_prefix(PREFIX)
-            .ok_or(FingerprintError::Prefix)?
-            .as_bytes();
-        if digits.len() != 64 {
-            return Err(FingerprintError::Length { got: digits.len() });
+        let digits = text.strip_prefix(PREFIX).ok_or(FingerprintError::Prefix)?;
+        if digits.contains('…') || digits.contains("...") {
+            return Err(FingerprintError::Abbreviated);
+        }
+        let got = digits.chars().count();
+        if got != 64 {
+            return Err(FingerprintError::Length { got });
         }
         let mut hash = [0; 32];
-        for (position, &digit) in digits.iter().enumerate() {
-            let value = char::from(digit)
+        for (position, digit) in digits.chars().enumerate() {
+            let value = digit
                 .to_digit(16)
                 .and_then(|value| u8::try_from(value).ok())
                 .ok_or(FingerprintError::Digit { position })?;
@@ -129,9 +135,19 @@ mod tests {
             good.replacen('b', "g", 1).parse::<Fingerprint>(),
             Err(FingerprintError::Digit { position: 1 })
         );
-        // A character of several bytes must not be cut in two.
+        for text in ["sha256:aaaa…", "sha256:3f1c...", "sha256:…"] {
+            assert_eq!(
+                text.parse::<Fingerprint>(),
+                Err(FingerprintError::Abbreviated)
+            );
+        }
+        // A character of several bytes counts once.
         assert_eq!(
             format!("sha256:é{}", "0".repeat(62)).parse::<Fingerprint>(),
+            Err(FingerprintError::Length { got: 63 })
+        );
+        assert_eq!(
+            format!("sha256:é{}", "0".repeat(63)).parse::<Fingerprint>(),
             Err(FingerprintError::Digit { position: 0 })
         );
     }

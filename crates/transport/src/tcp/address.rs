@@ -6,10 +6,7 @@ use crate::TransportError;
 
 /// Resolves `host:port` to at least one address, in the resolver's order of preference.
 pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportError> {
-    check(address).map_err(|reason| TransportError::InvalidAddress {
-        address: address.into(),
-        reason,
-    })?;
+    check_address(address)?;
     let resolve_error = |source| TransportError::Resolve {
         address: address.into(),
         source,
@@ -25,6 +22,17 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
         )));
     }
     Ok(found)
+}
+
+/// Checks that a text has the form `host:port`; does not resolve the host.
+///
+/// # Errors
+/// [`TransportError::InvalidAddress`]
+pub fn check_address(address: &str) -> Result<(), TransportError> {
+    check(address).map_err(|reason| TransportError::InvalidAddress {
+        address: address.into(),
+        reason,
+    })
 }
 
 /// Finds the mistakes that a resolver would report as an unknown host.
