@@ -13,6 +13,7 @@ mod language;
 mod link;
 mod log;
 mod machine;
+mod manual;
 mod model;
 mod output;
 mod plan;
@@ -38,11 +39,21 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
-/// The system's allocator, counted for the peak that `transpute run --json` tells. It has no limit.
+/// The system's allocator, counted for the peak that `transpute run --json` reports. It has no limit.
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+Example:
+  transpute demo                           # both parties on this machine
+  transpute id new alice.key               # on each machine; exchange the fingerprints
+  transpute run --role garbler --circuit aes128 --input 0=hex:000102030405060708090a0b0c0d0e0f \\
+      --identity alice.key --peer sha256:BOB --listen 0.0.0.0:7700
+  transpute run --role evaluator --circuit aes128 --input 1=hex:00112233445566778899aabbccddeeff \\
+      --identity bob.key --peer sha256:ALICE --connect alice.example:7700
+
+With --json, errors are a JSON object on standard output, too.
+
 Exit codes:
   0    it worked
   1    any failure that is none of the others
@@ -51,11 +62,11 @@ Exit codes:
   4    the peer cannot be reached or authenticated
   5    the parties do not agree on what to compute or how
   6    the protocol failed: the peer was lost, data was tampered with, or a check failed
-  130  interrupted (143: told to end)";
+  130  interrupted (143: terminated)";
 
 /// Two parties compute a function of their private inputs.
 #[derive(Parser)]
-#[command(name = "transpute", version, after_help = EXIT_CODES)]
+#[command(name = "transpute", version, after_help = AFTER_HELP)]
 struct Cli {
     /// More logging; repeat for more (-vv, -vvv). TRANSPUTE_LOG=LEVEL or TARGET=LEVEL,... overrides it
     #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 900)]
@@ -92,6 +103,10 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(subcommand)]
     Testbed(testbed::Command),
+    /// Print a completion script for a shell
+    Completions(manual::CompletionsArgs),
+    /// Print a manual page
+    Man(manual::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -121,6 +136,8 @@ fn main() -> ExitCode {
         Command::Model(command) => model::run(command),
         Command::Probe(args) => probe::run(&args),
         Command::Plan(args) => plan::plan(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
         #[cfg(target_os = "linux")]
         Command::Testbed(command) => testbed::run(command),
     });

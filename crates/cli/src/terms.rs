@@ -78,8 +78,9 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Refuses options that contradict each other, before anything is read, and warns about those without effect.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    /// Refuses options that contradict each other, before anything is read, and warns about those without effect
+    /// unless `is_quiet`.
+    pub(crate) fn check(&self, is_quiet: bool) -> Result<(), Failure> {
         self.protection.check()?;
         let is_named = self.transport != Choice::Auto;
         if is_named && self.offer.is_some() {
@@ -91,7 +92,7 @@ impl Terms {
         }
         flags::warn_unused(
             "--machine-cache",
-            is_named && self.machine.is_given(),
+            is_named && self.machine.is_given() && !is_quiet,
             "--transport auto",
         );
         let params = Params {

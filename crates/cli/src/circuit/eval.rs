@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// The circuit: a file, or the name of a built-in one
     circuit: String,
     /// An input value, as in `transpute run`; all are needed
-    #[arg(short, long = "input", value_name = "N=VALUE")]
+    #[arg(short, long = "input", value_name = "[N=]VALUE")]
     inputs: Vec<InputText>,
     /// Print one JSON object
     #[arg(long)]

@@ -100,15 +100,24 @@ impl Args {
         self.pipeline.map_or(1, NonZeroUsize::get)
     }
 
-    /// Refuses options that contradict each other, before anything is read, and warns about those without effect.
+    /// Refuses options that contradict each other, before anything is read, and warns about those without effect
+    /// unless `--quiet` is given.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        self.terms.check()?;
+        self.terms.check(self.quiet)?;
         if self.connect.is_some() && self.terms.offer.is_some() {
             // Not a warning: what --offer excludes could be used all the same.
             return Err(Failure::usage(
                 "--offer contradicts --connect: only the party that listens restricts the transports",
             ));
         }
+        if !self.quiet {
+            self.warn();
+        }
+        Ok(())
+    }
+
+    /// Warns about options without effect.
+    fn warn(&self) {
         let chooses = match (&self.connect, &self.terms.transport) {
             (Some(_), Choice::Auto) => None,
             (Some(_), Choice::Named(_)) => Some("--transport auto"),
@@ -118,14 +127,10 @@ impl Args {
             warn_unused("--chooser", self.chooser.is_some(), chooses);
             warn_unused("--path-cache", self.path_cache.is_some(), chooses);
         }
+        let threads = self.threads.is_some();
         match self.repeat {
-            Some(_) => warn_unused(
-                "--threads",
-                self.threads.is_some(),
-                "a run without --repeat",
-            ),
+            Some(_) => warn_unused("--threads", threads, "a run without --repeat"),
             None => warn_unused("--pipeline", self.pipeline.is_some(), "--repeat"),
         }
-        Ok(())
     }
 }

@@ -30,7 +30,7 @@ fn the_examples_of_the_catalogue_evaluate() {
 fn evaluation_needs_all_inputs() {
     let eval = |args: &[&str]| transpute([&["circuit", "eval", "add:8"], args].concat());
     let finished = eval(&["-i", "1=dec:2", "-i", "0=bits:10000000"]).expect(0);
-    assert_eq!(finished.stdout, "output 0: hex:03 bits:11000000\n");
+    assert_eq!(finished.stdout, "output 0: hex:03 dec:3 bits:11000000\n");
     eval(&["-i", "0=dec:1"]).fails(2, "--input: input value 1 (8 bits) is missing");
     eval(&["-i", "dec:1"]).fails(2, "N=VALUE is wanted");
 }
@@ -47,7 +47,9 @@ fn the_list_names_every_circuit() {
             entry.name
         );
     }
-    transpute(["circuit", "generate"]).fails(2, "required");
+    let nameless = transpute(["circuit", "generate"]).fails(2, "required");
+    let advice = "tip: --list lists the built-in circuits";
+    assert!(nameless.stderr.contains(advice), "{}", nameless.stderr);
 }
 
 #[test]
@@ -66,6 +68,7 @@ fn info_tells_what_a_circuit_costs() {
     assert_eq!(info["program"]["digest"].as_str().unwrap().len(), 64);
     let text = transpute(["circuit", "info", "aes128"]).expect(0).stdout;
     assert!(text.contains("6,400 AND"), "{text}");
+    assert!(text.contains("outputs:   1 value, 128 bits: 128"), "{text}");
 }
 
 #[test]
@@ -111,7 +114,20 @@ fn conversion_does_not_destroy() {
     let folder = tempfile::tempdir().unwrap();
     let content = "1 3\n2 1 1\n2 1 1\n\n2 1 0 1 2 AND\n";
     let file = write(folder.path(), "two-outputs.txt", content);
-    transpute(["circuit", "convert", &file, &file]).fails(2, "--force");
+    let same = transpute(["circuit", "convert", &file, &file]);
+    same.fails(2, &format!("OUTPUT {file} is the input file: give --force"));
+    let existing = transpute(["circuit", "generate", "add:8", &file]);
+    existing.fails(2, &format!("OUTPUT {file} exists: give --force"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), content);
+    let made = folder.path().join("add.txt");
+    let made = made.to_str().unwrap();
+    transpute(["circuit", "generate", "add:8", made]).expect(0);
+    transpute(["circuit", "generate", "mul:8", made, "--force"]).expect(0);
+    let products = fs::read_to_string(made).unwrap();
+    assert_eq!(
+        products,
+        transpute(["circuit", "generate", "mul:8"]).expect(0).stdout
+    );
 
     transpute(["circuit", "convert", &file, &file, "--force"]).expect(0);
     // Two output values are more than the old format has room for.

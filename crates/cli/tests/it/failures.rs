@@ -42,20 +42,47 @@ fn wrong_flags_are_named() {
         (&["--garbler-inputs", "x"], "--garbler-inputs"),
         (
             &["--input", "0=dec:1", "--transport", "smoke"],
-            "known are: quic, rudp, tcp, tcp-striped, udp",
+            "for '--transport <NAME[:KEY=VALUE,...]>': there is no transport named \"smoke\" among auto, quic, rudp, \
+             tcp, tcp-striped, udp",
         ),
+        (&["--transport", "htcp"], "did you mean tcp?"),
+        (&["--transport", "tcp:x=1"], "it has: cc"),
         (&["--rekey-period", "3"], "--rekey-period"),
         (
             &["--scheme", "prf", "--rekey-period", "2"],
             "--rekey-period",
         ),
-        (&["--scheme", "yao"], "--scheme"),
+        (
+            &["--scheme", "yao"],
+            "for '--scheme <NAME>': unknown garbling scheme \"yao\", expected one of half-gates, ",
+        ),
+        (&["--scheme", "halfgates"], "did you mean half-gates?"),
         (&["--chunk", "63"], "--chunk"),
-        (&["--batch", "0"], "--batch"),
+        (&["--batch", "0"], "for '--batch <K>': must be at least 1"),
+        (
+            &["--threads", "0"],
+            "for '--threads <N>': must be at least 1",
+        ),
+        (&["--repeat", "0"], "for '--repeat <N>': must be at least 1"),
+        (
+            &["--pipeline=-1"],
+            "for '--pipeline <K>': must be at least 1",
+        ),
         (&["--patience=-1"], "--patience"),
         (&["--ot", "kos"], "--ot"),
         (&["--base-ot", "kyber"], "--base-ot"),
-        (&["--peer", "sha256:12"], "--peer"),
+        (
+            &["--peer", "sha256:12"],
+            "for '--peer <FINGERPRINT>': expected 64 hexadecimal digits after \"sha256:\", got 2",
+        ),
+        (
+            &["--peer", "sha256:aaaa…"],
+            "got an abbreviation: give the whole fingerprint",
+        ),
+        (
+            &["--input", "0=hex:0x00"],
+            "hex: takes the digits without 0x",
+        ),
         (&["--connect", "127.0.0.1:1"], "--connect"),
         (&["--plaintext"], "--plaintext"),
         (&["--batch", "2", "--batch-file", "x"], "--batch-file"),
@@ -66,6 +93,129 @@ fn wrong_flags_are_named() {
     ] {
         run(args).fails(2, fragment);
     }
+}
+
+#[test]
+fn a_wrong_address_names_its_option() {
+    for (address, reason) in [
+        ("7700", "expected host:port"),
+        ("127.0.0.1", "expected host:port"),
+        (
+            "127.0.0.1:99999",
+            "the port must be a number from 0 to 65535",
+        ),
+    ] {
+        for (command, flag) in [
+            (
+                &["run", "--role", "garbler", "--circuit", "x", "--listen"][..],
+                "--listen",
+            ),
+            (
+                &["run", "--role", "garbler", "--circuit", "x", "--connect"],
+                "--connect",
+            ),
+            (
+                &["serve", "--role", "garbler", "--circuit", "x", "--listen"],
+                "--listen",
+            ),
+            (&["probe", "--listen"], "--listen"),
+            (
+                &["plan", "--circuit", "x", "--path", "measured", "--connect"],
+                "--connect",
+            ),
+            (&["link", "serve", "--listen"], "--listen"),
+            (&["link", "send", "--bytes", "1", "--connect"], "--connect"),
+        ] {
+            let finished = transpute([command, &[address]].concat());
+            let fragment =
+                format!("for '{flag} <ADDR>': \"{address}\" is not an address: {reason}");
+            finished.fails(2, &fragment);
+        }
+    }
+    transpute(["probe", "7700"]).fails(2, "for '[ADDR]'");
+}
+
+#[test]
+fn misspelt_commands_are_answered_with_a_list() {
+    let misspelt = |args: &[&str], fragments: &[&str]| {
+        let finished = transpute(args).fails(2, "unrecognized subcommand");
+        for fragment in fragments {
+            assert!(finished.stderr.contains(fragment), "{}", finished.stderr);
+        }
+    };
+    misspelt(
+        &["rnu"],
+        &[
+            "did you mean 'run'?",
+            "the subcommands are: demo, run, serve, ",
+        ],
+    );
+    misspelt(&["quicksort"], &["the subcommands are: demo, run, serve, "]);
+    misspelt(
+        &["circuit", "inof"],
+        &["did you mean 'info'?", "info, convert, generate"],
+    );
+    misspelt(&["-v", "id", "mke"], &["the subcommands are: new, show"]);
+}
+
+/// Both the object on standard output and the line on standard error.
+#[test]
+fn errors_are_json_objects_too() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = free.local_addr().unwrap().to_string();
+    let busy = Party::new("garbler", "aes128")
+        .input(0, KEY)
+        .and(["--listen", &taken])
+        .0;
+    let missing = garbler("./nowhere.txt").0;
+    let own = |args: &[&str]| args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>();
+    for (args, code, kind, fragment) in [
+        (own(&["run", "--json"]), 2, "usage", "--role <ROLE>"),
+        (
+            own(&["demo", "--json", "--scheme", "yao"]),
+            2,
+            "usage",
+            "yao",
+        ),
+        (
+            own(&["circuit", "info", "--json", "aes-128"]),
+            2,
+            "usage",
+            "did you mean aes128?",
+        ),
+        (own(&["rnu", "--json"]), 2, "usage", "did you mean 'run'?"),
+        (
+            missing,
+            3,
+            "file",
+            "./nowhere.txt: cannot read the circuit file",
+        ),
+        (busy, 4, "peer", "cannot listen on"),
+    ] {
+        let finished = transpute(&args).fails(code, "");
+        let json = finished.json();
+        let error = json["error"].as_object().unwrap();
+        assert_eq!(error.len(), 3, "{json}");
+        assert_eq!(
+            (&error["code"], &error["kind"]),
+            (&code.into(), &kind.into())
+        );
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(fragment), "{message}");
+        assert!(
+            !message.contains('\n') && !message.contains("Usage"),
+            "{message}"
+        );
+    }
+    // An argument of another command, and help that was asked for.
+    let other = transpute(["demo", "--", "--json"]).expect(2);
+    assert_eq!(other.stdout, "");
+    let help = transpute(["demo", "--json", "--help"]).expect(0);
+    assert!(
+        help.stdout.contains("Usage: transpute demo"),
+        "{}",
+        help.stdout
+    );
 }
 
 #[test]
@@ -94,6 +244,25 @@ fn circuits_that_do_not_exist_are_told_apart() {
     transpute(garbler("mul:100000").0).fails(2, "--circuit: mul");
     transpute(garbler("./aes128").0).fails(3, "./aes128: cannot read the circuit file");
     transpute(garbler("nowhere.txt").0).fails(3, "nowhere.txt");
+
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "good.rs", "pub fn main(a: u8) -> u8 { a }");
+    write(folder.path(), "adder", "");
+    for (name, advice) in [
+        ("good.rs", "rename it to end in .garble.rs"),
+        ("adder", "to read the file of that name, write ./adder"),
+        (
+            "README.md",
+            "there is neither a built-in circuit nor a file \"README.md\"",
+        ),
+        ("quicksort", "`transpute circuit generate --list`"),
+    ] {
+        let finished = Process::start_with(["circuit", "info", name], |command| {
+            command.current_dir(folder.path())
+        });
+        let finished = finished.finish().fails(2, advice);
+        assert!(finished.stderr.len() < 250, "{}", finished.stderr);
+    }
 }
 
 #[test]
@@ -153,6 +322,22 @@ fn a_batch_file_needs_values() {
         2,
         "--batch-file: the evaluator has no input values; say with --batch",
     );
+}
+
+#[test]
+fn a_value_comes_from_standard_input_once() {
+    use std::io::Write;
+    let eval = |inputs: [&str; 2]| {
+        let args = ["circuit", "eval", "add:8", "-i", inputs[0], "-i", inputs[1]];
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let process = Process::start_with(args, |command| command.stdin(reader));
+        writer.write_all(b"dec:5\n").unwrap();
+        drop(writer);
+        process.finish()
+    };
+    let finished = eval(["0=@-", "1=dec:4"]).expect(0);
+    assert_eq!(finished.stdout, "output 0: hex:09 dec:9 bits:10010000\n");
+    eval(["0=@-", "1=@-"]).fails(3, "-: there is no value");
 }
 
 #[test]
@@ -253,6 +438,19 @@ fn log_filters_are_checked() {
         command.env("TRANSPUTE_LOG", "transpute=loud")
     });
     process.finish().fails(2, "TRANSPUTE_LOG");
+    for wrong in ["bogus", "bogus=1", "info,bogus", "info,"] {
+        let process = Process::start_with(["circuit", "info", "add:8"], |command| {
+            command.env("TRANSPUTE_LOG", wrong)
+        });
+        let levels = "the levels being off, error, warn, info, debug, trace";
+        process.finish().fails(2, levels);
+    }
+    for right in ["transpute=debug", "warn,transpute=info", "INFO", "off"] {
+        let process = Process::start_with(["circuit", "info", "add:8"], |command| {
+            command.env("TRANSPUTE_LOG", right)
+        });
+        process.finish().expect(0);
+    }
     let process = Process::start_with(["circuit", "info", "add:8"], |command| {
         command.env("TRANSPUTE_LOG", "info")
     });

@@ -337,7 +337,7 @@ fn wrong_flags_are_named() {
         ),
         (
             &["--plaintext", "--bytes", "1", "--transport", "smoke"],
-            "known are",
+            "there is no transport named \"smoke\" among auto, quic, ",
         ),
         (
             &["--plaintext", "--bytes", "1", "--transport", "tcp:x=1"],

@@ -133,11 +133,6 @@ fn a_run_takes_what_both_machines_were_found_to_be() {
     let (garbling, evaluating) = computing(&evaluator.json()["selection"]);
     assert!((6.4..6.5).contains(&garbling), "{garbling}");
     assert!((12.8..12.9).contains(&evaluating), "{evaluating}");
-
-    let [garbler, _] = aes();
-    let named = garbler.and(["--transport", "tcp", "--machine-cache", &slow]);
-    let finished = named.connect("127.0.0.1:1").finish();
-    finished.fails(2, "--machine-cache goes with --transport auto");
 }
 
 #[test]
@@ -190,10 +185,16 @@ fn a_plan_takes_a_path_that_is_measured_or_was() {
     let without = |more: &[&str]| transpute([&plan[..], more].concat());
     without(&["--path", "measured"]).fails(2, "needs --connect ADDR");
     without(&["--path", "measured", "--connect", &address]).fails(2, "--identity FILE and --peer");
-    for superfluous in [&["--connect", &address][..], &keys(), &["--plaintext"]] {
-        let complaint = format!("{} goes with --path measured", superfluous[0]);
-        let path: &[&str] = &["--path", "eu-us"];
-        without(&[path, superfluous].concat()).fails(2, &complaint);
+    let known = ["--path", "eu-us"];
+    let contradiction = [&known[..], &["--connect", &address]].concat();
+    without(&contradiction).fails(2, "--connect contradicts --path eu-us");
+    for unused in [&keys()[..], &["--plaintext"]] {
+        let planned = without(&[&known[..], unused].concat()).expect(0);
+        let warning = format!(
+            "warning: {} has no effect: only --path measured uses it\n",
+            unused[0]
+        );
+        assert_eq!(planned.stderr, warning);
     }
     let nobody = [
         "--path",

@@ -5,9 +5,11 @@ mod demo;
 mod failures;
 mod harness;
 mod id;
+mod json;
 mod link;
 mod lost;
 mod machine;
+mod manual;
 #[cfg(target_os = "linux")]
 mod model;
 mod probe;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::harness::{CIPHERTEXT, KEYS, Party, Process, aes, meet, transpute};
+use crate::harness::{CIPHERTEXT, Finished, KEYS, Party, Process, aes, meet, transpute};
 
 /// The flags by which the evaluator reaches the garbler.
 fn keys() -> Vec<&'static str> {
@@ -119,31 +119,91 @@ fn a_responder_is_probed_and_ends_when_told() {
 }
 
 #[test]
-fn flags_that_are_of_no_use_are_refused() {
+fn options_that_contradict_each_other_are_refused() {
     let [garbler, evaluator] = aes();
     for (party, flags, complaint) in [
         (
-            &evaluator,
-            &["--offer", "tcp"][..],
-            "--offer goes with --listen",
+            evaluator.clone(),
+            &["--connect", "127.0.0.1:1", "--offer", "tcp"][..],
+            "--offer contradicts --connect",
         ),
         (
-            &evaluator,
-            &["--transport", "tcp", "--chooser", "paper"],
-            "--chooser goes with --transport auto",
+            garbler,
+            &[
+                "--listen",
+                "127.0.0.1:0",
+                "--offer",
+                "tcp",
+                "--transport",
+                "rudp",
+            ],
+            "--offer contradicts --transport rudp",
+        ),
+        (
+            evaluator.clone(),
+            &["--connect", "127.0.0.1:1", "--plaintext"],
+            "'--plaintext' cannot be used with",
+        ),
+        (
+            evaluator,
+            &[
+                "--connect",
+                "127.0.0.1:1",
+                "--repeat",
+                "2",
+                "--batch-file",
+                "x",
+            ],
+            "'--repeat <N>' cannot be used with",
         ),
     ] {
-        let party = party.clone().and(flags.iter().copied());
-        party.connect("127.0.0.1:1").finish().fails(2, complaint);
+        let Party(args) = party.and(flags.iter().copied());
+        transpute(args).fails(2, complaint);
     }
-    let listening = |flags: &[&'static str]| {
-        let Party(args) = garbler.clone().and(["--listen", "127.0.0.1:0"]);
-        Process::start(Party(args).and(flags.iter().copied()).0).finish()
-    };
-    listening(&["--path-cache", "x"]).fails(2, "--path-cache goes with --connect");
-    listening(&["--offer", "udp"]).expect(2);
+    transpute(["probe", "--listen", "127.0.0.1:0", "--offer", "udp"]).expect(2);
+    transpute(["probe", "127.0.0.1:1", "--offer", "tcp"]).fails(2, "required");
     transpute(["probe"]).expect(2);
     transpute(["probe", "127.0.0.1:1"]).fails(2, "--identity FILE and --peer");
     transpute(["probe", "127.0.0.1:1", "--plaintext", "--circuit", "smoke"]).fails(2, "--circuit");
     transpute(["probe", "127.0.0.1:1", "--plaintext"]).fails(4, "127.0.0.1:1");
+}
+
+#[test]
+fn options_without_effect_cause_a_warning() {
+    let warned = |finished: &Finished, flags: &[&str]| {
+        for flag in flags {
+            let warning = format!("warning: {flag} has no effect: only ");
+            let count = finished.stderr.matches(&warning).count();
+            assert_eq!(count, 1, "{flag}\n{}", finished.stderr);
+        }
+        let count = finished.stderr.matches("warning: ").count();
+        assert_eq!(count, flags.len(), "{}", finished.stderr);
+    };
+    let [garbler, evaluator] = aes();
+    let named = ["--transport", "tcp", "--machine-cache", "none"];
+    let choosing = ["--chooser", "paper", "--path-cache", "/nowhere/paths.json"];
+    let parties = meet(
+        garbler.clone().and(choosing),
+        evaluator.clone().and(["--pipeline", "2"]),
+    );
+    let parties = parties.map(|party| party.expect(0));
+    warned(&parties[0], &["--chooser", "--path-cache"]);
+    warned(&parties[1], &["--pipeline"]);
+
+    let garbler = garbler.and(named).and(["--repeat", "2"]);
+    let evaluator = (evaluator.and(named).and(choosing)).and(["--repeat", "2", "--threads", "2"]);
+    let parties = meet(garbler, evaluator.clone()).map(|party| party.expect(0));
+    warned(&parties[0], &["--machine-cache"]);
+    warned(
+        &parties[1],
+        &["--machine-cache", "--chooser", "--path-cache", "--threads"],
+    );
+
+    let silent = evaluator.and(["--quiet", "--connect", "127.0.0.1:1", "--patience", "0"]);
+    warned(&transpute(silent.0).expect(4), &[]);
+
+    let once = ["probe", "127.0.0.1:1", "--plaintext", "--once"];
+    warned(&transpute(once).expect(4), &["--once"]);
+    let list = ["circuit", "generate", "--list", "--to", "old"];
+    warned(&transpute(list).expect(0), &["--to"]);
 }

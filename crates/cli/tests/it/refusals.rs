@@ -5,7 +5,7 @@ use std::{
     net::TcpStream,
 };
 
-use crate::harness::{CIPHERTEXT, KEY, KEYS, PLAINTEXT, Party, aes, meet};
+use crate::harness::{CIPHERTEXT, KEY, KEYS, PLAINTEXT, Party, aes, meet, transpute};
 
 #[test]
 fn parties_that_disagree_both_say_so() {
@@ -29,8 +29,17 @@ fn parties_that_disagree_both_say_so() {
         party.fails(5, "oblivious transfer");
     }
     let other = Party::new("evaluator", "sub:8").input(1, "dec:2");
-    for party in meet(garbler(), other) {
-        party.fails(5, "circuit");
+    for (party, name) in meet(garbler(), other).into_iter().zip(["add:8", "sub:8"]) {
+        let told = party.fails(
+            5,
+            "; compare the digests that `transpute circuit info` prints",
+        );
+        let info = transpute(["circuit", "info", "--json", name])
+            .expect(0)
+            .json();
+        let digest = info["program"]["digest"].as_str().unwrap();
+        let own = format!("disagree on the circuit: {name} ({digest}) here, ");
+        assert!(told.stderr.contains(&own), "{}", told.stderr);
     }
     let all = evaluator()
         .and(["--garbler-inputs", "none"])
@@ -48,7 +57,10 @@ fn two_garblers_do_not_agree() {
         .and(["--peer", &KEYS.garbler.fingerprint])
         .input(0, "dec:1");
     for party in meet(listening, connecting) {
-        party.fails(5, "role");
+        party.fails(
+            5,
+            "role: garbler here, garbler at the peer; one party must be --role garbler",
+        );
     }
 }
 

@@ -2,8 +2,13 @@
 
 mod crowd;
 
+use std::sync::Arc;
+
 use serde_json::Value;
-use transpute::{Registry, transport::Security};
+use transpute::{
+    Bits, ConnectionConfig, Party, Program, Registry, Role, circuit::generators,
+    transport::Security,
+};
 
 use self::crowd::run;
 use crate::harness::{
@@ -106,6 +111,59 @@ fn both_sides_can_repeat_without_a_server() {
     }
 }
 
+/// Whichever side repeats, whichever garbles.
+#[test]
+fn a_party_that_repeats_and_one_that_does_not_both_say_so() {
+    for transport in ["tcp", "auto"] {
+        for (is_first_repeating, is_garbler_listening) in
+            [(true, true), (true, false), (false, true), (false, false)]
+        {
+            let mut parties = harness::aes().map(|party| party.and(["--transport", transport]));
+            if !is_garbler_listening {
+                parties.reverse();
+            }
+            let [mut listening, mut connecting] = parties;
+            match is_first_repeating {
+                true => listening = listening.and(["--repeat", "3"]),
+                false => connecting = connecting.and(["--repeat", "3"]),
+            }
+            for party in harness::meet(listening, connecting) {
+                let finished = party.fails(5, "; give --repeat on both sides or on neither");
+                let json = finished.json();
+                assert_eq!(json["error"]["kind"], "disagreement");
+            }
+        }
+    }
+}
+
+#[test]
+fn declined_runs_do_not_fill_the_log() {
+    const RUNS: usize = 300;
+    let server = Server::start("tcp", false, &[]);
+    run(async {
+        let other = Arc::new(Program::compile(&generators::sha256()));
+        let party = Party::new(Role::Evaluator, other)
+            .transport("tcp")
+            .plaintext();
+        let connecting = party.connection_config(ConnectionConfig {
+            garbles: false,
+            ..ConnectionConfig::default()
+        });
+        let evaluator = connecting.connect(&server.address).open().await.unwrap();
+        for _ in 0..RUNS {
+            let input = Bits::zeros(256);
+            evaluator.run(input).await.unwrap_err();
+        }
+        evaluator.close().await.unwrap();
+    });
+    let finished = server.process.interrupt().finish().expect(0);
+    let lines = finished.stderr.matches("a run was declined").count();
+    // A few at once and a few more every ten seconds, on however slow a machine.
+    assert!((1..RUNS / 4).contains(&lines), "{lines} lines");
+    let summary = finished.json();
+    assert_eq!(summary["declined"], RUNS);
+}
+
 #[test]
 fn repeated_runs_have_the_base_ot_that_was_asked_for() {
     let kem = ["--base-ot", "ml-kem-768"];
@@ -123,7 +181,7 @@ fn repeated_runs_have_the_base_ot_that_was_asked_for() {
 fn what_does_not_fit_is_told_by_exit_code() {
     let server = Server::start("tcp", false, &["--max-per-peer", "1"]);
     let single = repeat(&server, "tcp", false, &[]);
-    single.fails(4, "standing connections only");
+    single.fails(5, "standing connections only; give --repeat N");
     let batch = repeat(&server, "tcp", false, &["--repeat", "2", "--batch", "3"]);
     batch.fails(5, "batch size");
     let scheme = repeat(&server, "tcp", false, &["--repeat", "2", "--scheme", "prf"]);

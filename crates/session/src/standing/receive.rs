@@ -150,6 +150,12 @@ impl Connection {
         kind: FrameKind,
         payload: Bytes,
     ) -> Result<(), SessionError> {
+        if kind == FrameKind::Open {
+            return Err(SessionError::Unexpected {
+                kind,
+                problem: "the connection is open",
+            });
+        }
         let limits = self.limits();
         // Transfers leave the stock in the order of these frames, whatever becomes of the run.
         let is_correct = kind == FrameKind::OtCorrect && run.garbles;

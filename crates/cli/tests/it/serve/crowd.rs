@@ -221,7 +221,7 @@ fn a_crowd_is_served_among_those_that_do_wrong() {
 /// cargo test -p transpute-cli --test it five_hundred -- --ignored --nocapture
 /// ```
 #[test]
-#[ignore = "takes many threads and some memory"]
+#[ignore = "slow: cargo xtask slow-tests"]
 fn five_hundred_evaluators_are_served_at_once() {
     run(async {
         for (transport, is_pinned) in [("tcp", false), ("tcp", true), ("quic", true)] {
@@ -263,7 +263,7 @@ async fn latencies(evaluators: &[Arc<Connection>]) -> [Duration; 2] {
 /// cargo test -p transpute-cli --test it slow_nobody -- --ignored --nocapture
 /// ```
 #[test]
-#[ignore = "measures"]
+#[ignore = "measures; run by hand: cargo test -p transpute-cli --test it slow_nobody -- --ignored --nocapture"]
 fn those_that_do_wrong_slow_nobody() {
     run(async {
         for (transport, is_pinned) in [("tcp", true), ("quic", true)] {

@@ -7,6 +7,7 @@ use transpute_ot::{Extension, OtError};
 use super::{Pair, indices, tag};
 use crate::{
     Connection, ConnectionConfig, Frame, FrameKind, Role, SessionError,
+    error::Field,
     tests::{Setup, chain, flipped, random_inputs},
 };
 
@@ -295,10 +296,43 @@ fn a_single_session_is_no_connection_and_the_other_way_round() {
         kind: FrameKind::Hello,
         payload: Bytes::from_static(&[0; 220]),
     };
-    assert!(side.handle(hello).is_err());
-    let mut session = setup().start(Role::Garbler, 1).unwrap();
-    let pair = warm();
-    assert!(session.handle(pair.sent[0].1.clone()).is_err());
+    let mut errors = vec![side.handle(hello).unwrap_err()];
+    for role in [Role::Garbler, Role::Evaluator] {
+        let mut session = setup().start(role, 1).unwrap();
+        let pair = warm();
+        errors.push(session.handle(pair.sent[0].1.clone()).unwrap_err());
+    }
+    for error in errors {
+        assert!(
+            matches!(
+                error,
+                SessionError::Disagreement {
+                    field: Field::Runs,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_opening_within_a_run_ends_the_connection() {
+    for (role, sender) in [(Role::Garbler, 0), (Role::Evaluator, 1 << 31)] {
+        let mut pair = warm();
+        pair.call(0, role, &setup());
+        let error = error_of(&mut pair, frame(FrameKind::Open, 2 | sender, b"TPUS"));
+        assert!(
+            matches!(
+                error,
+                SessionError::Unexpected {
+                    kind: FrameKind::Open,
+                    ..
+                }
+            ),
+            "{role}: {error}"
+        );
+    }
 }
 
 #[test]

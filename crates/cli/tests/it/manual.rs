@@ -1,0 +1,86 @@
+//! `transpute completions`, `transpute man` and the help texts.
+
+use crate::harness::transpute;
+
+#[test]
+fn shells_get_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = transpute(["completions", shell]).expect(0).stdout;
+        for word in ["transpute", "circuit", "garbler-inputs"] {
+            assert!(script.contains(word), "{shell} lacks {word}");
+        }
+    }
+    transpute(["completions", "dos"]).fails(2, "dos");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    for (command, words) in [
+        (&[][..], [".TH transpute", "demo", "Exit codes"]),
+        (
+            &["run"],
+            [".TH transpute\\-run", "base\\-ot", "Number of runs"],
+        ),
+        (
+            &["circuit", "eval"],
+            [".TH transpute\\-circuit\\-eval", "input", "CIRCUIT"],
+        ),
+    ] {
+        let page = transpute([&["man"], command].concat()).expect(0).stdout;
+        for word in words {
+            assert!(page.contains(word), "{command:?} lacks {word}\n{page}");
+        }
+    }
+    transpute(["man", "rnu"]).fails(2, "there is no command \"rnu\"; did you mean run?");
+}
+
+#[test]
+fn the_help_has_an_example_and_headings() {
+    let help = transpute(["--help"]).expect(0).stdout;
+    assert!(help.contains("transpute run --role garbler"), "{help}");
+    let help = transpute(["run", "--help"]).expect(0).stdout;
+    let position = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}\n{help}"));
+    let headings = [
+        "Identity:",
+        "Transport:",
+        "Protocol (the same on both sides):",
+        "Many runs:",
+    ];
+    for (heading, flags) in headings.iter().zip([
+        &["--identity", "--peer", "--plaintext"][..],
+        &[
+            "--transport",
+            "--machine-cache",
+            "--offer",
+            "--chooser",
+            "--path-cache",
+            "--patience",
+        ],
+        &[
+            "--scheme",
+            "--output-to",
+            "--garbler-inputs",
+            "--base-ot",
+            "--rekey-period",
+            "--chunk",
+        ],
+        &[
+            "--batch",
+            "--batch-file",
+            "--repeat",
+            "--pipeline",
+            "--threads",
+        ],
+    ]) {
+        let section = &help[position(&format!("\n{heading}\n")) + 1..];
+        let section = &section[..section.find("\n\n").unwrap_or(section.len())];
+        for flag in flags {
+            assert!(
+                section.contains(&format!("{flag} ")) || section.contains(&format!("{flag}\n")),
+                "{heading} {flag}\n{section}"
+            );
+        }
+    }
+    let options = position("\nOptions:\n");
+    assert!(position("--role") > options && position("--verbose") > position("--quiet"));
+}
