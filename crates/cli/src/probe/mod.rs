@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
     /// With --listen, the transports to choose from [default: all]
-    #[arg(long, value_name = "NAME,...", requires = "listen", value_parser = parse_offer)]
+    #[arg(long, value_name = "NAME,...", value_parser = parse_offer)]
     offer: Option<Offer>,
     #[command(flatten)]
     protection: Protection,
@@ -89,6 +89,9 @@ struct Answer {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match (&args.address, &args.listen) {
+        (Some(_), _) if args.offer.is_some() => Err(Failure::usage(
+            "--offer contradicts an address to connect to: only the side with --listen restricts the transports",
+        )),
         (Some(address), _) => {
             warn_unused("--once", args.once, "--listen");
             probe(args, address)

@@ -128,6 +128,7 @@ fn conversion_does_not_destroy() {
         products,
         transpute(["circuit", "generate", "mul:8"]).expect(0).stdout
     );
+    fs::remove_file(made).unwrap();
 
     transpute(["circuit", "convert", &file, &file, "--force"]).expect(0);
     // Two output values are more than the old format has room for.

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use transpute::{
-    Bits, ConnectionConfig, Party, Program, Registry, Role, circuit::generators,
-    transport::Security,
+    Bits, ConnectionConfig, Party, Program, Registry, Role, circuit::catalogue, transport::Security,
 };
 
 use self::crowd::run;
@@ -141,7 +140,7 @@ fn declined_runs_do_not_fill_the_log() {
     const RUNS: usize = 300;
     let server = Server::start("tcp", false, &[]);
     run(async {
-        let other = Arc::new(Program::compile(&generators::sha256()));
+        let other = Arc::new(Program::compile(&catalogue::named("add:8").unwrap()));
         let party = Party::new(Role::Evaluator, other)
             .transport("tcp")
             .plaintext();
@@ -151,7 +150,7 @@ fn declined_runs_do_not_fill_the_log() {
         });
         let evaluator = connecting.connect(&server.address).open().await.unwrap();
         for _ in 0..RUNS {
-            let input = Bits::zeros(256);
+            let input = Bits::zeros(8);
             evaluator.run(input).await.unwrap_err();
         }
         evaluator.close().await.unwrap();
