@@ -144,7 +144,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if is_json {
+            if is_json && !output::has_json() {
                 failure.print_json();
             }
             failure.print();

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, BufWriter, Write},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -37,8 +38,17 @@ pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Res
         .map_err(Failure::stdout)
 }
 
+/// Whether a JSON object was written: an error is not added to a result.
+static HAS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Says whether a JSON object was written.
+pub(crate) fn has_json() -> bool {
+    HAS_JSON.load(Relaxed)
+}
+
 /// Writes one JSON object on a line of its own.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    HAS_JSON.store(true, Relaxed);
     print(|out| {
         serde_json::to_writer(&mut *out, value)?;
         writeln!(out)

@@ -93,15 +93,10 @@ pub(crate) fn demo(args: &Args, verbosity: u8) -> Result<(), Failure> {
         output::print(|out| out.write_all(demo.describe().as_bytes()))?;
     }
     if demo.ok {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(Failure::other("the evaluator computed a wrong output"))
     }
-    let failure = Failure::other("the evaluator computed a wrong output");
-    if args.json {
-        // The JSON object of the demo tells it: there must not be a second one.
-        failure.print();
-        return Err(Failure::Silent(failure.code()));
-    }
-    Err(failure)
 }
 
 /// Starts both parties and waits for them. Dropping the future kills them.
