@@ -19,5 +19,6 @@ mod run;
 mod serve;
 #[cfg(target_os = "linux")]
 mod testbed;
+mod usage;
 #[cfg(target_os = "linux")]
 mod web;
