@@ -2,6 +2,7 @@
 
 mod agreement;
 mod deviations;
+mod document;
 mod driver;
 mod hostile;
 mod reads;

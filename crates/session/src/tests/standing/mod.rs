@@ -63,6 +63,17 @@ fn preparation(setup: &Setup, role: Role) -> Call {
     }
 }
 
+/// Returns the payload of the first frame that a side sends.
+pub(super) fn first_open() -> Vec<u8> {
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut side = Connection::with_rng(ConnectionConfig::default(), false, &mut rng);
+    let mut out = Vec::new();
+    side.poll(&mut out, true).unwrap();
+    let open = frames(&out).remove(0);
+    assert_eq!(open.kind, FrameKind::Open);
+    open.payload.to_vec()
+}
+
 impl Pair {
     fn new(seed: u64) -> Self {
         Self::with(seed, &ConnectionConfig::default())
