@@ -1,7 +1,7 @@
 //! A quotient of two numbers of 8 bits with 8 bits after the point: 256 x / y, where x and y are each the sum of a share of
 //! Alice's and one of Bob's modulo 256. For y = 0 it is all ones.
 //!
-//! After the program in appendix A.2 of "An Empirical Evaluation of the Practicality of General Two-Party Computation"
+//! After the program in appendix A.2 of "Empirical Evaluation of Secure Two-Party Computation Models"
 //! (blanton-2005), which was written for Fairplay: the doubles of the divisor are computed first, held at the largest number where
 //! they become larger than any dividend, and then taken off the dividend where they fit, the largest one first.
 

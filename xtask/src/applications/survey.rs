@@ -10,6 +10,8 @@ use super::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, te
 struct Published {
     /// How the experiments of it begin.
     variant: &'static str,
+    /// The length of our answers: 5 choices, or numbers below 256. The paper's have 32 bits.
+    bits: u32,
     protocol: &'static str,
     /// No more seconds than this.
     seconds: f64,
@@ -21,6 +23,7 @@ struct Published {
 const TABLE_17: [Published; 2] = [
     Published {
         variant: "equality",
+        bits: 3,
         protocol: "Equal",
         seconds: 60.0,
         megabytes: 35.5,
@@ -28,6 +31,7 @@ const TABLE_17: [Published; 2] = [
     },
     Published {
         variant: "range",
+        bits: 8,
         protocol: "ShiftR",
         seconds: 240.0,
         megabytes: 173.6,
@@ -55,8 +59,8 @@ pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
     Ok(format!(
         "## A histogram for each of 20 questions, 5,000 answers\n\n\
          Two servers with XOR shares of the answers; *equality* counts each of 5 choices, *range* the numbers of 8 bits \
-         in 5 ranges. Rows with the name of a protocol are what Table 17 of rebane-2012 estimates for three parties, whose \
-         range variant compares numbers of 32 bits. *Seconds* are from both servers being connected to the histograms; \
+         in 5 ranges. Rows with the name of a protocol are what Table 17 of rebane-2012 estimates for three parties, which \
+         compare numbers of 32 bits in both variants: *bits* is the length of what is compared. *Seconds* are from both servers being connected to the histograms; \
          *program* is from its start, reading of shares and compiling included. *MB* are on the wire, headers and \
          all, both ways together; *USD* are for them at 0.1 and 0.2 for a gigabyte. Medians.\n\n{}\n\n\
          ## Beside what `transpute plan` predicted\n\n\
@@ -79,6 +83,7 @@ fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
         "Histograms",
         [
             "variant",
+            "bits",
             "path",
             "transport",
             "AND gates",
@@ -118,6 +123,7 @@ fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
             };
             table.push([
                 variant.to_owned(),
+                published.bits.to_string(),
                 path.clone(),
                 taken,
                 cell(&rows, |row| said_by_b(row, "/and_gates"))?,
@@ -141,6 +147,7 @@ fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
         }
         table.push([
             published.protocol.to_owned(),
+            "32".to_owned(),
             "Table 17".to_owned(),
             "-".to_owned(),
             "-".to_owned(),

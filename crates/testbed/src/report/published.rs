@@ -6,7 +6,8 @@
 //! can be compared.
 
 /// A cell of the paper's Table 3, "Experimental results for garbled circuit protocols (Runtime in
-/// ms)": from both parties being connected to the output.
+/// ms)". Section 6.3: "The timing in the table include the garbling time, transfer of data from the
+/// Garbler to the Evaluator and the computation of output". It does not mention oblivious transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// The name of the circuit in this project.
