@@ -1,8 +1,9 @@
 //! Predicting every transport's run time on a path, choosing one, and saying why.
 //!
-//! This crate knows no sockets. It takes what is known of a path ([`PathEstimate`]) and of a computation ([`Workload`]),
-//! and tells by a fitted [`Model`] how long each transport would take, which one a [`Chooser`] picks, why, how sure that is,
-//! and [whether measuring more could change it](Settlement). docs/selection.md describes the model and how well it does.
+//! [`Auto`] connects and measures, and caches are files. The rest has no I/O: it takes what is known of a path
+//! ([`PathEstimate`]) and of a computation ([`Workload`]), and computes with a fitted [`Model`] how long each transport
+//! would take, which one a [`Chooser`] picks, why, how sure that is, and
+//! [whether measuring more could change it](Settlement). docs/selection.md describes the model and how well it does.
 //!
 //! ```
 //! use transpute_select::{Candidate, Chooser, End, ModelChooser, PathEstimate, Workload};
