@@ -11,7 +11,7 @@ use processes::{Keys, act, text};
 
 /// No test: the process that others start.
 #[test]
-#[ignore = "other tests start it"]
+#[ignore = "child of two_processes_keep_the_average_on_every_transport"]
 fn party_process() {
     act(|arguments| async {
         let cli = Cli::try_parse_from(["running_average".to_owned()].into_iter().chain(arguments))?;

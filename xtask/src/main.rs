@@ -12,8 +12,10 @@ use std::{
 mod applications;
 mod circuits;
 mod fuzz;
+mod ignored;
 mod reproduce;
 mod selection;
+mod slow_tests;
 mod tidy;
 
 const USAGE: &str = "\
@@ -33,6 +35,9 @@ usage: cargo xtask <chore>
   selection run     run every transport in drawn cells, into docs/results/selection (an hour)
   selection fit     fit the model of the selector to their rows, and write the score
   selection score   write what choosing a transport costs in them beside their rows
+  slow-tests        run the tests that are ignored because they are slow, in the release profile
+  slow-tests --ci   run those that fit into three minutes, in the development profile
+  slow-tests --list list them
   tidy              fail unless the sources keep the rules of the house
 ";
 
@@ -50,6 +55,7 @@ fn main() -> ExitCode {
         ["selection", "fit", ref files @ ..] => selection::fit(&root(), files),
         ["selection", "run", ref flags @ ..] => selection::run(&root(), flags),
         ["selection", "score", ref arguments @ ..] => selection::score(&root(), arguments),
+        ["slow-tests", ref flags @ ..] => slow_tests::run(&root(), flags),
         ["tidy"] => tidy::check(&root()).and_then(none_found),
         _ => {
             eprint!("{USAGE}");

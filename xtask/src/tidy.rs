@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::ignored;
+
 /// Crates that are pure state machines.
 const CORE_CRATES: [&str; 3] = ["circuit", "garble", "ot"];
 
@@ -21,18 +23,23 @@ const FOLDERS: [&str; 4] = ["crates", "examples", "benches", "xtask"];
 /// No file is longer; past 400 lines it needs a reason.
 const MAX_LINES: usize = 800;
 
+/// Returns all source files of the repository, in order.
+pub(crate) fn sources(root: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        collect_sources(&root.join(folder), &mut files)?;
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// Names all places where a rule is broken.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = Vec::new();
-    for folder in FOLDERS {
-        let mut files = Vec::new();
-        collect_sources(&root.join(folder), &mut files)?;
-        files.sort();
-        for file in files {
-            let shown = file.strip_prefix(root).unwrap_or(&file).display();
-            let text = fs::read_to_string(&file)?;
-            complaints.extend(check_source(&text).map(|rule| format!("{shown}: {rule}")));
-        }
+    for file in sources(root)? {
+        let shown = file.strip_prefix(root).unwrap_or(&file).display();
+        let text = fs::read_to_string(&file)?;
+        complaints.extend(check_source(&text).map(|rule| format!("{shown}: {rule}")));
     }
     for name in CORE_CRATES {
         let folder = root.join("crates").join(name);
@@ -53,7 +60,40 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
                 .extend(found.map(|banned| format!("{shown}: a core crate does not use {banned}")));
         }
     }
+    let page = fs::read_to_string(root.join("docs/protocol.md"))?;
+    let mut sources = Vec::new();
+    collect_sources(&root.join("crates/transport/src"), &mut sources)?;
+    let sources: Result<Vec<String>, _> = sources.iter().map(fs::read_to_string).collect();
+    let complaint = |problem| format!("docs/protocol.md: {problem}");
+    complaints.extend(check_magics(&page, &sources?.concat()).map(complaint));
     Ok(complaints)
+}
+
+/// Compares the first bytes of the transports' messages with the page about them: they have the version of a message.
+fn check_magics(page: &str, sources: &str) -> impl Iterator<Item = String> {
+    let named = |line: &str| {
+        let (_, rest) = line.split_once("= *b\"")?;
+        rest.split_once('"').map(|(magic, _)| magic.to_owned())
+    };
+    let magics: Vec<String> = (sources.lines())
+        .filter(|line| line.contains("const MAGIC"))
+        .filter_map(named)
+        .collect();
+    let is_magic =
+        |text: &str| text.len() == 8 && (text.starts_with("tp") || text.starts_with("stripe"));
+    let written: Vec<String> = (page.split('`').skip(1).step_by(2))
+        .filter(|text| is_magic(text))
+        .map(str::to_owned)
+        .collect();
+    let missing = (magics.clone().into_iter())
+        .filter(|magic| !written.contains(magic))
+        .map(|magic| format!("does not name `{magic}`"))
+        .collect::<Vec<_>>();
+    let unknown = (written.into_iter())
+        .filter(|text| !magics.contains(text))
+        .map(|text| format!("names `{text}`, which crates/transport does not send"))
+        .collect::<Vec<_>>();
+    missing.into_iter().chain(unknown)
 }
 
 fn collect_sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
@@ -101,6 +141,13 @@ fn check_source(text: &str) -> impl Iterator<Item = String> {
             broken.push(format!("line {number} ends in blanks"));
         }
     }
+    for (number, name, reason) in ignored::in_source(text) {
+        if reason.is_none() {
+            broken.push(format!(
+                "line {number} ignores {name} without a reason listed in docs/testing.md"
+            ));
+        }
+    }
     broken.into_iter()
 }
 
@@ -144,8 +191,27 @@ mod tests {
                 "line 3 ends in blanks"
             ]
         );
+        let ignored = "//! A module.\n#[test]\n#[ignore = \"takes long\"]\nfn slow() {}\n";
+        let [complaint] = &rules(ignored)[..] else {
+            panic!("{:?}", rules(ignored));
+        };
+        assert!(complaint.starts_with("line 3 ignores slow"), "{complaint}");
         let long = format!("//! A module.\n{}", "\n".repeat(800));
         assert_eq!(rules(&long), ["has 801 lines, more than 800"]);
+    }
+
+    #[test]
+    fn magics_are_compared_with_the_page() {
+        let sources = "const MAGIC: [u8; 8] = *b\"tphello2\";\nassert_eq!(bytes, b\"tphello1\");\n";
+        let complaints = |page| check_magics(page, sources).collect::<Vec<_>>();
+        assert!(complaints("begins with `tphello2`, then `tp`").is_empty());
+        assert_eq!(
+            complaints("begins with `tphello1`"),
+            [
+                "does not name `tphello2`",
+                "names `tphello1`, which crates/transport does not send"
+            ]
+        );
     }
 
     #[test]

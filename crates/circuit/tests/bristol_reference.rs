@@ -1,7 +1,7 @@
 //! The reference circuits of the field, which are not in this repository.
 //!
-//! `TRANSPUTE_CIRCUITS=<folder> cargo test -p transpute-circuit -- --ignored` reads `aes_128.txt`
-//! and `sha256.txt` (Bristol Fashion) from there.
+//! `TRANSPUTE_CIRCUITS=<folder> cargo xtask slow-tests` reads `aes_128.txt` and `sha256.txt` (Bristol
+//! Fashion) from there.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ fn evaluate(circuit: &Circuit, inputs: &[&str]) -> String {
 }
 
 #[test]
-#[ignore = "needs TRANSPUTE_CIRCUITS"]
+#[ignore = "needs TRANSPUTE_CIRCUITS: cargo xtask slow-tests"]
 fn aes_128_is_that_of_fips_197() {
     let aes = open("aes_128.txt");
     assert_eq!(
@@ -66,7 +66,7 @@ fn aes_128_is_that_of_fips_197() {
 }
 
 #[test]
-#[ignore = "needs TRANSPUTE_CIRCUITS"]
+#[ignore = "needs TRANSPUTE_CIRCUITS: cargo xtask slow-tests"]
 fn sha_256_is_that_of_fips_180() {
     let sha = open("sha256.txt");
     assert_eq!((sha.count(Op::And), sha.count(Op::Xor)), (22_573, 110_644));

@@ -17,7 +17,7 @@ mod processes;
 
 /// No test: the process that others start.
 #[test]
-#[ignore = "other tests start it"]
+#[ignore = "child of two_processes_divide_in_every_way"]
 fn party_process() {
     processes::act(|arguments| async { programs::run(arguments).await });
 }

@@ -14,7 +14,7 @@ use crate::{Cli, table::Table};
 
 /// No test: the process that others start.
 #[test]
-#[ignore = "other tests start it"]
+#[ignore = "child of two_processes_count_histograms"]
 fn party_process() {
     processes::act(|arguments| async { run(arguments).await });
 }

@@ -19,7 +19,7 @@ fn best(seconds: Vec<f64>) -> f64 {
 }
 
 #[test]
-#[ignore = "prints figures, checks nothing"]
+#[ignore = "measures; run by hand: cargo test --release -p transpute-ot throughput -- --ignored --nocapture"]
 fn base_ot() {
     let choices = delta_choices(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);
     let steps: Vec<[f64; 4]> = (0..ROUNDS)
@@ -53,7 +53,7 @@ fn base_ot() {
 }
 
 #[test]
-#[ignore = "prints figures, checks nothing"]
+#[ignore = "measures; run by hand: cargo test --release -p transpute-ot throughput -- --ignored --nocapture"]
 fn kem_base_ot() {
     let choices = delta_choices(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);
     let steps: Vec<[f64; 3]> = (0..ROUNDS / 4)
@@ -82,7 +82,7 @@ fn kem_base_ot() {
 }
 
 #[test]
-#[ignore = "prints figures, checks nothing"]
+#[ignore = "measures; run by hand: cargo test --release -p transpute-ot throughput -- --ignored --nocapture"]
 fn cot() {
     for kind in Extension::ALL {
         for chunk in [128, 4096, SEGMENT_OTS] {
@@ -125,7 +125,7 @@ fn cot() {
 }
 
 #[test]
-#[ignore = "prints figures, checks nothing"]
+#[ignore = "measures; run by hand: cargo test --release -p transpute-ot throughput -- --ignored --nocapture"]
 fn mask() {
     let hash = MaskHash::new(&[1; 32]);
     let mut values = vec![7; 1 << 13];
