@@ -7,7 +7,8 @@ use crate::model::rows::{Workloads, path_of};
 
 /// What the tables have to say of them.
 pub(super) const NOTE: &str = "`model` and `paper's rules` are told the path as it is: rate, loss, round-trip time and queue, and with \
-other flows what they leave. What probing takes is not in their times, unlike those of `auto`.";
+other flows what they leave. `size rule` is told the bytes of a run, the round-trip time and whether UDP passes. What probing takes is not \
+in their times, unlike those of `auto`.";
 
 /// Chooses knowing the path, which takes no time.
 struct Knowing<'a, C> {

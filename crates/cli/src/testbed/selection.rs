@@ -14,7 +14,8 @@ use transpute_testbed::{
     row::{Row, read_rows},
     runner::{self, Options, Timelines},
     selection::{
-        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests, judge, tables,
+        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, SizeRule, Verdicts, contests,
+        judge, tables,
     },
 };
 
@@ -282,6 +283,7 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let place = usize::from(transports.contains(&AUTO));
     choosers.insert(place, choosers::model(by_model, &workloads));
     choosers.insert(place + 1, choosers::paper(&workloads));
+    choosers.insert(place + 2, Box::new(SizeRule));
     let choosers: Vec<_> = choosers.iter().map(|chooser| &**chooser).collect();
     let verdicts = judge(&contests, &choosers);
     output::note(format!(

@@ -24,6 +24,7 @@ mod draw;
 mod judge;
 mod probing;
 mod regime;
+mod size_rule;
 pub mod tables;
 
 pub use case::{Case, DEFAULT_CUT_OFF, MAX_LINE_SECONDS, Part};
@@ -32,6 +33,7 @@ pub use draw::draw;
 pub use judge::{Always, Choice, Chooser, Summary, Verdict, Verdicts, judge};
 pub use probing::probing;
 pub use regime::{Regime, regimes};
+pub use size_rule::SizeRule;
 
 /// The transport that chooses for itself: its rows are those of a chooser, not of a candidate.
 pub const AUTO: &str = "auto";
