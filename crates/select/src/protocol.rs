@@ -248,7 +248,7 @@ mod tests {
             },
             ..run()
         };
-        assert_eq!(bytes(&mincut), (32_145_392, 1_088_912));
+        assert_eq!(bytes(&mincut), (32_145_392, 1_039_760));
         let measured = 32_014_307.0;
         assert!((bytes(&mincut).0 as f64 / measured - 1.0).abs() < 0.005);
     }

@@ -161,9 +161,9 @@ fn what_was_begun_early_has_less_left() {
     };
     assert_eq!(left(&known, 110), None);
     known.further_begun = Some(ms(105));
-    // Until 265 ms after the start.
-    assert_eq!(left(&known, 110), Some(155.0));
-    assert_eq!(left(&known, 165), Some(100.0));
+    // Until 345 ms after the start.
+    assert_eq!(left(&known, 110), Some(235.0));
+    assert_eq!(left(&known, 165), Some(180.0));
     // The control connection, which is late, counts too.
     assert_eq!(left(&known, 400), Some(120.0));
 }
