@@ -249,7 +249,7 @@ impl Bits {
     /// Appends one bit.
     pub fn push(&mut self, value: bool) {
         if self.len.is_multiple_of(64) {
-            self.words.push(0);
+            self.add_word(0);
         }
         self.len += 1;
         self.set(self.len - 1, value);
@@ -305,14 +305,32 @@ impl Bits {
         let bits = word & (u64::MAX >> (64 - count));
         let used = self.len % 64;
         if used == 0 {
-            self.words.push(bits);
+            self.add_word(bits);
         } else {
             self.words[self.len / 64] |= bits << used;
             if used + count > 64 {
-                self.words.push(bits >> (64 - used));
+                self.add_word(bits >> (64 - used));
             }
         }
         self.len += count;
+    }
+
+    /// Appends a word to the buffer.
+    fn add_word(&mut self, word: u64) {
+        if self.words.len() == self.words.capacity() {
+            drop(self.replace_buffer((2 * self.words.len()).max(4)));
+        }
+        self.words.push(word);
+    }
+
+    /// Moves the words to a buffer for `capacity` of them; returns the old one, wiped, which `Vec` does not
+    /// do when it grows.
+    fn replace_buffer(&mut self, capacity: usize) -> Vec<u64> {
+        let mut words = Vec::with_capacity(capacity);
+        words.extend_from_slice(&self.words);
+        let mut old = std::mem::replace(&mut self.words, words);
+        old.as_mut_slice().zeroize();
+        old
     }
 
     /// Iterates over the bits in wire order.
@@ -422,6 +440,24 @@ impl Extend<Self> for Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_that_is_outgrown_is_wiped() {
+        let mut bits: Bits = (0..128).map(|i| i % 3 == 0).collect();
+        let before = bits.clone();
+        assert_eq!(bits.replace_buffer(100), [0; 2]);
+        assert_eq!((&bits, bits.words.capacity()), (&before, 100));
+        // Every way to grow goes through it.
+        let mut pushed = Bits::new();
+        let mut extended = Bits::new();
+        for (index, bit) in before.iter().enumerate() {
+            pushed.push(bit);
+            extended.extend([bit]);
+            assert_eq!(pushed.words.capacity(), if index < 256 { 4 } else { 8 });
+            assert_eq!(extended, pushed);
+        }
+        assert_eq!(pushed, before);
+    }
 
     #[test]
     fn hex_and_binary_agree_on_the_order_of_wires() {

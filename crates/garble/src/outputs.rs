@@ -304,6 +304,12 @@ fn split_pair(pair: &[u8; 2 * CHECK_BYTES]) -> [[u8; CHECK_BYTES]; 2] {
 /// The hash of all active output labels.
 struct TagHash(Sha256);
 
+// It keeps a block of them.
+const _: () = {
+    const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
+    wiped_on_drop::<Sha256>();
+};
+
 impl TagHash {
     fn new(sid: &[u8; 32], instance: u64) -> Self {
         let hash = Sha256::new()

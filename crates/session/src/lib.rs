@@ -43,6 +43,7 @@ pub use hello::{HELLO_START, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};
 pub use plan::{Costs, KnownPath, Planned, Prediction, Question, plan};
 pub use report::{Milestone, Progress, Report, Traffic};
+pub(crate) use session::SecretRng;
 pub use session::{Output, Progressed, Session};
 pub use standing::{
     Call, Connection, ConnectionConfig, Decline, Event, OPEN_START, Proposal, RunId, RunReport,

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, iter};
 
-use rand::{CryptoRng, SeedableRng, rngs::StdRng};
+use rand::{CryptoRng, SeedableRng};
 use transpute_circuit::Bits;
 use transpute_garble::{Garbler, Label};
 use transpute_ot::{
@@ -12,7 +12,8 @@ use transpute_ot::{
 use zeroize::Zeroizing;
 
 use crate::{
-    FrameKind, OtPlan, SessionError, channel::Channel, standing::stock::Asked, transfers::Transfers,
+    FrameKind, OtPlan, SecretRng, SessionError, channel::Channel, standing::stock::Asked,
+    transfers::Transfers,
 };
 
 /// Largest number of transfers per `OtExtend` message, which is one segment of the extension.
@@ -123,7 +124,7 @@ impl GarblerOt {
             base,
             None,
             &[0; 32],
-            &mut StdRng::from_seed(**seed),
+            &mut SecretRng::from_seed(**seed),
         );
         *self = ot;
         Ok(message)
@@ -143,7 +144,7 @@ impl GarblerOt {
             Self::None | Self::Stock { .. } => Err(unexpected_setup()),
             Self::Direct { base, seed } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
-                let mut rng = StdRng::from_seed(**seed);
+                let mut rng = SecretRng::from_seed(**seed);
                 let (keys, setup) = base.finish(sid, evaluator_nonce, message, count, &mut rng)?;
                 let pairs = transfers.label_pairs(garbler, 0, count);
                 let mut reply = Vec::with_capacity(count * 32);
@@ -282,7 +283,7 @@ pub(crate) enum EvaluatorOt {
         correlated: bool,
         base: Option<AnySender>,
         /// Draws the base-OT answer and the sacrificed choices of each segment.
-        rng: Box<StdRng>,
+        rng: Box<SecretRng>,
         receiver: Option<Box<CotReceiver>>,
         masks: Option<Box<MaskHash>>,
         /// What was asked for and not answered: first number, choices, and t rows.
@@ -348,7 +349,7 @@ impl EvaluatorOt {
                     kind,
                     correlated,
                     base: Some(base),
-                    rng: Box::new(StdRng::from_seed(*draw_seed(rng))),
+                    rng: Box::new(SecretRng::from_seed(*draw_seed(rng))),
                     receiver: None,
                     masks: None,
                     open: VecDeque::new(),
@@ -387,7 +388,7 @@ impl EvaluatorOt {
         let Self::Stock { seed, .. } = self else {
             return Err(unexpected_setup());
         };
-        let mut rng = StdRng::from_seed(**seed);
+        let mut rng = SecretRng::from_seed(**seed);
         let (ot, message) = Self::start(OtPlan::Direct, base, false, choices, nonce, &mut rng);
         *self = ot;
         Ok(message)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rand::{CryptoRng, rngs::StdRng};
+use rand::CryptoRng;
 use transpute_circuit::{Bits, InputSplit, Program};
 
 use crate::{
@@ -15,6 +15,10 @@ use crate::{
     hello::Hello,
     layout::Layout,
 };
+
+/// The generator of secrets: that of [`StdRng`](rand::rngs::StdRng), in a type that promises to wipe its
+/// key and its output when dropped.
+pub(crate) type SecretRng = chacha20::ChaCha12Rng;
 
 /// What everything in a session refers to.
 pub(crate) struct Terms {
@@ -172,7 +176,7 @@ impl Session {
         inputs: Box<dyn Inputs>,
         encrypted: bool,
     ) -> Result<Self, SessionError> {
-        let mut rng: StdRng = rand::make_rng();
+        let mut rng: SecretRng = rand::make_rng();
         Self::with_rng(role, program, split, config, inputs, encrypted, &mut rng)
     }
 
@@ -232,7 +236,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Input`].
     pub fn set_path(&mut self, path: KnownPath) -> Result<(), SessionError> {
-        let mut rng: StdRng = rand::make_rng();
+        let mut rng: SecretRng = rand::make_rng();
         match &mut self.0 {
             Core::Garbler(core) => core.set_path(path, &mut rng),
             Core::Evaluator(core) => core.set_path(path, &mut rng),

@@ -97,3 +97,11 @@ impl KeyHash {
         u128::from_le_bytes(*key)
     }
 }
+
+// Hashes keep a block of what they read.
+const _: () = {
+    const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
+    wiped_on_drop::<Sha256>();
+    wiped_on_drop::<Sha512>();
+    wiped_on_drop::<shake::Shake128>();
+};

@@ -1,9 +1,11 @@
 //! A garbler whose oblivious transfers turn out to be others than it began with.
 
-use rand::{CryptoRng, SeedableRng, rngs::StdRng};
+use rand::{CryptoRng, SeedableRng};
 
 use super::GarblerCore;
-use crate::{FrameKind, KnownPath, OtPlan, SessionError, ot::GarblerOt, pieces::whole_frame};
+use crate::{
+    FrameKind, KnownPath, OtPlan, SecretRng, SessionError, ot::GarblerOt, pieces::whole_frame,
+};
 
 impl GarblerCore {
     /// Does the transfers that the evaluator has decided on, whatever was begun.
@@ -14,7 +16,7 @@ impl GarblerCore {
                     self.ot.set_extension(kind);
                 }
                 _ => {
-                    let setup = self.restart(plan, &mut StdRng::from_seed(*self.late));
+                    let setup = self.restart(plan, &mut SecretRng::from_seed(*self.late));
                     if !setup.is_empty() {
                         self.channel.queue(whole_frame(FrameKind::OtSetup, &setup));
                     }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use rand::{CryptoRng, SeedableRng, rngs::StdRng};
+use rand::{CryptoRng, SeedableRng};
 use transpute_circuit::{InputSplit, Program};
 use transpute_ot::{AnySender, BaseOt};
 
@@ -14,7 +14,7 @@ use super::{
     stock::{ReceiverStock, SenderStock},
 };
 use crate::{
-    Config, Frame, FrameKind, Inputs, OtPlan, Progressed, Role, SessionError,
+    Config, Frame, FrameKind, Inputs, OtPlan, Progressed, Role, SecretRng, SessionError,
     error::{AbortReason, Farewell},
     pieces::whole_frame,
     session::Core,
@@ -44,7 +44,7 @@ pub struct Connection {
     pub(super) config: ConnectionConfig,
     pub(super) open: Open,
     pub(super) agreed: Option<Agreed>,
-    pub(super) rng: StdRng,
+    pub(super) rng: SecretRng,
     /// Whole frames to be sent before anything else.
     pub(super) control: VecDeque<Vec<u8>>,
     pub(super) control_bytes: usize,
@@ -73,7 +73,7 @@ impl Connection {
     /// both sides must say the same.
     #[must_use]
     pub fn new(config: ConnectionConfig, encrypted: bool) -> Self {
-        Self::with_rng(config, encrypted, &mut rand::make_rng::<StdRng>())
+        Self::with_rng(config, encrypted, &mut rand::make_rng::<SecretRng>())
     }
 
     /// Opens a connection whose secrets come from `rng`.
@@ -86,7 +86,7 @@ impl Connection {
         let mut seed = zeroize::Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *seed);
         let mut connection = Self {
-            rng: StdRng::from_seed(*seed),
+            rng: SecretRng::from_seed(*seed),
             control: VecDeque::new(),
             control_bytes: 0,
             garbling: Side::new(&config),
@@ -217,7 +217,7 @@ impl Connection {
     /// reason.
     #[must_use]
     pub fn refusal(encrypted: bool, reason: AbortReason) -> Vec<u8> {
-        let mut rng = rand::make_rng::<StdRng>();
+        let mut rng = rand::make_rng::<SecretRng>();
         let (open, _) = Open::new(&ConnectionConfig::default(), encrypted, &mut rng);
         let abort = last_frame(FrameKind::Abort, reason as u8);
         [whole_frame(FrameKind::Open, &open.encode()), abort].concat()

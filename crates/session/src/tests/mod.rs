@@ -19,6 +19,15 @@ use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program};
 use crate::{Config, Frame, FrameDecoder, Output, Progressed, Role, Session, SessionError};
 
 /// What one side needs to start.
+/// Compiles only if values of the type are wiped when they are dropped.
+const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
+
+// Generators have the key of all that they draw, hashes a block of what they read.
+const _: () = {
+    wiped_on_drop::<crate::SecretRng>();
+    wiped_on_drop::<sha2::Sha256>();
+};
+
 #[derive(Clone)]
 struct Setup {
     circuit: Circuit,
@@ -227,7 +236,6 @@ impl Side {
     }
 }
 
-/// Cuts bytes into frames.
 /// Returns a frame with one bit of its payload flipped, at a part of its length.
 fn flipped(frame: Frame, place: f64) -> Frame {
     let mut payload = frame.payload.to_vec();
@@ -242,6 +250,7 @@ fn flipped(frame: Frame, place: f64) -> Frame {
 }
 
 fn frames(bytes: &[u8]) -> Vec<Frame> {
+/// Cuts bytes into frames.
     let mut decoder = FrameDecoder::new();
     decoder.buffer().extend_from_slice(bytes);
     std::iter::from_fn(|| decoder.next_frame().unwrap()).collect()
