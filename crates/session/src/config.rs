@@ -55,12 +55,13 @@ pub enum OtChoice {
     /// What is predicted to be the fastest on the path, if [`Config::path`] or
     /// [`Session::set_path`](crate::Session::set_path) says something about it; otherwise
     /// public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, the recommended extension above.
-    /// The evaluator decides; a garbler with this choice does what the evaluator says.
+    /// If the peer demands one of the other choices, that one; if it does not either, the
+    /// evaluator's prediction counts.
     #[default]
     Auto,
-    /// One public-key OT per input bit.
+    /// One public-key OT per input bit, or no session.
     Direct,
-    /// 128 base OTs and this extension.
+    /// 128 base OTs and this extension, or no session.
     Extension(Extension),
 }
 

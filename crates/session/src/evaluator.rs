@@ -38,6 +38,8 @@ pub(crate) struct EvaluatorCore {
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: EvaluatorOt,
+    /// Seeds the randomness of transfers that begin again because the garbler demands another plan.
+    late: Zeroizing<[u8; 32]>,
     setup_received: bool,
     /// Whether the garbler's announced base-OT message is of no use.
     skips_setup: bool,
@@ -112,6 +114,8 @@ impl EvaluatorCore {
             &hello.nonce,
             rng,
         );
+        let mut late = Zeroizing::new([0; 32]);
+        rng.fill_bytes(&mut *late);
         if !setup.is_empty() {
             hello.set_setup(&setup);
         }
@@ -131,6 +135,7 @@ impl EvaluatorCore {
             setup: Some(setup),
             agreed: None,
             ot,
+            late,
             setup_received: false,
             skips_setup: false,
             choices,
@@ -407,7 +412,8 @@ impl EvaluatorCore {
             return Err(out_of_order(FrameKind::Hello));
         }
         let theirs = Hello::decode(payload)?;
-        self.hello.agree(&theirs)?;
+        let plan = self.hello.agree(&theirs)?;
+        self.follow(plan)?;
         self.skips_setup = theirs.announces_setup() && !theirs.has_begun(self.terms.plan);
         let sid = self.terms.session_id(payload, &self.hello.encode());
         let config = &self.terms.config;

@@ -50,6 +50,8 @@ pub(crate) struct GarblerCore {
     ot: GarblerOt,
     /// For what is drawn if the evaluator wants other transfers than were begun.
     late: Zeroizing<[u8; 32]>,
+    /// Whether the evaluator's announced base-OT message is of no use.
+    skips_setup: bool,
     setup_received: bool,
     /// Transfers answered.
     answered: u64,
@@ -146,6 +148,7 @@ impl GarblerCore {
             agreed: None,
             ot,
             late,
+            skips_setup: false,
             setup_received: false,
             answered: 0,
             layout,
@@ -433,6 +436,7 @@ impl GarblerCore {
         let theirs = Hello::decode(payload)?;
         let plan = self.hello.agree(&theirs)?;
         self.follow(plan);
+        self.skips_setup = theirs.announces_setup() && !theirs.has_begun(plan);
         let sid = self.terms.session_id(&self.hello.encode(), payload);
         self.agreed = Some(Agreed { sid, theirs });
         self.channel.reach(Milestone::Agreed);
@@ -447,6 +451,9 @@ impl GarblerCore {
         let Some(agreed) = self.agreed.as_ref().filter(|_| !self.setup_received) else {
             return Err(out_of_order(FrameKind::OtSetup));
         };
+        if std::mem::take(&mut self.skips_setup) {
+            return check_setup(&agreed.theirs, message);
+        }
         self.setup_received = true;
         if self.terms.plan == OtPlan::Stock {
             if self.answered > 0 || self.terms.total_choices > OtPlan::DIRECT_LIMIT {
@@ -456,7 +463,7 @@ impl GarblerCore {
             if !own.is_empty() {
                 self.channel.queue(whole_frame(FrameKind::OtSetup, &own));
             }
-        } else if agreed.theirs.announces_setup() {
+        } else if agreed.theirs.announces_setup() && agreed.theirs.has_begun(self.terms.plan) {
             check_setup(&agreed.theirs, message)?;
         }
         let answer = self.ot.handle_setup(

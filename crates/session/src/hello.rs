@@ -25,8 +25,17 @@ const FLAG_OUTPUT_CHECK: u8 = 1;
 const FLAG_ENCRYPTED: u8 = 2;
 const FLAG_PREPARED: u8 = 4;
 
-/// In a garbler's plan of oblivious transfer: it does another if the evaluator says so.
-const FOLLOWS: u8 = 0x80;
+/// Bit of a plan's code: the party accepts the peer's plan.
+///
+/// A party demands a plan if its [`OtChoice`] names one. [`OtChoice::Auto`] demands nothing; its
+/// hello has the expected plan with this bit. Both parties then do the same:
+///
+/// * If the garbler demands a plan, that one, else the evaluator's.
+/// * If both demand a plan and they differ, the session ends with a disagreement.
+///
+/// So no plan is ever done that a party did not demand or leave open. A party that began another
+/// plan than the agreed one begins again; the peer ignores the base-OT message of the first.
+const OPEN: u8 = 0x80;
 
 /// Everything two parties must agree on, and what each brings.
 #[derive(Clone)]
@@ -46,7 +55,7 @@ pub(crate) struct Hello {
 #[derive(Clone, Eq, PartialEq)]
 struct Terms {
     scheme: u8,
-    /// The plan: the evaluator's is what is done; what the garbler has begun with.
+    /// The plan that the party begins with, and [`OPEN`].
     ot: u8,
     base_ot: u8,
     output: u8,
@@ -82,9 +91,7 @@ impl Hello {
     ) -> Self {
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
-        let follows = role == Role::Garbler
-            && config.ot == OtChoice::Auto
-            && matches!(plan, OtPlan::Direct | OtPlan::Extension(_));
+        let is_open = config.ot == OtChoice::Auto && plan != OtPlan::None;
         let owners: Vec<u8> = (0..split.widths().len())
             .map(|index| u8::from(split.is_garbler(index)))
             .collect();
@@ -97,7 +104,7 @@ impl Hello {
             setup_hash: [0; 32],
             terms: Terms {
                 scheme: config.scheme.code(),
-                ot: plan.code() | if follows { FOLLOWS } else { 0 },
+                ot: plan.code() | if is_open { OPEN } else { 0 },
                 base_ot: config.base_ot.code(),
                 output: config.output.code(),
                 flags: u8::from(config.output_check) * FLAG_OUTPUT_CHECK
@@ -207,12 +214,17 @@ impl Hello {
 
     /// Returns what an application needs to know to answer.
     pub(crate) fn proposal(&self) -> Proposal {
-        let Terms { flags, ot, .. } = self.terms;
+        let terms = &self.terms;
+        let accepts_direct =
+            terms.ot & OPEN != 0 || matches!(terms.plan(), Some(OtPlan::None | OtPlan::Direct));
+        let transfers = terms.batch.checked_mul(terms.evaluator_bits);
+        let fits = transfers.is_some_and(|count| count <= OtPlan::DIRECT_LIMIT);
+        let is_prepared = terms.flags & FLAG_PREPARED != 0;
         Proposal {
-            circuit: self.terms.circuit,
-            batch: self.terms.batch,
-            is_direct: ot & !FOLLOWS == OtPlan::Direct.code(),
-            is_prepared: flags & FLAG_PREPARED != 0,
+            circuit: terms.circuit,
+            batch: terms.batch,
+            may_be_direct: accepts_direct && fits && !is_prepared,
+            is_prepared,
         }
     }
 
@@ -229,21 +241,25 @@ impl Hello {
             });
         }
         self.terms.compare(&theirs.terms)?;
-        let code = match self.role {
-            Role::Garbler => theirs.terms.ot,
-            Role::Evaluator => self.terms.ot,
+        let (garbler, evaluator) = match self.role {
+            Role::Garbler => (&self.terms, &theirs.terms),
+            Role::Evaluator => (&theirs.terms, &self.terms),
         };
-        self.terms.plan_of(code).ok_or(SessionError::Unexpected {
+        let decides = if garbler.ot & OPEN == 0 {
+            garbler
+        } else {
+            evaluator
+        };
+        let plan = decides.plan().filter(|plan| self.terms.can_do(*plan));
+        plan.ok_or(SessionError::Unexpected {
             kind: FrameKind::Hello,
-            problem: "its oblivious transfers cannot be done so",
+            problem: "its oblivious transfers are impossible with these settings",
         })
     }
 
-    /// Says whether the base-OT message that a garbler's hello announces, if it does, is of use for
-    /// `plan`.
+    /// Says whether the base-OT message that the hello announces, if it does, is of use for `plan`.
     pub(crate) fn has_begun(&self, plan: OtPlan) -> bool {
-        let begun = OtPlan::from_code(self.terms.ot & !FOLLOWS);
-        begun.is_some_and(|begun| begun.begins_as(plan))
+        (self.terms.plan()).is_some_and(|begun| begun.begins_as(plan))
     }
 
     /// Says whether the hello announces a base-OT message.
@@ -253,7 +269,7 @@ impl Hello {
 
     /// Puts in another plan, before the hello is sent.
     pub(crate) fn set_plan(&mut self, plan: OtPlan) {
-        self.terms.ot = plan.code() | self.terms.ot & FOLLOWS;
+        self.terms.ot = plan.code() | self.terms.ot & OPEN;
         self.setup_hash = [0; 32];
     }
 
@@ -338,9 +354,8 @@ impl Terms {
             };
             return differ(Field::BaseOt, text(self.base_ot), text(theirs.base_ot));
         }
-        // At most one of two roles that differ follows.
-        let follows = (self.ot | theirs.ot) & FOLLOWS != 0;
-        if self.ot != theirs.ot && !follows {
+        let is_open = (self.ot | theirs.ot) & OPEN != 0;
+        if self.ot != theirs.ot && !is_open {
             return differ(Field::Ot, plan_text(self.ot), plan_text(theirs.ot));
         }
         for (field, mask) in [
@@ -355,19 +370,30 @@ impl Terms {
         Ok(())
     }
 
-    /// Reads an evaluator's plan, if it can be carried out.
-    fn plan_of(&self, code: u8) -> Option<OtPlan> {
-        let plan = OtPlan::from_code(code)?;
-        let total = self.batch.checked_mul(self.evaluator_bits)?;
-        let base = BaseOt::from_code(self.base_ot)?;
-        let is_possible = match plan {
-            OtPlan::None => total == 0,
-            OtPlan::Direct => (1..=OtPlan::direct_maximum(base)).contains(&total),
-            OtPlan::Extension(_) => total > 0,
-            // Nothing else fits a connection, and it fits nothing else.
-            OtPlan::Stock => self.ot == code,
+    /// Returns the plan that the party begins with, if its code has a meaning.
+    fn plan(&self) -> Option<OtPlan> {
+        OtPlan::from_code(self.ot & !OPEN)
+    }
+
+    /// Says whether a plan is possible with these terms of this side.
+    fn can_do(&self, plan: OtPlan) -> bool {
+        let Some(total) = self.batch.checked_mul(self.evaluator_bits) else {
+            return false;
         };
-        is_possible.then_some(plan)
+        // Runs of a connection, and nothing else, begin with the stock unless they are direct.
+        let is_stock = self.plan() == Some(OtPlan::Stock);
+        let max_direct = match BaseOt::from_code(self.base_ot) {
+            _ if self.flags & FLAG_PREPARED != 0 => 0,
+            Some(_) if is_stock => OtPlan::DIRECT_LIMIT,
+            Some(base) => OtPlan::direct_maximum(base),
+            None => 0,
+        };
+        match plan {
+            OtPlan::None => total == 0,
+            OtPlan::Direct => (1..=max_direct).contains(&total),
+            OtPlan::Extension(_) => total > 0 && !is_stock,
+            OtPlan::Stock => is_stock,
+        }
     }
 
     fn split_text(&self) -> String {
@@ -381,7 +407,7 @@ impl Terms {
 }
 
 fn plan_text(code: u8) -> String {
-    OtPlan::from_code(code & !FOLLOWS).map_or_else(|| format!("plan {code}"), |p| p.to_string())
+    OtPlan::from_code(code & !OPEN).map_or_else(|| format!("plan {code}"), |p| p.to_string())
 }
 
 fn hex(bytes: &[u8]) -> String {

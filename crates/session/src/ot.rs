@@ -370,11 +370,20 @@ impl EvaluatorOt {
         }
     }
 
-    /// Takes back the choices of direct transfers that were not asked for yet.
+    /// Takes back the choices of transfers that begin again in another way: all of them, as direct
+    /// transfers and those of a run that may be direct are asked for at once.
     pub(crate) fn take_choices(&mut self) -> Option<Bits> {
         match self {
             Self::Direct { choices, .. } => Some(std::mem::take(choices)),
+            Self::Stock { open, .. } => open.pop_front().map(|(_, asked)| asked.into_choices()),
             _ => None,
+        }
+    }
+
+    /// Uses another extension, before the garbler's base-OT message is handled.
+    pub(crate) fn set_extension(&mut self, chosen: Extension) {
+        if let Self::Extension { kind, .. } = self {
+            *kind = chosen;
         }
     }
 

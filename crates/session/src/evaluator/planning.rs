@@ -1,10 +1,13 @@
-//! An evaluator that plans its oblivious transfers anew.
+//! An evaluator that changes the plan of its oblivious transfers.
 
-use rand::CryptoRng;
+use rand::{CryptoRng, SeedableRng};
 use transpute_circuit::Bits;
 
 use super::EvaluatorCore;
-use crate::{KnownPath, OtPlan, SessionError, ot::EvaluatorOt, transfers::Choices};
+use crate::{
+    FrameKind, KnownPath, OtPlan, SecretRng, SessionError, ot::EvaluatorOt, pieces::whole_frame,
+    transfers::Choices,
+};
 
 impl EvaluatorCore {
     /// Plans for a path that is known better now, if the hello has not left.
@@ -16,16 +19,49 @@ impl EvaluatorCore {
         if self.setup.is_none() || !self.terms.replan(path)? {
             return Ok(());
         }
-        let mut choices = Bits::new();
+        let setup = self.restart(self.terms.plan, rng)?;
+        self.hello.set_plan(self.terms.plan);
+        if !setup.is_empty() {
+            self.hello.set_setup(&setup);
+        }
+        self.setup = Some(setup);
+        Ok(())
+    }
+
+    /// Does the transfers that both hellos come to, whatever this side began with.
+    pub(super) fn follow(&mut self, plan: OtPlan) -> Result<(), SessionError> {
+        // A run that waits for no stock is direct already.
+        let is_begun = plan == OtPlan::Direct && matches!(self.ot, EvaluatorOt::Direct { .. });
+        match plan {
+            _ if plan == self.terms.plan || is_begun => {}
+            OtPlan::Extension(kind) if plan.begins_as(self.terms.plan) => {
+                self.ot.set_extension(kind);
+            }
+            _ => {
+                let mut rng = SecretRng::from_seed(*self.late);
+                let setup = self.restart(plan, &mut rng)?;
+                if !setup.is_empty() {
+                    self.channel.queue(whole_frame(FrameKind::OtSetup, &setup));
+                }
+            }
+        }
+        self.terms.plan = plan;
+        Ok(())
+    }
+
+    /// Begins the transfers again; returns the base-OT message.
+    fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Result<Vec<u8>, SessionError> {
         // Inputs are asked for once.
         if let Some(fetched) = self.ot.take_choices() {
             self.choices = Choices::of_all(fetched, self.terms.config.batch);
-        } else if self.terms.plan == OtPlan::Direct {
-            choices = self.take_choices(self.terms.total_choices as usize)?;
         }
+        let choices = match plan {
+            OtPlan::Direct => self.take_choices(self.terms.total_choices as usize)?,
+            _ => Bits::new(),
+        };
         let config = &self.terms.config;
         let (ot, setup) = EvaluatorOt::start(
-            self.terms.plan,
+            plan,
             config.base_ot,
             config.scheme.is_free_xor(),
             choices,
@@ -33,11 +69,6 @@ impl EvaluatorCore {
             rng,
         );
         self.ot = ot;
-        self.hello.set_plan(self.terms.plan);
-        if !setup.is_empty() {
-            self.hello.set_setup(&setup);
-        }
-        self.setup = Some(setup);
-        Ok(())
+        Ok(setup)
     }
 }

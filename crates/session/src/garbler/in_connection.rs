@@ -69,6 +69,13 @@ impl GarblerCore {
         let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
             return Ok(());
         };
+        // Sent before the evaluator knew that this side demands direct transfers.
+        let is_in_vain = self.terms.plan == OtPlan::Direct
+            && !self.setup_received
+            && (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.has_begun(OtPlan::Stock));
+        if is_in_vain {
+            return Ok(());
+        }
         let left = self.terms.total_choices - self.answered;
         let is_due = self.agreed.is_some() && self.terms.plan == OtPlan::Stock;
         if !is_due || rows.len() as u64 > left {

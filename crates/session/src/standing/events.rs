@@ -75,8 +75,9 @@ pub struct Proposal {
     pub circuit: [u8; 32],
     /// Evaluations.
     pub batch: u64,
-    /// Whether its oblivious transfers are to be done directly, without the stock.
-    pub is_direct: bool,
+    /// Whether its oblivious transfers may be direct: the peer demands or accepts it, and they are
+    /// few enough.
+    pub may_be_direct: bool,
     /// Whether it is prepared before its inputs are known.
     pub is_prepared: bool,
 }

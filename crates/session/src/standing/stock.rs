@@ -212,6 +212,11 @@ impl Asked {
         self.rows.len()
     }
 
+    /// Gives up the transfers; returns the choices.
+    pub(crate) fn into_choices(self) -> Bits {
+        self.choices
+    }
+
     /// Reads the answer: one masked pair per transfer.
     pub(crate) fn open(self, pairs: &[[u128; 2]]) -> Zeroizing<Vec<u128>> {
         let mut opened = Zeroizing::new(Vec::with_capacity(pairs.len()));

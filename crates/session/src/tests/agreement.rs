@@ -2,10 +2,10 @@
 
 use transpute_circuit::InputSplit;
 use transpute_garble::Scheme;
-use transpute_ot::{BaseOt, Extension};
+use transpute_ot::BaseOt;
 
 use super::{Pair, Setup, chain, random_inputs};
-use crate::{OtChoice, OutputPolicy, Role, SessionError, error::Field};
+use crate::{OutputPolicy, Role, SessionError, error::Field};
 
 /// Both sides must name the field, or hear of it from the other.
 fn check(field: Field, change: impl FnOnce(&mut Setup)) {
@@ -13,11 +13,7 @@ fn check(field: Field, change: impl FnOnce(&mut Setup)) {
     let ours = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
     let mut theirs = ours.clone();
     change(&mut theirs);
-    check_pair(field, &ours, &theirs);
-}
-
-fn check_pair(field: Field, ours: &Setup, theirs: &Setup) {
-    let ends = Pair::new(ours, theirs).run(&mut |_, frame| vec![frame]);
+    let ends = Pair::new(&ours, &theirs).run(&mut |_, frame| vec![frame]);
     for role in [Role::Garbler, Role::Evaluator] {
         match ends.of(role) {
             Err(SessionError::Disagreement { field: found, .. })
@@ -51,17 +47,6 @@ fn every_term_must_be_the_same() {
         setup.config.output_check = false;
     });
     check(Field::Encryption, |setup| setup.encrypted = true);
-}
-
-#[test]
-fn a_garbler_that_wants_one_way_of_transfer_does_no_other() {
-    let circuit = chain(50);
-    let mut ours = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
-    let mut theirs = ours.clone();
-    ours.config.ot = OtChoice::Extension(Extension::Iknp);
-    check_pair(Field::Ot, &ours, &theirs);
-    theirs.config.ot = OtChoice::Extension(Extension::SoftSpoken2);
-    check_pair(Field::Ot, &ours, &theirs);
 }
 
 #[test]

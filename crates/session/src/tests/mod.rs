@@ -5,6 +5,7 @@ mod deviations;
 mod document;
 mod driver;
 mod hostile;
+mod negotiation;
 mod reads;
 mod runs;
 mod standing;
@@ -18,7 +19,6 @@ use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program};
 
 use crate::{Config, Frame, FrameDecoder, Output, Progressed, Role, Session, SessionError};
 
-/// What one side needs to start.
 /// Compiles only if values of the type are wiped when they are dropped.
 const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
 
@@ -28,6 +28,7 @@ const _: () = {
     wiped_on_drop::<sha2::Sha256>();
 };
 
+/// What one side needs to start.
 #[derive(Clone)]
 struct Setup {
     circuit: Circuit,
@@ -249,8 +250,8 @@ fn flipped(frame: Frame, place: f64) -> Frame {
     }
 }
 
-fn frames(bytes: &[u8]) -> Vec<Frame> {
 /// Cuts bytes into frames.
+fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut decoder = FrameDecoder::new();
     decoder.buffer().extend_from_slice(bytes);
     std::iter::from_fn(|| decoder.next_frame().unwrap()).collect()

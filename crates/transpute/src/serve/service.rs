@@ -4,7 +4,8 @@ use std::{fmt, net::SocketAddr, sync::Arc};
 
 use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_session::{
-    AbortReason, Config, Decline, Field, Inputs, OtChoice, Proposal, Repeat, Role,
+    AbortReason, Config, ConfigError, Decline, Field, Inputs, OtChoice, OtPlan, Proposal, Repeat,
+    Role, SessionError,
 };
 use transpute_transport::{Fingerprint, LinkInfo};
 
@@ -21,8 +22,8 @@ pub struct Offered {
     pub program: Arc<Program>,
     /// Whose the inputs are.
     pub split: InputSplit,
-    /// Scheme, who learns the outputs, and all else that peers must propose too. The size of the batch and how the
-    /// oblivious transfers are done is up to the peer.
+    /// Scheme, who learns the outputs, and all else that peers must propose too, except the batch size. With
+    /// [`OtChoice::Direct`] proposals are declined whose oblivious transfers may not be direct.
     pub config: Config,
     /// The most evaluations that a peer may ask for in one run.
     pub max_batch: u64,
@@ -32,12 +33,19 @@ impl Offered {
     /// Offers what `party` computes, one evaluation a run, or as many as its [`Config::batch`].
     ///
     /// # Errors
-    /// [`Error::Split`].
+    /// [`Error::Split`]; [`ConfigError::OtOfConnection`] if the oblivious transfers that the party demands cannot be
+    /// those of a standing connection.
     pub fn new(party: &Party) -> Result<Self, Error> {
+        let split = party.split()?;
+        match party.settings().ot {
+            OtChoice::Auto => {}
+            OtChoice::Direct if split.evaluator_bits() as u64 <= OtPlan::DIRECT_LIMIT => {}
+            _ => return Err(SessionError::from(ConfigError::OtOfConnection).into()),
+        }
         Ok(Self {
             role: party.role(),
             program: party.program().clone(),
-            split: party.split()?,
+            split,
             max_batch: party.settings().batch,
             config: party.settings().clone(),
         })
@@ -51,14 +59,11 @@ impl Offered {
             Field::Batch
         } else if proposal.is_prepared {
             Field::Prepared
+        } else if self.config.ot == OtChoice::Direct && !proposal.may_be_direct {
+            Field::Ot
         } else {
             let mut config = self.config.clone();
             config.batch = proposal.batch;
-            config.ot = if proposal.is_direct {
-                OtChoice::Direct
-            } else {
-                OtChoice::Auto
-            };
             return Ok(config);
         };
         Err(Decline::Field(field))

@@ -4,6 +4,7 @@ mod bounds;
 mod driver;
 mod flights;
 mod hostile;
+mod negotiation;
 mod runs;
 mod serving;
 mod transfers;
