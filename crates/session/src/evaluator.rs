@@ -503,10 +503,19 @@ impl EvaluatorCore {
     }
 
     fn handle_tables(&mut self, number: u64, chunk: Bytes) -> Result<(), SessionError> {
-        if number != self.chunks_received || number >= self.layout.total_chunks() {
+        let due = (self.layout.chunk_len(number)).filter(|_| number == self.chunks_received);
+        let Some(expected) = due else {
             return Err(SessionError::Unexpected {
                 kind: FrameKind::Tables,
                 problem: "it is not the next chunk",
+            });
+        };
+        // Now, and not when it is evaluated: chunks that are too short would hardly count against the lead.
+        if chunk.len() != expected {
+            return Err(SessionError::Length {
+                kind: FrameKind::Tables,
+                expected: 8 + expected,
+                found: 8 + chunk.len(),
             });
         }
         self.chunks_received += 1;

@@ -12,6 +12,8 @@ use crate::{evaluator::OT_WINDOW, garbler::untabled_bytes, session::Terms};
 struct Chunks {
     count: u64,
     bytes: u64,
+    /// The length of each.
+    lens: Arc<[u32]>,
     /// Where labels of the evaluator's inputs are read that were not read before, in order.
     reads: Arc<[Read]>,
 }
@@ -29,7 +31,7 @@ struct Read {
 impl Chunks {
     fn new(plan: ChunkPlan<'_>, split: Option<&InputSplit>, lanes: usize) -> Self {
         let mut sum = Self::default();
-        let (mut labels, mut all) = (0, Vec::new());
+        let (mut labels, mut all, mut lens) = (0, Vec::new(), Vec::new());
         let mut add = |(bytes, reads): (usize, usize)| {
             labels += (lanes * reads) as u64;
             if reads > 0 {
@@ -39,6 +41,8 @@ impl Chunks {
                     labels,
                 });
             }
+            // At most a mebibyte.
+            lens.push(bytes as u32);
             sum.count += 1;
             sum.bytes += bytes as u64;
         };
@@ -46,7 +50,7 @@ impl Chunks {
             Some(split) => plan.with_reads(split).for_each(&mut add),
             None => plan.map(|bytes| (bytes, 0)).for_each(&mut add),
         }
-        sum.reads = all.into();
+        (sum.reads, sum.lens) = (all.into(), lens.into());
         sum
     }
 
@@ -152,6 +156,18 @@ impl Layout {
     /// Chunks of all tables of the batch.
     pub(crate) fn total_chunks(&self) -> u64 {
         self.sum(self.batch, self.group.count, self.single.count)
+    }
+
+    /// Returns the length of a chunk of the batch, counted from 0; `None` if there are fewer.
+    pub(crate) fn chunk_len(&self, number: u64) -> Option<usize> {
+        let in_groups = self.sum(self.together, self.group.count, 0);
+        let (of, number) = match number.checked_sub(in_groups) {
+            _ if number >= self.total_chunks() => return None,
+            Some(number) => (&self.single, number),
+            None => (&self.group, number),
+        };
+        let index = number.checked_rem(of.count)?;
+        of.lens.get(index as usize).map(|len| *len as usize)
     }
 
     /// Labels that the evaluator needs for the chunk after `chunks` of as many evaluations; all, if that is the end, or if the lead

@@ -58,8 +58,11 @@ pub struct Connection {
     /// For runs in which it evaluates: before the peer's base-OT message is here, and behind that.
     pub(super) base: Option<AnySender>,
     pub(super) receiver: Option<ReceiverStock>,
-    /// Transfers that may still be done without the stock.
+    /// Transfers that this side may still ask for without the stock, where neither side demands direct
+    /// transfers.
     pub(super) direct_left: u64,
+    /// Transfers that the peer may still ask for likewise.
+    pub(super) peer_direct_left: u64,
     /// Whether it is the turn of a run in which this side evaluates.
     pub(super) evaluates_next: bool,
     pub(super) is_closing: bool,
@@ -97,6 +100,7 @@ impl Connection {
             base: Some(base),
             receiver: None,
             direct_left: OtPlan::DIRECT_LIMIT,
+            peer_direct_left: OtPlan::DIRECT_LIMIT,
             evaluates_next: false,
             is_closing: false,
             close_sent: false,
@@ -389,6 +393,12 @@ impl Connection {
         let side = self.side(role);
         let (tables, bytes, transfers) = side.held();
         [tables, bytes, transfers, side.sum.tables]
+    }
+
+    /// Lets this side ask for any number of transfers without the stock.
+    #[cfg(test)]
+    pub(crate) fn ignore_direct_limit(&mut self) {
+        self.direct_left = u64::MAX;
     }
 
     /// Returns the offset of a run under way.

@@ -10,7 +10,7 @@ use super::{
     stock::{MAX_STOCK, ReceiverStock},
 };
 use crate::{
-    Frame, FrameKind, Role, Session, SessionError,
+    Frame, FrameKind, OtPlan, Role, Session, SessionError,
     error::{AbortReason, Field},
     hello::Hello,
     ot::OT_CHUNK,
@@ -199,6 +199,12 @@ impl Connection {
 
     /// Gives an active run what came about it.
     pub(super) fn deliver(&mut self, run: RunId, arrived: Arrived) -> Result<(), SessionError> {
+        if let Arrived::Frame(frame) = &arrived
+            && run.garbles
+            && frame.kind == FrameKind::OtSetup
+        {
+            self.count_direct(run.number)?;
+        }
         let limits = self.limits();
         let before = self.side(run.role()).sum;
         let done = self
@@ -219,6 +225,25 @@ impl Connection {
         {
             self.wake(run.role());
         }
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Counts the direct transfers of a run that could have taken them from the stock.
+    fn count_direct(&mut self, number: u32) -> Result<(), SessionError> {
+        let Some(active) = self.garbling.active(number) else {
+            return Ok(());
+        };
+        let terms = active.session.terms();
+        if terms.plan != OtPlan::Stock {
+            return Ok(());
+        }
+        let left = self.peer_direct_left.checked_sub(terms.total_choices);
+        self.peer_direct_left = left.ok_or(SessionError::Unexpected {
+            kind: FrameKind::OtSetup,
+            problem: "more direct transfers are asked for than a connection may have",
+        })?;
         Ok(())
     }
 }

@@ -235,6 +235,36 @@ fn tables_beyond_the_agreed_lead_are_refused() {
     );
 }
 
+/// Chunks that are too short would hardly count against the lead.
+#[test]
+fn chunks_of_a_wrong_length_are_refused_before_they_can_be_evaluated() {
+    let circuit = chain(400);
+    let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
+    setup.config.chunk_len = 512;
+    for len in [0, 1, 511, 513] {
+        // No labels arrive.
+        let ends = Pair::new(&setup, &setup).run(&mut |_, mut frame| match frame.kind {
+            Kind::OtReply => vec![],
+            Kind::Tables => {
+                let mut payload = frame.payload.to_vec();
+                payload.resize(8 + len, 0);
+                frame.payload = payload.into();
+                vec![frame]
+            }
+            _ => vec![frame],
+        });
+        assert!(
+            matches!(
+                ends.evaluator,
+                Err(SessionError::Length { kind: Kind::Tables, expected: 520, found })
+                    if found == 8 + len
+            ),
+            "{:?}",
+            ends.evaluator
+        );
+    }
+}
+
 fn any_frame() -> impl Strategy<Value = Frame> {
     let kinds = vec![
         Kind::Hello,

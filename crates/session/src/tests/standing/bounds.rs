@@ -1,5 +1,7 @@
 //! What a side holds at most.
 
+use transpute_circuit::generators;
+
 use super::Pair;
 use crate::{
     ConnectionConfig, FrameKind, Role, SessionError,
@@ -58,6 +60,40 @@ fn tables_of_all_runs_stay_within_the_window() {
         for (garbler, evaluator) in garbling.into_iter().zip(evaluating) {
             pair.check(0, garbler, &setup);
             pair.check(1, evaluator, &setup);
+        }
+    }
+}
+
+#[test]
+fn direct_transfers_stay_within_what_was_agreed() {
+    let aes = generators::aes128();
+    let setup = Setup::new(&aes, random_inputs(&aes, 1, 1));
+    for is_hostile in [false, true] {
+        let mut pair = Pair::new(5);
+        if is_hostile {
+            pair.sides[1].ignore_direct_limit();
+        }
+        // 384 transfers.
+        let runs: Vec<_> = (0..3).map(|_| pair.call_both(0, &setup)).collect();
+        // The evaluator has no stock before the garbler's first frames arrive.
+        pair.exhaust(1);
+        pair.rest();
+        if is_hostile {
+            assert!(
+                matches!(
+                    &pair.failed[0],
+                    Some(SessionError::Unexpected { kind: FrameKind::OtSetup, problem })
+                        if problem.contains("direct transfers")
+                ),
+                "{:?}",
+                pair.failed
+            );
+        } else {
+            pair.assert_alive();
+            for [garbler, evaluator] in runs {
+                pair.check(0, garbler, &setup);
+                pair.check(1, evaluator, &setup);
+            }
         }
     }
 }
