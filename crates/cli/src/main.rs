@@ -126,7 +126,8 @@ fn main() -> ExitCode {
             error.exit()
         }
     };
-    let done = log::start(cli.verbose).and_then(|()| match cli.command {
+    let ready = log::start(cli.verbose).and_then(|()| check_backend());
+    let done = ready.and_then(|()| match cli.command {
         Command::Demo(args) => demo::demo(&args, cli.verbose),
         Command::Run(args) => run::run(*args),
         Command::Serve(args) => serve::serve(&args),
@@ -151,6 +152,12 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Refuses a name of a back end in the environment that cannot be used.
+fn check_backend() -> Result<(), Failure> {
+    let wanted = transpute::garble::Backend::wanted();
+    (wanted.map(drop)).map_err(|error| Failure::usage("TRANSPUTE_AES").because(error))
 }
 
 /// Runs a future on a runtime of this thread, and leaves no work behind.

@@ -44,14 +44,29 @@ impl Backend {
             .collect()
     }
 
-    /// Returns the fastest available back end, or the one that the environment variable
-    /// `TRANSPUTE_AES` names (`portable`, `aes-ni`, `vaes256`, `vaes512`) if that is available.
+    /// Returns the fastest available back end, or the one that [`wanted`](Self::wanted) returns. If
+    /// that fails, programs should say so before they rely on this.
     #[must_use]
     pub fn best() -> Self {
-        choose(
-            std::env::var(Self::VARIABLE).ok().as_deref(),
-            &Self::available(),
-        )
+        let best = || Self::available().last().copied();
+        Self::wanted()
+            .ok()
+            .flatten()
+            .or_else(best)
+            .unwrap_or(Self::Portable)
+    }
+
+    /// Returns the back end that the environment variable `TRANSPUTE_AES` names (`portable`, `aes-ni`,
+    /// `vaes256`, `vaes512`), if it is set and not empty.
+    ///
+    /// # Errors
+    /// [`GarbleError::UnknownBackend`]; [`GarbleError::BackendUnavailable`] if this CPU does not have
+    /// the instructions.
+    pub fn wanted() -> Result<Option<Self>, GarbleError> {
+        match std::env::var_os(Self::VARIABLE) {
+            Some(name) if !name.is_empty() => named(&name.to_string_lossy()).map(Some),
+            _ => Ok(None),
+        }
     }
 
     const fn name(self) -> &'static str {
@@ -64,13 +79,10 @@ impl Backend {
     }
 }
 
-/// Returns the wanted back end if it is available, else the last of those that are.
-fn choose(wanted: Option<&str>, available: &[Backend]) -> Backend {
-    wanted
-        .and_then(|name| name.parse().ok())
-        .filter(|wanted| available.contains(wanted))
-        .or(available.last().copied())
-        .unwrap_or(Backend::Portable)
+/// Returns the back end of this name, if this CPU can run it.
+fn named(name: &str) -> Result<Backend, GarbleError> {
+    let wanted = name.parse()?;
+    Dispatch::new(wanted).map(|_| wanted)
 }
 
 impl fmt::Display for Backend {
@@ -212,14 +224,24 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_chooses_among_the_available() {
-        let available = [Backend::Portable, Backend::AesNi];
-        let choice = |wanted| choose(wanted, &available);
-        assert_eq!(choice(None), Backend::AesNi);
-        assert_eq!(choice(Some("portable")), Backend::Portable);
-        assert_eq!(choice(Some("vaes512")), Backend::AesNi);
-        assert_eq!(choice(Some("fastest")), Backend::AesNi);
-        assert_eq!(choose(None, &[]), Backend::Portable);
+    fn a_name_is_a_back_end_that_this_cpu_can_run() {
+        for backend in Backend::ALL {
+            let expected = if Backend::available().contains(&backend) {
+                Ok(backend)
+            } else {
+                Err(GarbleError::BackendUnavailable { wanted: backend })
+            };
+            assert_eq!(named(backend.name()), expected);
+        }
+        let found = "fastest".to_owned();
+        assert_eq!(named("fastest"), Err(GarbleError::UnknownBackend { found }));
+    }
+
+    /// Whoever forces a back end, to test it, must not test another one.
+    #[test]
+    fn the_forced_back_end_is_the_one_under_test() {
+        let wanted = Backend::wanted().expect("TRANSPUTE_AES names a back end of this CPU");
+        assert!(wanted.is_none_or(|wanted| wanted == Backend::best()));
     }
 
     #[test]
