@@ -23,6 +23,7 @@ use crate::{
     layout::Layout,
     ot::{EvaluatorOt, OT_CHUNK},
     pieces::{Assembler, piece_frames, split_number, whole_frame},
+    queue::extend_secret,
     session::{Lead, Terms, check_setup, out_of_order},
     transfers::{Choices, Transfers},
 };
@@ -497,8 +498,8 @@ impl EvaluatorCore {
         }
         self.commit(FrameKind::GarblerLabels, bytes.len())?;
         self.garbler_labels_received += labels.len() as u64;
-        self.garbler_labels
-            .extend(labels.iter().map(|label| Label::from_bytes(*label)));
+        let labels = labels.iter().map(|label| Label::from_bytes(*label));
+        extend_secret(&mut self.garbler_labels, labels);
         Ok(())
     }
 

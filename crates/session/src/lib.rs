@@ -24,6 +24,7 @@ mod layout;
 mod ot;
 mod pieces;
 mod plan;
+mod queue;
 mod report;
 mod session;
 mod standing;

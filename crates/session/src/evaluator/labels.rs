@@ -4,7 +4,7 @@ use transpute_circuit::Bits;
 use zeroize::Zeroizing;
 
 use super::{Evaluating, EvaluatorCore};
-use crate::{Milestone, SessionError};
+use crate::{Milestone, SessionError, queue::reserve_secret};
 
 /// Transfers that may be asked for beyond those whose labels were read, at most, unless the next chunk reads more; each takes 16
 /// bytes on both sides.
@@ -96,7 +96,7 @@ impl EvaluatorCore {
                 // All that the next evaluations need at once: growing would take twice as much.
                 let next = self.layout.lanes(self.begun) * self.terms.choices;
                 let missing = next.saturating_sub(self.labels.len());
-                self.labels.reserve(missing.max(labels.len()));
+                reserve_secret(&mut self.labels, missing.max(labels.len()));
                 self.labels.extend(labels.iter());
             }
         }

@@ -21,6 +21,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     FrameKind, SessionError,
     ot::{Corrections, OT_CHUNK},
+    queue::extend_secret,
 };
 
 /// Bytes in front of the corrections: the index of the first transfer (8) and their number (4).
@@ -88,11 +89,9 @@ impl ReceiverStock {
         let segment = self.cot.extend(&choices, count, rng, &mut message);
         let mut check = Vec::new();
         segment.prove(&self.challenges.next(&message), &mut check, &mut rows);
-        reserve(&mut self.random, count);
-        self.random
-            .extend((0..count).map(|i| choices[i / 64] >> (i % 64) & 1 == 1));
-        reserve(&mut self.rows, count);
-        self.rows.extend(rows.iter());
+        let random = (0..count).map(|i| choices[i / 64] >> (i % 64) & 1 == 1);
+        extend_secret(&mut self.random, random);
+        extend_secret(&mut self.rows, rows.iter().copied());
         [(FrameKind::OtExtend, message), (FrameKind::OtCheck, check)]
     }
 
@@ -142,17 +141,6 @@ impl Challenges {
             .finalize()
             .as_bytes();
         self.last
-    }
-}
-
-/// Makes room for `count` more elements and wipes the memory that it leaves.
-fn reserve<T: Copy + Zeroize>(queue: &mut VecDeque<T>, count: usize) {
-    let needed = queue.len() + count;
-    if needed > queue.capacity() {
-        let mut larger = VecDeque::with_capacity(needed.max(2 * queue.capacity()));
-        larger.extend(queue.iter());
-        queue.iter_mut().for_each(Zeroize::zeroize);
-        *queue = larger;
     }
 }
 
@@ -366,8 +354,7 @@ impl SenderStock {
             });
         };
         let rows = cot.check(unchecked, message)?;
-        reserve(&mut self.rows, rows.len());
-        self.rows.extend(rows.iter());
+        extend_secret(&mut self.rows, rows.iter().copied());
         cot.recycle(rows);
         Ok(())
     }
@@ -461,7 +448,7 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use rand::{Rng, SeedableRng, rngs::StdRng};
+    use rand::{SeedableRng, rngs::StdRng};
     use transpute_ot::OtError;
 
     use super::*;
@@ -552,16 +539,5 @@ mod tests {
         };
         assert!(matches!(refused, SessionError::Unexpected { .. }));
         assert_eq!(sender.rows.len(), 2 * OT_CHUNK);
-    }
-
-    #[test]
-    fn growing_wipes_what_it_leaves_and_keeps_the_order() {
-        let mut rng = StdRng::seed_from_u64(9);
-        let mut queue: VecDeque<u64> = (0..10).map(|_| rng.next_u64()).collect();
-        queue.rotate_left(3);
-        let before = queue.clone();
-        reserve(&mut queue, 1000);
-        assert!(queue.capacity() >= 1010);
-        assert_eq!(queue, before);
     }
 }
