@@ -86,6 +86,15 @@ impl Inbox {
         Ok((&mut self.buffer).limit(room))
     }
 
+    /// Returns how many bytes are here of a frame that is not complete, if its kind is one that
+    /// `counts`.
+    pub(super) fn unfinished(&self, counts: impl Fn(FrameKind) -> bool) -> u64 {
+        match self.header() {
+            Ok(Some((kind, _))) if counts(kind) => self.buffer.len() as u64,
+            _ => 0,
+        }
+    }
+
     fn header(&self) -> Result<Option<(FrameKind, usize)>, FrameError> {
         match read_header(&self.buffer)? {
             Some((_, found)) if found > self.max_payload => Err(FrameError::TooLong {

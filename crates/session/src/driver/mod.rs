@@ -8,6 +8,7 @@
 //! is and comes back when it is written; they are evaluated in the buffer that the reader has read
 //! them into, which is read into again when that is done.
 
+mod activity;
 mod engine;
 mod inbox;
 mod outbox;
@@ -30,7 +31,7 @@ pub(crate) use self::standing::stand_over;
 pub use self::standing::{
     ConnectionHandle, PreparedRun, RunOutcome, Running, Standing, attend, stand,
 };
-use self::{engine::Engine, reader::read_frames, writer::write_buffers};
+use self::{activity::Activity, engine::Engine, reader::read_frames, writer::write_buffers};
 use crate::{Output, Report, Session, SessionError};
 
 /// Frames that may wait for the computing thread.
@@ -139,9 +140,10 @@ pub(crate) async fn run_over(
 ) -> Result<Outcome, SessionError> {
     let (frame_sender, frames) = mpsc::channel(FRAMES_WAITING);
     let (outbox, outlet) = outbox::ring();
+    let activity = Activity::default();
     let tasks = Tasks {
-        reader: tokio::spawn(read_frames(reader, frame_sender, options)),
-        writer: tokio::spawn(write_buffers(writer, outlet, options)),
+        reader: tokio::spawn(read_frames(reader, frame_sender, options, activity.clone())),
+        writer: tokio::spawn(write_buffers(writer, outlet, options, activity)),
     };
     let mut engine = Engine::new(session, frames, outbox, on_output);
     let computing = tokio::task::spawn_blocking(move || {

@@ -7,8 +7,12 @@ use tokio::{
 };
 use transpute_transport::TransportError;
 
-use super::{DriverOptions, inbox::Inbox};
-use crate::{Frame, FrameKind, SessionError};
+use super::{
+    DriverOptions,
+    activity::{Activity, carries_run},
+    inbox::Inbox,
+};
+use crate::{Frame, FrameKind, SessionError, wire::HEADER_LEN};
 
 /// Room for what is read and thrown away.
 const SINK_LEN: usize = 64 << 10;
@@ -19,18 +23,24 @@ pub(super) async fn read_frames(
     mut reader: impl AsyncRead + Unpin,
     frames: mpsc::Sender<Result<Frame, SessionError>>,
     options: DriverOptions,
+    activity: Activity,
 ) {
+    // Bytes of whole frames that carry runs.
+    let mut carried = 0;
     let mut inbox = Inbox::new(options.max_payload);
     let error = loop {
         match inbox.next_frame() {
             Ok(Some(frame)) if frame.kind == FrameKind::Alive => continue,
             Ok(Some(frame)) => {
+                if carries_run(frame.kind) {
+                    carried += (HEADER_LEN + frame.payload.len()) as u64;
+                }
                 if frames.send(Ok(frame)).await.is_err() {
                     break None;
                 }
                 continue;
             }
-            Ok(None) => {}
+            Ok(None) => activity.set_received(carried + inbox.unfinished(carries_run)),
             Err(error) => break Some(error.into()),
         }
         let mut room = match inbox.room() {
@@ -59,4 +69,74 @@ pub(super) async fn read_frames(
     let mut rest = vec![0; SINK_LEN];
     let deadline = Instant::now() + options.linger;
     while let Ok(Ok(1..)) = timeout_at(deadline, reader.read(&mut rest)).await {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{
+        io::{AsyncWriteExt, DuplexStream, duplex},
+        time::sleep,
+    };
+
+    use super::*;
+    use crate::Session;
+
+    /// Reads what is written to the stream.
+    fn reading(activity: &Activity) -> DuplexStream {
+        let (peer, ours) = duplex(1 << 16);
+        let (sender, mut frames) = mpsc::channel(8);
+        let options = DriverOptions::default();
+        tokio::spawn(read_frames(ours, sender, options, activity.clone()));
+        tokio::spawn(async move { while frames.recv().await.is_some() {} });
+        peer
+    }
+
+    async fn send(peer: &mut DuplexStream, bytes: &[u8]) {
+        peer.write_all(bytes).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    fn header(kind: FrameKind, len: u32) -> Vec<u8> {
+        [&[kind as u8][..], &len.to_le_bytes()].concat()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn control_frames_carry_nothing() {
+        let activity = Activity::default();
+        let mut peer = reading(&activity);
+        for per_second in [8, 100] {
+            for _ in 0..60 * per_second {
+                send(&mut peer, Session::sign_of_life()).await;
+                sleep(Duration::from_secs(1) / per_second).await;
+            }
+        }
+        for kind in [FrameKind::Alive, FrameKind::Hello, FrameKind::Refuse] {
+            // Whole, in pieces, and unfinished.
+            send(&mut peer, &header(kind, 1000)).await;
+            for _ in 0..100 {
+                send(&mut peer, &[7; 10]).await;
+            }
+        }
+        send(&mut peer, &header(FrameKind::Alive, 1000)).await;
+        send(&mut peer, &[7; 999]).await;
+        assert_eq!(activity.carried(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_come_of_a_slow_frame_counts() {
+        let activity = Activity::default();
+        let mut peer = reading(&activity);
+        for frame in 0..2 {
+            let before = frame * 1005;
+            send(&mut peer, &header(FrameKind::Tables, 1000)).await;
+            for pieces in 1..=100 {
+                send(&mut peer, &[7; 10]).await;
+                assert_eq!(activity.carried(), before + 5 + 10 * pieces);
+            }
+            send(&mut peer, Session::sign_of_life()).await;
+            assert_eq!(activity.carried(), before + 1005);
+        }
+    }
 }

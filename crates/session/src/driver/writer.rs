@@ -1,11 +1,17 @@
 //! The task that writes.
 
+use std::io;
+
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     time::timeout,
 };
 
-use super::{DriverOptions, outbox::Outlet};
+use super::{
+    DriverOptions,
+    activity::{Activity, control_bytes},
+    outbox::Outlet,
+};
 use crate::Session;
 
 /// Writes buffers until the session ends, with signs of life in between, then closes the stream.
@@ -13,11 +19,13 @@ pub(super) async fn write_buffers(
     mut writer: impl AsyncWrite + Unpin,
     mut outlet: Outlet,
     options: DriverOptions,
+    activity: Activity,
 ) {
+    let mut carried = 0;
     loop {
         let written = match timeout(options.sign_of_life, outlet.next()).await {
             Ok(Some(buffer)) => {
-                let written = writer.write_all(&buffer).await;
+                let written = write_counted(&mut writer, &buffer, &mut carried, &activity).await;
                 outlet.give_back(buffer);
                 written
             }
@@ -35,4 +43,65 @@ pub(super) async fn write_buffers(
         }
     }
     let _ = writer.shutdown().await;
+}
+
+/// Writes a buffer and counts what is written of it that carries runs: at least all but the buffer's
+/// other bytes.
+async fn write_counted(
+    writer: &mut (impl AsyncWrite + Unpin),
+    buffer: &[u8],
+    carried: &mut u64,
+    activity: &Activity,
+) -> io::Result<()> {
+    let control = control_bytes(buffer);
+    let before = *carried;
+    let mut written = 0;
+    while written < buffer.len() {
+        match writer.write(&buffer[written..]).await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => written += count,
+        }
+        *carried = before + (written as u64).saturating_sub(control);
+        activity.set_sent(*carried);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+    use crate::{
+        FrameKind,
+        wire::{HEADER_LEN, write_frame},
+    };
+
+    #[tokio::test]
+    async fn bytes_of_runs_count_when_they_are_written() {
+        let (mut outbox, outlet) = super::super::outbox::ring();
+        let activity = Activity::default();
+        let (ours, mut peer) = duplex(100);
+        let writing = write_buffers(ours, outlet, DriverOptions::default(), activity.clone());
+        let writing = tokio::spawn(writing);
+        for (kind, len) in [(FrameKind::Refuse, 50), (FrameKind::Tables, 1000)] {
+            let fill = |out: &mut Vec<u8>| {
+                out.resize(out.len() + len, 7);
+                Ok::<(), crate::SessionError>(())
+            };
+            write_frame(&mut outbox.bytes, kind, fill).unwrap();
+        }
+        assert!(outbox.send().await);
+        let (control, all) = (HEADER_LEN + 50, 2 * HEADER_LEN + 1050);
+        let mut read = 0;
+        while read < all {
+            let carried = activity.carried() as usize;
+            // Not more than the peer has read or the stream holds.
+            assert!(carried <= (read + 100).saturating_sub(control), "{carried}");
+            read += peer.read(&mut [0; 64]).await.unwrap();
+        }
+        drop(outbox);
+        writing.await.unwrap();
+        assert_eq!(activity.carried() as usize, all - control);
+    }
 }

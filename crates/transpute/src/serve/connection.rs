@@ -7,24 +7,24 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::Poll,
-    time::Duration,
 };
 
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit},
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, timeout},
+    time::{MissedTickBehavior, interval, timeout},
 };
 use transpute_session::{
     Connection, ConnectionHandle, Event, Role, RunId, SessionError, attend as drive,
 };
-use transpute_transport::{Link, LinkStats};
+use transpute_transport::Link;
 
 use super::{
-    Limits, News, Peer, Request, Service, Shared,
+    News, Peer, Request, Service, Shared,
     line::{Answer, Asked, Line},
     rooms::add,
     service::OWN_FAULT,
+    watchdog::{Seen, Sight, Watchdog},
 };
 use crate::{Error, Outcome};
 
@@ -53,12 +53,6 @@ impl fmt::Display for Departure {
     }
 }
 
-/// Bytes of the first message of a peer.
-const OPENING: u64 = 97;
-
-/// Bytes a second that pass for life: signs of life of both sides are five each.
-const LIFE: u64 = 16;
-
 type Permit = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
 /// Serves one connection to its end.
@@ -75,7 +69,8 @@ pub(super) async fn attend<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer
 
 async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) -> Departure {
     let connection = Connection::new(shared.connection.clone(), link.info().encrypted);
-    let mut vigil = Vigil::new(link.stats(), &shared.limits);
+    let stats = link.stats();
+    let mut watchdog = Watchdog::new(&shared.limits);
     let (handle, standing, mut events) = drive(connection, link, shared.driver);
     let mut over = Box::pin(standing.wait());
     let mut hall = Hall {
@@ -88,17 +83,17 @@ async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) 
         runs: JoinSet::new(),
     };
     let mut stopped = shared.stopped.clone();
-    let mut ticks = interval(vigil.step());
+    let mut ticks = interval(watchdog.step());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_heard = true;
     let departure = loop {
         hall.look_for_turn();
         tokio::select! {
             biased;
-            ended = &mut over => break vigil.departure(ended),
-            _ = stopped.wait_for(|stopped| *stopped), if !vigil.is_closing() => {
+            ended = &mut over => break watchdog.departure(ended),
+            _ = stopped.wait_for(|stopped| *stopped), if !watchdog.is_closing() => {
                 hall.handle.close();
-                vigil.close(shared.limits.drain, Departure::Closed);
+                watchdog.close(shared.limits.drain, Departure::Closed);
             }
             event = events.recv(), if is_heard => match event {
                 Some(Event::Called(run, proposal)) => {
@@ -111,11 +106,11 @@ async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) 
             (role, answer) = answer(&mut hall.lines) => hall.obey(role, answer),
             permit = turn(&mut hall.permit) => hall.begin(permit),
             Some(_) = hall.runs.join_next() => {}
-            _ = ticks.tick() => match vigil.look(hall.owes(), hall.is_idle()) {
+            _ = ticks.tick() => match watchdog.look(hall.seen(stats.bytes_received())) {
                 Sight::Fine => {}
                 Sight::Idle => {
                     hall.handle.close();
-                    vigil.close(shared.limits.first_words, Departure::Idle);
+                    watchdog.close(shared.limits.first_words, Departure::Idle);
                 }
                 Sight::Stalled => break Departure::Stalled,
             },
@@ -146,13 +141,16 @@ impl<S: Service> Hall<'_, S> {
         &mut self.lines[run.role() as usize]
     }
 
-    /// Says whether it is for the peer to go on with a run.
-    fn owes(&self) -> bool {
-        !self.runs.is_empty() && self.handle.is_waiting()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.runs.is_empty() && self.lines.iter().all(Line::is_empty)
+    /// Returns what the watchdog looks at.
+    fn seen(&self, received: u64) -> Seen {
+        let has_runs = !self.runs.is_empty();
+        Seen {
+            received,
+            carried: self.handle.carried_bytes(),
+            has_waited: self.handle.has_waited(),
+            has_runs,
+            is_idle: !has_runs && self.lines.iter().all(Line::is_empty),
+        }
     }
 
     /// Sorts what the peer has asked for.
@@ -256,90 +254,4 @@ async fn answer(lines: &mut [Line; 2]) -> (Role, Answer) {
         Poll::Pending
     })
     .await
-}
-
-/// Watches over a peer that may not go on.
-struct Vigil {
-    stats: LinkStats,
-    idle: Duration,
-    stall: Duration,
-    /// When the connection began.
-    begun: Instant,
-    first_words: Duration,
-    /// Bytes carried when there was life last, and when that was.
-    bytes: u64,
-    alive: Instant,
-    /// When there was last a run.
-    busy: Instant,
-    /// Until when the connection must be over, and what it was closed for.
-    closing: Option<(Instant, Departure)>,
-}
-
-enum Sight {
-    Fine,
-    Idle,
-    Stalled,
-}
-
-impl Vigil {
-    fn new(stats: LinkStats, limits: &Limits) -> Self {
-        let now = Instant::now();
-        Self {
-            idle: limits.idle,
-            stall: limits.stall,
-            begun: now,
-            first_words: limits.first_words,
-            bytes: 0,
-            alive: now,
-            busy: now,
-            closing: None,
-            stats,
-        }
-    }
-
-    /// Returns how often to look.
-    fn step(&self) -> Duration {
-        let shortest = self.idle.min(self.stall).min(self.first_words);
-        (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
-    }
-
-    fn is_closing(&self) -> bool {
-        self.closing.is_some()
-    }
-
-    fn close(&mut self, patience: Duration, why: Departure) {
-        self.closing = Some((Instant::now() + patience, why));
-    }
-
-    fn look(&mut self, owes: bool, is_idle: bool) -> Sight {
-        let now = Instant::now();
-        let bytes = self.stats.bytes_sent() + self.stats.bytes_received();
-        let seconds = (now - self.alive).as_secs() + 1;
-        if !owes || bytes.saturating_sub(self.bytes) > LIFE * seconds {
-            (self.bytes, self.alive) = (bytes, now);
-        }
-        if !is_idle {
-            self.busy = now;
-        }
-        let is_late = |(until, _): &(Instant, Departure)| now >= *until;
-        // What it says is for the computing thread to judge, which may have much to do.
-        let is_open = self.stats.bytes_received() >= OPENING;
-        let is_silent = !is_open && now - self.begun >= self.first_words;
-        if now - self.alive >= self.stall || is_silent || self.closing.as_ref().is_some_and(is_late)
-        {
-            Sight::Stalled
-        } else if is_idle && !self.is_closing() && now - self.busy >= self.idle {
-            Sight::Idle
-        } else {
-            Sight::Fine
-        }
-    }
-
-    fn departure(&mut self, ended: Result<(), SessionError>) -> Departure {
-        match (ended, self.closing.take()) {
-            (Ok(()), Some((_, why))) => why,
-            (Ok(()), None) => Departure::Closed,
-            (Err(error), _) => Departure::Failed(error.into()),
-        }
-    }
 }

@@ -17,15 +17,17 @@ pub struct Limits {
     pub max_connections: usize,
     /// Connections of one peer: of one pinned key or, without keys, one address. Default 8.
     pub max_per_peer: usize,
-    /// Runs that are computed at the same time in all. Peers that stall hold their places until
-    /// [`stall`](Self::stall): this should be several times what one peer may have. More than a
-    /// few for each processor only make every one slower. Default 128.
+    /// Runs that are computed at the same time in all. A peer that stalls holds its places until
+    /// [`stall`](Self::stall), and one that carries just enough until [`run_time`](Self::run_time): this should be
+    /// several times what one peer may have. More than a few for each processor only make every one slower. Default 128.
     pub runs_at_once: usize,
     /// Runs that are computed at the same time on one connection. Default 4.
     pub runs_per_connection: usize,
     /// How long a connection may be without a run before it is closed. Default 60 s.
     pub idle: Duration,
-    /// How long a connection may carry next to nothing while a run waits for the peer before it is cut. Default 30 s.
+    /// For how long runs may wait for the peer while the connection carries less than 1 KiB of oblivious transfers,
+    /// labels, tables and outputs, before it is cut. Signs of life, and calls for runs that are declined, do not count.
+    /// Default 30 s.
     pub stall: Duration,
     /// How long one run may take, the wait for inputs included, before it is given up. Default 5 min.
     pub run_time: Duration,

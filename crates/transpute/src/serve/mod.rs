@@ -5,6 +5,7 @@ mod limits;
 mod line;
 mod rooms;
 mod service;
+mod watchdog;
 
 use std::{sync::Arc, time::Duration};
 

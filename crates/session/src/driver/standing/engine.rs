@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -20,7 +17,10 @@ use tokio::{
 use transpute_circuit::Bits;
 
 use super::handle::{Command, RunOutcome, Ticket};
-use crate::{Connection, Event, Frame, Progressed, RunId, SessionError, driver::outbox::Outbox};
+use crate::{
+    Connection, Event, Frame, Progressed, RunId, SessionError,
+    driver::{activity::Activity, outbox::Outbox},
+};
 
 type Received = Result<Frame, SessionError>;
 
@@ -35,7 +35,7 @@ pub(super) struct Engine {
     tickets: HashMap<Ticket, RunId>,
     /// Who hears what the peer calls for.
     calls: Option<mpsc::UnboundedSender<Event>>,
-    is_waiting: Arc<AtomicBool>,
+    activity: Activity,
 }
 
 /// Who waits for a run.
@@ -64,6 +64,7 @@ impl Engine {
         orders: mpsc::UnboundedReceiver<Command>,
         out: Outbox,
         calls: Option<mpsc::UnboundedSender<Event>>,
+        activity: Activity,
     ) -> Self {
         Self {
             connection,
@@ -74,13 +75,8 @@ impl Engine {
             runs: HashMap::new(),
             tickets: HashMap::new(),
             calls,
-            is_waiting: Arc::default(),
+            activity,
         }
-    }
-
-    /// Returns what tells whether it waits.
-    pub(super) fn waiting(&self) -> Arc<AtomicBool> {
-        self.is_waiting.clone()
     }
 
     /// Runs the connection to its end.
@@ -228,7 +224,7 @@ impl Engine {
         let wants_input = self.connection.wants_input() || !is_writing;
         let may_order = !self.orders.is_closed() || !self.orders.is_empty();
         let (frames, orders, out) = (&mut self.frames, &mut self.orders, &mut self.out);
-        self.is_waiting.store(true, Relaxed);
+        self.activity.set_waiting(true);
         let woken = self.handle.block_on(async {
             tokio::select! {
                 biased;
@@ -239,7 +235,7 @@ impl Engine {
                 else => Woken::Frame(frames.recv().await),
             }
         });
-        self.is_waiting.store(false, Relaxed);
+        self.activity.set_waiting(false);
         match woken {
             Woken::Sent => Ok(()),
             Woken::Order(Some(order)) => self.obey(order),

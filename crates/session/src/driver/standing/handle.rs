@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll},
     time::Duration,
@@ -14,7 +14,9 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use transpute_circuit::{Bits, InputSplit, Program};
 
-use crate::{Call, Config, Decline, Inputs, Role, RunReport, SessionError};
+use crate::{
+    Call, Config, Decline, Inputs, Role, RunReport, SessionError, driver::activity::Activity,
+};
 
 /// The number of a call in this process: it has no meaning to the peer.
 pub(super) type Ticket = u64;
@@ -45,8 +47,8 @@ pub(super) enum Command {
 #[derive(Clone, Debug)]
 pub struct ConnectionHandle {
     commands: mpsc::UnboundedSender<Command>,
-    tickets: Arc<std::sync::atomic::AtomicU64>,
-    is_waiting: Arc<AtomicBool>,
+    tickets: Arc<AtomicU64>,
+    activity: Activity,
 }
 
 /// What a run gave.
@@ -63,14 +65,11 @@ pub struct RunOutcome {
 }
 
 impl ConnectionHandle {
-    pub(super) fn new(
-        commands: mpsc::UnboundedSender<Command>,
-        is_waiting: Arc<AtomicBool>,
-    ) -> Self {
+    pub(super) fn new(commands: mpsc::UnboundedSender<Command>, activity: Activity) -> Self {
         Self {
             commands,
             tickets: Arc::default(),
-            is_waiting,
+            activity,
         }
     }
 
@@ -155,11 +154,19 @@ impl ConnectionHandle {
         let _ = self.commands.send(Command::Decline(role, why));
     }
 
-    /// Says whether this side has nothing to compute and waits for the peer, to send something or to take
-    /// something, or for calls.
+    /// Says whether this side has had nothing to compute at any time since the last call on any clone
+    /// of this handle: it waited for the peer to send or to take something, or for calls.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        self.is_waiting.load(Relaxed)
+    pub fn has_waited(&self) -> bool {
+        self.activity.has_waited()
+    }
+
+    /// Returns how many bytes of oblivious transfers, labels, tables and outputs the link has carried in
+    /// both directions, parts of unfinished messages included. Other messages do not count: a peer can
+    /// send any number of those and compute nothing.
+    #[must_use]
+    pub fn carried_bytes(&self) -> u64 {
+        self.activity.carried()
     }
 
     /// Makes no further calls: the connection ends when all runs have.

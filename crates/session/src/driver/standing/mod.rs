@@ -19,7 +19,7 @@ use transpute_transport::Link;
 pub use self::handle::{ConnectionHandle, PreparedRun, RunOutcome, Running};
 use self::{engine::Engine, handle::Command};
 use super::{
-    Closing, DriverOptions, FRAMES_WAITING, Tasks, outbox, reader::read_frames,
+    Closing, DriverOptions, FRAMES_WAITING, Tasks, activity::Activity, outbox, reader::read_frames,
     writer::write_buffers,
 };
 use crate::{Connection, Event, SessionError};
@@ -78,13 +78,13 @@ fn drive(
     let (frame_sender, frames) = mpsc::channel(FRAMES_WAITING);
     let (outbox, outlet) = outbox::ring();
     let (commands, orders) = mpsc::unbounded_channel::<Command>();
+    let activity = Activity::default();
     let tasks = Tasks {
-        reader: tokio::spawn(read_frames(reader, frame_sender, options)),
-        writer: tokio::spawn(write_buffers(writer, outlet, options)),
+        reader: tokio::spawn(read_frames(reader, frame_sender, options, activity.clone())),
+        writer: tokio::spawn(write_buffers(writer, outlet, options, activity.clone())),
     };
     let has_own_thread = calls.is_some();
-    let mut engine = Engine::new(connection, frames, orders, outbox, calls);
-    let is_waiting = engine.waiting();
+    let mut engine = Engine::new(connection, frames, orders, outbox, calls, activity.clone());
     let (end, computing) = oneshot::channel();
     let compute = move || {
         let result = engine.run();
@@ -102,7 +102,7 @@ fn drive(
         tasks: Some(tasks),
         options,
     };
-    (ConnectionHandle::new(commands, is_waiting), standing)
+    (ConnectionHandle::new(commands, activity), standing)
 }
 
 type Ended = Result<(), Arc<SessionError>>;

@@ -1,5 +1,8 @@
 //! A party that serves many peers: limits, peers that do wrong, the end.
 
+mod demands;
+mod stalls;
+
 use std::{sync::Arc, time::Duration};
 
 use tokio::{

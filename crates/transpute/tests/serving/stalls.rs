@@ -1,0 +1,43 @@
+//! Peers that hold a run up and show signs of life.
+
+use super::*;
+
+/// Calls for a run and sends signs of life from then on; returns when the serving party has cut it.
+async fn stall(link: Link, per_second: u32) {
+    let (mut reader, mut writer) = link.into_parts();
+    writer.write_all(&opening()).await.unwrap();
+    writer.flush().await.unwrap();
+    let living = async {
+        let alive = transpute::session::Session::sign_of_life();
+        while writer.write_all(alive).await.is_ok() && writer.flush().await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1) / per_second).await;
+        }
+    };
+    let mut heard = Vec::new();
+    let reading = async { drop(reader.read_to_end(&mut heard).await) };
+    tokio::join!(living, reading);
+}
+
+#[tokio::test]
+async fn signs_of_life_hold_no_place() {
+    let serving = Serving::start(Limits {
+        // At a hundred a second, signs of life are 1.5 kB in that time.
+        stall: Duration::from_secs(3),
+        runs_at_once: 2,
+        ..Limits::default()
+    })
+    .await;
+    let peers = tokio::spawn({
+        let (slow, fast) = (serving.link().await, serving.link().await);
+        async move { tokio::join!(stall(slow, 8), stall(fast, 100)) }
+    });
+    // This one waits for a place.
+    let honest = serving.connect().await;
+    let served = timeout(Duration::from_secs(30), check(&honest, 1)).await;
+    served.expect("the places are free again");
+    let cut = timeout(Duration::from_secs(30), peers).await;
+    cut.expect("the peers are cut").unwrap();
+    honest.close().await.unwrap();
+    let summary = serving.stop().await;
+    assert_eq!((summary.runs, summary.broken), (1, 2), "{summary:?}");
+}
