@@ -14,6 +14,7 @@ use super::{
     explain::{self, During},
     link,
     memory::{Memory, Visit},
+    options::QuicDriver,
     reader::Reader,
     writer::Writer,
 };
@@ -31,6 +32,7 @@ pub(super) struct Context {
     pub(super) connect: Option<Duration>,
     pub(super) timeout: Duration,
     pub(super) streams: u16,
+    pub(super) driver: QuicDriver,
     pub(super) pinning: Pinning,
     /// The name that the protocol goes by beside `quic`.
     pub(super) over: Option<&'static str>,
@@ -104,7 +106,7 @@ pub(super) async fn authenticate(
         .memory
         .map(|memory| Visit::new(memory, who, Instant::now()));
     Ok(Authenticated {
-        bare: link::bare(connection, context.streams, info, visit)?,
+        bare: link::bare(connection, (context.streams, context.driver), info, visit)?,
         message,
     })
 }

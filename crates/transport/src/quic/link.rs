@@ -18,7 +18,9 @@ use super::{
     explain::{self, During},
     memory::Visit,
     meter::Meter,
+    options::QuicDriver,
     reader::Reader,
+    runtime,
     writer::Writer,
 };
 use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
@@ -43,6 +45,7 @@ pub(super) struct Shared {
     /// Streams of a half that was dropped: the library tells the peer that a dropped stream is complete or unwanted,
     /// and neither is what dropping a half means.
     parked: Mutex<Vec<Box<dyn Any + Send>>>,
+    driver: QuicDriver,
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
@@ -50,7 +53,7 @@ pub(super) struct Shared {
 /// rate that is remembered of the peer.
 pub(super) fn bare(
     connection: Connection,
-    streams: u16,
+    (streams, driver): (u16, QuicDriver),
     info: LinkInfo,
     visit: Option<Visit>,
 ) -> Result<Bare<Reader, Writer>, TransportError> {
@@ -70,6 +73,7 @@ pub(super) fn bare(
         all_sent: AtomicBool::new(false),
         all_read: AtomicBool::new(false),
         parked: Mutex::default(),
+        driver,
         last_sample: Arc::default(),
     });
     let probe = Arc::new(QuicProbe {
@@ -152,7 +156,7 @@ impl Drop for Shared {
             (false, _) => DROPPED,
         };
         // Before the parked streams are dropped, which then have nothing more to say.
-        self.connection.close(code, b"");
+        runtime::close(&self.connection, code, self.driver);
     }
 }
 

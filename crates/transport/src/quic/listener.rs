@@ -15,7 +15,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use noq::{Connecting, Endpoint, Incoming, Runtime, ServerConfig};
+use noq::{Connecting, Endpoint, Incoming, ServerConfig};
 
 #[cfg(unix)]
 use super::shared::SharedSocket;
@@ -25,7 +25,8 @@ use super::{
     handshake::{self, Context, Pinning},
     memory::Memory,
     reader::Reader,
-    runtime, socket,
+    runtime,
+    socket::{self, Socket},
     writer::Writer,
 };
 #[cfg(unix)]
@@ -100,7 +101,6 @@ impl<H: Host> QuicListener<H> {
         address: &str,
         security: &Security,
         options: QuicOptions,
-        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, TransportError> {
         let config = config::server(&options, security, H::OVER)?;
         let addresses = address::resolve(address).await?;
@@ -115,10 +115,17 @@ impl<H: Host> QuicListener<H> {
                 break;
             }
         }
-        let server = Some(config.clone());
-        let endpoint = bound
-            .and_then(|socket| Endpoint::new(config::endpoint(), server, socket, runtime))
+        let (runtime, handle) = runtime::find(options.driver).map_err(listen_error)?;
+        let socket = bound
+            .and_then(|socket| Socket::new(socket, &handle))
             .map_err(listen_error)?;
+        let endpoint = Endpoint::new_with_abstract_socket(
+            config::endpoint(),
+            Some(config.clone()),
+            Box::new(socket),
+            runtime,
+        )
+        .map_err(listen_error)?;
         let local = endpoint.local_addr().map_err(listen_error)?;
         Ok(Self::new(host, endpoint, config, local, security, options))
     }
@@ -138,7 +145,7 @@ impl<H: Host> QuicListener<H> {
             address: local.to_string(),
             source,
         };
-        let (runtime, handle) = runtime::with_handle(options.driver).map_err(listen_error)?;
+        let (runtime, handle) = runtime::find(options.driver).map_err(listen_error)?;
         let socket = SharedSocket::new(door, foreign, handle);
         let endpoint = Endpoint::new_with_abstract_socket(
             config::endpoint_beside_others(),
@@ -193,6 +200,7 @@ impl<H: Host> QuicListener<H> {
             connect: None,
             timeout: self.options.handshake_timeout,
             streams: self.options.streams(),
+            driver: self.options.driver,
             pinning: self.pinning,
             over: H::OVER,
             memory: Some(Arc::clone(&self.memory)),

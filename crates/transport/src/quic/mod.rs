@@ -77,7 +77,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use noq::{ClientConfig, Endpoint, Runtime};
+use noq::{ClientConfig, Endpoint};
 
 pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
 pub(crate) use self::{
@@ -89,6 +89,7 @@ pub(crate) use self::{
 use self::{
     handshake::{Context, Pinning},
     listener::Plain,
+    socket::Socket,
 };
 use crate::{Link, Listener, Security, Settings, Transport, TransportError, tcp::address};
 
@@ -119,13 +120,6 @@ impl Quic {
         Self { options }
     }
 
-    fn runtime(&self, address: &str) -> Result<Arc<dyn Runtime>, TransportError> {
-        runtime::find(self.options.driver).map_err(|source| TransportError::Connect {
-            address: address.into(),
-            source,
-        })
-    }
-
     /// Connects to one address of the host.
     async fn try_connect(
         &self,
@@ -135,17 +129,19 @@ impl Quic {
         context: (Instant, Duration),
     ) -> Result<Authenticated, TransportError> {
         let (started, timeout) = context;
-        let runtime = self.runtime(address)?;
         let connect_error = |source| TransportError::Connect {
             address: address.into(),
             source,
         };
+        let (runtime, handle) = runtime::find(self.options.driver).map_err(connect_error)?;
         let socket =
             socket::connecting(candidate, self.options.socket_buffer).map_err(connect_error)?;
         let local = socket.local_addr().map_err(connect_error)?;
-        let watched = socket.try_clone().map_err(connect_error)?;
+        let socket = Socket::new(socket, &handle).map_err(connect_error)?;
+        let watched = socket.clone();
         let endpoint =
-            Endpoint::new(config::endpoint(), None, socket, runtime).map_err(connect_error)?;
+            Endpoint::new_with_abstract_socket(config::endpoint(), None, Box::new(socket), runtime)
+                .map_err(connect_error)?;
         let connecting = endpoint
             .connect_with(config, candidate, SERVER_NAME)
             .map_err(|error| config::connect_error(address, error))?;
@@ -156,6 +152,7 @@ impl Quic {
             peer: candidate,
             timeout,
             streams: self.options.streams(),
+            driver: self.options.driver,
             pinning,
             over,
             memory: None,
@@ -163,7 +160,7 @@ impl Quic {
         tokio::select! {
             biased;
             authenticated = handshake::authenticate(connecting, context) => authenticated,
-            refusal = socket::refusal(watched) => Err(connect_error(refusal)),
+            refusal = watched.refusal() => Err(connect_error(refusal)),
         }
     }
 }
@@ -194,8 +191,7 @@ impl Transport for Quic {
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let runtime = self.runtime(address)?;
-        let listener = QuicListener::bind(Plain, address, security, self.options, runtime).await?;
+        let listener = QuicListener::bind(Plain, address, security, self.options).await?;
         Ok(Box::new(listener))
     }
 

@@ -6,50 +6,96 @@ use std::{
     io,
     net::UdpSocket,
     pin::Pin,
-    sync::{Arc, OnceLock},
-    thread,
-    time::Instant,
+    sync::{Arc, OnceLock, mpsc},
+    thread::{self, ThreadId},
+    time::{Duration, Instant},
 };
 
-use noq::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime};
+use noq::{AsyncTimer, AsyncUdpSocket, Connection, Runtime, TokioRuntime, VarInt};
 use tokio::runtime::Handle;
 
 use super::options::QuicDriver;
 
-/// Finds the runtime that endpoints are driven by.
-pub(super) fn find(driver: QuicDriver) -> io::Result<Arc<dyn Runtime>> {
+/// Returns the runtime that drives endpoints, and a handle on the one that its tasks run on.
+pub(super) fn find(driver: QuicDriver) -> io::Result<(Arc<dyn Runtime>, Handle)> {
     match driver {
-        QuicDriver::Caller => Ok(Arc::new(TokioRuntime)),
-        QuicDriver::OwnThread => Ok(Arc::new(ThreadRuntime(own_thread()?))),
+        QuicDriver::Caller => {
+            let handle = Handle::try_current().map_err(io::Error::other)?;
+            Ok((Arc::new(TokioRuntime), handle))
+        }
+        QuicDriver::OwnThread => {
+            let handle = own_thread()?.runtime;
+            Ok((Arc::new(ThreadRuntime(handle.clone())), handle))
+        }
     }
 }
 
-/// Does the same, and returns a handle on the runtime that tasks run on.
-#[cfg(unix)]
-pub(super) fn with_handle(driver: QuicDriver) -> io::Result<(Arc<dyn Runtime>, Handle)> {
-    let handle = match driver {
-        QuicDriver::Caller => Handle::try_current().map_err(io::Error::other)?,
-        QuicDriver::OwnThread => own_thread()?,
+/// How long dropping a link may block. It takes two changes of threads, so this bounds the wait on a machine that gives
+/// the driver's thread no processor.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// How long to wait before looking again whether a packet was sent, if the driver has not sent it by its next turn.
+const CLOSE_POLL: Duration = Duration::from_millis(1);
+
+/// Closes a connection, and waits until its CONNECTION_CLOSE frame was handed to the operating system. A process may
+/// exit right after that; without the frame its peer would wait for the idle timeout.
+///
+/// With [`QuicDriver::Caller`] it does not wait: that runtime may need this thread to make progress.
+pub(super) fn close(connection: &Connection, code: VarInt, driver: QuicDriver) {
+    // A connection that the peer has closed, or that timed out, sends no such frame.
+    let is_open = connection.close_reason().is_none();
+    connection.close(code, b"");
+    let thread = match driver {
+        QuicDriver::OwnThread if is_open => own_thread(),
+        _ => return,
     };
-    Ok((find(driver)?, handle))
+    let Ok(OwnThread { runtime, id }) = thread else {
+        return;
+    };
+    if id == thread::current().id() {
+        return;
+    }
+    let (tell, sent) = mpsc::channel();
+    let connection = connection.clone();
+    runtime.spawn(async move {
+        // The driver's task was woken before this one.
+        tokio::task::yield_now().await;
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
+        while connection.stats().frame_tx.connection_close == 0 && Instant::now() < deadline {
+            tokio::time::sleep(CLOSE_POLL).await;
+        }
+        let _ = tell.send(());
+    });
+    if sent.recv_timeout(CLOSE_TIMEOUT).is_err() {
+        tracing::debug!("the end of a QUIC connection was not sent in time");
+    }
 }
 
-/// The runtime of the thread that all QUIC links of this process share, which runs until the process ends.
-fn own_thread() -> io::Result<Handle> {
-    static THREAD: OnceLock<Result<Handle, io::ErrorKind>> = OnceLock::new();
+/// The thread that all QUIC links of this process share, which runs until the process ends.
+#[derive(Clone)]
+struct OwnThread {
+    runtime: Handle,
+    id: ThreadId,
+}
+
+fn own_thread() -> io::Result<OwnThread> {
+    static THREAD: OnceLock<Result<OwnThread, io::ErrorKind>> = OnceLock::new();
     let started = THREAD.get_or_init(|| start_thread().map_err(|error| error.kind()));
     started.clone().map_err(io::Error::from)
 }
 
-fn start_thread() -> io::Result<Handle> {
+fn start_thread() -> io::Result<OwnThread> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let handle = runtime.handle().clone();
-    thread::Builder::new()
+    let thread = thread::Builder::new()
         .name("transpute-quic".into())
         .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-    Ok(handle)
+    Ok(OwnThread {
+        runtime: handle,
+        id: thread.thread().id(),
+    })
 }
 
 /// Drives endpoints on another thread's runtime.

@@ -26,7 +26,7 @@ use tokio::{
 };
 use transpute_testbed::{model::Path, scenario::PathConfig};
 
-use super::{QuicCongestion, QuicOptions, SERVER_NAME, config, handshake, memory::Memory};
+use super::{QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory};
 use crate::{Identity, Link, Security, TransportError};
 
 /// Bytes of IP and UDP headers, which the path carries as well.
@@ -266,6 +266,7 @@ impl Weather {
             connect: None,
             timeout: Duration::from_secs(30),
             streams: options.streams(),
+            driver: QuicDriver::Caller,
             pinning: handshake::Pinning::Pinned,
             over: None,
             memory: memory.clone().filter(|_| index == 0),

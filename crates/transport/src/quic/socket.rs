@@ -1,12 +1,23 @@
-//! UDP sockets: their buffers, and what the system says about a port where nobody listens.
+//! UDP sockets: their buffers, and ICMP errors about a port where no process listens.
 
 use std::{
-    io,
+    fmt,
+    io::{self, IoSliceMut},
     net::{SocketAddr, UdpSocket},
+    num::NonZeroUsize,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
 };
 
-use socket2::Socket;
-use tokio::io::Interest;
+use noq::{
+    AsyncUdpSocket, UdpSender,
+    udp::{self, RecvMeta, Transmit, UdpSocketState},
+};
+use tokio::{io::Interest, runtime::Handle, sync::Notify};
 
 use crate::datagram;
 
@@ -33,39 +44,199 @@ pub(super) fn connecting(peer: SocketAddr, buffer: usize) -> io::Result<UdpSocke
     Ok(socket.into())
 }
 
-fn open(address: SocketAddr, buffer: usize) -> io::Result<Socket> {
+fn open(address: SocketAddr, buffer: usize) -> io::Result<socket2::Socket> {
     let socket = datagram::open(address, buffer, buffer)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// Waits until the system hears from the peer's system that nobody listens there.
+/// The socket of an endpoint.
 ///
-/// Anybody on the path can forge that word, so only a connection that is not made yet listens to it.
-pub(super) async fn refusal(socket: UdpSocket) -> io::Error {
-    match wait_for_refusal(socket).await {
-        Ok(refusal) => refusal,
-        Err(error) => {
-            tracing::debug!(%error, "cannot watch a socket for refusals");
-            std::future::pending().await
+/// It differs from the QUIC library's own in how it treats ICMP "port unreachable", which anybody on the path can forge
+/// and which also follows the last packets of a peer that has closed and exited: receiving goes on, where the library
+/// would end the endpoint, and sending logs no warning.
+#[derive(Clone)]
+pub(super) struct Socket(Arc<Io>);
+
+struct Io {
+    socket: tokio::net::UdpSocket,
+    state: UdpSocketState,
+    /// An ICMP error was read by a call that sends or receives.
+    refused: Notify,
+    has_warned: AtomicBool,
+}
+
+impl Socket {
+    /// Takes over a socket, to be driven by the runtime of this handle.
+    pub(super) fn new(socket: UdpSocket, runtime: &Handle) -> io::Result<Self> {
+        let _runtime = runtime.enter();
+        Ok(Self(Arc::new(Io {
+            state: UdpSocketState::new((&socket).into())?,
+            socket: tokio::net::UdpSocket::from_std(socket)?,
+            refused: Notify::new(),
+            has_warned: AtomicBool::new(false),
+        })))
+    }
+
+    /// Waits until the peer's system reports that no process listens on the port.
+    ///
+    /// Only a connection that is not established yet may listen to it, because anybody on the path can forge it.
+    pub(super) async fn refusal(&self) -> io::Error {
+        tokio::select! {
+            () = self.0.refused.notified() => {}
+            watched = self.0.watch() => if let Err(error) = watched {
+                tracing::debug!(%error, "cannot watch a socket for ICMP errors");
+                self.0.refused.notified().await;
+            }
+        }
+        io::ErrorKind::ConnectionRefused.into()
+    }
+}
+
+impl Io {
+    /// Waits for "port unreachable" when nothing is sent or received.
+    async fn watch(&self) -> io::Result<()> {
+        loop {
+            self.socket.ready(Interest::ERROR).await?;
+            let error = self.socket.try_io(Interest::ERROR, || {
+                self.socket
+                    .take_error()?
+                    .ok_or_else(|| io::ErrorKind::WouldBlock.into())
+            });
+            match error {
+                Ok(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let mut is_first = true;
+        loop {
+            let sent = self.socket.try_io(Interest::WRITABLE, || {
+                self.state.try_send((&self.socket).into(), transmit)
+            });
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                // It is about an earlier packet, and reading it has cleared it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_first => {
+                    self.refused.notify_one();
+                    is_first = false;
+                }
+                Err(error) => {
+                    self.note_unsent(&error);
+                    return Ok(());
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
+    /// Logs the first error other than those that follow from the path's MTU or the peer's exit. QUIC treats the
+    /// packet as lost.
+    fn note_unsent(&self, error: &io::Error) {
+        let is_expected =
+            error.kind() == io::ErrorKind::ConnectionRefused || udp::is_msg_size_err(error);
+        if !is_expected && !self.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "cannot send QUIC packets");
         }
     }
 }
 
-async fn wait_for_refusal(socket: UdpSocket) -> io::Result<io::Error> {
-    let socket = tokio::net::UdpSocket::from_std(socket)?;
-    loop {
-        socket.ready(Interest::ERROR).await?;
-        let error = socket.try_io(Interest::ERROR, || {
-            socket
-                .take_error()?
-                .ok_or_else(|| io::ErrorKind::WouldBlock.into())
-        });
-        match error {
-            Ok(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(error),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Socket")
+    }
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
+        Box::pin(Sender {
+            io: Arc::clone(&self.0),
+            writable: None,
+        })
+    }
+
+    fn poll_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        metas: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        let Io {
+            socket,
+            state,
+            refused,
+            ..
+        } = &*self.0;
+        loop {
+            ready!(socket.poll_recv_ready(cx))?;
+            let received = socket.try_io(Interest::READABLE, || {
+                state.recv(socket.into(), bufs, metas)
+            });
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    refused.notify_one();
+                }
+                received => return Poll::Ready(received),
+            }
         }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.socket.local_addr()
+    }
+
+    fn max_receive_segments(&self) -> NonZeroUsize {
+        self.0.state.gro_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.0.state.may_fragment()
+    }
+}
+
+/// Sends for one task of the library.
+struct Sender {
+    io: Arc<Io>,
+    writable: Option<Writable>,
+}
+
+type Writable = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl UdpSender for Sender {
+    fn poll_send(
+        mut self: Pin<&mut Self>,
+        transmit: &Transmit<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            if let Some(writable) = &mut this.writable {
+                let waited = ready!(writable.as_mut().poll(cx));
+                this.writable = None;
+                waited?;
+            }
+            match this.io.try_send(transmit) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let io = Arc::clone(&this.io);
+                    this.writable = Some(Box::pin(async move { io.socket.writable().await }));
+                }
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
+
+    fn max_transmit_segments(&self) -> NonZeroUsize {
+        self.io.state.max_gso_segments()
     }
 }

@@ -1,0 +1,95 @@
+//! A process may exit as soon as its side of a link is complete: the peer still sees the end in good order.
+//!
+//! The connecting side runs in a process of its own, because threads of this one would go on sending for it.
+
+use std::{env, process::Command, sync::Arc};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transpute_transport::{Identity, Link, Registry, Security, TransportError};
+
+/// Tells the child process which transport to use, and the address to connect to.
+const TRANSPORT: &str = "TRANSPUTE_TEST_TRANSPORT";
+const ADDRESS: &str = "TRANSPUTE_TEST_ADDRESS";
+
+/// Processes per transport. Without a wait for the last packet, most of them fail over QUIC.
+const ROUNDS: usize = 20;
+
+fn unpinned() -> Security {
+    Security::Unpinned {
+        identity: Arc::new(Identity::generate().unwrap()),
+    }
+}
+
+/// Sends a message, closes, and reads up to the peer's end.
+async fn exchange(link: Link) -> Result<(), TransportError> {
+    let (mut reader, mut writer) = link.into_parts();
+    let send = async {
+        writer.write_all(&[7; 100]).await?;
+        writer.shutdown().await
+    };
+    let mut got = Vec::new();
+    let (sent, received) = tokio::join!(send, reader.read_to_end(&mut got));
+    sent.and(received.map(|_| ()))
+        .map_err(TransportError::from_io)?;
+    assert_eq!(got, [7; 100]);
+    Ok(())
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// The child process; does nothing unless a test of this file starts it.
+#[test]
+fn child() {
+    let (Ok(transport), Ok(address)) = (env::var(TRANSPORT), env::var(ADDRESS)) else {
+        return;
+    };
+    let runtime = runtime();
+    runtime.block_on(async {
+        let transport = Registry::with_builtins().get(&transport).unwrap();
+        let link = transport.connect(&address, &unpinned()).await.unwrap();
+        exchange(link).await.unwrap();
+    });
+    drop(runtime);
+    std::process::exit(0);
+}
+
+fn peers_that_exit_are_seen_to_close(transport: &str) {
+    runtime().block_on(async {
+        let listening = Registry::with_builtins().get(transport).unwrap();
+        let mut listener = listening.listen("127.0.0.1:0", &unpinned()).await.unwrap();
+        for round in 0..ROUNDS {
+            let mut child = Command::new(env::current_exe().unwrap())
+                .args(["--exact", "child"])
+                .env(TRANSPORT, transport)
+                .env(ADDRESS, listener.local_address())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            let link = listener.accept().await.unwrap();
+            let exchanged = exchange(link).await;
+            assert!(exchanged.is_ok(), "{transport}, {round}: {exchanged:?}");
+            assert!(child.wait().unwrap().success());
+        }
+    });
+}
+
+#[test]
+fn over_quic() {
+    peers_that_exit_are_seen_to_close("quic");
+}
+
+#[test]
+fn over_tcp() {
+    peers_that_exit_are_seen_to_close("tcp");
+}
+
+#[cfg(unix)]
+#[test]
+fn over_reliable_udp() {
+    peers_that_exit_are_seen_to_close("rudp");
+}
