@@ -143,6 +143,17 @@ pub enum TransportError {
         /// What the peer speaks.
         theirs: &'static str,
     },
+    /// The two sides were told to use transports of which they have none in common.
+    #[error(
+        "this side uses the transport {ours} and the peer {theirs}: give the same --transport on both sides, or on \
+         neither"
+    )]
+    NoCommonTransport {
+        /// What this side can use.
+        ours: String,
+        /// What the peer says that it can use.
+        theirs: String,
+    },
     /// The transport has no plaintext mode.
     #[error(
         "the transport {transport} is always encrypted; for a plaintext link use the transport {instead}"

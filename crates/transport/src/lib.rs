@@ -46,6 +46,7 @@ mod error;
 mod handshakes;
 mod identity;
 mod link;
+mod mismatch;
 mod preamble;
 mod quic;
 #[cfg(unix)]

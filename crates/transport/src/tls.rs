@@ -24,7 +24,8 @@ use rustls::{
 };
 
 use crate::{
-    Fingerprint, Identity, PROTOCOL, TransportError, UNPINNED_PROTOCOL, error::PinMismatch,
+    Fingerprint, Identity, PROTOCOL, Quic, Tcp, TransportError, UNPINNED_PROTOCOL,
+    error::PinMismatch,
 };
 
 /// Makes the configuration of the connecting side.
@@ -97,11 +98,13 @@ pub(crate) fn server_name() -> ServerName<'static> {
 pub(crate) struct Established {
     pub(crate) peer: Fingerprint,
     pub(crate) cipher: String,
+    /// The transport that was selected by ALPN.
+    pub(crate) transport: String,
 }
 
 /// Checks what the TLS library leaves to its user, and collects what is worth showing.
 pub(crate) fn established(connection: &CommonState) -> Result<Established, TransportError> {
-    check_protocol(connection, PROTOCOL)?;
+    let transport = transport_of(connection.alpn_protocol(), PROTOCOL, Tcp::NAME)?;
     let peer = connection
         .peer_certificates()
         .and_then(<[_]>::first)
@@ -112,62 +115,69 @@ pub(crate) fn established(connection: &CommonState) -> Result<Established, Trans
     Ok(Established {
         peer,
         cipher: cipher(connection),
+        transport: transport.into(),
     })
 }
 
-/// Does the same for a handshake without pins, and returns the cipher.
-pub(crate) fn established_unpinned(connection: &CommonState) -> Result<String, TransportError> {
-    check_protocol(connection, UNPINNED_PROTOCOL)?;
-    Ok(cipher(connection))
+/// Does the same for a handshake without pins, and returns the cipher and the transport.
+pub(crate) fn established_unpinned(
+    connection: &CommonState,
+) -> Result<(String, String), TransportError> {
+    let alpn = connection.alpn_protocol();
+    let transport = transport_of(alpn, UNPINNED_PROTOCOL, Tcp::NAME)?;
+    Ok((cipher(connection), transport.into()))
 }
 
-/// Names the transport in the protocol of the connecting side, so that a peer with another one learns so.
-pub(crate) fn client_over(config: &ClientConfig, transport: &str) -> Arc<ClientConfig> {
+/// Offers these transports in the ALPN extension of the connecting side, as protocol names.
+pub(crate) fn client_over(config: &ClientConfig, transports: &[&str]) -> Arc<ClientConfig> {
     let mut config = config.clone();
-    name_transport(&mut config.alpn_protocols, transport);
+    name_transports(&mut config.alpn_protocols, transports);
     Arc::new(config)
 }
 
-/// Does the same for the listening side.
-pub(crate) fn server_over(config: &ServerConfig, transport: &str) -> Arc<ServerConfig> {
+/// Accepts these transports on the listening side; the first one that the peer offers too is selected.
+pub(crate) fn server_over(config: &ServerConfig, transports: &[&str]) -> Arc<ServerConfig> {
     let mut config = config.clone();
-    name_transport(&mut config.alpn_protocols, transport);
+    name_transports(&mut config.alpn_protocols, transports);
     Arc::new(config)
 }
 
-/// What is between the protocol and the transport in such a name.
-const OVER: &[u8] = b" over ";
+/// The last name that every side over TCP offers. It is selected when the two sides have no transport in common: then each
+/// tells the other which one it uses, and closes.
+pub(crate) const NO_COMMON_TRANSPORT: &str = "?";
 
-/// Returns the name of a protocol, over a transport if it is named.
-pub(crate) fn protocol_over(protocol: &str, transport: Option<&str>) -> Vec<u8> {
-    let mut protocols = [protocol.as_bytes().to_vec()];
-    if let Some(transport) = transport {
-        name_transport(&mut protocols, transport);
-    }
-    let [protocol] = protocols;
-    protocol
-}
+/// Separates the protocol from the transport in an ALPN name. `tcp` and `quic` are not named.
+const OVER: &str = " over ";
 
-fn name_transport(protocols: &mut [Vec<u8>], transport: &str) {
-    for protocol in protocols {
-        protocol.extend_from_slice(OVER);
-        protocol.extend_from_slice(transport.as_bytes());
-    }
-}
-
-fn check_protocol(connection: &CommonState, protocol: &str) -> Result<(), TransportError> {
-    // Which transport follows need not be looked at: each side offers one name only, and the handshake succeeds with a
-    // name that was offered.
-    let rest = connection
-        .alpn_protocol()
-        .and_then(|name| name.strip_prefix(protocol.as_bytes()));
-    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(OVER)) {
-        Ok(())
-    } else {
-        Err(TransportError::NotTranspute {
-            evidence: "it named no protocol in its TLS handshake".into(),
+fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str]) {
+    let named = protocols.iter().flat_map(|protocol| {
+        transports.iter().map(|&transport| {
+            let mut name = protocol.clone();
+            if ![Tcp::NAME, Quic::NAME].contains(&transport) {
+                name.extend_from_slice(OVER.as_bytes());
+                name.extend_from_slice(transport.as_bytes());
+            }
+            name
         })
+    });
+    *protocols = named.collect();
+}
+
+/// Returns the transport that an ALPN name of this protocol stands for; `default` if it names none.
+pub(crate) fn transport_of<'a>(
+    alpn: Option<&'a [u8]>,
+    protocol: &str,
+    default: &'a str,
+) -> Result<&'a str, TransportError> {
+    let name = alpn.and_then(|name| str::from_utf8(name).ok());
+    match name.and_then(|name| name.strip_prefix(protocol)) {
+        Some("") => Some(default),
+        Some(rest) => rest.strip_prefix(OVER),
+        None => None,
     }
+    .ok_or_else(|| TransportError::NotTranspute {
+        evidence: "it named no protocol in its TLS handshake".into(),
+    })
 }
 
 fn cipher(connection: &CommonState) -> String {

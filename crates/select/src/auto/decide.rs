@@ -87,6 +87,7 @@ pub(super) async fn probe(
 ) -> Result<Probed, TransportError> {
     let mut auto = auto.clone();
     auto.options.udp_patience = auto.options.udp_patience.max(PROBE_PATIENCE);
+    auto.options.takes_named = false;
     let (mut attempt, candidates) = Attempt::begin(&auto, address, security)?;
     attempt.suspects = false;
     while !attempt.known.is_complete() {

@@ -38,6 +38,19 @@ pub struct Candidates {
     _tasks: JoinSet<()>,
 }
 
+/// The transports that a control connection offers by ALPN, and those that a QUIC connection does: `auto`, and the others
+/// for a listener that uses one by its name.
+const OVER_TCP: [&str; 4] = [NAME, Tcp::NAME, TcpStriped::NAME, Rudp::NAME];
+const OVER_QUIC: [&str; 2] = [NAME, Quic::NAME];
+
+/// Leaves only `auto` of them where no other listener is wanted.
+fn known_to<'a>(options: AutoOptions, transports: &'a [&'a str]) -> &'a [&'a str] {
+    match options.takes_named {
+        true => transports,
+        false => &transports[..1],
+    }
+}
+
 /// Nothing was picked; what is left can be.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
@@ -62,7 +75,7 @@ struct Inner {
     further: Further,
     /// The lock is held while something is said on it.
     control: Slot<ControlReport, Shared>,
-    quic: Slot<QuicReport, Bare<quic::Reader, quic::Writer>>,
+    quic: Slot<QuicReport, quic::Authenticated>,
     rudp: Slot<Measured, Raised>,
 }
 
@@ -95,7 +108,7 @@ impl Candidates {
         let inner = Arc::new(Inner {
             address: address.into(),
             security: security.clone(),
-            connector: Connector::new(security)?.over(NAME),
+            connector: Connector::new(security, known_to(options, &OVER_TCP), NAME)?,
             options,
             started: Instant::now(),
             answered: watch::Sender::new(None),
@@ -281,17 +294,17 @@ impl Inner {
         }
     }
 
-    async fn open_quic(
-        &self,
-    ) -> Result<(QuicReport, Bare<quic::Reader, quic::Writer>), TransportError> {
+    async fn open_quic(&self) -> Result<(QuicReport, quic::Authenticated), TransportError> {
         let quic = Quic::new(self.options.quic);
         let began = Instant::now();
+        let transports = known_to(self.options, &OVER_QUIC);
         let connected = tokio::select! {
             biased;
-            connected = quic.connect_over(&self.address, &self.security, Some(NAME)) => connected?,
+            connected = quic.connect_over(&self.address, &self.security, transports) => connected?,
             error = self.quic_is_hopeless(began) => return Err(error),
         };
         let offer = match &connected.message {
+            _ if connected.transport != NAME => Offer::only(Quic::NAME),
             Some(message) => Offer::decode(message).await?,
             None => return Err(no_offer()),
         };
@@ -301,7 +314,7 @@ impl Inner {
             path: connected.bare.probe.sample(),
             after: self.started.elapsed(),
         };
-        Ok((report, connected.bare))
+        Ok((report, connected))
     }
 
     /// Waits until it is clear that QUIC will not come up: TCP has needed two round trips where it needs one.
@@ -313,8 +326,13 @@ impl Inner {
                     // Nothing is known of the path then: QUIC has its own time limits.
                     return std::future::pending().await;
                 }
-                // Whatever TCP met, it took a round trip at least.
-                let enough = (began.elapsed() / 2).max(self.options.udp_patience);
+                // Whatever TCP met, it took a round trip at least. A listener that uses `quic` by its name has no TCP port,
+                // so that its machine refuses at once.
+                let least = match is_refused(error.root()) {
+                    true => QUIC_HANDSHAKE,
+                    false => self.options.udp_patience,
+                };
+                let enough = (began.elapsed() / 2).max(least);
                 tokio::time::sleep(enough).await;
                 return TransportError::UdpBlocked {
                     address: self.address.clone(),
@@ -379,20 +397,26 @@ impl Inner {
             }
             _ => None,
         };
+        let is_named = is_named(&channel);
         let context = channel.context().clone();
-        if let Err(error) = say(context, &mut channel, &choice.encode()).await {
+        if !is_named && let Err(error) = say(context, &mut channel, &choice.encode()).await {
             return Err(last_word(&mut channel).await.unwrap_or(error));
         }
         let Some((opening, connections)) = further else {
-            return Ok(answered(channel.into_bare()));
+            return Ok(match is_named {
+                true => channel.into_bare().link(),
+                false => answered(channel.into_bare()),
+            });
         };
         let founder = opening.found(&mut channel, connections).await?;
         let striped = TcpStriped::new(StripedOptions {
             max_out_of_order: self.options.max_out_of_order,
             ..StripedOptions::default()
         });
-        let (link, growth) =
-            striped.begin(channel, connections, |first| Box::new(Answered::new(first)));
+        let (link, growth) = striped.begin(channel, connections, |first| match is_named {
+            true => first,
+            false => Box::new(Answered::new(first)),
+        });
         founder.grow(growth, self.options.tcp.handshake_timeout);
         Ok(link)
     }
@@ -401,7 +425,14 @@ impl Inner {
         self.quic.want();
         let report = self.quic.report(|_| true).await?;
         report.offer.check(&choice.pick)?;
-        let mut bare = self.quic.take().ok_or(TransportError::Closed)?;
+        let quic::Authenticated {
+            mut bare,
+            transport,
+            ..
+        } = self.quic.take().ok_or(TransportError::Closed)?;
+        if transport != NAME {
+            return Ok(bare.link());
+        }
         let words = choice.encode();
         let said = say_on(&mut bare.writer, &words);
         let patience = (self.options.quic.handshake_timeout).min(self.options.choice_timeout);
@@ -419,15 +450,26 @@ impl Inner {
         let mut held = shared.lock().await;
         let channel = held.as_ref().ok_or(TransportError::Closed)?;
         let mut open = attempt.take();
-        // Never waits: there is room in an unused stream.
-        say_on(&mut open.writer, &choice.encode()).await?;
+        let is_named = is_named(channel);
+        if !is_named {
+            // Never waits: there is room in an unused stream.
+            say_on(&mut open.writer, &choice.encode()).await?;
+        }
         let mut info = channel.info(Rudp::NAME);
         info.timings.handshake += took;
         let bare = open.over(channel, info)?;
         *held = None;
         self.control.forget();
-        Ok(answered(bare))
+        Ok(match is_named {
+            true => bare.link(),
+            false => answered(bare),
+        })
     }
+}
+
+/// Returns whether the listener uses one transport by its name: then nothing is said about a choice.
+fn is_named(channel: &Channel) -> bool {
+    channel.transport().is_some_and(|named| named != NAME)
 }
 
 fn answered<R, W>(bare: Bare<R, W>) -> Link
@@ -470,11 +512,19 @@ async fn say_on(
     said.await.map_err(TransportError::from_io)
 }
 
+/// Time for a QUIC handshake on a busy machine, where nothing but QUIC may be listened for.
+const QUIC_HANDSHAKE: Duration = Duration::from_millis(500);
+
 /// Returns whether TCP failed without an answer of the other machine.
 fn is_of_this_side(error: &TransportError) -> bool {
+    matches!(error, TransportError::Connect { .. }) && !is_refused(error)
+}
+
+/// Returns whether the other machine answered that nothing listens.
+fn is_refused(error: &TransportError) -> bool {
     match error {
         TransportError::Connect { source, .. } => {
-            source.kind() != std::io::ErrorKind::ConnectionRefused
+            source.kind() == std::io::ErrorKind::ConnectionRefused
         }
         _ => false,
     }

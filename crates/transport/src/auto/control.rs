@@ -14,9 +14,8 @@ use super::{
 };
 use crate::{
     Quic, Rudp, RudpOptions, TcpStriped, TransportError,
-    link::Bare,
-    quic::{self, Host as QuicHost},
-    rudp::{Attempt, Door, Hello, Open, Wait},
+    quic::{Authenticated, Host as QuicHost},
+    rudp::{self, Attempt, Door, Hello, Open, Wait},
     striped::{Join, Stripe},
     tcp::{Acceptor, Channel, Context, Greeter, Socket, UNSENT_LIMIT},
 };
@@ -108,7 +107,47 @@ fn left_early(error: TransportError, context: &Context) -> Result<Guest, Transpo
 }
 
 impl Rules {
+    /// Makes a link of the connection of a peer that uses one transport by its name. It says nothing about a choice.
+    async fn link_named(&self, mut channel: Channel) -> Result<Guest, TransportError> {
+        let context = channel.context().clone();
+        let taken = |link, pick| {
+            let blob = Vec::new();
+            Ok(accepted(link, Choice { pick, blob }))
+        };
+        match channel.transport() {
+            Some(TcpStriped::NAME) => {
+                let join = Join::read(&mut channel, &context).await?;
+                // The first of several carries the choice.
+                let choice = (join.index == 0).then(|| Choice {
+                    pick: Pick::TcpStriped {
+                        connections: join.count,
+                        congestion_control: None,
+                    },
+                    blob: Vec::new(),
+                });
+                let stripe = Stripe::new(join, channel, choice)?;
+                Ok(Guest::Stripe(Box::new(stripe)))
+            }
+            Some(Rudp::NAME) => {
+                let hello = Hello::read(&mut channel, Rudp::NAME).await?;
+                let door = self.door.as_ref().ok_or(TransportError::Closed)?;
+                let attempt = Attempt::listen(&hello, &channel, Rudp::NAME, door, self.rudp)?;
+                let link = rudp::finish(channel, attempt, Rudp::NAME).await?;
+                taken(link, Pick::Rudp)
+            }
+            _ => taken(
+                channel.into_bare().link(),
+                Pick::Tcp {
+                    congestion_control: None,
+                },
+            ),
+        }
+    }
+
     async fn hear(&self, mut channel: Channel) -> Result<Guest, TransportError> {
+        if channel.transport().is_some_and(|named| named != NAME) {
+            return self.link_named(channel).await;
+        }
         if !channel.is_encrypted() {
             let offer = self.offer.encode();
             channel
@@ -267,13 +306,22 @@ async fn rudp_chosen(
 impl QuicHost for Doorman {
     type Guest = Box<Accepted>;
 
-    const OVER: Option<&'static str> = Some(NAME);
+    /// A peer may also use `quic` by its name.
+    const TRANSPORTS: &'static [&'static str] = &[NAME, Quic::NAME];
 
     async fn host(
         self,
-        mut bare: Bare<quic::Reader, quic::Writer>,
+        authenticated: Authenticated,
         timeout: Duration,
     ) -> Result<Option<Self::Guest>, TransportError> {
+        let mut bare = authenticated.bare;
+        if authenticated.transport == Quic::NAME {
+            let choice = Choice {
+                pick: Pick::Quic,
+                blob: Vec::new(),
+            };
+            return Ok(Some(Box::new(Accepted::new(bare.link(), choice))));
+        }
         let mut ear = Ear::default();
         let word = tokio::time::timeout(timeout, ear.next(&mut bare.reader))
             .await

@@ -71,7 +71,9 @@ impl AutoListener {
     ) -> Result<Self, TransportError> {
         let offer = offer.fit_for(security)?;
         let security = saying(security, &offer.encode())?;
-        let acceptor = Acceptor::new(&security)?.over(NAME);
+        let named = offer.names().filter(|&name| name != Quic::NAME);
+        let transports: Vec<_> = [NAME].into_iter().chain(named).collect();
+        let acceptor = Acceptor::new(&security, &transports, offer.describe())?;
         bind_on_both(address, |candidate| {
             Self::bind_both(candidate, &security, &acceptor, &offer, options)
         })

@@ -10,7 +10,7 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::{MAX_BLOB, Pick};
+use super::{MAX_BLOB, NAME, Pick};
 use crate::{Quic, Rudp, Security, Tcp, TcpStriped, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer1";
@@ -83,6 +83,19 @@ impl Offer {
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.names.iter().any(|known| known == name)
+    }
+
+    /// Describes it to a peer that has named a transport which is not offered.
+    pub(super) fn describe(&self) -> String {
+        format!("{NAME} ({})", self.names.join(", "))
+    }
+
+    /// The offer of a listener that uses this transport by its name.
+    pub(super) fn only(transport: &str) -> Self {
+        Self {
+            names: vec![transport.into()],
+            blob: Vec::new(),
+        }
     }
 
     /// Returns whether nothing is offered that does without UDP.

@@ -23,6 +23,9 @@ pub struct AutoOptions {
     /// Whether the connector begins to set up reliable UDP as soon as the control connection is there, and not when
     /// somebody asks for it. Default: yes.
     pub rudp_at_once: bool,
+    /// Whether the connector also connects to a listener that uses one of the transports by its name. That listener takes the
+    /// connection for a link, so a connector that only measures the path must not. Default: yes.
+    pub takes_named: bool,
     /// How long to wait at least for an answer over UDP once there is one over TCP, however short the path: half a round trip
     /// is waited for in any case, so that a firewall costs no more than one. After that UDP is taken to be blocked.
     /// Default: 5 ms.
@@ -45,6 +48,7 @@ impl Default for AutoOptions {
             max_out_of_order: 16 << 20,
             quic_at_once: true,
             rudp_at_once: true,
+            takes_named: true,
             udp_patience: Duration::from_millis(5),
             choice_timeout: Duration::from_secs(3),
         }

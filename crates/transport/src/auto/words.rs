@@ -148,7 +148,10 @@ fn parse(heard: &[u8]) -> Result<Parsed, TransportError> {
     }
     if !(begins(&MAGIC) || begins(&hello::MAGIC) || begins(&join::MAGIC)) {
         return Err(TransportError::NotTranspute {
-            evidence: format!("it sent \"{}\"", head.escape_ascii()),
+            evidence: format!(
+                "it sent \"{}\" where it should pick a transport; give the same --transport on both sides",
+                head.escape_ascii()
+            ),
         });
     }
     let Some((&length, body)) = body.split_first() else {

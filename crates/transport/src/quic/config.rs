@@ -24,42 +24,36 @@ const MAX_INCOMING: usize = 1024;
 const INCOMING_BUFFER: u64 = 16 << 10;
 const INCOMING_BUFFERS: u64 = 1 << 20;
 
-/// Makes the connecting side's configuration. `over`: a name that the protocol goes by beside `quic`.
+/// Makes the connecting side's configuration. `transports`: those that this side can use on the connection.
 pub(super) fn client(
     options: &QuicOptions,
     security: &Security,
-    over: Option<&str>,
+    transports: &[&str],
 ) -> Result<ClientConfig, TransportError> {
     let crypto = match security {
         Security::Tls { identity, peers } => tls::client_config(identity, peers)?,
         Security::Unpinned { identity } => tls::unpinned_client_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto = match over {
-        Some(name) => tls::client_over(&crypto, name),
-        None => crypto,
-    };
+    let crypto = tls::client_over(&crypto, transports);
     let crypto = QuicClientConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport(options)?));
     Ok(config)
 }
 
-/// Makes the listening side's configuration.
+/// Makes the listening side's configuration, likewise.
 pub(super) fn server(
     options: &QuicOptions,
     security: &Security,
-    over: Option<&str>,
+    transports: &[&str],
 ) -> Result<ServerConfig, TransportError> {
     let crypto = match security {
         Security::Tls { identity, peers } => tls::server_config(identity, peers)?,
         Security::Unpinned { identity } => tls::unpinned_server_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto = match over {
-        Some(name) => tls::server_over(&crypto, name),
-        None => crypto,
-    };
+    let crypto = tls::server_over(&crypto, transports);
     let crypto = QuicServerConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config
@@ -104,7 +98,9 @@ fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
         // The streams are stripes of one: what was written first is waited for first. In turns, all that fills the first window
         // would be complete together, a round trip late.
         .send_fairness(false)
-        // With it, noq 1.4.0 writes its ACK_FREQUENCY frame also into a packet that is full, and panics.
+        // ACK_FREQUENCY must stay off: noq-proto 1.4.0 panics with it. It writes the frame also into a packet that is full,
+        // and `ack_frequency.rs` clamps the peer's `min_ack_delay` to a range that may be empty (RUSTSEC-2026-0340 of
+        // quinn-proto, not fixed in this fork).
         .ack_frequency_config(None)
         .congestion_controller_factory(Arc::new(Factory::new(options)));
     let known = options.path.rtt.filter(|rtt| !rtt.is_zero());
@@ -134,5 +130,18 @@ pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportErro
     TransportError::Connect {
         address: address.into(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The library panics with it, and the peer's transport parameters decide when.
+    #[test]
+    fn ack_frequency_is_off() {
+        let config = transport(&QuicOptions::default()).unwrap();
+        let shown = format!("{config:?}");
+        assert!(shown.contains("ack_frequency_config: None"), "{shown}");
     }
 }

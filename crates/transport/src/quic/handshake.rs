@@ -34,8 +34,6 @@ pub(super) struct Context {
     pub(super) streams: u16,
     pub(super) driver: QuicDriver,
     pub(super) pinning: Pinning,
-    /// The name that the protocol goes by beside `quic`.
-    pub(super) over: Option<&'static str>,
     /// What is remembered of those who were here.
     pub(super) memory: Option<Arc<Memory>>,
 }
@@ -45,6 +43,8 @@ pub(crate) struct Authenticated {
     pub(crate) bare: Bare<Reader, Writer>,
     /// What the peer said in its certificate, if it did.
     pub(crate) message: Option<Vec<u8>>,
+    /// The transport that ALPN has selected: `quic`, or `auto`.
+    pub(crate) transport: String,
 }
 
 /// Whether the handshake authenticates the peer.
@@ -88,7 +88,8 @@ pub(super) async fn authenticate(
         peer,
         cipher,
         message,
-    } = established(&connection, context.pinning, context.over)?;
+        transport,
+    } = established(&connection, context.pinning)?;
     let info = LinkInfo {
         transport: Quic::NAME,
         local_address: context.local.to_string(),
@@ -108,6 +109,7 @@ pub(super) async fn authenticate(
     Ok(Authenticated {
         bare: link::bare(connection, (context.streams, context.driver), info, visit)?,
         message,
+        transport,
     })
 }
 
@@ -116,24 +118,16 @@ struct Established {
     peer: Option<Fingerprint>,
     cipher: String,
     message: Option<Vec<u8>>,
+    transport: String,
 }
 
 /// Checks what the TLS library leaves to its user, and collects what is worth showing.
-fn established(
-    connection: &Connection,
-    pinning: Pinning,
-    over: Option<&str>,
-) -> Result<Established, TransportError> {
+fn established(connection: &Connection, pinning: Pinning) -> Result<Established, TransportError> {
     let data = connection
         .handshake_data()
         .and_then(|data| data.downcast::<HandshakeData>().ok());
-    let protocol = data.as_ref().and_then(|data| data.protocol.as_deref());
-    let expected = tls::protocol_over(pinning.protocol(), over);
-    if protocol != Some(&expected[..]) {
-        return Err(explain::protocol(
-            "it named no protocol in its TLS handshake".into(),
-        ));
-    }
+    let alpn = data.as_ref().and_then(|data| data.protocol.as_deref());
+    let transport = tls::transport_of(alpn, pinning.protocol(), Quic::NAME)?.to_owned();
     let certificates = connection
         .peer_identity()
         .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
@@ -149,6 +143,7 @@ fn established(
     Ok(Established {
         message: first.and_then(find_message).map(<[u8]>::to_vec),
         peer: (pinning == Pinning::Pinned).then_some(peer),
+        transport,
         cipher: match group {
             Some(group) => format!("{group:?} QUIC with TLS 1.3"),
             None => "QUIC with TLS 1.3".into(),

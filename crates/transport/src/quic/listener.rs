@@ -20,20 +20,21 @@ use noq::{Connecting, Endpoint, Incoming, ServerConfig};
 #[cfg(unix)]
 use super::shared::SharedSocket;
 use super::{
-    QuicOptions, config,
+    Quic, QuicOptions, config,
     explain::{self, During},
-    handshake::{self, Context, Pinning},
+    handshake::{self, Authenticated, Context, Pinning},
     memory::Memory,
-    reader::Reader,
     runtime,
     socket::{self, Socket},
-    writer::Writer,
 };
 #[cfg(unix)]
 use crate::rudp::{Door, Foreign};
 use crate::{
-    Link, Listener, Security, TransportError, handshakes::Handshakes, link::Bare, tcp::address,
+    Link, Listener, Security, TransportError,
+    handshakes::Handshakes,
+    tcp::address,
     throttle::Throttle,
+    tls::NO_COMMON_TRANSPORT,
 };
 
 /// What a listener does with an authenticated connection until it is a link.
@@ -41,13 +42,13 @@ pub(crate) trait Host: Clone + Send + 'static {
     /// What comes of a connection.
     type Guest: Send + 'static;
 
-    /// The name that the protocol goes by beside `quic`.
-    const OVER: Option<&'static str>;
+    /// The transports that a peer may name by ALPN.
+    const TRANSPORTS: &'static [&'static str];
 
     /// Hears whom it has. `None`: nothing comes of it, and nobody need know.
     fn host(
         self,
-        bare: Bare<Reader, Writer>,
+        authenticated: Authenticated,
         timeout: Duration,
     ) -> impl Future<Output = Result<Option<Self::Guest>, TransportError>> + Send;
 }
@@ -59,14 +60,20 @@ pub(super) struct Plain;
 impl Host for Plain {
     type Guest = Link;
 
-    const OVER: Option<&'static str> = None;
+    const TRANSPORTS: &'static [&'static str] = &[Quic::NAME, NO_COMMON_TRANSPORT];
 
     async fn host(
         self,
-        bare: Bare<Reader, Writer>,
+        authenticated: Authenticated,
         _: Duration,
     ) -> Result<Option<Link>, TransportError> {
-        Ok(Some(bare.link()))
+        if authenticated.transport == NO_COMMON_TRANSPORT {
+            return Err(TransportError::NoCommonTransport {
+                ours: Quic::NAME.into(),
+                theirs: "another one, over TCP".into(),
+            });
+        }
+        Ok(Some(authenticated.bare.link()))
     }
 }
 
@@ -102,7 +109,7 @@ impl<H: Host> QuicListener<H> {
         security: &Security,
         options: QuicOptions,
     ) -> Result<Self, TransportError> {
-        let config = config::server(&options, security, H::OVER)?;
+        let config = config::server(&options, security, H::TRANSPORTS)?;
         let addresses = address::resolve(address).await?;
         let listen_error = |source| TransportError::Listen {
             address: address.into(),
@@ -139,7 +146,7 @@ impl<H: Host> QuicListener<H> {
         security: &Security,
         options: QuicOptions,
     ) -> Result<Self, TransportError> {
-        let config = config::server(&options, security, H::OVER)?;
+        let config = config::server(&options, security, H::TRANSPORTS)?;
         let local = door.local();
         let listen_error = |source| TransportError::Listen {
             address: local.to_string(),
@@ -202,7 +209,6 @@ impl<H: Host> QuicListener<H> {
             streams: self.options.streams(),
             driver: self.options.driver,
             pinning: self.pinning,
-            over: H::OVER,
             memory: Some(Arc::clone(&self.memory)),
         };
         let connecting = match incoming.accept() {
@@ -258,7 +264,7 @@ async fn welcome<H: Host>(
     let result = match handshake::authenticate(connecting, context).await {
         Ok(authenticated) => {
             reachable = true;
-            host.host(authenticated.bare, timeout).await
+            host.host(authenticated, timeout).await
         }
         Err(error) => Err(error),
     };

@@ -83,15 +83,15 @@ pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, Unkno
 pub(crate) use self::{
     handshake::Authenticated,
     listener::{Host, QuicListener},
-    reader::Reader,
-    writer::Writer,
 };
 use self::{
     handshake::{Context, Pinning},
     listener::Plain,
     socket::Socket,
 };
-use crate::{Link, Listener, Security, Settings, Transport, TransportError, tcp::address};
+use crate::{
+    Link, Listener, Security, Settings, Transport, TransportError, mismatch, tcp::address,
+};
 
 /// The QUIC transport, named `quic`.
 ///
@@ -123,7 +123,7 @@ impl Quic {
     /// Connects to one address of the host.
     async fn try_connect(
         &self,
-        (config, pinning, over): (ClientConfig, Pinning, Option<&'static str>),
+        (config, pinning): (ClientConfig, Pinning),
         address: &str,
         candidate: SocketAddr,
         context: (Instant, Duration),
@@ -154,7 +154,6 @@ impl Quic {
             streams: self.options.streams(),
             driver: self.options.driver,
             pinning,
-            over,
             memory: None,
         };
         tokio::select! {
@@ -167,6 +166,9 @@ impl Quic {
 
 /// The name every server goes by: it is neither sent nor checked, but the library wants one.
 const SERVER_NAME: &str = "127.0.0.1";
+
+/// A listener that has not answered by then may use a transport other than QUIC.
+const ASK_AFTER: Duration = Duration::from_millis(500);
 
 #[async_trait]
 impl Transport for Quic {
@@ -196,20 +198,35 @@ impl Transport for Quic {
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
-        let authenticated = self.connect_over(address, security, None).await?;
-        Ok(authenticated.bare.link())
+        let asking = async {
+            tokio::time::sleep(ASK_AFTER).await;
+            mismatch::ask_over_tcp(address, security).await
+        };
+        let connected = tokio::select! {
+            biased;
+            connected = self.connect_over(address, security, &[Self::NAME]) => connected,
+            Some(error) = asking => Err(error),
+        };
+        match connected {
+            Ok(authenticated) => Ok(authenticated.bare.link()),
+            Err(error @ TransportError::Connect { .. }) => {
+                let better = mismatch::ask_over_tcp(address, security).await;
+                Err(better.unwrap_or(error))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
 impl Quic {
-    /// Connects, and names the protocol as said.
+    /// Connects to a listener that uses one of these transports.
     pub(crate) async fn connect_over(
         &self,
         address: &str,
         security: &Security,
-        over: Option<&'static str>,
+        transports: &[&str],
     ) -> Result<Authenticated, TransportError> {
-        let config = config::client(&self.options, security, over)?;
+        let config = config::client(&self.options, security, transports)?;
         let pinning = Pinning::of(security);
         let timed_out = |waiting_for| TransportError::Timeout {
             waiting_for,
@@ -227,7 +244,7 @@ impl Quic {
             let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             let context = (started, left / untried);
             match self
-                .try_connect((config.clone(), pinning, over), address, candidate, context)
+                .try_connect((config.clone(), pinning), address, candidate, context)
                 .await
             {
                 // Somebody answers there: another address of the host is not better.

@@ -26,7 +26,9 @@ use tokio::{
 };
 use transpute_testbed::{model::Path, scenario::PathConfig};
 
-use super::{QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory};
+use super::{
+    Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory,
+};
 use crate::{Identity, Link, Security, TransportError};
 
 /// Bytes of IP and UDP headers, which the path carries as well.
@@ -255,8 +257,8 @@ impl Weather {
         };
         let listening = Security::tls(Arc::clone(&b), [a.fingerprint()]);
         let connecting = Security::tls(a, [b.fingerprint()]);
-        let server = config::server(options, &listening, None).unwrap();
-        let client = config::client(options, &connecting, None).unwrap();
+        let server = config::server(options, &listening, &[Quic::NAME]).unwrap();
+        let client = config::client(options, &connecting, &[Quic::NAME]).unwrap();
         let connector = endpoint(0, &up, &down, None);
         let listener = endpoint(1, &down, &up, Some(server));
         let context = |index: usize| handshake::Context {
@@ -268,7 +270,6 @@ impl Weather {
             streams: options.streams(),
             driver: QuicDriver::Caller,
             pinning: handshake::Pinning::Pinned,
-            over: None,
             memory: memory.clone().filter(|_| index == 0),
         };
         let connect = async {

@@ -36,7 +36,7 @@ impl Hello {
     }
 
     /// Reads what a connector says first.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         channel: &mut Channel,
         transport: &str,
     ) -> Result<Self, TransportError> {

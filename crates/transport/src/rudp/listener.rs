@@ -38,7 +38,7 @@ impl RudpListener {
         transport: &'static str,
         options: RudpOptions,
     ) -> Result<Self, TransportError> {
-        let acceptor = Acceptor::new(security)?.over(transport);
+        let acceptor = Acceptor::new(security, &[transport], transport)?;
         bind_on_both(address, |candidate| {
             Self::bind_both(candidate, &acceptor, transport, options)
         })

@@ -55,7 +55,7 @@ pub(crate) use self::{
     options::bits_per_second,
 };
 use crate::{
-    Link, Listener, Security, Settings, Transport, TransportError,
+    Link, Listener, Security, Settings, Transport, TransportError, mismatch,
     tcp::{Channel, Connector, Route},
 };
 
@@ -119,9 +119,14 @@ pub(crate) async fn connect(
     transport: &'static str,
     options: RudpOptions,
 ) -> Result<Link, TransportError> {
-    let connector = Connector::new(security)?.over(transport);
+    let connector = Connector::new(security, &[transport], transport)?;
     let route = Route::find(address, options.tcp).await?;
-    let (control, context) = route.open(UNSENT_LIMIT).await?;
+    let (control, context) = match route.open(UNSENT_LIMIT).await {
+        Ok(open) => open,
+        Err(error) => {
+            return Err(mismatch::explain_refused(error, address, security, transport).await);
+        }
+    };
     let mut channel = connector.authenticate(control, context.clone()).await?;
     let hello = Hello::new(transport);
     let greeting = async {
@@ -138,7 +143,7 @@ pub(crate) async fn connect(
 }
 
 /// Sees a connection through its set-up and makes a link of it.
-async fn finish(
+pub(crate) async fn finish(
     channel: Channel,
     attempt: Attempt,
     transport: &'static str,

@@ -147,7 +147,7 @@ impl Join {
     }
 
     /// Reads what a fresh connection says first.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         channel: &mut Channel,
         context: &Context,
     ) -> Result<Self, TransportError> {

@@ -51,6 +51,7 @@ use self::{
 };
 use crate::{
     Link, LinkReader, Listener, Security, Settings, TcpOptions, Transport, TransportError,
+    mismatch,
     tcp::{Acceptor, Channel, Connector, Port, Route},
 };
 
@@ -171,13 +172,13 @@ impl Transport for TcpStriped {
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let greeter = StripeGreeter(Acceptor::new(security)?);
+        let greeter = StripeGreeter(Acceptor::new(security, &[Self::NAME], Self::NAME)?);
         let port = Port::bind(address, greeter, self.options.tcp).await?;
         Ok(Box::new(StripedListener::new(port, self.clone())))
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
-        let connector = Connector::new(security)?;
+        let connector = Connector::new(security, &[Self::NAME], Self::NAME)?;
         let route = Route::find(address, self.options.tcp).await?;
         let count = self.options.connections.clamp(1, MAX_STRIPES);
         // All at once. Of those with a handshake, whichever is there first begins: a lost packet costs the other nothing.
@@ -192,7 +193,12 @@ impl Transport for TcpStriped {
                 false => opening.begin_bare(route.clone()),
             }
         }
-        let mut first = opening.first().await?;
+        let mut first = match opening.first().await {
+            Ok(first) => first,
+            Err(error) => {
+                return Err(mismatch::explain_refused(error, address, security, Self::NAME).await);
+            }
+        };
         let founder = opening.found(&mut first, count).await?;
         let (link, growth) = self.begin(first, count, |reader| reader);
         founder.grow(growth, self.options.tcp.handshake_timeout);

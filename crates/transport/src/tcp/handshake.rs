@@ -18,8 +18,9 @@ use crate::{
     Fingerprint, Link, LinkInfo, LinkTimings, Security, TransportError,
     identity::find_message,
     link::{Bare, LinkReader, LinkWriter},
+    mismatch,
     preamble::{self, CheckedReader, CheckedWriter, PREAMBLE},
-    tls,
+    tls::{self, NO_COMMON_TRANSPORT},
 };
 
 /// What is known about a connection before the handshake.
@@ -34,15 +35,23 @@ pub(crate) struct Context {
 /// The connecting side.
 #[derive(Clone)]
 pub(crate) enum Connector {
-    Tls(TlsConnector, Pinning),
+    Tls(TlsConnector, Names),
     Plaintext,
 }
 
 /// The listening side.
 #[derive(Clone)]
 pub(crate) enum Acceptor {
-    Tls(TlsAcceptor, Pinning),
+    Tls(TlsAcceptor, Names),
     Plaintext,
+}
+
+/// What a side of a TLS connection offers by ALPN.
+#[derive(Clone)]
+pub(crate) struct Names {
+    pinning: Pinning,
+    /// The transport that the user has named, for messages: `tcp`, or `auto (tcp, quic)`.
+    ours: String,
 }
 
 /// Whether the TLS handshake authenticates the peer.
@@ -57,6 +66,8 @@ pub(crate) struct Channel {
     stream: Stream,
     socket: Socket,
     trust: Trust,
+    /// The transport that ALPN has selected; `None` in plaintext, where none is named.
+    transport: Option<String>,
     context: Context,
     handshake: Duration,
 }
@@ -80,29 +91,25 @@ impl Connector {
         matches!(self, Self::Tls(..))
     }
 
-    pub(crate) fn new(security: &Security) -> Result<Self, TransportError> {
-        Ok(match security {
+    /// `transports`: those that this side can use on the connection, best first. `ours`: how the user knows them.
+    pub(crate) fn new(
+        security: &Security,
+        transports: &[&str],
+        ours: impl Into<String>,
+    ) -> Result<Self, TransportError> {
+        let (config, pinning) = match security {
             Security::Tls { identity, peers } => {
-                let config = tls::client_config(identity, peers)?;
-                Self::Tls(config.into(), Pinning::Pinned)
+                (tls::client_config(identity, peers)?, Pinning::Pinned)
             }
             Security::Unpinned { identity } => {
-                let config = tls::unpinned_client_config(identity)?;
-                Self::Tls(config.into(), Pinning::Unpinned)
+                (tls::unpinned_client_config(identity)?, Pinning::Unpinned)
             }
-            Security::Plaintext => Self::Plaintext,
-        })
-    }
-
-    /// Names a transport other than `tcp` in the TLS handshake.
-    pub(crate) fn over(self, transport: &str) -> Self {
-        match self {
-            Self::Tls(connector, pinning) => {
-                let config = tls::client_over(connector.config(), transport);
-                Self::Tls(config.into(), pinning)
-            }
-            Self::Plaintext => Self::Plaintext,
-        }
+            Security::Plaintext => return Ok(Self::Plaintext),
+        };
+        let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
+        let config = tls::client_over(&config, &transports);
+        let ours = ours.into();
+        Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
 
     pub(crate) async fn authenticate(
@@ -111,15 +118,15 @@ impl Connector {
         context: Context,
     ) -> Result<Channel, TransportError> {
         let started = Instant::now();
-        let (stream, trust) = match self {
-            Self::Tls(connector, pinning) => {
+        let (stream, trust, transport) = match self {
+            Self::Tls(connector, names) => {
                 let handshake =
                     connector.connect(tls::server_name(), ReadAhead::new(socket.clone()));
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
                     .map_err(|error| socket.connection().explain(error))?;
-                Stream::tls(stream.into(), *pinning)?
+                names.check(stream.into(), &context).await?
             }
             Self::Plaintext => {
                 context
@@ -135,10 +142,17 @@ impl Connector {
                 (
                     Stream::Plaintext(reader, writer),
                     Trust::Nobody { cipher: None },
+                    None,
                 )
             }
         };
-        Ok(Channel::new(stream, socket, trust, context, started))
+        Ok(Channel::new(
+            stream,
+            socket,
+            (trust, transport),
+            context,
+            started,
+        ))
     }
 }
 
@@ -148,29 +162,25 @@ impl Acceptor {
         matches!(self, Self::Tls(..))
     }
 
-    pub(crate) fn new(security: &Security) -> Result<Self, TransportError> {
-        Ok(match security {
+    /// `transports`: those that this side can use on the connection, best first. `ours`: how the user knows them.
+    pub(crate) fn new(
+        security: &Security,
+        transports: &[&str],
+        ours: impl Into<String>,
+    ) -> Result<Self, TransportError> {
+        let (config, pinning) = match security {
             Security::Tls { identity, peers } => {
-                let config = tls::server_config(identity, peers)?;
-                Self::Tls(config.into(), Pinning::Pinned)
+                (tls::server_config(identity, peers)?, Pinning::Pinned)
             }
             Security::Unpinned { identity } => {
-                let config = tls::unpinned_server_config(identity)?;
-                Self::Tls(config.into(), Pinning::Unpinned)
+                (tls::unpinned_server_config(identity)?, Pinning::Unpinned)
             }
-            Security::Plaintext => Self::Plaintext,
-        })
-    }
-
-    /// Names a transport other than `tcp` in the TLS handshake.
-    pub(crate) fn over(self, transport: &str) -> Self {
-        match self {
-            Self::Tls(acceptor, pinning) => {
-                let config = tls::server_over(acceptor.config(), transport);
-                Self::Tls(config.into(), pinning)
-            }
-            Self::Plaintext => Self::Plaintext,
-        }
+            Security::Plaintext => return Ok(Self::Plaintext),
+        };
+        let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
+        let config = tls::server_over(&config, &transports);
+        let ours = ours.into();
+        Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
 
     /// Authenticates whoever connected. A stranger is sent off in a way that lets it know why.
@@ -192,14 +202,14 @@ impl Acceptor {
         context: Context,
     ) -> Result<Channel, TransportError> {
         let started = Instant::now();
-        let (stream, trust) = match self {
-            Self::Tls(acceptor, pinning) => {
+        let (stream, trust, transport) = match self {
+            Self::Tls(acceptor, names) => {
                 let handshake = acceptor.accept(ReadAhead::new(socket.clone()));
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
                     .map_err(|error| socket.connection().explain(error))?;
-                Stream::tls(stream.into(), *pinning)?
+                names.check(stream.into(), &context).await?
             }
             Self::Plaintext => {
                 let exchange = async {
@@ -216,10 +226,17 @@ impl Acceptor {
                 (
                     Stream::Plaintext(reader, writer),
                     Trust::Nobody { cipher: None },
+                    None,
                 )
             }
         };
-        Ok(Channel::new(stream, socket, trust, context, started))
+        Ok(Channel::new(
+            stream,
+            socket,
+            (trust, transport),
+            context,
+            started,
+        ))
     }
 }
 
@@ -234,26 +251,45 @@ enum Trust {
     },
 }
 
-impl Stream {
-    fn tls(
+impl Names {
+    /// Checks what a handshake has established. Where the two sides have no transport in common, each is told what the
+    /// other one uses.
+    async fn check(
+        &self,
         mut stream: TlsStream<ReadAhead<Socket>>,
-        pinning: Pinning,
-    ) -> Result<(Self, Trust), TransportError> {
+        context: &Context,
+    ) -> Result<(Stream, Trust, Option<String>), TransportError> {
         let connection = stream.get_ref().1;
-        let trust = match pinning {
+        let (trust, transport) = match self.pinning {
             Pinning::Pinned => {
-                let tls::Established { peer, cipher } = tls::established(connection)?;
-                Trust::Peer {
-                    fingerprint: peer,
+                let tls::Established {
+                    peer,
                     cipher,
-                }
+                    transport,
+                } = tls::established(connection)?;
+                let fingerprint = peer;
+                (
+                    Trust::Peer {
+                        fingerprint,
+                        cipher,
+                    },
+                    transport,
+                )
             }
-            Pinning::Unpinned => Trust::Nobody {
-                cipher: Some(tls::established_unpinned(connection)?),
-            },
+            Pinning::Unpinned => {
+                let (cipher, transport) = tls::established_unpinned(connection)?;
+                let cipher = Some(cipher);
+                (Trust::Nobody { cipher }, transport)
+            }
         };
+        if transport == NO_COMMON_TRANSPORT {
+            let told = mismatch::tell(&mut stream, &self.ours);
+            return Err(context
+                .limit("the peer to name its transport", told)
+                .await?);
+        }
         stream.get_mut().0.start();
-        Ok((Self::Tls(Box::new(stream)), trust))
+        Ok((Stream::Tls(Box::new(stream)), trust, Some(transport)))
     }
 }
 
@@ -261,7 +297,7 @@ impl Channel {
     fn new(
         stream: Stream,
         socket: Socket,
-        trust: Trust,
+        (trust, transport): (Trust, Option<String>),
         context: Context,
         started: Instant,
     ) -> Self {
@@ -270,6 +306,7 @@ impl Channel {
             stream,
             socket,
             trust,
+            transport,
             context,
             handshake: started.elapsed(),
         }
@@ -284,11 +321,16 @@ impl Channel {
     ) -> Self {
         let nobody = Trust::Nobody { cipher: None };
         let stream = Stream::Beside(Box::new(reader), Box::new(writer));
-        Self::new(stream, socket, nobody, context, Instant::now())
+        Self::new(stream, socket, (nobody, None), context, Instant::now())
     }
 
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
+    }
+
+    /// Returns the transport that both sides have agreed on by ALPN; `None` in plaintext.
+    pub(crate) fn transport(&self) -> Option<&str> {
+        self.transport.as_deref()
     }
 
     pub(crate) fn context(&self) -> &Context {

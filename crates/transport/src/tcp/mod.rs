@@ -34,7 +34,7 @@ pub(crate) use self::{
     read_ahead::ReadAhead,
     socket::{Socket, WeakSocket},
 };
-use crate::{Link, Listener, Security, Settings, Transport, TransportError};
+use crate::{Link, Listener, Security, Settings, Transport, TransportError, mismatch};
 
 /// The TCP transport, named `tcp`.
 #[derive(Clone, Debug, Default)]
@@ -108,15 +108,20 @@ impl Transport for Tcp {
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let acceptor = Acceptor::new(security)?;
+        let acceptor = Acceptor::new(security, &[Self::NAME], Self::NAME)?;
         let port = Port::bind(address, acceptor, self.options).await?;
         Ok(Box::new(port))
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
-        let connector = Connector::new(security)?;
+        let connector = Connector::new(security, &[Self::NAME], Self::NAME)?;
         let route = Route::find(address, self.options).await?;
-        let (socket, context) = route.open(UNSENT_LIMIT).await?;
+        let (socket, context) = match route.open(UNSENT_LIMIT).await {
+            Ok(open) => open,
+            Err(error) => {
+                return Err(mismatch::explain_refused(error, address, security, Self::NAME).await);
+            }
+        };
         Ok(connector.authenticate(socket, context).await?.into_link())
     }
 }

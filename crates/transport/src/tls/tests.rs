@@ -197,7 +197,7 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
     assert_eq!(
-        established_unpinned(&client).unwrap(),
+        established_unpinned(&client).unwrap().0,
         "X25519MLKEM768 TLS13_AES_256_GCM_SHA384"
     );
     // It never counts as a link to a pinned peer.

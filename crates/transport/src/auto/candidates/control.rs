@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::Mutex;
 
-use super::{Inner, no_offer};
+use super::{Inner, is_named, no_offer};
 use crate::{
     Tcp, TransportError,
     auto::{ControlReport, Offer},
@@ -57,6 +57,7 @@ impl Inner {
         });
         let mut channel = self.connector.authenticate(socket, context.clone()).await?;
         let offer = match channel.message() {
+            _ if is_named(&channel) => Offer::only(channel.transport().unwrap_or_default()),
             Some(message) => Offer::decode(message).await?,
             None if channel.is_encrypted() => return Err(no_offer()),
             None => {
