@@ -119,7 +119,7 @@ fn tcp_survives_a_blackout() {
 
 /// The table of the documentation. What is not survived must end with an error in time, and never with altered data.
 #[test]
-#[ignore = "takes minutes; run with --ignored --nocapture"]
+#[ignore = "slow: cargo xtask slow-tests"]
 fn what_every_transport_survives() {
     let chosen = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.into());
     let rounds: u64 = chosen("ROUNDS", "3").parse().unwrap();

@@ -5,6 +5,8 @@
 //! its keys from the system, so two runs of a seed differ in bytes; sizes and times, and with them what is lost, are
 //! the same but for the random moments at which BBR probes.
 
+mod vanish;
+
 use std::{
     collections::VecDeque,
     io::{self, IoSliceMut},
@@ -41,6 +43,8 @@ struct Wire {
     /// Packets of which one is damaged, on average; 0 for none.
     damage_one_in: u64,
     random: u64,
+    /// Every packet is lost.
+    is_cut: bool,
     reader: Option<Waker>,
 }
 
@@ -51,6 +55,7 @@ impl Wire {
             path: Path::new(path, seed),
             damage_one_in,
             random: seed | 1,
+            is_cut: false,
             reader: None,
         }))
     }
@@ -67,6 +72,9 @@ impl Wire {
     }
 
     fn send(&mut self, datagram: &[u8]) {
+        if self.is_cut {
+            return;
+        }
         let mut packet = vec![0; HEADERS];
         packet.extend_from_slice(datagram);
         if self.damage_one_in > 0 && self.draw(self.damage_one_in) == 0 {
@@ -230,11 +238,28 @@ impl Weather {
     async fn link_again(
         &self,
         options: &QuicOptions,
+        parties: [Arc<Identity>; 2],
+        memory: Option<Arc<Memory>>,
+    ) -> (Link, Link) {
+        self.link_over(&self.wires(), options, parties, memory)
+            .await
+    }
+
+    /// Makes the two directions of the path.
+    fn wires(&self) -> [Arc<Mutex<Wire>>; 2] {
+        [
+            Wire::new(&self.up, self.damage_one_in, self.seed * 2 + 1),
+            Wire::new(&self.down, self.damage_one_in, self.seed * 2 + 2),
+        ]
+    }
+
+    async fn link_over(
+        &self,
+        [up, down]: &[Arc<Mutex<Wire>>; 2],
+        options: &QuicOptions,
         [a, b]: [Arc<Identity>; 2],
         memory: Option<Arc<Memory>>,
     ) -> (Link, Link) {
-        let up = Wire::new(&self.up, self.damage_one_in, self.seed * 2 + 1);
-        let down = Wire::new(&self.down, self.damage_one_in, self.seed * 2 + 2);
         let addresses: [SocketAddr; 2] =
             ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap()];
         let endpoint = |index: usize, out: &Arc<_>, inward: &Arc<_>, server| {
@@ -259,8 +284,8 @@ impl Weather {
         let connecting = Security::tls(a, [b.fingerprint()]);
         let server = config::server(options, &listening, &[Quic::NAME]).unwrap();
         let client = config::client(options, &connecting, &[Quic::NAME]).unwrap();
-        let connector = endpoint(0, &up, &down, None);
-        let listener = endpoint(1, &down, &up, Some(server));
+        let connector = endpoint(0, up, down, None);
+        let listener = endpoint(1, down, up, Some(server));
         let context = |index: usize| handshake::Context {
             started: std::time::Instant::now(),
             local: addresses[index],
@@ -486,10 +511,9 @@ async fn a_rate_that_was_reached_before_is_used_from_the_start() {
     }
 }
 
-/// The figures of the module's documentation:
-/// `cargo test --release -p transpute-transport quic::simulation::grid -- --ignored --nocapture`.
+/// Prints the figures of the module's documentation.
 #[tokio::test(start_paused = true)]
-#[ignore = "measures; takes minutes"]
+#[ignore = "measures; run by hand: cargo test --release -p transpute-transport quic::simulation::grid -- --ignored --nocapture"]
 async fn grid() {
     for (rtt_ms, mbit) in [(110.0, 1000.0), (110.0, 100.0), (300.0, 1000.0)] {
         for loss in [0.0, 0.0005, 0.01] {

@@ -106,8 +106,9 @@ impl<G: Greeter> Port<G> {
             connect: Duration::ZERO,
             timeout: self.options.handshake_timeout,
         };
+        let peer_timeout = self.options.peer_timeout;
         self.handshakes.begin(peer.ip(), async move {
-            let result = match Socket::new(stream, G::UNSENT_LIMIT, 0) {
+            let result = match Socket::new(stream, G::UNSENT_LIMIT, 0, peer_timeout) {
                 Ok(socket) => greeter.greet(socket, context).await,
                 Err(error) => Err(TransportError::from_io(error)),
             };

@@ -15,6 +15,8 @@ mod read_ahead;
 pub(crate) mod request;
 mod retries;
 mod socket;
+#[cfg(all(test, target_os = "linux"))]
+mod vanish;
 mod watchdog;
 
 use std::{
@@ -57,6 +59,8 @@ pub struct TcpOptions {
     /// The congestion control of every connection, in force from its first segment on. Default: the system's, which
     /// `net.ipv4.tcp_congestion_control` names; cubic between loopback addresses. Linux only.
     pub congestion_control: Option<CongestionControl>,
+    /// Time after which a silent or unreachable peer is given up. Tests shorten it.
+    pub(crate) peer_timeout: Duration,
 }
 
 impl Default for TcpOptions {
@@ -66,6 +70,7 @@ impl Default for TcpOptions {
             handshake_timeout: Duration::from_secs(5),
             max_handshakes: 64,
             congestion_control: None,
+            peer_timeout: socket::PEER_TIMEOUT,
         }
     }
 }
@@ -193,7 +198,8 @@ impl Route {
             connect: self.started.elapsed(),
             timeout: self.options.handshake_timeout,
         };
-        let socket = Socket::new(stream, unsent_limit, lost).map_err(connect_error)?;
+        let socket = Socket::new(stream, unsent_limit, lost, self.options.peer_timeout)
+            .map_err(connect_error)?;
         Ok((socket, context))
     }
 

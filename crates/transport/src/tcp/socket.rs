@@ -33,6 +33,7 @@ pub(super) struct Connection {
     opened: Instant,
     /// Requests for this connection that were lost, other than those that the kernel counts.
     requests_lost: u64,
+    peer_timeout: Duration,
     congestion_control: Mutex<Option<String>>,
     first: OnceLock<First>,
     /// Set by the watchdog before it shuts the socket down.
@@ -58,13 +59,11 @@ struct First {
 #[derive(Clone)]
 pub(crate) struct Socket(Arc<Connection>);
 
-/// How long a silent or unreachable peer is waited for.
+/// How long a silent or unreachable peer is waited for by default.
 ///
-/// Linux applies it to unacknowledged data, and with the keepalive times below to an idle connection, which it gives
-/// up at the first probe that is due after this time: 3 + 2 + 2 + 2 = 9 s.
+/// Linux applies it to unacknowledged data, and with the keepalive times of [`keepalive`] to an idle connection, which
+/// it gives up at the first probe that is due after this time: 3 + 2 + 2 + 2 = 9 s.
 pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(3);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_PROBES: u32 = 3;
 const RELAXED_KEEPALIVE: Duration = Duration::from_secs(20);
 
@@ -109,9 +108,11 @@ impl Socket {
         stream: TcpStream,
         unsent_limit: u32,
         requests_lost: u64,
+        peer_timeout: Duration,
     ) -> io::Result<Self> {
-        configure(&stream, unsent_limit)?;
+        configure(&stream, unsent_limit, peer_timeout)?;
         Ok(Self(Arc::new(Connection {
+            peer_timeout,
             congestion_control: Mutex::new(congestion::in_force(&stream)),
             stream: Arc::new(stream),
             opened: Instant::now(),
@@ -234,6 +235,10 @@ impl Connection {
 
     pub(super) fn info(&self) -> TcpInfo {
         TcpInfo::of(&self.stream)
+    }
+
+    pub(super) fn peer_timeout(&self) -> Duration {
+        self.peer_timeout
     }
 
     fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
@@ -402,17 +407,23 @@ impl PathProbe for TcpProbe {
     }
 }
 
-fn configure(stream: &TcpStream, unsent_limit: u32) -> io::Result<()> {
+fn configure(stream: &TcpStream, unsent_limit: u32, peer_timeout: Duration) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE_IDLE)
-        .with_interval(KEEPALIVE_INTERVAL)
-        .with_retries(KEEPALIVE_PROBES);
-    socket.set_tcp_keepalive(&keepalive)?;
-    set_user_timeout(&socket, PEER_TIMEOUT);
+    socket.set_tcp_keepalive(&keepalive(peer_timeout))?;
+    set_user_timeout(&socket, peer_timeout);
     set_unsent_limit(stream, unsent_limit);
     Ok(())
+}
+
+/// Probes an idle connection early enough to notice a vanished peer soon after `peer_timeout`. The kernel counts whole
+/// seconds.
+fn keepalive(peer_timeout: Duration) -> TcpKeepalive {
+    let second = Duration::from_secs(1);
+    TcpKeepalive::new()
+        .with_time((peer_timeout * 3 / 8).max(second))
+        .with_interval((peer_timeout / 4).max(second))
+        .with_retries(KEEPALIVE_PROBES)
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -10,18 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    ceilings,
-    info::TcpInfo,
-    socket::{Connection, PEER_TIMEOUT},
-};
+use super::{ceilings, info::TcpInfo, socket::Connection};
 
-/// How often a connection is looked at.
-const INTERVAL: Duration = Duration::from_millis(500);
+/// How often a connection is looked at, as a part of its time-out: twice a second by default.
+const INTERVALS: u32 = 16;
 
-/// The kernel spaces window probes ever wider, but never past its deadline. Keeping that this far ahead makes it probe
-/// at least this often, so that the last answer of a live peer is always younger than [`PEER_TIMEOUT`].
-const PROBE_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+/// The kernel spaces window probes ever wider, but never past its deadline. Keeping that this part of the time-out ahead
+/// (5 s by default) makes it probe at least this often, so that the last answer of a live peer is always younger than
+/// the time-out.
+fn probe_at_least_every(timeout: Duration) -> Duration {
+    timeout * 5 / 8
+}
 
 /// Watches a connection until it is dropped. Other systems than Linux do not say what the window is.
 pub(super) fn watch(connection: &Arc<Connection>) {
@@ -31,10 +30,13 @@ pub(super) fn watch(connection: &Arc<Connection>) {
 }
 
 async fn run(connection: Weak<Connection>) {
-    let mut watchdog = Watchdog::default();
+    let Some(timeout) = connection.upgrade().map(|open| open.peer_timeout()) else {
+        return;
+    };
+    let mut watchdog = Watchdog::new(timeout);
     let mut ceilings = ceilings::Check::new();
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(timeout / INTERVALS).await;
         let Some(connection) = connection.upgrade() else {
             return;
         };
@@ -52,8 +54,9 @@ async fn run(connection: Weak<Connection>) {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Watchdog {
+    timeout: Duration,
     closed_since: Option<Instant>,
 }
 
@@ -68,22 +71,29 @@ enum Verdict {
 }
 
 impl Watchdog {
+    fn new(timeout: Duration) -> Self {
+        Self {
+            timeout,
+            closed_since: None,
+        }
+    }
+
     fn judge(&mut self, info: &TcpInfo, now: Instant) -> Verdict {
         if !window_is_closed(info) {
             return match self.closed_since.take() {
-                Some(_) => Verdict::Patience(PEER_TIMEOUT),
+                Some(_) => Verdict::Patience(self.timeout),
                 None => Verdict::Fine,
             };
         }
         if info
             .last_ack_received
-            .is_some_and(|age| age >= PEER_TIMEOUT)
+            .is_some_and(|age| age >= self.timeout)
         {
             return Verdict::Gone;
         }
         let since = *self.closed_since.get_or_insert(now);
-        let patience = now.saturating_duration_since(since) + PROBE_AT_LEAST_EVERY;
-        Verdict::Patience(patience.max(PEER_TIMEOUT))
+        let patience = now.saturating_duration_since(since) + probe_at_least_every(self.timeout);
+        Verdict::Patience(patience.max(self.timeout))
     }
 }
 
@@ -100,7 +110,7 @@ fn window_is_closed(info: &TcpInfo) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::socket::PEER_TIMEOUT, *};
 
     fn closed(last_ack: Duration) -> TcpInfo {
         TcpInfo {
@@ -114,14 +124,14 @@ mod tests {
 
     #[test]
     fn a_peer_that_answers_probes_is_waited_for() {
-        let (mut watchdog, start) = (Watchdog::default(), Instant::now());
+        let (mut watchdog, start) = (Watchdog::new(PEER_TIMEOUT), Instant::now());
         for seconds in 0..60 {
             let elapsed = Duration::from_secs(seconds);
             let verdict = watchdog.judge(&closed(Duration::from_secs(4)), start + elapsed);
             let Verdict::Patience(patience) = verdict else {
                 panic!("{verdict:?} after {elapsed:?}");
             };
-            assert!(patience >= elapsed + PROBE_AT_LEAST_EVERY);
+            assert!(patience >= elapsed + probe_at_least_every(PEER_TIMEOUT));
         }
         let open = TcpInfo {
             unacked: Some(3),
@@ -139,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_answers_nothing_is_given_up() {
-        let (mut watchdog, now) = (Watchdog::default(), Instant::now());
+        let (mut watchdog, now) = (Watchdog::new(PEER_TIMEOUT), Instant::now());
         assert_eq!(watchdog.judge(&closed(PEER_TIMEOUT), now), Verdict::Gone);
     }
 
@@ -153,11 +163,11 @@ mod tests {
             ..TcpInfo::default()
         };
         assert_eq!(
-            Watchdog::default().judge(&idle, Instant::now()),
+            Watchdog::new(PEER_TIMEOUT).judge(&idle, Instant::now()),
             Verdict::Fine
         );
         assert_eq!(
-            Watchdog::default().judge(&TcpInfo::default(), Instant::now()),
+            Watchdog::new(PEER_TIMEOUT).judge(&TcpInfo::default(), Instant::now()),
             Verdict::Fine,
             "a system without figures is left alone"
         );
