@@ -11,6 +11,8 @@ use transpute::{AbortReason, Field, SessionError, TransportError};
 
 use crate::output;
 
+use crate::id;
+
 /// What went wrong, by exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
@@ -168,8 +170,12 @@ impl Failure {
             return None;
         };
         let mut line = message.clone();
+        let mut is_refused = false;
         let mut cause = source.as_deref().map(|cause| cause as &dyn Error);
         while let Some(error) = cause {
+            is_refused |= error
+                .downcast_ref::<TransportError>()
+                .is_some_and(|error| matches!(error.root(), TransportError::PeerRefusedUs { .. }));
             let text = error.to_string();
             // Many errors end with their cause themselves.
             if !line.ends_with(&text) {
@@ -177,6 +183,9 @@ impl Failure {
                 line.push_str(&text);
             }
             cause = error.source();
+        }
+        if is_refused && let Some(ours) = id::ours() {
+            line.push_str(&format!(", which is {ours}"));
         }
         Some(line.replace(['\n', '\r'], " "))
     }
@@ -247,6 +256,7 @@ fn in_session(error: &SessionError) -> Kind {
             TransportError::PeerRefusedUs { .. }
             | TransportError::WrongPeer { .. }
             | TransportError::SecurityMismatch { .. }
+            | TransportError::NoCommonTransport { .. }
             | TransportError::NotTranspute { .. }
             | TransportError::Timeout { .. }
             | TransportError::ClosedDuringHandshake,

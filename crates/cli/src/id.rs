@@ -1,9 +1,13 @@
 //! `transpute id`: the keys by which parties know each other.
 
-use std::{fs, path::Path, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
 
 use clap::Subcommand;
-use transpute::{Identity, IdentityError};
+use transpute::{Fingerprint, Identity, IdentityError};
 
 use crate::{
     failure::{Failure, Kind},
@@ -47,8 +51,22 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
+/// The fingerprint of the identity that was loaded last.
+static OURS: Mutex<Option<Fingerprint>> = Mutex::new(None);
+
+/// Returns the fingerprint of the identity that this process uses, if it has loaded one.
+pub(crate) fn ours() -> Option<Fingerprint> {
+    *OURS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reads the identity of a key file.
 pub(crate) fn load(path: &Path) -> Result<Identity, Failure> {
+    let identity = read(path)?;
+    *OURS.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.fingerprint());
+    Ok(identity)
+}
+
+fn read(path: &Path) -> Result<Identity, Failure> {
     Identity::load(path).map_err(|error| {
         let is_missing = matches!(
             &error,

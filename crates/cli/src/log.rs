@@ -16,9 +16,11 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Starts logging: warnings, or more if asked for.
 pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
-    let filter = match env::var(VARIABLE) {
-        Ok(text) if !text.is_empty() => filter(&text)?,
-        _ => Targets::new().with_default(match verbosity {
+    let variable = env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+    let is_wanted = verbosity > 0 || variable.is_some();
+    let filter = match variable {
+        Some(text) => filter(&text)?,
+        None => Targets::new().with_default(match verbosity {
             0 => LevelFilter::WARN,
             1 => LevelFilter::INFO,
             2 => LevelFilter::DEBUG,
@@ -30,11 +32,14 @@ pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
         // Otherwise a closed standard error is an error to be printed on standard error.
         .log_internal_errors(false);
-    // Nobody else in this process sets a subscriber.
-    let _ = tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .try_init();
+    let registry = tracing_subscriber::registry().with(filter);
+    // No other code of this process sets a subscriber. Users who ask for no log see warnings without time and module.
+    let _ = match is_wanted {
+        true => registry.with(lines).try_init(),
+        false => registry
+            .with(lines.without_time().with_target(false))
+            .try_init(),
+    };
     Ok(())
 }
 

@@ -51,8 +51,7 @@ pub enum TransportError {
     },
     /// The kernel does not have, or does not let us use, a congestion control.
     #[error(
-        "this system offers no congestion control {name:?}; net.ipv4.tcp_available_congestion_control lists {available}, \
-         and unprivileged processes may use those of net.ipv4.tcp_allowed_congestion_control: {allowed}"
+        "this system offers no congestion control {name:?}: it has {available}, and unprivileged processes may use {allowed}"
     )]
     CongestionControl {
         /// The name asked for.
@@ -61,8 +60,8 @@ pub enum TransportError {
         available: String,
         /// The names that every process may use, likewise.
         allowed: String,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said: for a name that is unknown, that there is no such file.
+        os: io::Error,
     },
     /// The address is not of the form the transport expects.
     #[error("{address:?} is not an address: {reason}")]

@@ -1,6 +1,11 @@
 //! Keeps peers from filling the log.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use crate::TransportError;
 
 /// Lets a few events through per period and counts the rest.
 #[derive(Debug, Default)]
@@ -37,6 +42,17 @@ impl Throttle {
             self.held += 1;
             None
         }
+    }
+}
+
+/// Logs that a listener has rejected a connection, unless it has logged many lately.
+pub(crate) fn warn_of_rejected(log: &mut Throttle, peer: SocketAddr, error: &TransportError) {
+    match log.admit(Instant::now()) {
+        Some(0) => tracing::warn!("rejected a connection from {peer}: {error}"),
+        Some(more) => tracing::warn!(
+            "rejected a connection from {peer}: {error} (and {more} more since the last such message)"
+        ),
+        None => {}
     }
 }
 

@@ -82,7 +82,13 @@ fn strangers_are_turned_away_and_the_peer_is_let_in() {
     stranger(key, &KEYS.garbler.fingerprint)
         .connect(&address)
         .finish()
-        .fails(4, "refused our identity");
+        .fails(
+            4,
+            &format!(
+                "it must be given our fingerprint, which is {}",
+                KEYS.stranger.fingerprint
+            ),
+        );
     // Someone who pinned another key.
     let key = KEYS.evaluator.path.to_str().unwrap();
     stranger(key, &KEYS.stranger.fingerprint)
@@ -113,7 +119,33 @@ fn strangers_are_turned_away_and_the_peer_is_let_in() {
     assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
     // They are seen at the port.
     let first = listening.line("");
-    assert!(first.contains("WARN"), "{first}");
+    assert!(
+        first.starts_with(" WARN rejected a connection from 127.0.0.1:") && !first.contains("=0"),
+        "{first}"
+    );
+    listening.finish().expect(0);
+}
+
+/// The garbler uses the default transport, `auto`.
+#[test]
+fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
+    let [garbler, evaluator] = aes();
+    let (mut listening, address) = garbler.listen();
+    let udp = evaluator.clone().and(["--transport", "udp"]);
+    udp.connect(&address).finish().fails(
+        4,
+        "this side uses the transport udp and the peer auto (tcp, tcp-striped, quic, rudp): give the same --transport",
+    );
+    let rejected = listening.line("");
+    assert!(
+        rejected.contains(
+            "this side uses the transport auto (tcp, tcp-striped, quic, rudp) and the peer udp"
+        ),
+        "{rejected}"
+    );
+    let rudp = evaluator.and(["--transport", "rudp"]);
+    let evaluator = rudp.connect(&address).finish().expect(0);
+    assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
     listening.finish().expect(0);
 }
 

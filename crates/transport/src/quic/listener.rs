@@ -33,7 +33,7 @@ use crate::{
     Link, Listener, Security, TransportError,
     handshakes::Handshakes,
     tcp::address,
-    throttle::Throttle,
+    throttle::{self, Throttle},
     tls::NO_COMMON_TRANSPORT,
 };
 
@@ -248,9 +248,7 @@ impl<H: Host> QuicListener<H> {
     }
 
     fn turned_away(&mut self, peer: SocketAddr, error: &TransportError) {
-        if let Some(not_shown) = self.log.admit(Instant::now()) {
-            tracing::warn!(%peer, %error, not_shown, "turned a stranger away");
-        }
+        throttle::warn_of_rejected(&mut self.log, peer, error);
     }
 }
 

@@ -114,11 +114,11 @@ pub(super) fn prepare(
 pub(super) fn set(socket: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
     socket
         .set_tcp_congestion(wanted.name().as_bytes())
-        .map_err(|source| TransportError::CongestionControl {
+        .map_err(|os| TransportError::CongestionControl {
             name: wanted.to_string(),
             available: sysctl("tcp_available_congestion_control"),
             allowed: sysctl("tcp_allowed_congestion_control"),
-            source,
+            os,
         })
 }
 
@@ -128,7 +128,7 @@ pub(super) fn set(_: SockRef<'_>, wanted: CongestionControl) -> Result<(), Trans
         name: wanted.to_string(),
         available: "(none: not Linux)".into(),
         allowed: "(none: not Linux)".into(),
-        source: io::ErrorKind::Unsupported.into(),
+        os: io::ErrorKind::Unsupported.into(),
     })
 }
 

@@ -18,7 +18,11 @@ use super::{
     retries,
     socket::Socket,
 };
-use crate::{Link, Listener, TransportError, handshakes::Handshakes, throttle::Throttle};
+use crate::{
+    Link, Listener, TransportError,
+    handshakes::Handshakes,
+    throttle::{self, Throttle},
+};
 
 /// What a listener does with a connection until it is somebody's it knows.
 pub(crate) trait Greeter: Clone + Send + 'static {
@@ -124,9 +128,7 @@ impl<G: Greeter> Port<G> {
                 Some(guest)
             }
             Err(error) => {
-                if let Some(not_shown) = self.log.admit(Instant::now()) {
-                    tracing::warn!(%peer, %error, not_shown, "turned a stranger away");
-                }
+                throttle::warn_of_rejected(&mut self.log, peer, &error);
                 None
             }
         }
