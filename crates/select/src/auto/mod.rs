@@ -42,8 +42,8 @@ const UNKNOWN_WORK: u64 = 1_000_000;
 
 /// Measures the path to a peer, chooses one of several transports for a workload, and connects with it.
 ///
-/// As a [`Transport`] it is named `auto`. Both sides use it; the connecting side chooses, among what the listening side
-/// [offers](Self::offering).
+/// As a [`Transport`] it is named `auto`. If both sides use it, the connecting side chooses, among what the listening side
+/// [offers](Self::offering). If the other side uses one of these transports by its name, that one is used; this needs TLS.
 #[derive(Clone)]
 pub struct Auto {
     chooser: Arc<dyn Chooser>,

@@ -16,6 +16,9 @@
 //! The listener says which transports it allows in the extension of a certificate, and in plaintext right behind the
 //! preamble, so that the connector has it when the control connection or that of QUIC is there.
 //!
+//! With TLS, either side may also use one of these transports by its name. ALPN selects that name, nothing is said about a
+//! choice, and the connection is set up as that transport's own.
+//!
 //! docs/protocol.md, "Agreement on the transport", has the bytes, and docs/security.md what an attacker can do.
 //!
 //! ```no_run
@@ -61,7 +64,7 @@ pub use self::{
 };
 use crate::TransportError;
 
-/// The name that the protocol goes by: a peer that has only one transport does not understand it.
+/// The name of this protocol in ALPN.
 const NAME: &str = "auto";
 
 /// How long a message of the layer above may be, in bytes.
