@@ -23,7 +23,7 @@ use transpute_select::{
     Auto, End, Named, PaperRules, PathEstimate, Selection, Setup, Source, Spec, Udp, Workload,
 };
 use transpute_transport::{
-    Identity, Link, Listener, Security, Tcp, Transport, TransportError,
+    Identity, Link, Listener, Security, Transport, TransportError,
     auto::{AutoListener, AutoOptions, Offer},
 };
 
@@ -459,9 +459,9 @@ async fn nobody_there_is_told_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_with_one_transport_is_told_from_a_good_one() {
+async fn a_listener_without_a_common_transport_is_reported_at_once() {
     let (listening, connecting) = pinned();
-    let mut plain = Tcp::default()
+    let mut plain = transpute_transport::Udp::default()
         .listen("127.0.0.1:0", &listening)
         .await
         .unwrap();
@@ -474,7 +474,7 @@ async fn a_listener_with_one_transport_is_told_from_a_good_one() {
         accepted = plain.accept() => panic!("{accepted:?}"),
     };
     assert!(
-        matches!(error.root(), TransportError::NotTranspute { .. }),
+        matches!(error.root(), TransportError::NoCommonTransport { .. }),
         "{error}"
     );
 }

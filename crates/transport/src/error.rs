@@ -51,7 +51,8 @@ pub enum TransportError {
     },
     /// The kernel does not have, or does not let us use, a congestion control.
     #[error(
-        "this system offers no congestion control {name:?}: it has {available}, and unprivileged processes may use {allowed}"
+        "this system offers no congestion control {name:?}: it has {available}, and unprivileged processes may use {allowed} \
+         (net.ipv4.tcp_allowed_congestion_control)"
     )]
     CongestionControl {
         /// The name asked for.

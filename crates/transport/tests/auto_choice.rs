@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpStream, UdpSocket},
 };
 use transpute_transport::{
-    Identity, Link, Listener, Security, Tcp, Transport, TransportError,
+    Identity, Link, Listener, Security, Transport, TransportError, Udp,
     auto::{Accepted, AutoListener, AutoOptions, Candidates, Offer, Pick},
 };
 
@@ -402,27 +402,27 @@ async fn a_peer_with_another_transport_is_told_so() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
-    let tcp = Tcp::default();
-    let error = beside(&mut listener, tcp.connect(&address, &connecting))
+    let udp = Udp::default();
+    let error = beside(&mut listener, udp.connect(&address, &connecting))
         .await
         .unwrap_err();
     assert!(
-        matches!(error, TransportError::NotTranspute { .. }),
+        matches!(error, TransportError::NoCommonTransport { .. }),
         "{error}"
     );
-    let mut plain = tcp.listen("127.0.0.1:0", &listening).await.unwrap();
+    let mut plain = udp.listen("127.0.0.1:0", &listening).await.unwrap();
     let candidates = Candidates::connect(&plain.local_address(), &connecting, patient()).unwrap();
     let error = tokio::select! {
         told = candidates.control() => told.unwrap_err(),
         accepted = plain.accept() => panic!("{accepted:?}"),
     };
     assert!(
-        matches!(error.root(), TransportError::NotTranspute { .. }),
+        matches!(error.root(), TransportError::NoCommonTransport { .. }),
         "{error}"
     );
     let error = candidates.rudp().await.unwrap_err();
     assert!(
-        matches!(error.root(), TransportError::NotTranspute { .. }),
+        matches!(error.root(), TransportError::NoCommonTransport { .. }),
         "{error}"
     );
 }

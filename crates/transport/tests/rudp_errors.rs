@@ -49,7 +49,7 @@ async fn another_transport_is_named() {
             .await
             .unwrap_err();
         assert!(
-            matches!(&error, TransportError::NotTranspute { evidence } if evidence.contains("transport")),
+            matches!(error, TransportError::NoCommonTransport { .. }),
             "{error}"
         );
     }

@@ -47,8 +47,10 @@
 //! # Who drives it
 //!
 //! By default one thread of this process, shared by all links ([`QuicDriver`]): packets are acknowledged while the
-//! caller computes, and the last packets leave though the caller's runtime has ended. On the caller's runtime a message
-//! saves two changes of threads, and a caller that computes for seconds looks dead to its peer.
+//! caller computes, and the last packets leave though the caller's runtime has ended. Dropping a link blocks until that
+//! thread has given its CONNECTION_CLOSE frame to the operating system, at most 250 ms, because the process may exit
+//! right after. On the caller's runtime a message saves two changes of threads, and a caller that computes for seconds
+//! looks dead to its peer.
 
 mod config;
 mod congestion;
