@@ -173,9 +173,7 @@ impl Failure {
         let mut is_refused = false;
         let mut cause = source.as_deref().map(|cause| cause as &dyn Error);
         while let Some(error) = cause {
-            is_refused |= error
-                .downcast_ref::<TransportError>()
-                .is_some_and(|error| matches!(error.root(), TransportError::PeerRefusedUs { .. }));
+            is_refused |= is_refusal(error);
             let text = error.to_string();
             // Many errors end with their cause themselves.
             if !line.ends_with(&text) {
@@ -188,6 +186,27 @@ impl Failure {
             line.push_str(&format!(", which is {ours}"));
         }
         Some(line.replace(['\n', '\r'], " "))
+    }
+}
+
+/// Returns whether the peer does not accept our fingerprint. Transparent errors are not their own sources, so each layer
+/// is looked at.
+fn is_refusal(error: &(dyn Error + 'static)) -> bool {
+    let of_session = |error: &SessionError| match error {
+        SessionError::Transport(error) => is_refusal(error),
+        SessionError::Connection(error) => is_refusal(&**error),
+        _ => false,
+    };
+    if let Some(error) = error.downcast_ref::<TransportError>() {
+        matches!(error.root(), TransportError::PeerRefusedUs { .. })
+    } else if let Some(error) = error.downcast_ref::<SessionError>() {
+        of_session(error)
+    } else {
+        match error.downcast_ref::<transpute::Error>() {
+            Some(transpute::Error::Transport(error)) => is_refusal(error),
+            Some(transpute::Error::Session(error)) => of_session(error),
+            _ => false,
+        }
     }
 }
 
