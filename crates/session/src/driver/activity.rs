@@ -62,6 +62,7 @@ pub(super) fn carries_run(kind: FrameKind) -> bool {
         FrameKind::OtSetup
         | FrameKind::OtExtendSetup
         | FrameKind::OtExtend
+        | FrameKind::OtCheck
         | FrameKind::OtReply
         | FrameKind::OtCorrect
         | FrameKind::GarblerLabels

@@ -288,6 +288,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "ce16cac9a420fa824fb5c1fe0834fa15b4011bce1a9decd5709eab5969adbdb2"
+        "e33fef16c7a23d60f5f2576f1fa1f768493fe7926e514263fd14369ebb445fd0"
     );
 }

@@ -411,6 +411,6 @@ fn the_wire_format_of_connections_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "1cf1e6edc7409a967bd081483f60f3fa703c52b92617c0a480aee0980b2b128f"
+        "46abb3bc61234612b3d55b6b906f72983db28502a4c9b3c2bf48073904401451"
     );
 }
