@@ -10,8 +10,9 @@
 //! * [`ChunkPlan`] tells the length of every chunk before any arrives.
 //!
 //! # Security
-//! Garbling protects the garbler's input from an evaluator that follows the protocol, and outputs
-//! from an evaluator that does not. It does not protect an evaluator from a garbler that garbles
+//! An evaluator that holds one label of each input, even one that deviates, learns nothing but the
+//! output and can claim no other output. This needs oblivious transfer that is secure against a
+//! malicious receiver: one that learns the offset knows every input and can forge every output. It does not protect an evaluator from a garbler that garbles
 //! another circuit. Nothing depends on secret values in time or memory access; the structure of the
 //! program, which both parties know, does decide both.
 //!

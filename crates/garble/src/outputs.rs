@@ -6,7 +6,8 @@
 //! * **Check.** Optionally the garbler adds a short hash of both labels of every output bit, so
 //!   that the evaluator notices tables or labels that were altered on the way.
 //! * **Tag.** Where the garbler learns the output, the evaluator sends the colours and a hash of
-//!   all output labels: it can claim no output that it did not evaluate to.
+//!   all output labels: it can claim no output that it did not evaluate to, unless it knows the
+//!   offset.
 //!
 //! Outputs that do not depend on the inputs have no label: both sides read them from the program.
 

@@ -6,9 +6,9 @@
 //! `docs/protocol.md`.
 //!
 //! # Security
-//! The protocol is secure against **semi-honest** parties: each follows it and only tries to learn
-//! from what it sees. A party that deviates can learn bits of the other's input or spoil the
-//! result; see `docs/security.md`.
+//! The garbler's inputs and the output's authenticity are protected against a **malicious**
+//! evaluator; the evaluator's inputs only against a **semi-honest** garbler, which follows the
+//! protocol. Implemented from published protocols, not audited; see `docs/security.md`.
 #![forbid(unsafe_code)]
 
 mod channel;

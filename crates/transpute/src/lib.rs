@@ -43,8 +43,10 @@
 //! ```
 //!
 //! # Security
-//! Secure against **semi-honest** parties: both follow the protocol and only try to learn from what
-//! they see. See `docs/security.md` for what that does and does not protect.
+//! The garbler's inputs and the output's authenticity are protected against a **malicious**
+//! evaluator; the evaluator's inputs only against a **semi-honest** garbler, which follows the
+//! protocol and tries to learn from what it sees. Implemented from published protocols, not audited;
+//! see `docs/security.md`.
 #![forbid(unsafe_code)]
 
 mod choice;

@@ -45,7 +45,7 @@ pub fn delta_choices(delta: u128) -> Zeroizing<[bool; BASE_COUNT]> {
     Zeroizing::new(std::array::from_fn(|i| delta >> i & 1 == 1))
 }
 
-/// Receiver of a batch of base OTs, **semi-honest**.
+/// Receiver of a batch of base OTs, secure against malicious parties and *endemic*.
 ///
 /// The choices are hidden unconditionally. The OT is *endemic*: nothing keeps a party that
 /// deviates from choosing the keys that it gets (a receiver its own, a sender both), so they serve
@@ -128,7 +128,7 @@ impl BaseReceiver {
     }
 }
 
-/// Sender of a batch of base OTs, **semi-honest** and endemic: see [`BaseReceiver`].
+/// Sender of a batch of base OTs, secure against malicious parties and endemic: see [`BaseReceiver`].
 ///
 /// The secret scalar is wiped on drop; temporaries inside the curve arithmetic are not.
 pub struct BaseSender {

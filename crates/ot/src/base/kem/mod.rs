@@ -44,7 +44,7 @@ pub const fn kem_sender_len(count: usize) -> usize {
     count.saturating_mul(2 * CIPHERTEXT_LEN)
 }
 
-/// Receiver of a batch of base OTs over ML-KEM-768, **semi-honest** and endemic (see
+/// Receiver of a batch of base OTs over ML-KEM-768, endemic (see
 /// [`BaseReceiver`](crate::BaseReceiver)).
 ///
 /// The choices are hidden as long as encapsulation keys cannot be told from uniform ones: module
@@ -126,7 +126,7 @@ impl KemReceiver {
     }
 }
 
-/// Sender of a batch of base OTs over ML-KEM-768, **semi-honest** and endemic: see [`KemReceiver`].
+/// Sender of a batch of base OTs over ML-KEM-768, endemic: see [`KemReceiver`].
 ///
 /// It keeps nothing: its message is made of the receiver's.
 #[derive(Debug)]
