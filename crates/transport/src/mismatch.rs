@@ -34,18 +34,25 @@ pub(crate) async fn explain_refused(
     if !is_refused {
         return error;
     }
-    let mut options = QuicOptions::default();
-    options.connect_timeout = ASK_TIMEOUT;
+    let options = QuicOptions {
+        connect_timeout: ASK_TIMEOUT,
+        ..QuicOptions::default()
+    };
     let asked = Quic::new(options)
         .connect_over(address, security, &[NO_COMMON_TRANSPORT])
         .await;
+    // The listener closes as soon as it has understood, which may be before the handshake is complete here.
     match asked {
-        // The listener closes as soon as it has understood.
-        Ok(_) | Err(TransportError::ClosedDuringHandshake) => TransportError::NoCommonTransport {
-            ours: ours.into(),
-            theirs: Quic::NAME.into(),
-        },
-        Err(_) => error,
+        Ok(authenticated) => {
+            let mut reader = authenticated.bare.reader;
+            let _ = tokio::time::timeout(ASK_TIMEOUT, reader.read(&mut [0])).await;
+        }
+        Err(TransportError::ClosedDuringHandshake) => {}
+        Err(_) => return error,
+    }
+    TransportError::NoCommonTransport {
+        ours: ours.into(),
+        theirs: Quic::NAME.into(),
     }
 }
 

@@ -147,6 +147,21 @@ fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
     let evaluator = rudp.connect(&address).finish().expect(0);
     assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
     listening.finish().expect(0);
+
+    // A listener on QUIC has no TCP port.
+    let [garbler, evaluator] = aes();
+    let (mut listening, address) = garbler.and(["--transport", "quic"]).listen();
+    let tcp = evaluator.clone().and(["--transport", "tcp"]);
+    tcp.connect(&address)
+        .finish()
+        .fails(4, "this side uses the transport tcp and the peer quic");
+    let rejected = listening.line("");
+    assert!(
+        rejected.contains("this side uses the transport quic and the peer another one, over TCP"),
+        "{rejected}"
+    );
+    evaluator.connect(&address).finish().expect(0);
+    listening.finish().expect(0);
 }
 
 #[test]
