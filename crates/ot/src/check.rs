@@ -102,23 +102,25 @@ pub(crate) fn write(hashes: &ColumnHashes, choices: &[Block], message: &mut Vec<
 #[must_use = "rows can be used only when they are checked"]
 pub struct UncheckedRows {
     rows: Zeroizing<Vec<u128>>,
-    hashes: ColumnHashes,
+    kind: Extension,
+    hashes: Hashes,
 }
 
 impl UncheckedRows {
-    pub(crate) fn new(rows: Zeroizing<Vec<u128>>, hashes: ColumnHashes) -> Self {
-        Self { rows, hashes }
+    pub(crate) fn new(rows: Zeroizing<Vec<u128>>, columns: ColumnHashes) -> Self {
+        let ColumnHashes { kind, hashes, .. } = columns;
+        Self { rows, kind, hashes }
     }
 
     /// Returns the rows if the receiver's check holds for all columns. The time does not depend on
     /// which of them differ.
     pub(crate) fn check(self, delta: u128, message: &[u8]) -> Result<CheckedRows, OtError> {
-        let kind = self.hashes.kind;
+        let kind = self.kind;
         check_len("OT extension check", kind.check_len(), message.len())?;
         let (blocks, _) = message.as_chunks::<BLOCK_LEN>();
         let choices = u128::from_le_bytes(blocks[0]);
         let mut difference = Zeroizing::new(0);
-        for (group, (hash, sent)) in self.hashes.hashes.iter().zip(&blocks[1..]).enumerate() {
+        for (group, (hash, sent)) in self.hashes.iter().zip(&blocks[1..]).enumerate() {
             let expected = scale(choices, delta >> (group * kind.k()), kind.k());
             *difference |= hash ^ u128::from_le_bytes(*sent) ^ expected;
         }

@@ -158,7 +158,7 @@ pub(crate) fn scale(element: u128, factor: u128, k: usize) -> u128 {
 
 /// Multiplies by x.
 fn double(value: u128) -> u128 {
-    value << 1 ^ (value >> 127) * POLYNOMIAL
+    (value << 1) ^ ((value >> 127) * POLYNOMIAL)
 }
 
 /// The polynomial without x^128.

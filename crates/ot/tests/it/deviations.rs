@@ -23,7 +23,7 @@ fn mul(mut a: u128, b: u128) -> u128 {
     let mut product = 0;
     for i in 0..128 {
         product ^= a * (b >> i & 1);
-        a = a << 1 ^ (a >> 127) * 0x87;
+        a = (a << 1) ^ ((a >> 127) * 0x87);
     }
     product
 }
