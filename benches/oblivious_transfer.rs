@@ -85,7 +85,7 @@ fn extension(c: &mut Criterion) {
         // Wrong checks take as long as right ones, but end a sender: each of these is right.
         group.bench_function("sender", |b| {
             b.iter_batched(
-                || receive(),
+                &mut receive,
                 |(message, check)| {
                     let unchecked = sender.extend(RUN, &message, &CHALLENGE)?;
                     let rows = sender.check(unchecked, &check)?;
