@@ -34,7 +34,7 @@ use crate::{Error, Outcome};
 pub enum Departure {
     /// In good order: closed by the peer, or because this party stops serving.
     Closed,
-    /// In good order, after [`Limits::idle`] without a run.
+    /// In good order, after [`Limits::idle`](super::Limits::idle) without a run.
     Idle,
     /// It was cut: the peer did not go on.
     Stalled,
