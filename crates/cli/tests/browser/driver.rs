@@ -173,11 +173,19 @@ impl Browser {
             .clone()
     }
 
-    /// Asks the server from within the page.
-    pub(super) async fn get(&self, path: &str) -> Value {
-        let script = "const done = arguments[1]; fetch(arguments[0]).then((answer) => answer.json()).then(done, (error) => done(String(error)));";
-        let result = self.driver.execute_async(script, vec![json!(path)]).await;
+    /// Evaluates an expression of JavaScript that is a promise, and returns what it becomes.
+    pub(super) async fn promise(&self, expression: &str) -> Value {
+        let script = format!(
+            "const done = arguments[0]; ({expression}).then(done, (error) => done(String(error)));"
+        );
+        let result = self.driver.execute_async(script, Vec::new()).await;
         result.unwrap().json().clone()
+    }
+
+    /// Asks the server from within the page, without a session.
+    pub(super) async fn get(&self, path: &str) -> Value {
+        let expression = format!("fetch({}).then((answer) => answer.json())", json!(path));
+        self.promise(&expression).await
     }
 
     /// Waits until an expression of JavaScript is true.

@@ -353,9 +353,9 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
         browser.press("Rows").await;
         browser.press("Charts").await;
         browser
-            .until("document.querySelectorAll('.chart-list a').length >= 2")
+            .until("document.querySelectorAll('.chart-list button').length >= 2")
             .await;
-        browser.click(".chart-list a").await;
+        browser.click(".chart-list button").await;
         let ended = browser.downloaded(4).await;
         for kind in ["csv", "json", "jsonl", "svg"] {
             let content = ended

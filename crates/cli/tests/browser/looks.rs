@@ -1,6 +1,12 @@
 //! What the page looks like, what it weighs, and who may see it.
 
-use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    thread,
+};
+
+use serde_json::{Value, json};
 use thirtyfour::Key;
 
 use crate::{Needs, browse};
@@ -181,6 +187,40 @@ fn a_token_is_asked_for() {
         browser
             .until("document.querySelector('h1')?.innerText === 'New run'")
             .await;
+        // Another port of this host receives neither the session nor a cookie.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let neighbor = format!("http://{}/", listener.local_addr().unwrap());
+        let received = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = BufReader::new(stream.try_clone().unwrap()).lines();
+            let head: Vec<_> = (head.by_ref().map(Result::unwrap))
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+            stream.write_all(answer).unwrap();
+            head.join("\n").to_lowercase()
+        });
+        browser.open(&neighbor).await;
+        assert_eq!(browser.js("localStorage.length").await, 0);
+        assert_eq!(browser.js("document.cookie").await, "");
+        let received = received.join().unwrap();
+        for header in ["cookie:", "authorization:"] {
+            assert!(!received.contains(header), "{received}");
+        }
+        // Signing out ends the session at the server, too.
+        browser.open(plain).await;
+        browser
+            .until("!document.getElementById('sign-out').hidden")
+            .await;
+        let session = browser.js("localStorage['transpute-session']").await;
+        browser.press("Sign out").await;
+        browser.sees("h1", "Sign in").await;
+        let header = format!("Bearer {}", session.as_str().unwrap());
+        let script = format!(
+            "fetch('/api/options', {{headers: {{Authorization: {}}}}}).then((answer) => answer.status)",
+            json!(header)
+        );
+        assert_eq!(browser.promise(&script).await, 401);
         // Others are asked.
         crate::driver::Browser::second(
             async |other| {

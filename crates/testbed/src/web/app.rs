@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use tokio::sync::{Semaphore, watch};
@@ -13,12 +14,16 @@ use super::{
     error::ApiError,
     jobs::Jobs,
     oracle::{CircuitFacts, Oracle, Source},
+    sessions::Sessions,
     store::Store,
     token::Token,
 };
 
 /// How many event streams there may be.
 pub(super) const MOST_STREAMS: usize = 32;
+
+/// The maximum number of uploads that are received at the same time: each holds its circuit in memory.
+const MAX_UPLOADS: usize = 4;
 
 /// How many requests may count circuits, predict or draw at the same time.
 const MOST_HEAVY: usize = 2;
@@ -29,8 +34,7 @@ pub(super) struct App {
     pub(super) oracle: Arc<dyn Oracle>,
     pub(super) jobs: Jobs,
     pub(super) token: Option<Token>,
-    /// Where the server listens.
-    pub(super) port: u16,
+    pub(super) sessions: Sessions,
     pub(super) allow_programs: bool,
     /// Why nothing can be run on this machine, if so.
     pub(super) cannot_run: Option<String>,
@@ -47,6 +51,8 @@ pub(super) struct App {
 pub(super) struct Places {
     /// Event streams.
     pub(super) streams: Arc<Semaphore>,
+    /// Uploads that are being received.
+    pub(super) uploads: Semaphore,
     /// Requests that count circuits, predict or draw.
     heavy: Semaphore,
 }
@@ -55,12 +61,22 @@ impl Default for Places {
     fn default() -> Self {
         Self {
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
+            uploads: Semaphore::new(MAX_UPLOADS),
             heavy: Semaphore::new(MOST_HEAVY),
         }
     }
 }
 
 impl App {
+    /// Returns whether a request with this credential may use the interface: the token, an open session, or anything if the
+    /// server has no token.
+    pub(super) fn allows(&self, bearer: Option<&str>) -> bool {
+        let Some(token) = &self.token else {
+            return true;
+        };
+        bearer.is_some_and(|given| token.is(given) || self.sessions.is_open(given, Instant::now()))
+    }
+
     /// Does what waits for the disk.
     pub(super) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,

@@ -1,6 +1,6 @@
 //! What goes wrong: with the server, and with a request.
 
-use std::{fmt, io, net::SocketAddr, path::PathBuf};
+use std::{fmt, io, net::SocketAddr};
 
 use axum::{
     Json,
@@ -32,14 +32,6 @@ pub enum ServeError {
         address: SocketAddr,
         /// What the system says.
         source: io::Error,
-    },
-    /// The folder of the history cannot be used.
-    #[error("{}: {problem}", path.display())]
-    Folder {
-        /// The folder, or a file in it.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
     },
     /// The history cannot be used.
     #[error(transparent)]

@@ -9,12 +9,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{app::App, error::ApiError, token::Token};
+use super::{app::App, error::ApiError};
 
 /// Where everything but the page is.
 const API: &str = "/api/";
 
-/// Where the token becomes a cookie.
+/// The address that exchanges the token for a session.
 const SESSION: &str = "/api/session";
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
@@ -52,9 +52,9 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 fn check(app: &App, request: &Request) -> Result<(), ApiError> {
     let headers = request.headers();
     let host = host(request)?;
-    let token = app.token.as_ref();
-    // A name of somebody else's that leads here (DNS rebinding) must not. With a token it gains nothing: the cookie is not sent to it.
-    if token.is_none() && !is_loopback(host) {
+    // Refuses DNS rebinding: a foreign name that resolves to this machine. With a token it gains nothing, since a page of another
+    // origin has neither the token nor a session.
+    if app.token.is_none() && !is_loopback(host) {
         return Err(ApiError::forbidden(
             "this server answers to localhost, 127.0.0.1 and [::1] only",
         ));
@@ -65,13 +65,13 @@ fn check(app: &App, request: &Request) -> Result<(), ApiError> {
     }
     check_site(headers, request.method(), host)?;
     let is_open = path == SESSION && *request.method() != Method::DELETE;
-    match token {
-        Some(token) if !is_open && !is_signed_in(headers, token, app.port) => Err(ApiError::new(
-            StatusCode::UNAUTHORIZED,
-            "this server needs its token",
-        )),
-        _ => Ok(()),
+    if is_open || app.allows(bearer(headers)) {
+        return Ok(());
     }
+    Err(ApiError::new(
+        StatusCode::UNAUTHORIZED,
+        "this server needs its token",
+    ))
 }
 
 fn host(request: &Request) -> Result<&str, ApiError> {
@@ -118,24 +118,10 @@ fn check_site(headers: &HeaderMap, method: &Method, host: &str) -> Result<(), Ap
     }
 }
 
-/// Says whether a request has the token, or what stands for it.
-pub(super) fn is_signed_in(headers: &HeaderMap, token: &Token, port: u16) -> bool {
-    let bearer = (headers.get(header::AUTHORIZATION))
-        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    if bearer.is_some_and(|given| token.is(given.trim())) {
-        return true;
-    }
-    let name = cookie_name(port);
-    (headers.get_all(header::COOKIE).iter())
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'))
-        .filter_map(|cookie| cookie.trim().split_once('='))
-        .any(|(known, value)| known == name && token.is_cookie(value))
-}
-
-/// Returns the name of the cookie: servers on other ports of this machine share its cookies.
-pub(super) fn cookie_name(port: u16) -> String {
-    format!("transpute_testbed_{port}")
+/// Returns the credential of a request: the token or a session's identifier.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    Some(value.strip_prefix("Bearer ")?.trim())
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::row::Row;
 /// How many runs are written at once.
 const BLOCK: usize = 500;
 
-/// Adds rows, such as those of a file of `transpute testbed run`, to the history in a folder that no server uses; returns how many.
+/// Adds rows, such as those of a file of `transpute testbed run`, to the history in a folder that no server uses, and
+/// returns how many. The folder is created if it does not exist.
 ///
 /// # Errors
 /// [`StoreError`]: the history cannot be used.

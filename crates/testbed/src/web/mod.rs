@@ -6,7 +6,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `server`, `connection` | listening, and what a connection may take |
-//! | `guard`, `token`, `body` | who is answered, and what is read of a request |
+//! | `guard`, `token`, `sessions`, `body` | which requests are answered, and how much of one is read |
 //! | `app`, `api` | what there is to ask, and the answers |
 //! | `jobs` | what runs, its events and its samples |
 //! | `store`, `run` | the history |
@@ -26,8 +26,8 @@ mod jobs;
 pub mod oracle;
 mod run;
 mod server;
+mod sessions;
 mod store;
-
 mod token;
 
 pub use error::ServeError;

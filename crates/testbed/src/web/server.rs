@@ -1,10 +1,8 @@
 //! Listening, and ending.
 
 use std::{
-    fs::DirBuilder,
     future::Future,
     net::SocketAddr,
-    os::unix::fs::DirBuilderExt,
     path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
@@ -25,6 +23,7 @@ use super::{
     error::ServeError,
     jobs::{self, Jobs},
     oracle::{Oracle, Source},
+    sessions::Sessions,
     store::Store,
     token::Token,
 };
@@ -88,7 +87,7 @@ impl Server {
         let address = listener.local_addr().map_err(listen)?;
         let (stop, stopping) = watch::channel(false);
         let opening = tokio::task::spawn_blocking(move || {
-            let store = Arc::new(open(&config.data)?);
+            let store = Arc::new(Store::open(&config.data)?);
             let jobs = Jobs::start(Arc::clone(&store), config.binary)?;
             let inside = jobs::look_inside();
             Ok::<_, ServeError>(App {
@@ -96,7 +95,7 @@ impl Server {
                 oracle,
                 jobs,
                 token: config.token,
-                port: address.port(),
+                sessions: Sessions::default(),
                 allow_programs: config.allow_programs,
                 cannot_run: inside.as_ref().err().cloned(),
                 environment: inside.ok(),
@@ -179,20 +178,6 @@ impl Server {
         connections.abort_all();
         let _ = counting.await;
     }
-}
-
-/// Opens the history in a folder that only this user can read.
-fn open(folder: &std::path::Path) -> Result<Store, ServeError> {
-    let failed = |problem: String| ServeError::Folder {
-        path: folder.to_owned(),
-        problem,
-    };
-    // Absolute: the parties are other processes.
-    let folder = std::path::absolute(folder).map_err(|error| failed(error.to_string()))?;
-    (DirBuilder::new().recursive(true).mode(0o700))
-        .create(&folder)
-        .map_err(|error| failed(error.to_string()))?;
-    Ok(Store::open(&folder)?)
 }
 
 /// Counts the circuits that come with the program.

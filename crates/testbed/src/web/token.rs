@@ -13,9 +13,6 @@ const RANDOM_BYTES: usize = 24;
 /// Characters of a token that a user chooses.
 const LENGTHS: std::ops::RangeInclusive<usize> = 22..=256;
 
-/// What a cookie's value is made with, so that it does not tell the token.
-const COOKIE: &[u8] = b"transpute testbed session\0";
-
 /// A secret that opens the server.
 #[derive(Clone)]
 pub struct Token(Zeroizing<String>);
@@ -79,20 +76,6 @@ impl Token {
     pub(super) fn is(&self, given: &str) -> bool {
         same(given.as_bytes(), self.0.as_bytes())
     }
-
-    /// Says whether this is the value of its cookie.
-    pub(super) fn is_cookie(&self, given: &str) -> bool {
-        same(given.as_bytes(), self.cookie().as_bytes())
-    }
-
-    /// Returns what stands for it in a cookie.
-    pub(super) fn cookie(&self) -> Zeroizing<String> {
-        let digest = Sha256::new()
-            .chain_update(COOKIE)
-            .chain_update(self.0.as_bytes())
-            .finalize();
-        Zeroizing::new(hex(&digest))
-    }
 }
 
 impl fmt::Debug for Token {
@@ -116,13 +99,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_itself_and_its_cookie_is_another() {
+    fn a_token_is_itself_only() {
         let token = Token::random().unwrap();
         assert_eq!(token.as_str().len(), 48);
         assert_ne!(token.as_str(), Token::random().unwrap().as_str());
         assert!(token.is(token.as_str()) && !token.is(&token.as_str()[1..]));
-        assert!(!token.is("") && !token.is(&token.cookie()));
-        assert!(token.is_cookie(&token.cookie()) && !token.is_cookie(token.as_str()));
+        assert!(!token.is(""));
         assert_eq!(format!("{token:?}"), "Token(..)");
     }
 

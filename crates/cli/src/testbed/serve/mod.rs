@@ -66,8 +66,6 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     if let Some(file) = &args.import {
         let rows = read_rows(file)
             .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
-        std::fs::create_dir_all(&data)
-            .map_err(|error| Failure::file(&data, "cannot be made").because(error))?;
         let count = import(&data, &rows).map_err(|error| failure(error.into()))?;
         output::note(format!("{count} runs brought in: {}", data.display()));
         return Ok(());
@@ -144,7 +142,8 @@ fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
 fn failure(error: ServeError) -> Failure {
     let kind = match &error {
         ServeError::NeedsToken { .. } | ServeError::ProgramsNeedToken => Kind::Usage,
-        ServeError::Folder { .. } | ServeError::Store(_) => Kind::File,
+        ServeError::Store(_) => Kind::File,
+        ServeError::Listen { .. } => Kind::Peer,
         _ => Kind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)

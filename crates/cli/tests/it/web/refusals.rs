@@ -1,12 +1,17 @@
 //! What is not answered.
 
 use std::{
-    io::{Read, Write},
+    fs,
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
 };
 
 use super::client::Server;
-use crate::harness::{Process, transpute};
+use crate::harness::{Process, transpute, write};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const BYTES: (&str, &str) = ("Content-Type", "application/octet-stream");
@@ -132,30 +137,70 @@ fn without_the_token_nothing_is_told() {
     let answer = server.ask("GET", "/api/runs", &[("Authorization", &bearer)], b"");
     assert_eq!(answer.status, 200);
 
-    let answer = server.post("/api/session", &format!(r#"{{"token": "{token}"}}"#));
-    let cookie = answer.header("set-cookie");
-    assert_eq!(answer.status, 204);
-    assert!(
-        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
-        "{cookie}"
-    );
-    assert!(!cookie.contains(&token), "{cookie}");
-    let pair = cookie.split(';').next().unwrap();
-    let answer = server.ask(
-        "GET",
-        "/api/runs",
-        &[("Cookie", &format!("a=b; {pair}"))],
-        b"",
-    );
-    assert_eq!(answer.status, 200);
-    let answer = server.ask("GET", "/api/session", &[("Cookie", pair)], b"");
+    // A session stands for it, and is still refused to a page of another origin.
+    let session = format!("Bearer {}", sign_in(&server));
+    let with = ("Authorization", session.as_str());
+    let status = |headers: &[(&str, &str)]| server.ask("GET", "/api/runs", headers, b"").status;
+    assert_eq!(status(&[with]), 200);
+    let answer = server.ask("GET", "/api/session", &[with], b"");
     assert_eq!(answer.json()["signed_in"], true);
-    // With the cookie a page from elsewhere is still from elsewhere.
-    let headers = [("Cookie", pair), ("Sec-Fetch-Site", "cross-site")];
-    assert_eq!(server.ask("GET", "/api/runs", &headers, b"").status, 403);
+    assert_eq!(status(&[with, ("Sec-Fetch-Site", "cross-site")]), 403);
     // With a token, the machine may have any name.
-    let headers = [("Cookie", pair), ("Host", "lab.example:7780")];
-    assert_eq!(server.ask("GET", "/api/runs", &headers, b"").status, 200);
+    assert_eq!(status(&[with, ("Host", "lab.example:7780")]), 200);
+}
+
+/// Exchanges the token of a server for a session.
+fn sign_in(server: &Server) -> String {
+    let token = server.token.as_ref().unwrap();
+    let answer = server.post("/api/session", &format!(r#"{{"token": "{token}"}}"#));
+    // Browsers send the cookies of a host to every port of it.
+    assert_eq!(answer.header("set-cookie"), "");
+    let session = answer.json()["session"].as_str().unwrap().to_owned();
+    assert!(session.len() >= 32 && !session.contains(token));
+    session
+}
+
+#[test]
+fn a_session_is_of_one_server_and_no_cookie() {
+    let [server, other] = [(), ()].map(|()| Server::start(&["--token"]));
+    let session = sign_in(&server);
+    let status = |server: &Server, name: &str, value: &str| {
+        server.ask("GET", "/api/runs", &[(name, value)], b"").status
+    };
+    let bearer = format!("Bearer {session}");
+    assert_eq!(status(&server, "Authorization", &bearer), 200);
+    assert_eq!(status(&other, "Authorization", &bearer), 401);
+    // No cookie is accepted, whatever is in it: another port of this host may have received it.
+    let token = server.token.as_ref().unwrap();
+    for value in [&session, token] {
+        for name in [
+            format!("transpute_testbed_{}", server.address.port()),
+            "transpute-session".to_owned(),
+        ] {
+            let cookie = format!("{name}={value}");
+            assert_eq!(status(&server, "Cookie", &cookie), 401, "{cookie}");
+        }
+    }
+}
+
+#[test]
+fn a_session_ends_when_it_is_signed_out() {
+    let server = Server::start(&["--token"]);
+    let [session, other] = [(), ()].map(|()| format!("Bearer {}", sign_in(&server)));
+    let ask = |method: &str, path: &str, bearer: &str| {
+        server.ask(method, path, &[("Authorization", bearer)], b"")
+    };
+    assert_eq!(ask("DELETE", "/api/session", &session).status, 204);
+    assert_eq!(ask("GET", "/api/runs", &session).status, 401);
+    assert_eq!(
+        ask("GET", "/api/session", &session).json()["signed_in"],
+        false
+    );
+    // Others are signed in as before, and so is the token itself.
+    assert_eq!(ask("GET", "/api/runs", &other).status, 200);
+    let token = format!("Bearer {}", server.token.as_ref().unwrap());
+    assert_eq!(ask("DELETE", "/api/session", &token).status, 204);
+    assert_eq!(ask("GET", "/api/runs", &token).status, 200);
 }
 
 #[test]
@@ -373,6 +418,60 @@ fn too_much_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn uploads_are_received_a_few_at_a_time() {
+    let server = Server::start(&[]);
+    let circuit = b"1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
+    let upload = || server.ask("POST", "/api/circuits", &[BYTES], circuit).status;
+    let started: Vec<_> = (0..4)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            let head = "POST /api/circuits HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
+                        Content-Type: application/octet-stream\r\nContent-Length: 1000\r\n\r\n";
+            stream.write_all(head.as_bytes()).unwrap();
+            // The server says so when it begins to read the body.
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            assert!(line.starts_with("HTTP/1.1 100 "), "{line}");
+            stream
+        })
+        .collect();
+    let refused = server.ask("POST", "/api/circuits", &[BYTES], circuit);
+    assert_eq!(refused.status, 503);
+    assert!(refused.error().contains("too many"));
+    // Other requests are answered meanwhile.
+    let question = r#"{"circuit": "aes128", "scenario": {"preset": "lan"}}"#;
+    assert_eq!(server.post("/api/predict", question).status, 200);
+    drop(started);
+    // The server notices that within moments.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while upload() == 503 {
+        assert!(Instant::now() < deadline, "the places are not given back");
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(upload(), 200);
+}
+
+#[test]
+fn only_this_user_can_read_what_is_imported() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let rows = write(parent.path(), "rows.jsonl", "");
+    let import = || {
+        let paths = [data.to_str().unwrap(), "--import", &rows];
+        transpute([&["testbed", "serve", "--data"], &paths[..]].concat())
+    };
+    import().expect(0);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&data), 0o700);
+    for entry in fs::read_dir(&data).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+    import().fails(3, "mode 0755 gives other users access");
+}
+
+#[test]
 fn uploads_are_circuits_and_nothing_else() {
     let server = Server::start(&[]);
     let circuit = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
@@ -501,10 +600,5 @@ fn an_address_in_use_is_named() {
         folder.path().to_str().unwrap().to_owned(),
     ]);
     let refused = Process::start(all).finish();
-    assert_eq!(refused.code, Some(1));
-    assert!(
-        refused.stderr.contains("cannot listen on"),
-        "{}",
-        refused.stderr
-    );
+    refused.fails(4, "cannot listen on");
 }

@@ -181,6 +181,13 @@ pub(super) async fn upload(
     let mut params = params(pairs)?;
     let label = label(params.take("name")?.as_deref());
     params.finish()?;
+    // Before the body is read, which may take minutes and the most memory of all requests.
+    let _permit = app.places.uploads.try_acquire().map_err(|_| {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many circuits are being uploaded; try again when one is done",
+        )
+    })?;
     let bytes = body::upload(request, MOST_BYTES).await?;
     let (status, shown) = (app.heavy(move |app| {
         let digest = Store::digest(&bytes);

@@ -1,9 +1,11 @@
-//! From the token to a cookie.
+//! Signing in with the token, and signing out.
+
+use std::time::Instant;
 
 use axum::{
     Json,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -20,8 +22,7 @@ pub(super) struct Given {
 }
 
 pub(super) async fn get(State(app): Shared, headers: HeaderMap) -> Json<Value> {
-    let signed_in =
-        (app.token.as_ref()).is_none_or(|token| guard::is_signed_in(&headers, token, app.port));
+    let signed_in = app.allows(guard::bearer(&headers));
     Json(json!({ "token_required": app.token.is_some(), "signed_in": signed_in }))
 }
 
@@ -39,15 +40,13 @@ pub(super) async fn post(
             "this is not the token of this server",
         ));
     }
-    Ok(with_cookie(app.port, &token.cookie(), "2592000"))
+    let session = (app.sessions.open(Instant::now())).map_err(|error| ApiError::internal(&error))?;
+    Ok(Json(json!({ "session": session.as_str() })).into_response())
 }
 
-pub(super) async fn delete(State(app): Shared) -> Response {
-    with_cookie(app.port, "", "0")
-}
-
-fn with_cookie(port: u16, value: &str, seconds: &str) -> Response {
-    let name = guard::cookie_name(port);
-    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}");
-    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
+pub(super) async fn delete(State(app): Shared, headers: HeaderMap) -> StatusCode {
+    if let Some(session) = guard::bearer(&headers) {
+        app.sessions.close(session, Instant::now());
+    }
+    StatusCode::NO_CONTENT
 }

@@ -10,9 +10,10 @@ use axum::{
 use futures_util::{Stream, stream};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use zeroize::Zeroizing;
 
 use super::{Pairs, Shared, number, params};
-use crate::web::{error::ApiError, jobs::Log};
+use crate::web::{app::App, error::ApiError, guard, jobs::Log};
 
 /// How long nothing may be said.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -27,6 +28,9 @@ struct Listener {
     after: u64,
     /// What is said to one who comes back after the end.
     end: String,
+    app: Arc<App>,
+    /// The credential of the request: no event is sent after its session has ended.
+    bearer: Option<Zeroizing<String>>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -64,6 +68,8 @@ pub(super) async fn events(
         log,
         end,
         after: last.or(after).unwrap_or(0),
+        app,
+        bearer: guard::bearer(&headers).map(|bearer| Zeroizing::new(bearer.to_owned())),
         _place: place,
     };
     let events = stream::unfold(listener, |mut listener| async move {
@@ -76,6 +82,9 @@ pub(super) async fn events(
 impl Listener {
     async fn next(&mut self) -> Option<Event> {
         loop {
+            if !self.app.allows(self.bearer.as_deref().map(String::as_str)) {
+                return None;
+            }
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }

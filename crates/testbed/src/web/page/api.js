@@ -14,25 +14,78 @@ export function onSignIn(callback) {
   signIn = callback;
 }
 
-async function ask(path, options = {}) {
-  let answer;
+const SESSION = "transpute-session";
+
+/**
+ * The session that stands for the token. It is in the storage of this origin, so other tabs and reloads have it. It is not a
+ * cookie: the browser would send a cookie to every port of this host.
+ */
+let session = stored();
+
+function stored() {
   try {
-    answer = await fetch(path, { credentials: "same-origin", ...options });
+    return localStorage.getItem(SESSION);
+  } catch {
+    return null;
+  }
+}
+
+function keep(id) {
+  session = id;
+  try {
+    if (id === null) localStorage.removeItem(SESSION);
+    else localStorage.setItem(SESSION, id);
+  } catch {
+    // Without storage the session lasts until the page is left.
+  }
+}
+
+/** Exchanges the token for a session. */
+export async function openSession(token) {
+  const answer = await post("/api/session", { token });
+  keep(answer?.session ?? null);
+}
+
+/** Ends the session, in all tabs. */
+export async function closeSession() {
+  await remove("/api/session");
+  keep(null);
+}
+
+/** Sends a request with the session. */
+async function send(path, { headers, ...options } = {}) {
+  try {
+    return await fetch(path, { credentials: "omit", headers: session ? { ...headers, Authorization: `Bearer ${session}` } : headers, ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server does not answer. Is “transpute testbed serve” still running?", 0);
   }
-  if (answer.status === 204) return null;
+}
+
+/** The error of an answer that is not as asked for. */
+async function failed(path, answer) {
   const text = await answer.text();
-  let body = {};
+  let body;
   try {
-    body = text ? JSON.parse(text) : {};
+    body = JSON.parse(text);
   } catch {
     body = { error: text.slice(0, 300) };
   }
-  if (answer.ok) return body;
   if (answer.status === 401 && path !== "/api/session") signIn();
-  throw new ApiError(body.error || `The server answers ${answer.status}.`, answer.status, body);
+  return new ApiError(body.error || `The server answers ${answer.status}.`, answer.status, body);
+}
+
+async function ask(path, options) {
+  const answer = await send(path, options);
+  if (!answer.ok) throw await failed(path, answer);
+  return answer.status === 204 ? null : answer.json();
+}
+
+/** Returns a file of the server. A link to it would not send the session. */
+export async function file(path) {
+  const answer = await send(path);
+  if (!answer.ok) throw await failed(path, answer);
+  return answer.blob();
 }
 
 export const get = (path, signal) => ask(path, { signal });
@@ -57,20 +110,68 @@ export function query(fields) {
 /** A value of a filter: the comma stands between several, so one within a name is escaped. */
 export const exact = (value) => value.replaceAll("\\", "\\\\").replaceAll(",", "\\,");
 
+/** The pause before the events of a job are asked for again after the connection broke, in milliseconds. */
+const RECONNECT_MS = 2000;
+
 /**
- * Listens to a job. `listeners` has a function for each kind of event, and `lost(isGone)` for
- * connections that break; the browser connects again by itself unless it is gone. Returns how to stop.
+ * Listens to a job. `listeners` has a function for each kind of event, `open()` for a connection, and `lost(isGone)` for one
+ * that broke; it is made again unless it is gone. Returns how to stop. An EventSource would not send the session.
  */
 export function listen(job, listeners) {
-  const source = new EventSource(`/api/jobs/${job}/events`);
-  const kinds = ["job", "run-start", "phase", "sample", "run", "gap", "end"];
-  for (const kind of kinds) {
-    source.addEventListener(kind, (event) => {
-      if (kind === "end") source.close();
-      listeners[kind]?.(JSON.parse(event.data));
-    });
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  follow();
+  return () => stopping.abort();
+
+  async function follow() {
+    let after = "";
+    while (!signal.aborted) {
+      const path = `/api/jobs/${job}/events${query({ after })}`;
+      let isGone = false;
+      try {
+        const answer = await send(path, { signal });
+        if (!answer.ok) {
+          isGone = true;
+          throw await failed(path, answer);
+        }
+        listeners.open?.();
+        for await (const { id, name, data } of eventsOf(answer.body)) {
+          after = id || after;
+          tell(name, data);
+          if (name === "end") return;
+        }
+      } catch (error) {
+        if (error.status === 401) return;
+        // Whatever breaks the connection has the same remedy.
+      }
+      if (signal.aborted) return;
+      listeners.lost?.(isGone);
+      if (isGone) return;
+      await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    }
   }
-  source.addEventListener("open", () => listeners.open?.());
-  source.addEventListener("error", () => listeners.lost?.(source.readyState === EventSource.CLOSED));
-  return () => source.close();
+
+  function tell(name, data) {
+    try {
+      listeners[name]?.(JSON.parse(data));
+    } catch (error) {
+      reportError(error);
+    }
+  }
+}
+
+/** Parses server-sent events: an empty line ends each. */
+async function* eventsOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (text + value).split("\n\n");
+    text = parts.pop();
+    for (const part of parts) {
+      const fields = Object.fromEntries(part.split("\n").map((line) => line.split(/: ?(.*)/s)));
+      if (fields.data) yield { id: fields.id, name: fields.event, data: fields.data };
+    }
+  }
 }

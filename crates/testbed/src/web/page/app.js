@@ -1,6 +1,6 @@
 // The frame: signing in, options, and which view is shown.
 
-import { ApiError, get, onSignIn, post } from "./api.js";
+import { ApiError, closeSession, get, onSignIn, openSession } from "./api.js";
 import { el, failure, fill } from "./dom.js";
 import { setTheme, themeChoice } from "./look.js";
 import { plural } from "./format.js";
@@ -15,6 +15,7 @@ import * as programs from "./programs.js";
 
 const VIEWS = { new: start, jobs, job, run, compare, history, map, programs };
 const main = document.getElementById("main");
+const signOut = document.getElementById("sign-out");
 let options = null;
 let leave = () => {};
 let showing = 0;
@@ -70,11 +71,12 @@ async function begin() {
     if (session.token_required && !session.signed_in) {
       if (!token) return askForToken();
       try {
-        await post("/api/session", { token: decodeURIComponent(token) });
+        await openSession(decodeURIComponent(token));
       } catch (error) {
         return askForToken(error.message);
       }
     }
+    signOut.hidden = !session.token_required;
     options = await get("/api/options");
   } catch (error) {
     if (error.status !== 401) fill(main, failure(error.message, begin));
@@ -111,7 +113,7 @@ function askForToken(message) {
         submit: async (event) => {
           event.preventDefault();
           try {
-            await post("/api/session", { token: token.value.trim() });
+            await openSession(token.value.trim());
             location.reload();
           } catch (error) {
             fill(said, failure(error.message));
@@ -121,7 +123,7 @@ function askForToken(message) {
       },
     },
     el("h1", {}, "Sign in"),
-    el("p", {}, "This testbed can be reached from other machines, so it asks for the token that “transpute testbed serve” printed when it started."),
+    el("p", {}, "This testbed asks for the token that “transpute testbed serve” printed when it started."),
     el("div", { class: "field" }, el("label", { for: "token" }, "Token"), token),
     said,
     el("button", { class: "primary", type: "submit" }, "Sign in"),
@@ -149,6 +151,14 @@ async function watch() {
   look();
 }
 
+signOut.addEventListener("click", async () => {
+  try {
+    await closeSession();
+    location.reload();
+  } catch (error) {
+    if (error.status !== 401) fill(document.getElementById("banner"), failure(error.message));
+  }
+});
 const toggle = document.getElementById("theme");
 toggle.value = themeChoice();
 toggle.addEventListener("change", () => setTheme(toggle.value));

@@ -2,7 +2,7 @@
 
 import { bars } from "./charts.js";
 import { el, fill, table } from "./dom.js";
-import { fileName } from "./download.js";
+import { fileButton, fileName } from "./download.js";
 import { figure } from "./figure.js";
 import { bytes, count, digits, duration, more, plural, rate, times } from "./format.js";
 import { lookOf } from "./look.js";
@@ -178,8 +178,8 @@ function actions(group, stem) {
     { class: "buttons" },
     el("a", { class: "button", href: againLink(group) }, "Change and run again"),
     ids.length <= 200 && el("a", { class: "button", href: `#/compare?ids=${list}` }, "Overlay these runs"),
-    ids.length <= 200 && el("a", { class: "button", href: `/api/export.csv?ids=${list}`, download: `${stem}.csv` }, "CSV"),
-    ids.length <= 200 && el("a", { class: "button", href: `/api/export.json?ids=${list}`, download: `${stem}.json` }, "JSON"),
+    ids.length <= 200 && fileButton("CSV", `/api/export.csv?ids=${list}`, `${stem}.csv`),
+    ids.length <= 200 && fileButton("JSON", `/api/export.json?ids=${list}`, `${stem}.json`),
   );
 }
 

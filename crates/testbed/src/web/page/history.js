@@ -2,7 +2,7 @@
 
 import { ApiError, exact, get, query as queryOf, remove } from "./api.js";
 import { el, empty, field, fill } from "./dom.js";
-import { follow } from "./download.js";
+import { fileButton } from "./download.js";
 import { count, duration, moment, plural, times } from "./format.js";
 import { transportOf } from "./marks.js";
 import { summary } from "./scenario.js";
@@ -254,14 +254,15 @@ export async function show(page, { query, isShown }) {
     const of = chosen.size ? `${count(chosen.size)} chosen` : `all ${count(answer.total)}`;
     const nothing = answer.total === 0 && chosen.size === 0;
     const button = (label, run, attributes = {}) => el("button", { type: "button", disabled: nothing || isTooMany, on: { click: run }, ...attributes }, label);
+    const exported = (label, kind, attributes) => fileButton(label, `/api/export.${kind}${queryOf(scope())}`, `runs.${kind}`, { disabled: nothing || isTooMany, ...attributes });
     const focused = actions.contains(document.activeElement) ? document.activeElement.textContent : null;
     fill(
       actions,
       el("span", { class: "scope" }, `${of}:`),
       button("Overlay", () => (location.hash = `#/compare${queryOf(scope())}`)),
-      button("JSON", () => follow(`/api/export.json${queryOf(scope())}`)),
-      button("CSV", () => follow(`/api/export.csv${queryOf(scope())}`)),
-      button("Rows", () => follow(`/api/export.jsonl${queryOf(scope())}`), { title: "JSON lines, as “transpute testbed report” reads them" }),
+      exported("JSON", "json"),
+      exported("CSV", "csv"),
+      exported("Rows", "jsonl", { title: "One JSON object a line for each run, as “transpute testbed report” reads them" }),
       button("Charts", listCharts, { title: "The charts of “transpute testbed report”, as SVG and PNG" }),
       button("Delete", confirmDeletion, { class: "danger" }),
       chosen.size > 0 &&
@@ -283,7 +284,7 @@ export async function show(page, { query, isShown }) {
     fill(charts, el("p", { class: "waiting" }, "Drawing …"));
     try {
       const { figures } = await get(`/api/figures${queryOf(scope())}`);
-      const link = (name, kind) => el("a", { class: "button", href: `/api/figure.${kind}${queryOf({ name, ...scope() })}`, download: `${name}.${kind}` }, kind.toUpperCase());
+      const link = (name, kind) => fileButton(kind.toUpperCase(), `/api/figure.${kind}${queryOf({ name, ...scope() })}`, `${name}.${kind}`);
       fill(
         charts,
         el(

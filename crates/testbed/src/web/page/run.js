@@ -3,6 +3,7 @@
 import { ApiError, get } from "./api.js";
 import { courseView } from "./course.js";
 import { el, fill, table } from "./dom.js";
+import { fileButton } from "./download.js";
 import { bytes, count, digits, duration, moment, more, times } from "./format.js";
 import { summary } from "./scenario.js";
 
@@ -25,8 +26,8 @@ export async function show(page, { rest }) {
       "p",
       { class: "buttons" },
       el("a", { class: "button", href: `#/job/${run.job}` }, "Its job"),
-      el("a", { class: "button", href: `/api/export.json?ids=${id}`, download: `run-${id}.json` }, "JSON"),
-      el("a", { class: "button", href: `/api/export.csv?ids=${id}`, download: `run-${id}.csv` }, "CSV"),
+      fileButton("JSON", `/api/export.json?ids=${id}`, `run-${id}.json`),
+      fileButton("CSV", `/api/export.csv?ids=${id}`, `run-${id}.csv`),
     ),
   );
   return view.end;

@@ -2,6 +2,7 @@
 
 mod filter;
 mod jobs;
+mod private;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -81,6 +82,14 @@ pub enum StoreError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// Other users of the machine could read or change the history.
+    #[error("{0}: mode {mode:04o} gives other users access, expected 0700: run `chmod 700 {0}` or choose another folder", path.display())]
+    Wide {
+        /// The folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// What is kept cannot be read back.
     #[error("an entry of the history cannot be read")]
     Entry(#[source] serde_json::Error),
@@ -128,16 +137,17 @@ pub(super) enum Order {
 }
 
 impl Store {
-    /// Opens the history of a folder, or starts one.
+    /// Opens the history of a folder, or creates both. Only this user may have access to the folder.
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
-        let lock_path = folder.join(LOCK);
         let file_error = |path: &Path| {
             let path = path.to_owned();
             |source| StoreError::File { path, source }
         };
-        let lock = (File::options().create(true).truncate(false).write(true))
-            .open(&lock_path)
-            .map_err(file_error(&lock_path))?;
+        // Absolute: the parties are other processes.
+        let folder = &std::path::absolute(folder).map_err(file_error(folder))?;
+        private::create_folder(folder)?;
+        let lock_path = folder.join(LOCK);
+        let lock = private::open_file(&lock_path)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -147,6 +157,7 @@ impl Store {
             Err(TryLockError::Error(error)) => return Err(file_error(&lock_path)(error)),
         }
         let path = folder.join(FILE);
+        private::open_file(&path)?;
         let writer = schema::open(&path)?;
         let reader = schema::open(&path)?;
         (reader.pragma_update(None, "query_only", true))

@@ -140,3 +140,34 @@ fn damage_and_other_files_are_named() {
         "{error}"
     );
 }
+
+#[test]
+fn only_this_user_has_access_to_a_history() {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("data");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+    let database = folder.join(FILE);
+    drop(Store::open(&folder).unwrap());
+    // An umask takes bits away only.
+    assert_eq!((mode(&folder), mode(&database)), (0o700, 0o600));
+    for (name, bits) in [(FILE, 0o644), (LOCK, 0o666)] {
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(bits)).unwrap();
+    }
+    let store = Store::open(&folder).unwrap();
+    store.add(&run("tcp", 1), "{}").unwrap();
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+    drop(store);
+    for bits in [0o755, 0o701, 0o770] {
+        fs::set_permissions(&folder, fs::Permissions::from_mode(bits)).unwrap();
+        let error = Store::open(&folder).unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Wide { path, mode } if *path == folder && *mode == bits),
+            "{error}"
+        );
+    }
+}
