@@ -1,6 +1,7 @@
 //! Any two programs on an emulated path.
 
 mod listener;
+mod watchdog;
 
 use std::{
     ffi::OsStr,
@@ -17,6 +18,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
 use listener::{Listener, Tail, is_object, is_text};
+use watchdog::Watchdog;
 
 use crate::{
     flow::Flows,
@@ -163,6 +165,8 @@ impl Pair<'_> {
         cancel: &AtomicBool,
     ) -> Result<Outcome, RunError> {
         let mut lab = Lab::start(scenario)?;
+        // Before the commands: it outlives them and this process.
+        let watchdog = Watchdog::start(&lab).map_err(|error| failed("/bin/sh", &error))?;
         let shown = (self.options.live).map(|live| live.begin(&lab, true));
         let show = |side, group: &Group| {
             if let Some(shown) = &shown {
@@ -203,6 +207,7 @@ impl Pair<'_> {
         let a_status = a.end(&[None, Some(Signal::TERM), Some(Signal::KILL)], cancel)?;
         drop(cross);
         drop(shown);
+        drop(watchdog);
         let keeps = self.options.keeps;
         let mut printed = [a.printed(), b.printed()];
         let texts = printed

@@ -226,6 +226,11 @@ impl Lab {
         Ok([count(a)?, count(b)?])
     }
 
+    /// Returns the network namespace of a side.
+    pub(crate) fn namespace(&self, side: Side) -> io::Result<OwnedFd> {
+        self.spaces.namespace(side)
+    }
+
     fn socket(&self, side: Side, kind: SocketType) -> io::Result<OwnedFd> {
         self.spaces.socket(side, kind)
     }

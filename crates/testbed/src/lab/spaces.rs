@@ -90,6 +90,11 @@ impl Spaces {
         )
     }
 
+    /// Returns a descriptor of a side's namespace.
+    pub(super) fn namespace(&self, side: Side) -> io::Result<OwnedFd> {
+        self.net[side.index()].try_clone()
+    }
+
     /// Opens the statistics of a side's network protocols, for use from here: they go on for as long as the file is open.
     pub(super) fn statistics(&self, side: Side) -> io::Result<OwnedFd> {
         self.open_on(side, || {
