@@ -209,14 +209,14 @@ fn addresses_that_others_reach_have_tokens() {
     assert!(server.token.is_some());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
-    std::fs::write(&file, "a-token-that-i-know-by-heart\n").unwrap();
+    fs::write(&file, "a-token-that-i-know-by-heart\n").unwrap();
     let file = file.to_str().unwrap();
     let server = Server::start(&["--token-file", file]);
     assert_eq!(
         server.token.as_deref(),
         Some("a-token-that-i-know-by-heart")
     );
-    std::fs::write(file, "short").unwrap();
+    fs::write(file, "short").unwrap();
     let refused = transpute(["testbed", "serve", "--token-file", file]);
     assert_eq!(refused.code, Some(3));
     assert!(refused.stderr.contains("22 to 256"), "{}", refused.stderr);
@@ -460,15 +460,23 @@ fn only_this_user_can_read_what_is_imported() {
         let paths = [data.to_str().unwrap(), "--import", &rows];
         transpute([&["testbed", "serve", "--data"], &paths[..]].concat())
     };
-    import().expect(0);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
-    assert_eq!(mode(&data), 0o700);
-    for entry in fs::read_dir(&data).unwrap() {
-        let path = entry.unwrap().path();
-        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let database = data.join("history.sqlite3");
+    for _ in 0..2 {
+        import().expect(0);
+        for entry in fs::read_dir(&data).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+        // One that others can read, as earlier versions left it, is made private.
+        assert_eq!(mode(&data), 0o700);
+        set(&database, 0o644);
     }
-    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
-    import().fails(3, "mode 0755 gives other users access");
+    set(&data, 0o777);
+    import().fails(3, "mode 0777 lets other users write");
 }
 
 #[test]

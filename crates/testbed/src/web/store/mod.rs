@@ -82,8 +82,8 @@ pub enum StoreError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// Other users of the machine could read or change the history.
-    #[error("{0}: mode {mode:04o} gives other users access, expected 0700: run `chmod 700 {0}` or choose another folder", path.display())]
+    /// Other users of the machine could replace the history.
+    #[error("{0}: mode {mode:04o} lets other users write, expected 0755 at most: run `chmod go-w {0}` or choose another folder", path.display())]
     Wide {
         /// The folder.
         path: PathBuf,
@@ -137,7 +137,7 @@ pub(super) enum Order {
 }
 
 impl Store {
-    /// Opens the history of a folder, or creates both. Only this user may have access to the folder.
+    /// Opens the history of a folder, or creates both. Other users can neither read nor write it.
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let file_error = |path: &Path| {
             let path = path.to_owned();

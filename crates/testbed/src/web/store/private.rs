@@ -12,15 +12,18 @@ use super::StoreError;
 /// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Creates a folder with mode 0700, unless it exists. An existing one that others may use is refused: a stricter mode may not be
-/// what its owner wants.
+/// Those of them that allow to replace the files of a folder.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Creates a folder with mode 0700, unless it exists. One that exists may be read by others, since its files are private, but is
+/// refused if they may write to it.
 pub(super) fn create_folder(path: &Path) -> Result<(), StoreError> {
     let failed = |source| file_error(path, source);
     (DirBuilder::new().recursive(true).mode(0o700))
         .create(path)
         .map_err(failed)?;
     let mode = path.metadata().map_err(failed)?.mode() & 0o7777;
-    if mode & OTHERS == 0 {
+    if mode & OTHERS_WRITE == 0 {
         return Ok(());
     }
     Err(StoreError::Wide {

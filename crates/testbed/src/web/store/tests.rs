@@ -155,6 +155,7 @@ fn only_this_user_has_access_to_a_history() {
     for (name, bits) in [(FILE, 0o644), (LOCK, 0o666)] {
         fs::set_permissions(folder.join(name), fs::Permissions::from_mode(bits)).unwrap();
     }
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let store = Store::open(&folder).unwrap();
     store.add(&run("tcp", 1), "{}").unwrap();
     for entry in fs::read_dir(&folder).unwrap() {
@@ -162,7 +163,7 @@ fn only_this_user_has_access_to_a_history() {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
     }
     drop(store);
-    for bits in [0o755, 0o701, 0o770] {
+    for bits in [0o770, 0o757, 0o720] {
         fs::set_permissions(&folder, fs::Permissions::from_mode(bits)).unwrap();
         let error = Store::open(&folder).unwrap_err();
         assert!(
