@@ -32,5 +32,8 @@ pub mod row;
 pub mod runner;
 pub mod scenario;
 pub mod selection;
+#[cfg(test)]
+#[path = "../tests/common/skip.rs"]
+mod skip;
 #[cfg(feature = "web")]
 pub mod web;

@@ -4,6 +4,8 @@
 mod driver;
 mod flows;
 mod looks;
+#[path = "../common/skip.rs"]
+mod skip;
 
 use std::{
     fs,
@@ -16,6 +18,7 @@ use std::{
 use tempfile::TempDir;
 
 use driver::Browser;
+use skip::skip;
 
 /// A garbled mess: the fourth line has an unknown gate.
 const BROKEN_CIRCUIT: &str = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 NOPE\n";
@@ -105,14 +108,14 @@ enum Needs {
     Paths,
 }
 
-/// Runs a test with a browser and a server, unless this machine has none: then it says so, loudly. In CI that is a failure.
+/// Runs a test with a browser and a server, or skips it where this machine has no browser.
 fn browse(needs: Needs, args: &[&str], test: impl AsyncFnOnce(&Browser, &mut Option<Server>)) {
     let lacks = ["chromium", "chromedriver"].into_iter().find(|program| {
         (Command::new(program).arg("--version").output())
             .map_or(true, |output| !output.status.success())
     });
     if let Some(program) = lacks {
-        skip(&format!("{program} is not installed"));
+        skip(format_args!("{program} is not installed"));
         return;
     }
     let server = Server::start(tempfile::tempdir().unwrap(), args);
@@ -122,16 +125,11 @@ fn browse(needs: Needs, args: &[&str], test: impl AsyncFnOnce(&Browser, &mut Opt
         browser.until("document.querySelector('main h1')").await;
         let cannot = browser.get("/api/options").await["cannot_run"].clone();
         if needs == Needs::Paths && !cannot.is_null() {
-            skip(&format!("the testbed does not run here: {cannot}"));
+            skip(format_args!("the testbed does not run here: {cannot}"));
             return;
         }
         test(browser, &mut Some(server)).await;
     });
-}
-
-fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    eprintln!("SKIPPED, the page is not tested in a browser: {why}");
 }
 
 /// Writes a file for uploading and returns its path.

@@ -105,6 +105,11 @@ impl Process {
         self.child.id()
     }
 
+    /// Returns whether the process has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Ends the process as `kill -9` does.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

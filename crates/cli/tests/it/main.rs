@@ -18,6 +18,9 @@ mod run;
 #[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
+#[path = "../common/skip.rs"]
+mod skip;
+#[cfg(target_os = "linux")]
 mod testbed;
 mod usage;
 #[cfg(target_os = "linux")]

@@ -10,7 +10,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::harness::{Finished, Process, transpute, write};
+use crate::{
+    harness::{Finished, Process, transpute, write},
+    skip::skip,
+};
 
 /// Runs a matrix, unless this machine cannot emulate paths: then it says so.
 fn run(args: &[&str]) -> Option<Finished> {
@@ -24,15 +27,10 @@ fn unless_impossible(finished: Finished) -> Option<Finished> {
         "cannot open /dev/net/tun",
     ];
     if lacks.iter().any(|text| finished.stderr.contains(text)) {
-        assert!(
-            std::env::var_os("CI").is_none(),
+        skip(format_args!(
             "the testbed does not run here: {}",
             finished.stderr
-        );
-        eprintln!(
-            "SKIPPED, the testbed does not run here: {}",
-            finished.stderr
-        );
+        ));
         return None;
     }
     Some(finished)
@@ -97,7 +95,20 @@ fn a_matrix_is_measured_once() {
     // Neither keys nor inputs are left.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 
+    // A matrix that is complete shows its table again.
+    let args = [&["testbed", "run"], &args[..], &["--repetitions", "2"]].concat();
+    let summary = transpute(args).expect(0).stdout;
+    for text in [
+        "Median times: total from the first packet",
+        "total ms",
+        "limit ms",
+        "aes128, tcp, half-gates, near",
+        "add:8, tcp, half-gates, near",
+    ] {
+        assert!(summary.contains(text), "{text}: {summary}");
+    }
     let report = transpute(["testbed", "report", results]).expect(0).stdout;
+    assert!(report.starts_with("Times: total from the first packet"));
     assert!(
         report.contains("aes128") && report.contains("near"),
         "{report}"
@@ -385,6 +396,57 @@ fn any_two_commands_run_on_a_path() {
     let mark = "98764.123";
     exec(&format!("sleep {mark}"), "exit 7").fails(6, "side B ended with code 7");
     assert_eq!(processes_with(mark), [""; 0]);
+    exec("false", "true").fails(6, "side A ended with code 1");
+    exec("kill -9 $$", "exit 3").fails(6, "side A was ended by a signal; the command on side B ended");
+    // A server that is told to end has not failed.
+    exec("trap 'exit 5' TERM; while :; do sleep 0.1; done", "true").expect(0);
+}
+
+/// Waits until no process has this text in its command line.
+fn wait_for_end_of(text: &str) {
+    let start = Instant::now();
+    while !processes_with(text).is_empty() {
+        let left = processes_with(text);
+        assert!(start.elapsed() < Duration::from_secs(60), "{left:#?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_testbed_leaves_no_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    // On each side a child, and one that has left its process group and lost its parent.
+    let mark = format!("{}.375", 900_000 + std::process::id());
+    let command = format!("(setsid sleep {mark} &); sleep {mark}; echo {{}}");
+    let plan = format!(
+        "title = 'x'\n[[experiment]]\nname = 'e'\nscenario = 'loopback'\na = '{command}'\nb = '{command}'"
+    );
+    let plan = write(folder.path(), "plan.toml", &plan);
+    let results = folder.path().join("rows.jsonl");
+    let exec = ["testbed", "exec", "--a", &command, "--b", &command];
+    let programs = ["testbed", "programs", &plan, "--results"];
+    let programs = [&programs[..], &[results.to_str().unwrap()]].concat();
+    let sleeps = format!("sleep {mark} ");
+    let running = || {
+        let lines = processes_with(&sleeps);
+        lines.iter().filter(|line| line.starts_with("sleep")).count()
+    };
+    for args in [&exec[..], &programs] {
+        let mut started = Process::start(args);
+        let start = Instant::now();
+        while running() < 4 {
+            if started.has_ended() {
+                let Some(finished) = unless_impossible(started.finish()) else {
+                    return;
+                };
+                panic!("{finished:?}");
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{args:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        started.kill();
+        wait_for_end_of(&mark);
+    }
 }
 
 #[test]
@@ -525,6 +587,13 @@ fn mistakes_are_told_before_anything_runs() {
     let testbed = |args: &[&str]| Process::start([&["testbed"], args].concat()).finish();
     testbed(&["scenarios", &scenario]).fails(3, "bad.toml: up.loss: 2 is not between 0 and 1");
     testbed(&["run", "--scenario", "nowhere"]).fails(2, "\"nowhere\"");
+    // A file is one whatever its name ends in.
+    write(folder.path(), "m8.txt", "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n");
+    Process::start_with(["testbed", "scenarios", "m8.txt"], |command| {
+        command.current_dir(folder.path())
+    })
+    .finish()
+    .fails(3, "m8.txt:1: ");
     testbed(&["run", "--rtt", "-1"]).expect(2);
     testbed(&["run", "--loss", "7"]).fails(2, "up.loss");
     testbed(&["run", "--schemes", "none"]).fails(2, "--schemes");
