@@ -60,6 +60,8 @@ pub struct PairOptions<'a> {
 pub struct PairReport {
     /// The exit code of the program on side A; nothing if a signal ended it, ours for example.
     pub a_code: Option<i32>,
+    /// Whether the program on side A was told to end, as a server is once side B has ended: its exit code is no result then.
+    pub a_stopped: bool,
     /// The exit code of the program on side B; nothing if a signal ended it.
     pub b_code: Option<i32>,
     /// From the start of the program on side B to its end, in seconds.
@@ -220,6 +222,7 @@ impl Pair<'_> {
             statuses: [a_status, b_status],
             report: PairReport {
                 a_code: a_status.code(),
+                a_stopped: a.is_told,
                 b_code: b_status.code(),
                 seconds,
                 up,

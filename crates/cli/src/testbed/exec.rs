@@ -84,15 +84,21 @@ pub(crate) fn exec(args: Args) -> Result<(), Failure> {
             ));
         }
     }
-    match report.b_code {
-        Some(0) => Ok(()),
-        Some(code) => Err(Failure::new(
-            Kind::Protocol,
-            format!("the command on side B ended with code {code}"),
-        )),
-        None => Err(Failure::new(
-            Kind::Protocol,
-            "the command on side B was ended by a signal".to_owned(),
-        )),
+    let a_code = if report.a_stopped {
+        Some(0)
+    } else {
+        report.a_code
+    };
+    let problems: Vec<_> = [("A", a_code), ("B", report.b_code)]
+        .into_iter()
+        .filter_map(|(side, code)| match code {
+            Some(0) => None,
+            Some(code) => Some(format!("the command on side {side} ended with code {code}")),
+            None => Some(format!("the command on side {side} was ended by a signal")),
+        })
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new(Kind::Protocol, problems.join("; "))),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn report(args: &Args) -> Result<(), Failure> {
             if args.markdown {
                 writeln!(out, "## {}\n\n{}", table.title(), table.markdown())?;
             } else {
-                writeln!(out, "{}", table.terminal())?;
+                writeln!(out, "{}\n{}", table.title(), table.terminal())?;
             }
         }
         Ok(())

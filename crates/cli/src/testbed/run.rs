@@ -4,10 +4,17 @@ use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
 use transpute::{Registry, Scheme, select::Auto};
-use transpute_testbed::runner::{self, Matrix, Options, Summary, Sweep, Timelines};
+use transpute_testbed::{
+    report,
+    row::read_rows,
+    runner::{self, Matrix, Options, Summary, Sweep, Timelines},
+};
 
 use super::{all_went_well, cancellable, load, scenario_failure, teller::Teller};
-use crate::{failure::Failure, output};
+use crate::{
+    failure::{Failure, Kind},
+    output,
+};
 
 /// What stands for all schemes or transports.
 const ALL: &str = "all";
@@ -126,8 +133,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         live: None,
     };
     let teller = Teller::new(args.quiet || args.json);
+    let running = matrix.clone();
     let summary = cancellable(move |cancel| {
-        runner::run(&matrix, &options, cancel, |progress| {
+        runner::run(&running, &options, cancel, |progress| {
             teller.tell(progress);
             ControlFlow::Continue(())
         })
@@ -146,6 +154,10 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             skipped,
         })?;
     } else if !args.quiet {
+        let rows = read_rows(&args.results)
+            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+        let table = report::summary(&runner::rows_of(&matrix, rows));
+        output::print(|out| writeln!(out, "{}\n{}", table.title(), table.terminal()))?;
         output::note(format!(
             "{measured} measured, {failed} failed, {skipped} measured before: {}",
             args.results.display()

@@ -22,4 +22,4 @@ pub use figures::figures;
 pub use folder::{ReportError, write};
 pub use samples::Samples;
 pub use table::{Table, number};
-pub use tables::tables;
+pub use tables::{summary, tables};

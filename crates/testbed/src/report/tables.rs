@@ -30,13 +30,55 @@ pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
         .collect()
 }
 
-/// Run times of all cells, with the physical limit.
+/// Makes a table of the median times of each cell, beside the physical limit.
+#[must_use]
+pub fn summary(rows: &[Row]) -> Table {
+    let cells = Cell::group(rows);
+    let mut table = Table::new(
+        "Median times: total from the first packet to the output, run time from connected to the output, \
+         and the physical limit of the run time",
+        [
+            "cell",
+            "runs",
+            "total ms",
+            "run time ms",
+            "limit ms",
+            "run time / limit",
+        ],
+    );
+    for (cell, label) in cells.iter().zip(labels(&cells)) {
+        let time = cell.samples(|measured| measured.runtime_ms);
+        table.push([
+            label,
+            time.len().to_string(),
+            text(cell.samples(|measured| measured.total_ms).median()),
+            text(time.median()),
+            text(cell.samples(|measured| measured.limit.limit_ms).median()),
+            text(cell.some_samples(|measured| measured.limit.ratio).median()),
+        ]);
+    }
+    table
+}
+
+/// Times of all cells, with the physical limit.
 fn runtimes(cells: &[Cell<'_>]) -> Table {
     let mut table = Table::new(
-        "Run time, from both parties being connected to the output, in ms",
+        "Times: total from the first packet to the output, then the run time, from both parties being connected \
+         to the output, and its physical limit",
         [
-            "cell", "runs", "failed", "mean", "sd", "median", "min", "max", "limit", "x limit",
-            "Mbit/s", "link",
+            "cell",
+            "runs",
+            "failed",
+            "median total ms",
+            "mean run time ms",
+            "sd ms",
+            "median ms",
+            "min ms",
+            "max ms",
+            "limit ms",
+            "run time / limit",
+            "payload Mbit/s",
+            "link",
         ],
     );
     let labels = labels(cells);
@@ -49,6 +91,7 @@ fn runtimes(cells: &[Cell<'_>]) -> Table {
             label,
             time.len().to_string(),
             cell.failures().to_string(),
+            text(cell.samples(|measured| measured.total_ms).median()),
             text(time.mean()),
             text(time.deviation()),
             text(time.median()),
@@ -66,17 +109,17 @@ fn runtimes(cells: &[Cell<'_>]) -> Table {
 /// When the evaluator reached what, by cell.
 fn phases(cells: &[Cell<'_>]) -> Table {
     let mut table = Table::new(
-        "Phases of the evaluator, medians in ms: connecting and handshake last so long, the others \
-         count from both parties being connected",
+        "Phases of the evaluator, medians: the durations of connecting and of the handshake, and the other \
+         moments counted from both parties being connected",
         [
             "cell",
-            "connect",
-            "handshake",
-            "agreed",
-            "labels",
-            "first table",
-            "last table",
-            "output",
+            "connect ms",
+            "handshake ms",
+            "agreed ms",
+            "labels ms",
+            "first table ms",
+            "last table ms",
+            "output ms",
         ],
     );
     let moments: [fn(&PartyRow) -> Option<f64>; 7] = [
@@ -363,7 +406,7 @@ mod tests {
         let text = table(&rows, "runtimes").unwrap().csv();
         assert!(
             text.contains(
-                "\"aes128, tcp, half-gates, eu-us\",2,1,235,49.5,235,200,270,118,1.99,34.8,1.00 Gbit/s"
+                "\"aes128, tcp, half-gates, eu-us\",2,1,265,235,49.5,235,200,270,118,1.99,34.8,1.00 Gbit/s"
             ),
             "{text}"
         );

@@ -191,6 +191,14 @@ pub fn run(
     run_cells(&cells, matrix.repetitions, options, cancel, report)
 }
 
+/// Returns the rows that are of a matrix: those of this run and of earlier ones.
+#[must_use]
+pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
+    let cells = matrix.cells();
+    rows.retain(|row| cells.iter().any(|cell| store::is_of(row, cell)));
+    rows
+}
+
 /// Runs what of these cells has no results yet, in this order, all of them once before any a second
 /// time; and appends the results.
 ///

@@ -98,8 +98,12 @@ impl Store {
 }
 
 fn is_run_of(row: &Row, cell: &Cell, repetition: u32) -> bool {
-    row.repetition == repetition
-        && row.circuit == cell.circuit
+    row.repetition == repetition && is_of(row, cell)
+}
+
+/// Returns whether a row is of a run of this cell.
+pub(super) fn is_of(row: &Row, cell: &Cell) -> bool {
+    row.circuit == cell.circuit
         && row.scheme == cell.scheme
         && row.transport == cell.transport
         && row.batch == cell.batch

@@ -247,7 +247,7 @@ pub enum ScenarioError {
         problem: String,
     },
     /// There is neither a preset nor a file of that name.
-    #[error("there is no scenario {name:?}: it is neither a file nor one of {}", known.join(", "))]
+    #[error("there is no scenario {name:?}: expected a TOML file or one of {}", known.join(", "))]
     Unknown {
         /// What was asked for.
         name: String,

@@ -58,16 +58,19 @@ impl Scenario {
         }
     }
 
-    /// Returns the preset of that name or reads the file: what ends in `.toml` or holds a path
-    /// separator is a file.
+    /// Returns the preset of that name or reads the file. A name that ends in `.toml` or has a path separator is a
+    /// file, and so is one that is no preset and exists.
     ///
     /// # Errors
     /// [`ScenarioError`], which names the file and the field.
     pub fn load(name_or_path: &str) -> Result<Self, ScenarioError> {
+        let path = Path::new(name_or_path);
         if name_or_path.ends_with(".toml") || name_or_path.contains(std::path::is_separator) {
-            Self::open(Path::new(name_or_path))
-        } else {
-            Self::named(name_or_path)
+            return Self::open(path);
+        }
+        match Self::named(name_or_path) {
+            Err(ScenarioError::Unknown { .. }) if path.is_file() => Self::open(path),
+            preset => preset,
         }
     }
 }
