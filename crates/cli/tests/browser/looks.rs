@@ -32,6 +32,7 @@ fn every_view_fits_wide_and_narrow_in_light_and_dark() {
                     browser
                         .until("!document.querySelector('main .waiting')")
                         .await;
+                    browser.is_structured().await;
                     let light = if is_dark { "dark" } else { "light" };
                     let name = view.replace('/', "-");
                     browser.shot(&format!("{name}-{width}-{light}")).await;
@@ -104,10 +105,22 @@ fn predictions_follow_the_conditions() {
         browser.until(PREDICTED).await;
         let near = browser.js(PREDICTED).await.as_f64().unwrap();
         let rtt = ".slider:first-child input[type=number]";
-        browser.write(rtt, "200").await;
-        browser.until(&format!("{PREDICTED} > 200")).await;
+        browser.write(rtt, "400").await;
+        browser.until(&format!("{PREDICTED} > 400")).await;
         let far = browser.js(PREDICTED).await.as_f64().unwrap();
         assert!(far > near + 200.0, "{near} ms, then {far} ms");
+        // What matters most comes first, and every transport is explained.
+        let labels = browser
+            .js("[...document.querySelectorAll('.slider > label:first-child')].map((each) => each.textContent)")
+            .await;
+        assert_eq!(
+            labels,
+            json!(["Round-trip time", "Loss", "Rate", "Queue", "Jitter, either way"])
+        );
+        let unexplained = browser
+            .js("[...document.querySelectorAll('.transports .name')].filter((each) => !each.querySelector('.meaning')).length")
+            .await;
+        assert_eq!(unexplained, 0);
         // A firewall against UDP leaves some out, and says why.
         browser.click(".sliders > .check input").await;
         browser
@@ -117,7 +130,17 @@ fn predictions_follow_the_conditions() {
         browser.write(rtt, "-5").await;
         browser.sees(".forecast [role=alert]", "-").await;
         browser.press("Back to the preset").await;
-        browser.until(&format!("{PREDICTED} < 200")).await;
+        browser.until(&format!("{PREDICTED} < 400")).await;
+        // In the unit of the field.
+        browser.write(".slider:nth-child(2) input[type=number]", "200").await;
+        let refused = "Loss: expected a number from 0 to 100 %, found 200 %";
+        browser.sees(".forecast [role=alert]", refused).await;
+        assert_eq!(
+            browser.js("document.querySelector('button.primary').disabled").await,
+            true
+        );
+        browser.press("Back to the preset").await;
+        browser.until("document.querySelector('.forecast svg')").await;
         // A scenario file has more than sliders do; what is wrong with one is told by line and field.
         browser.click(".switcher label:last-child span").await;
         let text = "textarea";

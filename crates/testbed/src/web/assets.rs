@@ -50,6 +50,7 @@ const ASSETS: &[Asset] = &[
     asset!("/download.js", "download.js", SCRIPT),
     asset!("/figure.js", "figure.js", SCRIPT),
     asset!("/format.js", "format.js", SCRIPT),
+    asset!("/glossary.js", "glossary.js", SCRIPT),
     asset!("/heat.js", "heat.js", SCRIPT),
     asset!("/history.js", "history.js", SCRIPT),
     asset!("/icon.svg", "icon.svg", SVG),

@@ -68,6 +68,15 @@ fn there_is_something_to_choose_and_it_is_predicted() {
         assert!(names(list).iter().any(|known| known == name), "{name}");
     }
     assert_eq!(options["programs_allowed"], false);
+    assert_eq!(options["defaults"]["scenario"], "eu-us");
+    let transports = options["defaults"]["transports"].as_array().unwrap();
+    assert!(transports.contains(&"auto".into()), "{transports:?}");
+    // The page shows sliders in the order of the text.
+    let text = server.get("/api/options").text();
+    let sliders = &text[text.find("\"sliders\"").unwrap()..];
+    let places = ["rtt_ms", "loss", "rate_mbit", "queue_bytes", "jitter_ms"]
+        .map(|name| sliders.find(&format!("\"{name}\":")).unwrap());
+    assert!(places.is_sorted(), "{sliders}");
 
     let question =
         r#"{"circuit": "aes128", "scenario": {"preset": "eu-us", "set": {"rtt_ms": 80}}}"#;

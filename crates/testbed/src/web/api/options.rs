@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// The scheme and the scenario that are chosen unless the user says otherwise.
-const SCENARIO: &str = "lan";
+/// The scenario that is chosen unless the user chooses another: a path on which transports differ.
+const SCENARIO: &str = "eu-us";
 
 /// A preset with the text that it is written in.
 #[derive(Serialize)]
@@ -29,11 +29,65 @@ struct Preset {
     toml: &'static str,
 }
 
-pub(super) async fn options(State(app): Shared) -> Result<Json<Value>, ApiError> {
+/// The answer. A struct, because the order of its sliders is that of the page; a JSON value would sort them by name.
+#[derive(Serialize)]
+pub(super) struct Options {
+    #[serde(flatten)]
+    others: Value,
+    sliders: Sliders,
+}
+
+/// The ranges of what may be changed of a preset, most important first.
+#[derive(Serialize)]
+struct Sliders {
+    rtt_ms: Slider,
+    loss: Slider,
+    rate_mbit: Slider,
+    queue_bytes: Slider,
+    jitter_ms: Slider,
+}
+
+#[derive(Serialize)]
+struct Slider {
+    min: f64,
+    max: f64,
+    unit: &'static str,
+    scale: &'static str,
+    /// The name of a flag that docs/testbed-http.md describes.
+    #[serde(flatten)]
+    flag: Value,
+}
+
+impl Sliders {
+    fn new() -> Self {
+        let log = |min, max, unit, flag: &str| Slider {
+            min,
+            max,
+            unit,
+            scale: "log",
+            flag: json!({ flag: true }),
+        };
+        Self {
+            rtt_ms: log(0.1, 1000.0, "ms", "zero"),
+            loss: log(1e-5, 0.2, "", "zero"),
+            rate_mbit: log(0.1, 10_000.0, "Mbit/s", "unlimited"),
+            queue_bytes: log(3000.0, f64::from(64 << 20), "B", "default"),
+            jitter_ms: Slider {
+                min: 0.0,
+                max: 100.0,
+                unit: "ms",
+                scale: "linear",
+                flag: json!({}),
+            },
+        }
+    }
+}
+
+pub(super) async fn options(State(app): Shared) -> Result<Json<Options>, ApiError> {
     app.blocking(|app| all(app).map(Json)).await
 }
 
-fn all(app: &App) -> Result<Value, ApiError> {
+fn all(app: &App) -> Result<Options, ApiError> {
     let scenarios = (presets().iter())
         .map(|preset| {
             let scenario =
@@ -47,7 +101,8 @@ fn all(app: &App) -> Result<Value, ApiError> {
     let transports = app.oracle.transports();
     let usual: Vec<_> = (transports.iter())
         .filter(|transport| transport.is_usual)
-        .map(|transport| &transport.name)
+        .map(|transport| &*transport.name)
+        .chain([predict::AUTO])
         .collect();
     let transports: Vec<_> = (transports.iter())
         .map(|transport| {
@@ -58,7 +113,7 @@ fn all(app: &App) -> Result<Value, ApiError> {
     let schemes = app.oracle.schemes();
     let scheme = schemes.first();
     let named = |name: &String| json!({ "name": name, "label": name });
-    Ok(json!({
+    let others = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "binary": app.oracle.program(),
         "machine": machine(),
@@ -69,13 +124,6 @@ fn all(app: &App) -> Result<Value, ApiError> {
         "schemes": schemes.iter().map(named).collect::<Vec<_>>(),
         "transports": transports,
         "scenarios": scenarios,
-        "sliders": {
-            "rtt_ms": { "min": 0.1, "max": 1000.0, "unit": "ms", "scale": "log", "zero": true },
-            "loss": { "min": 1e-5, "max": 0.2, "unit": "", "scale": "log", "zero": true },
-            "rate_mbit": { "min": 0.1, "max": 10_000.0, "unit": "Mbit/s", "scale": "log", "unlimited": true },
-            "queue_bytes": { "min": 3000, "max": 64 << 20, "unit": "B", "scale": "log", "default": true },
-            "jitter_ms": { "min": 0.0, "max": 100.0, "unit": "ms", "scale": "linear" },
-        },
         "defaults": {
             "circuit": "aes128",
             "scheme": scheme,
@@ -98,7 +146,9 @@ fn all(app: &App) -> Result<Value, ApiError> {
             "connections": MOST_CONNECTIONS,
             "timeout_s": jobs::MOST_TIMEOUT_S,
         },
-    }))
+    });
+    let sliders = Sliders::new();
+    Ok(Options { others, sliders })
 }
 
 /// Says what this runs on.

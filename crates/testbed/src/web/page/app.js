@@ -50,7 +50,7 @@ async function show() {
     if (turn !== showing) return;
     if (error instanceof ApiError && error.status === 401) return;
     if (!(error instanceof ApiError)) console.error(error);
-    fill(page, failure(error.message, show));
+    fill(page, el("h1", {}, "This view cannot be shown"), failure(error.message, show));
   }
   fill(main, page);
   const heading = main.querySelector("h1");

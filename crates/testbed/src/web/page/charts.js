@@ -136,7 +136,9 @@ export function lines(theme, width, { title, series, levels: all = [], x, y, hei
   const most = Math.max(highest, ...levels.map((each) => each.at));
   const top = legendHeight(entries, width - 8) + 22;
   const bottom = top + height - 60;
-  const vertical = linear(0, most || 1, bottom, top, 5);
+  // Counts have no fractions: the axis of a chart without events ends at 1.
+  const ticks = y.isCount ? Math.min(Math.max(Math.ceil(most), 1), 5) : 5;
+  const vertical = linear(0, most || 1, bottom, top, ticks);
   const left = Math.max(...vertical.ticks.map((tick) => widthOf(vertical.text(tick), 11))) + 14;
   const right = width - 14;
   const svg = root(width, bottom + 44, theme, title, detail);

@@ -1,6 +1,6 @@
 // Runs of the user's choice, side by side and one upon the other.
 
-import { ApiError, get } from "./api.js";
+import { get } from "./api.js";
 import { comparisonView } from "./comparison.js";
 import { MOST, putCourse } from "./course.js";
 import { el, empty, fill } from "./dom.js";
@@ -8,8 +8,7 @@ import { plural } from "./format.js";
 
 export async function show(page, { query }) {
   const search = query.toString();
-  if (!search) throw new ApiError("Choose runs in the history first.", 400);
-  const answer = await get(`/api/compare?${search}`);
+  const answer = await get(search ? `/api/compare?${search}` : "/api/compare");
   const view = comparisonView();
   const course = el("div");
   const ids = query.get("ids")?.split(",").map(Number).filter(Number.isInteger) ?? [];

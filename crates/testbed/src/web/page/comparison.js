@@ -5,8 +5,11 @@ import { el, fill, table } from "./dom.js";
 import { fileButton, fileName } from "./download.js";
 import { figure } from "./figure.js";
 import { bytes, count, digits, duration, more, plural, rate, times } from "./format.js";
+import { columnsExplained } from "./glossary.js";
 import { lookOf } from "./look.js";
 import { isOther, named } from "./marks.js";
+
+const COLUMNS = ["Transport", "Runs", "Total", "Run time", "× limit", "On the wire, up", "Excess", "Lost packets", "Retransmitted (TCP)", "Payload rate", "CPU"];
 
 /** Shows comparisons: `element`, `show(answer)` as often as there is news, and `end()`. */
 export function comparisonView() {
@@ -40,6 +43,7 @@ function groupView() {
   const heading = el("h2");
   const words = el("p", { class: "verdict", "aria-live": "polite" });
   const details = el("div");
+  const buttons = el("div");
   const stem = () => fileName(group.circuit_label ?? group.circuit, group.scheme, group.scenario);
   const measured = () => group.rows.filter((row) => row.total_ms);
 
@@ -90,7 +94,7 @@ function groupView() {
       numeric: [1, 2, 3, 4],
     }),
   });
-  const element = el("section", { class: "group" }, heading, words, el("div", { class: "figures" }, total.element, run.element), details);
+  const element = el("section", { class: "group" }, heading, words, el("div", { class: "figures" }, total.element, run.element), details, columnsExplained(COLUMNS), buttons);
   return {
     element,
     show(found, isOneOfMany) {
@@ -98,7 +102,8 @@ function groupView() {
       heading.hidden = !isOneOfMany;
       fill(heading, title(group));
       fill(words, verdict(group));
-      fill(details, numbersOf(group), actions(group, stem()));
+      fill(details, numbersOf(group));
+      fill(buttons, actions(group, stem()));
       total.update();
       run.update();
     },
@@ -161,12 +166,7 @@ function numbersOf(group) {
       `${digits(row.cpu_s ?? NaN)} s`,
     ];
   });
-  return table(
-    `All figures, ${title(group)}`,
-    ["Transport", "Runs", "Total", "Run time", "× limit", "On the wire, up", "Excess", "Lost packets", "Retransmitted (TCP)", "Payload rate", "CPU"],
-    rows,
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
-  );
+  return table(`All figures, ${title(group)}`, COLUMNS, rows, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 }
 
 function actions(group, stem) {

@@ -162,7 +162,7 @@ export function lossFigure(samples, stem) {
       if (samples().some((sample) => Number.isFinite(sample.retransmitted_segments))) {
         series.push({ name: "retransmitted by TCP", points: cumulative((sample) => sample.retransmitted_segments ?? 0), color: lookNumber(2, colors).color, dash: "9 3 2 3", mark: "diamond", step: true });
       }
-      return lines(colors, width, { title: "Losses and retransmissions so far", series, x: { label: "time since the first packet (s)" }, y: { label: "packets so far, both ways" }, height: 190 });
+      return lines(colors, width, { title: "Losses and retransmissions so far", series, x: { label: "time since the first packet (s)" }, y: { label: "packets so far, both ways", isCount: true }, height: 190 });
     },
   });
 }

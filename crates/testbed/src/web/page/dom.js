@@ -98,11 +98,12 @@ export function empty(title, ...more) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), more);
 }
 
-/** A table; `rows` are lists of texts or elements, `numeric` the columns of numbers. */
+/** A table with a hint where it is wider than its place; `rows` are lists of texts or elements, `numeric` the columns of numbers. */
 export function table(caption, head, rows, numeric = []) {
   const cell = (tag, content, column, more = {}) =>
     el(tag, { class: numeric.includes(column) ? "number" : null, ...more }, content);
-  return el(
+  const hint = el("p", { class: "scroll-hint", hidden: true }, "Scroll sideways for more columns →");
+  const box = el(
     "div",
     { class: "table", tabindex: "0", role: "region", "aria-label": caption },
     el(
@@ -119,4 +120,8 @@ export function table(caption, head, rows, numeric = []) {
       ),
     ),
   );
+  new ResizeObserver(() => {
+    hint.hidden = box.scrollWidth <= box.clientWidth + 1;
+  }).observe(box);
+  return el("div", {}, hint, box);
 }

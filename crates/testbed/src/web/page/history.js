@@ -4,6 +4,7 @@ import { ApiError, exact, get, query as queryOf, remove } from "./api.js";
 import { el, empty, field, fill } from "./dom.js";
 import { fileButton } from "./download.js";
 import { count, duration, moment, plural, times } from "./format.js";
+import { actionsExplained, columnsExplained } from "./glossary.js";
 import { transportOf } from "./marks.js";
 import { summary } from "./scenario.js";
 
@@ -26,6 +27,8 @@ const RANGES = [
   ["loss", "Loss", "%", 0.01],
   ["rate", "Rate", "Mbit/s", 1],
 ];
+
+const COLUMNS = ["Run", "Circuit", "Transport", "Network", "Total", "Run time", "× limit", "State"];
 
 export async function show(page, { query, isShown }) {
   const filters = Object.fromEntries([...query].filter(([name]) => name !== "order"));
@@ -50,7 +53,7 @@ export async function show(page, { query, isShown }) {
   const pager = el("div", { class: "pager" });
   const dialog = el("dialog", { "aria-label": "Delete runs" });
 
-  fill(page, el("h1", {}, "History"), el("div", { class: "card" }, el("div", { class: "search" }, field("Search", text)), facets, ranges, chips), said, el("div", { class: "list-head" }, total, actions), charts, list, pager, dialog);
+  fill(page, el("h1", {}, "History"), el("div", { class: "card" }, el("div", { class: "search" }, field("Search", text)), facets, ranges, chips), said, el("div", { class: "list-head" }, total, actions), actionsExplained(), charts, list, pager, dialog);
   await load();
   return () => clearTimeout(timer);
 
@@ -167,7 +170,7 @@ export async function show(page, { query, isShown }) {
       );
       return;
     }
-    fill(list, runList());
+    fill(list, runList(), columnsExplained(COLUMNS));
   }
 
   function clear(event) {
@@ -207,7 +210,7 @@ export async function show(page, { query, isShown }) {
       },
       order === "newest" ? "Started ↓" : "Started ↑",
     );
-    const head = [all, "Run", "Circuit", "Transport", "Network", "Total", "Run time", "× limit", "State"].map((content, column) =>
+    const head = [all, ...COLUMNS].map((content, column) =>
       el("th", { scope: "col", class: column >= 5 && column <= 7 ? "number" : null }, content),
     );
     head.splice(2, 0, el("th", { scope: "col", "aria-sort": order === "newest" ? "descending" : "ascending" }, sort));

@@ -7,12 +7,15 @@ import { linkRates, lossFigure, processorFigure, putCourse, rateChart, sides, MO
 import { el, empty, fill, table } from "./dom.js";
 import { figure } from "./figure.js";
 import { bytes, count, digits, duration, moment, plural } from "./format.js";
+import { columnsExplained } from "./glossary.js";
 import { named, transportOf } from "./marks.js";
 
 const ENDED = ["done", "failed", "cancelled", "interrupted"];
 /** How often live charts are drawn at most, in milliseconds. */
 const DRAW_MS = 200;
 const COMPARE_MS = 700;
+
+const COLUMNS = ["Run", "Transport", "State", "Total", "Run time", "On the wire, up", "Lost", "Retransmitted (TCP)", "CPU"];
 
 const STATES = {
   queued: "waiting",
@@ -58,7 +61,7 @@ export async function show(page, { rest }) {
     liveSection,
     comparisonSection,
     courseSection,
-    el("section", {}, el("h2", {}, "Runs"), list),
+    el("section", {}, el("h2", {}, "Runs"), list, columnsExplained(COLUMNS)),
   );
   showJob();
   if (ENDED.includes(job.state)) await fetchRunsOfJob();
@@ -216,7 +219,7 @@ export function runTable(runs) {
     count(run.retransmitted_segments ?? NaN),
     `${digits((run.garbler_cpu_s ?? NaN) + (run.evaluator_cpu_s ?? 0))} s`,
   ]);
-  return table("Runs", ["Run", "Transport", "State", "Total", "Run time", "On the wire, up", "Lost", "Retransmitted (TCP)", "CPU"], rows, [3, 4, 5, 6, 7, 8]);
+  return table("Runs", COLUMNS, rows, [3, 4, 5, 6, 7, 8]);
 }
 
 /** What goes on right now. */

@@ -101,7 +101,7 @@ export async function show(page, { options, isShown }) {
     asking = new AbortController();
     maps.classList.add("stale");
     try {
-      const found = await post("/api/map", { ...conditions(), rtt_ms: RTTS, loss: LOSSES, transports: defaults.transports, queue_bytes: null }, asking.signal);
+      const found = await post("/api/map", { ...conditions(), rtt_ms: RTTS, loss: LOSSES, queue_bytes: null }, asking.signal);
       if (!isShown()) return;
       answer = found;
     } catch (error) {

@@ -13,7 +13,11 @@ export async function show(page, { options, query }) {
     );
     return null;
   }
-  const scenario = scenarioEditor(options, { preset: query.get("preset") ?? "eu-us", set: {} }, () => {});
+  const scenario = scenarioEditor(options, { preset: query.get("preset") ?? "eu-us", set: {} }, () => {
+    const problem = scenario.problem();
+    fill(said, problem && el("p", { class: "notice bad" }, problem));
+    button.disabled = !options.can_run || problem !== null;
+  });
   const label = el("input", { type: "text", value: query.get("label") ?? "", maxlength: "80" });
   const command = (name) => el("textarea", { name, rows: "3", spellcheck: "false", required: true, maxlength: "4096", value: query.get(name) ?? "" });
   const [a, b] = [command("a"), command("b")];

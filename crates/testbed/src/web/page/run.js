@@ -20,6 +20,7 @@ export async function show(page, { rest }) {
     el("div", { class: "title-row" }, el("h1", {}, title), el("span", { class: `state ${run.state}` }, run.state)),
     el("p", { class: "lead" }, `Run ${run.id}, ${moment(run.started_unix_ms)}. ${summary(run)}.`),
     run.overruns > 0 && el("p", { class: "notice warn" }, `The emulator was too slow to take ${count(run.overruns)} packets: this run was not under the conditions of its scenario.`),
+    el("h2", { class: "unseen" }, "Course of the run"),
     view.element,
     el("div", { class: "columns" }, facts("Result", results(run, row?.measured?.evaluator)), row?.measured && facts("Parties", parties(row.measured)), programs && output(programs), facts("Environment", surroundings(environment ?? row?.environment))),
     el(
@@ -69,7 +70,7 @@ function parties({ garbler, evaluator }) {
   const entry = (name, show) => [name, show(garbler), show(evaluator)];
   return table(
     "Both parties",
-    ["", "Garbler", "Evaluator"],
+    ["Quantity", "Garbler", "Evaluator"],
     [
       entry("Connecting", (party) => duration(party.connect_ms)),
       entry("Handshake", (party) => duration(party.handshake_ms)),

@@ -6,14 +6,14 @@ import { bytes, digits, duration, percent, rate } from "./format.js";
 
 const STEPS = 1000;
 
-// What each slider is called, how its values are typed (`scale` times the value of the interface),
-// and what it says beside.
+// The name of each slider, how its values are typed (`scale` times the value of the interface) and shown, and the range that the
+// server accepts, in the unit that is typed.
 const KINDS = {
-  rtt_ms: { label: "Round-trip time", unit: "ms", scale: 1, read: duration },
-  loss: { label: "Loss", unit: "%", scale: 100, read: percent },
-  rate_mbit: { label: "Rate", unit: "Mbit/s", scale: 1, read: rate, none: "no bottleneck" },
-  queue_bytes: { label: "Queue", unit: "kB", scale: 1e-3, read: (value) => (value === null ? "" : bytes(value)), none: "default: one product of rate and round-trip time" },
-  jitter_ms: { label: "Jitter, either way", unit: "ms", scale: 1, read: duration },
+  rtt_ms: { label: "Round-trip time", unit: "ms", scale: 1, read: duration, range: [0, 120_000] },
+  loss: { label: "Loss", unit: "%", scale: 100, read: percent, range: [0, 100] },
+  rate_mbit: { label: "Rate", unit: "Mbit/s", scale: 1, read: rate, range: [0.001, 400_000], none: "no bottleneck" },
+  queue_bytes: { label: "Queue", unit: "kB", scale: 1e-3, read: (value) => (value === null ? "" : bytes(value)), range: [0.576, 1_048_576], none: "default: one product of rate and round-trip time" },
+  jitter_ms: { label: "Jitter, either way", unit: "ms", scale: 1, read: duration, range: [0, 60_000] },
 };
 
 /** From a value to a position of the slider, 0 to STEPS. */
@@ -43,13 +43,15 @@ function lowest(slider) {
 const tidy = (value) => Number(value.toPrecision(2));
 
 /**
- * Returns the element, `value()` for requests, and `name()`; `changed` is called at every change.
+ * Returns the element, `value()` for requests, and `problem()`, the reason why there is none; `changed` is called at every change.
  * `start` may have `preset` and `set`.
  */
 export function scenarioEditor(options, start, changed) {
   const known = (name) => options.scenarios.find((each) => each.name === name);
   let preset = known(start.preset) ?? known(options.defaults.scenario) ?? options.scenarios[0];
   let set = { ...start.set };
+  // Typed values that make no sense, by slider.
+  const problems = new Map();
   let own = start.toml ?? null;
 
   const description = el("p", { class: "hint" });
@@ -103,11 +105,19 @@ export function scenarioEditor(options, start, changed) {
   function choose(name) {
     preset = known(name) ?? preset;
     set = {};
+    problems.clear();
     draw();
     changed();
   }
 
-  function change(key, next) {
+  function change(key, next, problem) {
+    if (problem) {
+      problems.set(key, problem);
+      reset.hidden = false;
+      changed();
+      return;
+    }
+    problems.delete(key);
     if (next === valueOf(preset, key)) delete set[key];
     else set[key] = next;
     reset.hidden = Object.keys(set).length === 0;
@@ -122,7 +132,7 @@ export function scenarioEditor(options, start, changed) {
     reset.hidden = Object.keys(set).length === 0;
     fill(
       sliders,
-      Object.entries(options.sliders).map(([key, slider]) => sliderFor(key, slider, key in set ? set[key] : valueOf(preset, key), (next) => change(key, next))),
+      Object.entries(options.sliders).map(([key, slider]) => sliderFor(key, slider, key in set ? set[key] : valueOf(preset, key), (next, problem) => change(key, next, problem))),
       firewall("udp_blocked" in set ? set.udp_blocked : preset.values.udp_blocked === true, (next) => change("udp_blocked", next)),
     );
   }
@@ -133,7 +143,7 @@ export function scenarioEditor(options, start, changed) {
   }
 
   draw();
-  return { element, value };
+  return { element, value, problem: () => (own === null ? ([...problems.values()][0] ?? null) : null) };
 }
 
 /** A value of a preset, or null. A queue that follows rate and round-trip time goes on doing so: it has none. */
@@ -155,7 +165,8 @@ function sliderFor(key, slider, value, pick) {
   // What the number is while there is none, so that it can come back.
   let number = value ?? (key === "rate_mbit" ? 1000 : 262_144);
   let isNone = value === null;
-  const typed = el("input", { type: "number", id, step: "any", min: slider.zero ? 0 : slider.min * kind.scale, max: slider.max * kind.scale });
+  const [low, high] = kind.range ?? [slider.min, slider.max];
+  const typed = el("input", { type: "number", id, step: "any", min: low, max: high });
   const range = el("input", { type: "range", min: "0", max: String(STEPS), step: "1", "aria-label": `${kind.label}, slider` });
   const said = el("span", { class: "said" });
   const none = el("input", { type: "checkbox", checked: isNone });
@@ -164,6 +175,7 @@ function sliderFor(key, slider, value, pick) {
     range.setAttribute("aria-valuetext", isNone ? kind.none : kind.read(number));
     if (!isTyping) typed.value = isNone ? "" : String(Number((number * kind.scale).toPrecision(6)));
     range.disabled = typed.disabled = isNone;
+    typed.setAttribute("aria-invalid", "false");
     fill(said, isNone ? "" : kind.read(number));
   };
   const tell = () => pick(isNone ? null : number);
@@ -173,12 +185,16 @@ function sliderFor(key, slider, value, pick) {
     tell();
   });
   typed.addEventListener("input", () => {
-    const read = Number(typed.value) / kind.scale;
-    const isRight = typed.value !== "" && Number.isFinite(read);
-    typed.setAttribute("aria-invalid", String(!isRight));
-    if (!isRight) return;
+    const value = typed.value === "" ? NaN : Number(typed.value);
+    const isRight = value >= low && value <= high;
+    if (!isRight) {
+      typed.setAttribute("aria-invalid", "true");
+      const given = Number.isFinite(value) ? `${typed.value} ${kind.unit}` : "nothing";
+      pick(null, `${kind.label}: expected a number from ${low.toLocaleString("en")} to ${high.toLocaleString("en")} ${kind.unit}, found ${given}`);
+      return;
+    }
     // 0.05 % is 0.0005, not 0.0005000000000000001.
-    number = Number(read.toPrecision(12));
+    number = Number((value / kind.scale).toPrecision(12));
     show(true);
     tell();
   });

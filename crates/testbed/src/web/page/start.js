@@ -6,6 +6,7 @@ import { circuitPicker } from "./circuit.js";
 import { el, empty, field, fill, select } from "./dom.js";
 import { figure } from "./figure.js";
 import { count, duration, bytes, digits } from "./format.js";
+import { SCHEMES, TRANSPORTS } from "./glossary.js";
 import { lookOf } from "./look.js";
 import { markOf } from "./marks.js";
 import { scenarioEditor } from "./scenario.js";
@@ -20,7 +21,8 @@ export async function show(page, { options, query }) {
   const start = fromQuery(query, options);
 
   const circuit = circuitPicker(options, start.circuit, changed);
-  const scheme = select(options.schemes.map((each) => [each.name, each.label]), start.scheme ?? defaults.scheme, { name: "scheme", on: { change: changed } });
+  const schemeLabel = ({ name, label }) => (SCHEMES[name] ? `${label}: ${SCHEMES[name]}` : label);
+  const scheme = select(options.schemes.map((each) => [each.name, schemeLabel(each)]), start.scheme ?? defaults.scheme, { name: "scheme", on: { change: changed } });
   const scenario = scenarioEditor(options, start.scenario, changed);
   const transports = transportList(options, start.transports ?? defaults.transports, changed);
   const number = (name, value, most) => el("input", { type: "number", name, value, min: "1", max: String(most), step: "1", required: true, on: { input: changed } });
@@ -78,7 +80,7 @@ export async function show(page, { options, query }) {
     timer = setTimeout(predict, PAUSE_MS);
     const [chosen, repeated] = [transports.value().length, Number(repetitions.value) || 0];
     fill(what, chosen ? `${count(chosen * repeated)} runs: ${count(chosen)} transports, ${count(repeated)} each` : "Choose a transport at least.");
-    button.disabled = !options.can_run || chosen === 0;
+    button.disabled = !options.can_run || chosen === 0 || scenario.problem() !== null;
   }
 
   function conditions() {
@@ -88,6 +90,12 @@ export async function show(page, { options, query }) {
   async function predict() {
     asking?.abort();
     asking = new AbortController();
+    const problem = scenario.problem();
+    if (problem) {
+      forecast.fail(problem);
+      transports.predicted(null);
+      return;
+    }
     forecast.wait();
     try {
       const answer = await post("/api/predict", conditions(), asking.signal);
@@ -151,7 +159,7 @@ function transportList(options, chosen, changed) {
     const time = el("span", { class: "time" });
     boxes.set(name, box);
     times.set(name, time);
-    list.append(el("li", {}, el("label", { class: "check" }, box, markOf(name), el("span", { class: "name" }, label), time)));
+    list.append(el("li", {}, el("label", { class: "check" }, box, markOf(name), el("span", { class: "name" }, label, TRANSPORTS[name] && el("span", { class: "meaning" }, TRANSPORTS[name])), time)));
   }
   const all = (isChosen) => {
     for (const box of boxes.values()) box.checked = isChosen;
