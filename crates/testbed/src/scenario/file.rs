@@ -75,11 +75,25 @@ impl Scenario {
                     .take(start)
                     .filter(|&byte| byte == b'\n')
                     .count(),
-                problem: error.message().replace('\n', " "),
+                problem: in_words(error.message()),
             }
         })?;
         file.unite(origin, name)
     }
+}
+
+/// Returns the message of a TOML error as one line, with the types of Rust in words.
+fn in_words(message: &str) -> String {
+    [
+        ("expected f64", "expected a number"),
+        ("expected u64", "expected a whole number from 0"),
+        ("expected u32", "expected a whole number from 0"),
+        ("expected a boolean", "expected true or false"),
+    ]
+    .iter()
+    .fold(message.replace('\n', " "), |message, (rust, words)| {
+        message.replace(rust, words)
+    })
 }
 
 /// What a file holds.
@@ -328,12 +342,46 @@ mod tests {
             ),
             ("\nlos = 0.1", "mine:2: unknown field `los`"),
             ("[[changes]]\nloss = 1.0", "mine:1: missing field `at_s`"),
-            ("[up]\nloss = \"much\"", "mine:2: "),
+            (
+                "[up]\nloss = \"much\"",
+                "mine:2: invalid type: string \"much\", expected a number",
+            ),
+            (
+                "queue_bytes = -1",
+                "expected a whole number from 0",
+            ),
+            ("icmp = 1", "expected true or false"),
             ("loss = ", "mine:1: "),
         ] {
             let error = error(text);
             assert!(error.contains(fragment), "{text:?}: {error}");
         }
+    }
+
+    /// Every field that the parser knows is in the document, by the parser's own list of them.
+    #[test]
+    fn every_field_is_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/testbed.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        let (_, section) = document.split_once("\n## Scenario files\n").unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let mut fields = 0;
+        for text in [
+            "x = 1",
+            "[up]\nx = 1",
+            "burst = { x = 1 }",
+            "[[changes]]\nx = 1",
+            "[cross_traffic]\nx = 1",
+            "[cross_traffic]\ndirection = \"x\"",
+        ] {
+            let error = error(text);
+            let (_, known) = error.split_once("expected ").unwrap();
+            for field in known.split('`').skip(1).step_by(2) {
+                assert!(section.contains(&format!("`{field}`")), "{field}: {error}");
+                fields += 1;
+            }
+        }
+        assert!(fields >= 50, "{fields}");
     }
 
     #[test]
