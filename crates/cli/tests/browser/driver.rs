@@ -182,9 +182,12 @@ impl Browser {
         result.unwrap().json().clone()
     }
 
-    /// Asks the server from within the page, without a session.
+    /// Asks the server from within the page, with its session.
     pub(super) async fn get(&self, path: &str) -> Value {
-        let expression = format!("fetch({}).then((answer) => answer.json())", json!(path));
+        let expression = format!(
+            "fetch({}, {{headers: {{Authorization: `Bearer ${{localStorage['transpute-session']}}`}}}}).then((answer) => answer.json())",
+            json!(path)
+        );
         self.promise(&expression).await
     }
 
@@ -330,14 +333,18 @@ impl Browser {
     /// Checks that headings are nested, under one of the first level, and that no column of a table lacks one.
     #[track_caller]
     pub(super) fn is_structured(&self) -> impl Future<Output = ()> + '_ {
-        const HEADINGS: &str =
-            "[...document.querySelectorAll('main h1, main h2, main h3')].map((each) => Number(each.tagName[1]))";
+        const HEADINGS: &str = "[...document.querySelectorAll('main h1, main h2, main h3')].map((each) => Number(each.tagName[1]))";
         const EMPTY: &str = "[...document.querySelectorAll('main th')].filter((each) => !each.textContent.trim() && !each.querySelector('input')).length";
         let caller = panic::Location::caller();
         async move {
             let headings: Vec<u64> = serde_json::from_value(self.js(HEADINGS).await).unwrap();
-            let is_nested = headings.windows(2).all(|pair| pair[1] <= pair[0] + 1 && pair[1] > 1);
-            assert!(headings.first() == Some(&1) && is_nested, "{caller}: {headings:?}");
+            let is_nested = headings
+                .windows(2)
+                .all(|pair| pair[1] <= pair[0] + 1 && pair[1] > 1);
+            assert!(
+                headings.first() == Some(&1) && is_nested,
+                "{caller}: {headings:?}"
+            );
             assert_eq!(self.js(EMPTY).await, 0, "{caller}");
         }
     }

@@ -409,7 +409,7 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
         browser.press("Delete 1 run").await;
         browser.sees(".empty", "No run matches these filters").await;
         browser.press("Show all runs").await;
-        browser.sees(".total", "6 runs").await;
+        browser.sees(".total", "8 runs").await;
         browser.is_content().await;
     });
 }

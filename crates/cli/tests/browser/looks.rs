@@ -115,7 +115,13 @@ fn predictions_follow_the_conditions() {
             .await;
         assert_eq!(
             labels,
-            json!(["Round-trip time", "Loss", "Rate", "Queue", "Jitter, either way"])
+            json!([
+                "Round-trip time",
+                "Loss",
+                "Rate",
+                "Queue",
+                "Jitter, either way"
+            ])
         );
         let unexplained = browser
             .js("[...document.querySelectorAll('.transports .name')].filter((each) => !each.querySelector('.meaning')).length")
@@ -132,15 +138,21 @@ fn predictions_follow_the_conditions() {
         browser.press("Back to the preset").await;
         browser.until(&format!("{PREDICTED} < 400")).await;
         // In the unit of the field.
-        browser.write(".slider:nth-child(2) input[type=number]", "200").await;
+        browser
+            .write(".slider:nth-child(2) input[type=number]", "200")
+            .await;
         let refused = "Loss: expected a number from 0 to 100 %, found 200 %";
         browser.sees(".forecast [role=alert]", refused).await;
         assert_eq!(
-            browser.js("document.querySelector('button.primary').disabled").await,
+            browser
+                .js("document.querySelector('button.primary').disabled")
+                .await,
             true
         );
         browser.press("Back to the preset").await;
-        browser.until("document.querySelector('.forecast svg')").await;
+        browser
+            .until("document.querySelector('.forecast svg')")
+            .await;
         // A scenario file has more than sliders do; what is wrong with one is told by line and field.
         browser.click(".switcher label:last-child span").await;
         let text = "textarea";
@@ -235,6 +247,12 @@ fn a_token_is_asked_for() {
         browser
             .until("!document.getElementById('sign-out').hidden")
             .await;
+        browser.wide(390).await;
+        browser.shot("signed-in-390").await;
+        browser
+            .until("document.documentElement.scrollWidth <= 390")
+            .await;
+        browser.wide(1280).await;
         let session = browser.js("localStorage['transpute-session']").await;
         browser.press("Sign out").await;
         browser.sees("h1", "Sign in").await;

@@ -397,7 +397,10 @@ fn any_two_commands_run_on_a_path() {
     exec(&format!("sleep {mark}"), "exit 7").fails(6, "side B ended with code 7");
     assert_eq!(processes_with(mark), [""; 0]);
     exec("false", "true").fails(6, "side A ended with code 1");
-    exec("kill -9 $$", "exit 3").fails(6, "side A was ended by a signal; the command on side B ended");
+    exec("kill -9 $$", "exit 3").fails(
+        6,
+        "side A was ended by a signal; the command on side B ended",
+    );
     // A server that is told to end has not failed.
     exec("trap 'exit 5' TERM; while :; do sleep 0.1; done", "true").expect(0);
 }
@@ -429,7 +432,10 @@ fn a_killed_testbed_leaves_no_commands() {
     let sleeps = format!("sleep {mark} ");
     let running = || {
         let lines = processes_with(&sleeps);
-        lines.iter().filter(|line| line.starts_with("sleep")).count()
+        lines
+            .iter()
+            .filter(|line| line.starts_with("sleep"))
+            .count()
     };
     for args in [&exec[..], &programs] {
         let mut started = Process::start(args);
@@ -588,7 +594,11 @@ fn mistakes_are_told_before_anything_runs() {
     testbed(&["scenarios", &scenario]).fails(3, "bad.toml: up.loss: 2 is not between 0 and 1");
     testbed(&["run", "--scenario", "nowhere"]).fails(2, "\"nowhere\"");
     // A file is one whatever its name ends in.
-    write(folder.path(), "m8.txt", "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n");
+    write(
+        folder.path(),
+        "m8.txt",
+        "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n",
+    );
     Process::start_with(["testbed", "scenarios", "m8.txt"], |command| {
         command.current_dir(folder.path())
     })

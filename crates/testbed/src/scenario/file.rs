@@ -346,10 +346,7 @@ mod tests {
                 "[up]\nloss = \"much\"",
                 "mine:2: invalid type: string \"much\", expected a number",
             ),
-            (
-                "queue_bytes = -1",
-                "expected a whole number from 0",
-            ),
+            ("queue_bytes = -1", "expected a whole number from 0"),
             ("icmp = 1", "expected true or false"),
             ("loss = ", "mine:1: "),
         ] {

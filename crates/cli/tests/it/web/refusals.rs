@@ -421,7 +421,11 @@ fn too_much_is_refused_before_it_is_read() {
 fn uploads_are_received_a_few_at_a_time() {
     let server = Server::start(&[]);
     let circuit = b"1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
-    let upload = || server.ask("POST", "/api/circuits", &[BYTES], circuit).status;
+    let upload = || {
+        server
+            .ask("POST", "/api/circuits", &[BYTES], circuit)
+            .status
+    };
     let started: Vec<_> = (0..4)
         .map(|_| {
             let mut stream = TcpStream::connect(server.address).unwrap();

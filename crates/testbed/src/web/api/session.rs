@@ -40,7 +40,8 @@ pub(super) async fn post(
             "this is not the token of this server",
         ));
     }
-    let session = (app.sessions.open(Instant::now())).map_err(|error| ApiError::internal(&error))?;
+    let session =
+        (app.sessions.open(Instant::now())).map_err(|error| ApiError::internal(&error))?;
     Ok(Json(json!({ "session": session.as_str() })).into_response())
 }
 
