@@ -90,7 +90,7 @@ fn cot() {
             let choices = vec![0x0123_4567_89ab_cdef; chunk / 64];
             let (mut sender, mut receiver) = extension(kind, u128::MAX / 3, &[1; 32]);
             let (mut message, mut proof, mut t) = (Vec::new(), Vec::new(), Vec::new());
-            let mut rng = TestRng::new(1);
+            let mut rng = rand::rng();
             let mut seconds = [Vec::new(), Vec::new()];
             for _ in 0..ROUNDS {
                 let mut sums = [0.0; 2];
