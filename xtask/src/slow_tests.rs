@@ -11,15 +11,12 @@ use std::{
 
 use crate::ignored::{self, Ignored, Reason};
 
-/// Slow tests that do not fit into the few minutes that continuous integration has for them: they run for minutes each, or
-/// need a machine with nothing else to do.
-const NOT_IN_CI: [&str; 7] = [
+/// Slow tests that do not fit into the few minutes that continuous integration has for them: they run for minutes
+/// each.
+const NOT_IN_CI: [&str; 4] = [
     "a_hundred_thousand_paths",
     "huge_transfers_take_little_more_than_the_path_does",
-    "most_round_trips_take_what_the_scenario_says",
-    "one_tcp_flow_fills_a_gigabit",
     "ten_million_forgeries_change_nothing",
-    "the_emulator_carries_more_than_a_gigabit",
     "what_every_transport_survives",
 ];
 

@@ -24,9 +24,13 @@ fn parties_that_disagree_both_say_so() {
             party.fails(5, field);
         }
     }
-    // An evaluator decides, unless the garbler was told, too.
-    for party in meet(garbler().and(["--ot", "iknp"]), evaluator()) {
+    // What one party demands is done, unless the other demands something else.
+    let demanding = || garbler().and(["--ot", "iknp"]);
+    for party in meet(demanding(), evaluator().and(["--ot", "direct"])) {
         party.fails(5, "oblivious transfer");
+    }
+    for party in meet(demanding(), evaluator()) {
+        party.expect(0);
     }
     let other = Party::new("evaluator", "sub:8").input(1, "dec:2");
     for (party, name) in meet(garbler(), other).into_iter().zip(["add:8", "sub:8"]) {
