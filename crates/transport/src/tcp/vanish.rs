@@ -26,10 +26,10 @@ fn tcp(peer_timeout: Duration) -> Tcp {
 }
 
 /// Links to a peer in the hands of the test.
-async fn linked() -> (LinkReader, LinkWriter, TcpStream) {
+async fn linked(timeout: Duration) -> (LinkReader, LinkWriter, TcpStream) {
     let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = service.local_addr().unwrap().to_string();
-    let tcp = tcp(TIMEOUT);
+    let tcp = tcp(timeout);
     let (link, accepted) = tokio::join!(
         tcp.connect(&address, &Security::Plaintext),
         service.accept()
@@ -63,14 +63,14 @@ async fn is_reported(reader: &mut LinkReader) {
 
 #[tokio::test]
 async fn an_idle_peer_that_vanishes_is_noticed() {
-    let (mut reader, _writer, peer) = linked().await;
+    let (mut reader, _writer, peer) = linked(TIMEOUT).await;
     vanish(&peer);
     is_reported(&mut reader).await;
 }
 
 #[tokio::test]
 async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
-    let (mut reader, mut writer, peer) = linked().await;
+    let (mut reader, mut writer, peer) = linked(TIMEOUT).await;
     vanish(&peer);
     writer.write_all(&[1; 1000]).await.unwrap();
     is_reported(&mut reader).await;
@@ -78,10 +78,12 @@ async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
 
 #[tokio::test]
 async fn a_peer_that_stops_reading_and_then_vanishes_is_noticed() {
-    let (mut reader, mut writer, peer) = linked().await;
+    // Longer, so that a machine that is busy for a second does not look like a vanished peer.
+    let timeout = 2 * TIMEOUT;
+    let (mut reader, mut writer, peer) = linked(timeout).await;
     let sending = tokio::spawn(async move { writer.write_all(&vec![1; MANY]).await });
     // Long enough for the window to close and the kernel to space its probes widely.
-    tokio::time::sleep(TIMEOUT * 3 / 2).await;
+    tokio::time::sleep(timeout * 3 / 2).await;
     assert!(!sending.is_finished());
     vanish(&peer);
     is_reported(&mut reader).await;
