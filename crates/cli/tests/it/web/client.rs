@@ -61,6 +61,17 @@ impl Server {
         self.process.interrupt().finish()
     }
 
+    /// Exchanges the token for a session.
+    pub(crate) fn sign_in(&self) -> String {
+        let token = self.token.as_ref().unwrap();
+        let answer = self.post("/api/session", &format!(r#"{{"token": "{token}"}}"#));
+        // Browsers send the cookies of a host to every port of it.
+        assert_eq!(answer.header("set-cookie"), "");
+        let session = answer.json()["session"].as_str().unwrap().to_owned();
+        assert!(session.len() >= 32 && !session.contains(token));
+        session
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }

@@ -476,3 +476,26 @@ fn programs_of_ones_own_are_measured_where_that_is_wanted() {
         assert!(run["error"].as_str().unwrap().contains(reason), "{run}");
     }
 }
+
+#[test]
+fn events_stop_when_their_session_ends() {
+    let server = Server::start(&["--token"]);
+    let [session, other] = [(), ()].map(|()| format!("Bearer {}", server.sign_in()));
+    let headers = [JSON, ("Authorization", other.as_str())];
+    if !can_run(&server, &headers) {
+        return;
+    }
+    let job = json!({
+        "circuit": "aes128", "transports": ["tcp"], "repetitions": 1000, "scenario": { "preset": "eu-us" },
+    });
+    let answer = server.ask("POST", "/api/jobs", &headers, job.to_string().as_bytes());
+    let job = answer.json()["id"].as_i64().unwrap();
+    let with = [("Authorization", session.as_str())];
+    let mut events = server.events(job, &with);
+    assert!(events.any(|event| event.name == "run-start"));
+    assert_eq!(server.ask("DELETE", "/api/session", &with, b"").status, 204);
+    let rest: Vec<Event> = events.take(100).collect();
+    assert!(rest.len() < 100 && rest.iter().all(|event| event.name != "end"));
+    let path = format!("/api/jobs/{job}");
+    assert_eq!(server.ask("DELETE", &path, &headers, b"").status, 200);
+}

@@ -138,7 +138,7 @@ fn without_the_token_nothing_is_told() {
     assert_eq!(answer.status, 200);
 
     // A session stands for it, and is still refused to a page of another origin.
-    let session = format!("Bearer {}", sign_in(&server));
+    let session = format!("Bearer {}", server.sign_in());
     let with = ("Authorization", session.as_str());
     let status = |headers: &[(&str, &str)]| server.ask("GET", "/api/runs", headers, b"").status;
     assert_eq!(status(&[with]), 200);
@@ -149,21 +149,10 @@ fn without_the_token_nothing_is_told() {
     assert_eq!(status(&[with, ("Host", "lab.example:7780")]), 200);
 }
 
-/// Exchanges the token of a server for a session.
-fn sign_in(server: &Server) -> String {
-    let token = server.token.as_ref().unwrap();
-    let answer = server.post("/api/session", &format!(r#"{{"token": "{token}"}}"#));
-    // Browsers send the cookies of a host to every port of it.
-    assert_eq!(answer.header("set-cookie"), "");
-    let session = answer.json()["session"].as_str().unwrap().to_owned();
-    assert!(session.len() >= 32 && !session.contains(token));
-    session
-}
-
 #[test]
 fn a_session_is_of_one_server_and_no_cookie() {
     let [server, other] = [(), ()].map(|()| Server::start(&["--token"]));
-    let session = sign_in(&server);
+    let session = server.sign_in();
     let status = |server: &Server, name: &str, value: &str| {
         server.ask("GET", "/api/runs", &[(name, value)], b"").status
     };
@@ -186,7 +175,7 @@ fn a_session_is_of_one_server_and_no_cookie() {
 #[test]
 fn a_session_ends_when_it_is_signed_out() {
     let server = Server::start(&["--token"]);
-    let [session, other] = [(), ()].map(|()| format!("Bearer {}", sign_in(&server)));
+    let [session, other] = [(), ()].map(|()| format!("Bearer {}", server.sign_in()));
     let ask = |method: &str, path: &str, bearer: &str| {
         server.ask(method, path, &[("Authorization", bearer)], b"")
     };

@@ -48,7 +48,12 @@ export async function openSession(token) {
 
 /** Ends the session, in all tabs. */
 export async function closeSession() {
-  await remove("/api/session");
+  try {
+    await remove("/api/session");
+  } catch (error) {
+    // Then it has ended before.
+    if (error.status !== 401) throw error;
+  }
   keep(null);
 }
 

@@ -156,7 +156,7 @@ signOut.addEventListener("click", async () => {
     await closeSession();
     location.reload();
   } catch (error) {
-    if (error.status !== 401) fill(document.getElementById("banner"), failure(error.message));
+    fill(document.getElementById("banner"), failure(error.message));
   }
 });
 const toggle = document.getElementById("theme");
