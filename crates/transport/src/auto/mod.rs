@@ -50,6 +50,7 @@ mod listener;
 mod offer;
 mod options;
 mod pick;
+mod policy;
 mod report;
 mod slot;
 mod words;
@@ -60,6 +61,7 @@ pub use self::{
     offer::Offer,
     options::AutoOptions,
     pick::Pick,
+    policy::{Decision, Policy, Progress, Stage},
     report::{ControlReport, QuicReport, RudpReport, TrainReport},
 };
 use crate::TransportError;

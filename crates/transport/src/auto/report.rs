@@ -60,6 +60,8 @@ pub struct RudpReport {
     pub path: PathSample,
     /// From the start of connecting until it was there.
     pub after: Duration,
+    /// Whether nothing more will be learnt from the trains of the set-up.
+    pub is_complete: bool,
 }
 
 /// What a train of packets in one direction told about the path.

@@ -117,6 +117,7 @@ impl Inner {
             datagram: watch.datagram_size(),
             path,
             after: self.started.elapsed(),
+            is_complete: false,
         }
     }
 }
