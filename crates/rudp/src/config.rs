@@ -38,8 +38,7 @@ pub struct Config {
     /// What is known of the path in this end's direction. Too high a rate costs loss for a round trip or two. What the
     /// probe train finds replaces the rate. Default: nothing.
     pub prior: PathPrior,
-    /// Whether to send a train of full packets during the set-up, by which the other end measures the path. Costs up to
-    /// 188 kB. Default: yes.
+    /// Whether to send a train of packets during the set-up, by which the other end measures the path. Costs 39 kB. Default: yes.
     pub probe: bool,
     /// Whether losses are corrected by redundancy. Default: yes.
     pub fec: FecPolicy,

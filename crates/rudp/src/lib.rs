@@ -44,6 +44,7 @@ mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod handshake;
 mod keys;
 mod mtu;
 mod pacer;
@@ -57,14 +58,19 @@ mod rtt;
 mod seal;
 mod send_stream;
 mod sent;
-mod setup;
 mod stats;
 mod time;
+mod trains;
 mod wire;
 
 pub use config::{Config, FecPolicy, Reliability};
 pub use connection::{Connection, Read, Transmit};
 pub use event::{ClosedReason, Event, Violation};
+pub use handshake::{
+    AcceptLimits, Accepting, Acceptor, Agreed, Alert, DataSecret, EXPORTER_LABEL, Entropy,
+    HandshakeKeys, Id, Intake, PacketKey, PlaintextTls, TAG_BYTES, Tls, VERSION, is_set_up,
+    receiver,
+};
 pub use keys::{Cipher, KeyError, Keys, Side};
 pub use seal::is_packet;
 pub use stats::{Limit, Stats, TrainResult};
