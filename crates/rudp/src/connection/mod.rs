@@ -236,6 +236,11 @@ impl Connection {
         }
     }
 
+    /// Asks the other end for a sign of life, because something suggests that it is gone.
+    pub fn probe(&mut self) {
+        self.ping |= self.established;
+    }
+
     /// Ends the outgoing stream. What was written is delivered first; the other direction goes on.
     pub fn finish(&mut self) {
         self.send.finish();

@@ -46,7 +46,7 @@ enum Step {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Message {
-    ConnectorGreeting = 1,
+    ConnectorGreeting = 0xf0,
     ListenerGreeting = 2,
     Answer = 8,
     Confirmation = 20,
