@@ -278,8 +278,9 @@ impl Handshake {
                 self.received_bytes += size as u64;
             }
             self.read_frames(now, header.kind, frames, size, &mut events);
+            // A packet may bring the keys of the next one in the same datagram.
+            self.advance(now, &mut events);
         }
-        self.advance(now, &mut events);
         (counted, events)
     }
 
