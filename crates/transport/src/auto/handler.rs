@@ -93,7 +93,6 @@ impl Handler {
                     None => return Ok(Incoming::Unpicked),
                     Some(Message::Choice(pick)) => pick,
                     Some(Message::Join(bytes)) => return further_stripe(channel, &bytes),
-                    Some(Message::Unknown) => return Err(wrong_join()),
                 }
             }
             // The peer uses the transport by its name and sends no choice.

@@ -4,54 +4,91 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{ControlReport, Established, NAME, Offer, QuicReport, Race, RudpReport, rudp};
+use super::{NAME, Offer, Race, rudp};
 use crate::{
-    Quic, Rudp, Tcp, TransportError, quic,
+    Quic, Rudp, Tcp, TransportError,
+    auto::{ControlReport, QuicReport, RudpReport},
+    link::Bare,
+    quic,
     tcp::{Channel, Context, Route, Socket, UNSENT_LIMIT},
 };
 
 /// The end of a task.
 pub(super) enum Event {
     /// The listener's machine answered over TCP: the round-trip time, and the connection.
-    Opened(Result<Box<(Duration, Socket, Context)>, TransportError>),
-    /// The TCP connection is authenticated, or failed.
-    Tcp(Settled<ControlReport, Channel>),
-    /// QUIC is up, or failed.
-    Quic(Settled<QuicReport, Established<quic::Reader, quic::Writer>>),
-    /// Reliable UDP is up, or failed.
-    Rudp(Settled<RudpReport, (Established<rudp::Reader, rudp::Writer>, rudp::Watch)>),
-    /// The trains of its set-up are over.
+    Answered(Box<(Duration, Socket, Context)>),
+    /// A connection is up: the listener's offer, and the connection.
+    Up(Offer, Box<Up>),
+    /// The set-up of this transport's connection failed.
+    Failed(&'static str, TransportError),
+    /// The trains of reliable UDP's set-up are over.
     Measured(RudpReport),
 }
 
-/// A connection that is up, with its report and the listener's offer; or why there is none.
-type Settled<R, C> = Result<(R, Offer, Box<C>), TransportError>;
+/// A connection that is up, and its report.
+pub(super) enum Up {
+    Tcp(ControlReport, Channel),
+    Quic(QuicReport, Established<quic::Reader, quic::Writer>),
+    Rudp(
+        RudpReport,
+        Established<rudp::Reader, rudp::Writer>,
+        rudp::Watch,
+    ),
+}
+
+/// A connection that can become a link.
+pub(super) struct Established<R, W> {
+    pub(super) bare: Bare<R, W>,
+    /// The listener uses the transport by its name and expects no choice.
+    pub(super) is_named: bool,
+}
+
+impl Event {
+    /// Returns the transport that it concerns.
+    pub(super) fn transport(&self) -> &'static str {
+        match self {
+            Self::Answered(_) => Tcp::NAME,
+            Self::Failed(transport, _) => transport,
+            Self::Measured(_) => Rudp::NAME,
+            Self::Up(_, up) => match **up {
+                Up::Tcp(..) => Tcp::NAME,
+                Up::Quic(..) => Quic::NAME,
+                Up::Rudp(..) => Rudp::NAME,
+            },
+        }
+    }
+}
 
 impl Race {
+    fn open(
+        &mut self,
+        transport: &'static str,
+        opening: impl Future<Output = Result<Event, TransportError>> + Send + 'static,
+    ) {
+        let failed = move |error| Event::Failed(transport, error);
+        (self.tasks).spawn(async move { opening.await.unwrap_or_else(failed) });
+    }
+
     pub(super) fn open_tcp(&mut self) {
         let (address, options) = (self.address.clone(), self.options.tcp);
-        let opening = async move {
+        self.open(Tcp::NAME, async move {
             let route = Route::find(&address, options).await?;
             let began = Instant::now();
             let (socket, context) = route.open(UNSENT_LIMIT).await?;
-            let took = began.elapsed();
-            // A retransmitted SYN makes it longer; the kernel knows better.
+            // The kernel leaves out the time of a SYN that was lost.
             let measured = socket.probe().sample().least_rtt();
-            let rtt = measured.map_or(took, |rtt| rtt.min(took));
-            Ok(Box::new((rtt, socket, context)))
-        };
-        let task = async { Event::Opened(opening.await) };
-        self.tcp.task = Some(self.tasks.spawn(task));
+            let rtt = measured.unwrap_or_else(|| began.elapsed());
+            Ok(Event::Answered(Box::new((rtt, socket, context))))
+        });
     }
 
     pub(super) fn authenticate_tcp(&mut self, socket: Socket, context: Context) {
         let (connector, started) = (self.connector.clone(), self.started);
-        let authenticating = async move {
+        self.open(Tcp::NAME, async move {
             let mut channel = connector.authenticate(socket, context.clone()).await?;
-            let offer = match (channel.transport(), channel.message()) {
-                (Some(named), _) if named != NAME => Offer::only(named),
-                (Some(_), message) => decode(message).await?,
-                (None, _) => {
+            let offer = match channel.transport() {
+                Some(transport) => offer(transport, channel.message()).await?,
+                None => {
                     let read = Offer::read(&mut channel);
                     context.limit("the listener's offer", read).await??
                 }
@@ -61,65 +98,56 @@ impl Race {
                 path: channel.socket().probe().sample(),
                 after: started.elapsed(),
             };
-            Ok((report, offer, Box::new(channel)))
-        };
-        let task = async { Event::Tcp(authenticating.await) };
-        self.tcp.task = Some(self.tasks.spawn(task));
+            Ok(Event::Up(offer, Box::new(Up::Tcp(report, channel))))
+        });
     }
 
     pub(super) fn open_quic(&mut self) {
         let (address, security) = (self.address.clone(), self.security.clone());
         let (options, started) = (self.options, self.started);
-        let opening = async move {
+        self.open(Quic::NAME, async move {
             let transports = options.transports(&[NAME, Quic::NAME]);
             let quic = Quic::new(options.quic);
             let up = quic.connect_over(&address, &security, transports).await?;
-            let (bare, is_named) = (up.bare, up.transport != NAME);
-            let offer = match is_named {
-                true => Offer::only(Quic::NAME),
-                false => decode(up.message.as_deref()).await?,
-            };
+            let offer = offer(&up.transport, up.message.as_deref()).await?;
             let report = QuicReport {
-                info: bare.info.clone(),
-                path: bare.probe.sample(),
+                info: up.bare.info.clone(),
+                path: up.bare.probe.sample(),
                 after: started.elapsed(),
             };
-            Ok((report, offer, Box::new(Established { bare, is_named })))
-        };
-        let task = async { Event::Quic(opening.await) };
-        self.quic.task = Some(self.tasks.spawn(task));
+            let established = Established::new(up.bare, &up.transport);
+            Ok(Event::Up(offer, Box::new(Up::Quic(report, established))))
+        });
     }
 
     pub(super) fn open_rudp(&mut self) {
         let (address, security) = (self.address.clone(), self.security.clone());
         let (options, started) = (self.options, self.started);
-        let opening = async move {
+        self.open(Rudp::NAME, async move {
             let transports = options.transports(&[NAME, Rudp::NAME]);
             let rudp = Rudp::new(options.rudp);
             let up = rudp.connect_over(&address, &security, transports).await?;
-            let (bare, is_named) = (up.bare, up.transport != NAME);
-            let offer = match is_named {
-                true => Offer::only(Rudp::NAME),
-                false => decode(up.message.as_deref()).await?,
-            };
+            let offer = offer(&up.transport, up.message.as_deref()).await?;
             let report = rudp_report(&up.watch, started.elapsed(), false);
-            Ok((
-                report,
-                offer,
-                Box::new((Established { bare, is_named }, up.watch)),
-            ))
-        };
-        let task = async { Event::Rudp(opening.await) };
-        self.rudp.task = Some(self.tasks.spawn(task));
+            let established = Established::new(up.bare, &up.transport);
+            let up = Up::Rudp(report, established, up.watch);
+            Ok(Event::Up(offer, Box::new(up)))
+        });
     }
 
     /// Waits for the trains of the set-up of reliable UDP.
     pub(super) fn measure(&mut self, watch: rudp::Watch, after: Duration) {
-        let task = async move {
+        self.open(Rudp::NAME, async move {
             watch.measured().await;
-            Event::Measured(rudp_report(&watch, after, true))
-        };
-        self.rudp.task = Some(self.tasks.spawn(task));
+            Ok(Event::Measured(rudp_report(&watch, after, true)))
+        });
+    }
+}
+
+impl<R, W> Established<R, W> {
+    pub(super) fn new(bare: Bare<R, W>, transport: &str) -> Self {
+        let is_named = transport != NAME;
+        Self { bare, is_named }
     }
 }
 
@@ -137,12 +165,13 @@ fn rudp_report(watch: &rudp::Watch, after: Duration, is_complete: bool) -> RudpR
     }
 }
 
-/// Decodes the offer in a listener's certificate or hello.
-async fn decode(message: Option<&[u8]>) -> Result<Offer, TransportError> {
+/// Returns the offer of a listener that was agreed with on this transport; `message` is that in its certificate.
+async fn offer(transport: &str, message: Option<&[u8]>) -> Result<Offer, TransportError> {
     match message {
+        _ if transport != NAME => Ok(Offer::only(transport)),
         Some(message) => Offer::decode(message).await,
         None => Err(TransportError::NotTranspute {
-            evidence: "it offers no transports, expected a certificate that names them".into(),
+            evidence: "its certificate offers no transports".into(),
         }),
     }
 }

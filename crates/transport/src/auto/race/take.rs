@@ -7,7 +7,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::{Established, NAME, Pick, Race};
 use crate::{
     Link, PathProbe, StripedOptions, TcpStriped, TransportError,
-    auto::{Offer, answered::Answered, message},
+    auto::{
+        Offer,
+        message::{self, Answered},
+    },
     striped::{self, MAX_STRIPES, Opening},
     tcp::{Channel, Route},
 };
@@ -31,18 +34,18 @@ impl Race {
                 self.stripe(channel, pick, *connections).await
             }
             Pick::Quic => {
-                let taken = self.quic.connection.take().ok_or(TransportError::Closed)?;
+                let taken = self.quic.take().ok_or(TransportError::Closed)?;
                 choose(taken, pick, self.options.quic.handshake_timeout).await
             }
             Pick::Rudp => {
-                let taken = self.rudp.connection.take().ok_or(TransportError::Closed)?;
+                let taken = self.rudp.take().ok_or(TransportError::Closed)?;
                 choose(taken, pick, tcp_limit).await
             }
         }
     }
 
     fn take_tcp(&mut self, pick: &Pick) -> Result<Channel, TransportError> {
-        let channel = self.tcp.connection.take().ok_or(TransportError::Closed)?;
+        let channel = self.tcp.take().ok_or(TransportError::Closed)?;
         if let Some(name) = pick.congestion_control() {
             channel.socket().set_congestion_control(name)?;
         }
