@@ -3,8 +3,8 @@
 //! | bytes | field |
 //! | --- | --- |
 //! | 8 | `tpoffer2` |
-//! | 2 | length of the names |
-//! | that | the names, separated by commas: 1 to 16 of 1 to 32 of `a`-`z`, `0`-`9` and `-` |
+//! | 2 | length of the names, at most 512 |
+//! | that | the names, separated by commas, each of `a`-`z`, `0`-`9` and `-` |
 //! | 2 | length of the message to the layer above, at most 1,024 |
 //! | that | the message |
 
@@ -18,9 +18,8 @@ pub(super) const MAGIC: [u8; 8] = *b"tpoffer2";
 /// The longest message to the layer above, in bytes. With it a certificate still fits into two packets.
 const MAX_BLOB: usize = 1024;
 
-/// The most names and the longest one, in bytes. There are 4 of at most 11 today.
-const MAX_NAMES: usize = 16;
-const MAX_NAME: usize = 32;
+/// The most that the names take, in bytes. Those of today take 25; a later version has more.
+const MAX_NAMES: usize = 512;
 
 /// What a listener offers.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -47,26 +46,28 @@ impl Offer {
     /// [`TransportError::UnknownTransport`] if `auto` cannot make one of them the link, or there is none.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
         let all = Self::all();
-        let mut offer = Self {
-            names: Vec::new(),
-            blob: Vec::new(),
-        };
-        let unknown = |name: &str| TransportError::UnknownTransport {
-            name: name.into(),
-            known: all.names.clone(),
-        };
+        let mut known = Vec::new();
+        let mut unknown = Some("");
         for name in names {
             if !all.allows(name) {
-                return Err(unknown(name));
+                unknown = Some(name);
+                break;
             }
-            if !offer.allows(name) {
-                offer.names.push(name.into());
+            unknown = None;
+            if !known.iter().any(|known| known == name) {
+                known.push(String::from(name));
             }
         }
-        if offer.names.is_empty() {
-            return Err(unknown(""));
+        match unknown {
+            None => Ok(Self {
+                names: known,
+                ..all
+            }),
+            Some(name) => Err(TransportError::UnknownTransport {
+                name: name.into(),
+                known: all.names,
+            }),
         }
-        Ok(offer)
     }
 
     /// Adds a message to the layer above on the other side. Whoever connects can read it, before he has shown who he is.
@@ -160,7 +161,7 @@ impl Offer {
             return Err(malformed("it is not one of this version"));
         }
         let mut parts = [Vec::new(), Vec::new()];
-        for (part, limit) in parts.iter_mut().zip([MAX_NAMES * (MAX_NAME + 1), MAX_BLOB]) {
+        for (part, limit) in parts.iter_mut().zip([MAX_NAMES, MAX_BLOB]) {
             let length = usize::from(reader.read_u16_le().await.map_err(ended)?);
             if length > limit {
                 return Err(malformed("it is too long"));
@@ -170,15 +171,14 @@ impl Offer {
         }
         let [names, blob] = parts;
         let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let is_name =
-            |name: &&[u8]| (1..=MAX_NAME).contains(&name.len()) && name.iter().all(is_plain);
-        let found = names.split(|&byte| byte == b',');
-        if found.clone().count() > MAX_NAMES || !found.clone().all(|name| is_name(&name)) {
-            return Err(malformed("its names of transports are none"));
-        }
-        let names = found.map(|name| String::from_utf8_lossy(name).into_owned());
+        let names = names.split(|&byte| byte == b',').map(|name| {
+            let name = str::from_utf8(name).ok().filter(|name| !name.is_empty());
+            (name.filter(|name| name.as_bytes().iter().all(is_plain)))
+                .map(String::from)
+                .ok_or_else(|| malformed("a name of a transport is none"))
+        });
         Ok(Self {
-            names: names.collect(),
+            names: names.collect::<Result<_, _>>()?,
             blob,
         })
     }
@@ -261,30 +261,23 @@ mod tests {
         for length in 0..good.len() {
             assert!(decode(&good[..length]).is_err(), "{length}");
         }
+        let too_many = b"a".repeat(MAX_NAMES + 1);
         for (names, blob) in [
             (&b""[..], 0),
             (b"TCP", 0),
             (b"tcp,", 0),
             (b"t\xff", 0),
-            (&[b'a'; MAX_NAME + 1], 0),
-            (&[b"a,".repeat(MAX_NAMES), b"a".to_vec()].concat(), 0),
+            (&too_many, 0),
             (b"tcp", MAX_BLOB + 1),
         ] {
             let lengths = [names.len(), blob].map(|length| (length as u16).to_le_bytes());
             let blob = vec![0; blob];
             let bad = [&MAGIC[..], &lengths[0], names, &lengths[1], &blob].concat();
             let error = decode(&bad).unwrap_err();
-            assert!(
-                matches!(error, TransportError::NotTranspute { .. }),
-                "{names:?}"
-            );
+            assert!(matches!(error, TransportError::NotTranspute { .. }));
         }
-        for bad in [
-            &b"tpoffer1\x01\x03tcp\x00\x00"[..],
-            &[&good[..], b"."].concat(),
-        ] {
-            assert!(decode(bad).is_err());
-        }
+        assert!(decode(b"tpoffer1\x01\x03tcp\x00\x00").is_err());
+        assert!(decode(&[&good[..], b"."].concat()).is_err());
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! The connecting end: opens everything at once, and makes the connection that the policy picks the link.
 //!
 //! Each connection is set up by a task of its own (`open`), which ends in an [`Event`]. The race applies one event after
-//! another to its [`Progress`] and asks the policy after each.
+//! another and asks the policy after each.
 
 mod open;
 mod take;
@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::open::{Established, Event, Up};
+use self::open::{Established, Event};
 use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage, rudp};
 use crate::{
     Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic,
@@ -173,80 +173,26 @@ impl Race {
 
     /// Waits until the progress changes. Returns `false` if it cannot change any more.
     async fn changed(&mut self) -> bool {
-        while self.is_open() {
-            let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
-            tokio::select! {
-                biased;
-                Some(event) = self.tasks.join_next() => {
-                    let event = event.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-                    if !self.apply(event) {
-                        continue;
-                    }
-                }
-                () = until(blocked_at) => self.end_udp(),
-                () = until(overdue_at) => self.end_pending(),
-            }
-            return true;
-        }
-        false
-    }
-
-    /// Returns whether a connection may still come up, or report more.
-    fn is_open(&self) -> bool {
         let Progress {
             tcp, quic, rudp, ..
         } = &self.progress;
         let is_measuring = rudp.up().is_some_and(|report| !report.is_complete);
-        tcp.is_pending() || quic.is_pending() || rudp.is_pending() || is_measuring
-    }
-
-    /// Applies an event, unless it is one of a connection that was given up. Returns whether the progress has changed.
-    fn apply(&mut self, event: Event) -> bool {
-        let transport = event.transport();
-        let is_measured = matches!(event, Event::Measured(_)) && self.rudp.is_some();
-        if !self.stage(transport).is_pending() && !is_measured {
+        if !(tcp.is_pending() || quic.is_pending() || rudp.is_pending() || is_measuring) {
             return false;
         }
-        match event {
-            Event::Answered(answered) => {
-                let (rtt, socket, context) = *answered;
-                self.progress.tcp_rtt = Some(rtt);
-                self.authenticate_tcp(socket, context);
-                return true;
-            }
-            Event::Measured(report) => {
-                self.progress.rudp = Stage::Up(report);
-                return true;
-            }
-            Event::Failed(transport, error) => {
-                self.end(transport, Some(&Arc::new(error)));
-                if transport != Tcp::NAME {
-                    return true;
-                }
-            }
-            Event::Up(offer, up) => {
-                match *up {
-                    Up::Tcp(report, channel) => {
-                        self.progress.tcp = Stage::Up(report);
-                        self.tcp = Some(channel);
-                    }
-                    Up::Quic(report, connection) => {
-                        self.progress.quic = Stage::Up(report);
-                        self.quic = Some(connection);
-                    }
-                    Up::Rudp(report, connection, watch) => {
-                        self.measure(watch, report.after);
-                        self.progress.rudp = Stage::Up(report);
-                        self.rudp = Some(connection);
-                    }
-                }
-                self.learn(offer);
-                if self.first_up().is_none() {
-                    return true;
-                }
-            }
+        let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
+        tokio::select! {
+            biased;
+            Some(event) = self.tasks.join_next() => match event {
+                Ok(event) => event(self),
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            },
+            () = until(blocked_at) => self.end_udp(),
+            () = until(overdue_at) => self.end_overdue(),
         }
-        self.first_settled.get_or_insert_with(Instant::now);
+        if self.first_up().is_some() || matches!(self.progress.tcp, Stage::Failed(_)) {
+            self.first_settled.get_or_insert_with(Instant::now);
+        }
         true
     }
 
@@ -295,15 +241,10 @@ impl Race {
     }
 
     fn end_udp(&mut self) {
-        let error = Arc::new(TransportError::UdpBlocked {
+        self.end_those_pending(TransportError::UdpBlocked {
             address: self.address.clone(),
             after: self.started.elapsed(),
         });
-        for transport in [Quic::NAME, Rudp::NAME] {
-            if self.stage(transport).is_pending() {
-                self.end(transport, Some(&error));
-            }
-        }
     }
 
     /// Returns until when connections may come up: a peer that keeps silent on one must not hold up the choice.
@@ -312,22 +253,26 @@ impl Race {
         self.first_settled?.checked_add(self.options.choice_timeout)
     }
 
-    fn end_pending(&mut self) {
+    fn end_overdue(&mut self) {
         if self.udp_blocked_at().is_some() {
             self.end_udp();
         }
-        let error = Arc::new(TransportError::Timeout {
+        self.end_those_pending(TransportError::Timeout {
             waiting_for: "further connections to come up",
             address: self.address.clone(),
             after: self.started.elapsed(),
         });
+        if let Stage::Up(report) = &mut self.progress.rudp {
+            report.is_complete = true;
+        }
+    }
+
+    fn end_those_pending(&mut self, error: TransportError) {
+        let error = Arc::new(error);
         for transport in [Tcp::NAME, Quic::NAME, Rudp::NAME] {
             if self.stage(transport).is_pending() {
                 self.end(transport, Some(&error));
             }
-        }
-        if let Stage::Up(report) = &mut self.progress.rudp {
-            report.is_complete = true;
         }
     }
 

@@ -1,40 +1,19 @@
 //! Tasks that set up the connections of a race.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{NAME, Offer, Race, rudp};
+use super::{NAME, Offer, Race, Stage, rudp};
 use crate::{
     Quic, Rudp, Tcp, TransportError,
     auto::{ControlReport, QuicReport, RudpReport},
     link::Bare,
-    quic,
-    tcp::{Channel, Context, Route, Socket, UNSENT_LIMIT},
+    tcp::{Context, Route, Socket, UNSENT_LIMIT},
 };
 
-/// The end of a task.
-pub(super) enum Event {
-    /// The listener's machine answered over TCP: the round-trip time, and the connection.
-    Answered(Box<(Duration, Socket, Context)>),
-    /// A connection is up: the listener's offer, and the connection.
-    Up(Offer, Box<Up>),
-    /// The set-up of this transport's connection failed.
-    Failed(&'static str, TransportError),
-    /// The trains of reliable UDP's set-up are over.
-    Measured(RudpReport),
-}
-
-/// A connection that is up, and its report.
-pub(super) enum Up {
-    Tcp(ControlReport, Channel),
-    Quic(QuicReport, Established<quic::Reader, quic::Writer>),
-    Rudp(
-        RudpReport,
-        Established<rudp::Reader, rudp::Writer>,
-        rudp::Watch,
-    ),
-}
+/// The end of a task: what to do with the race.
+pub(super) type Event = Box<dyn FnOnce(&mut Race) + Send>;
 
 /// A connection that can become a link.
 pub(super) struct Established<R, W> {
@@ -43,48 +22,45 @@ pub(super) struct Established<R, W> {
     pub(super) is_named: bool,
 }
 
-impl Event {
-    /// Returns the transport that it concerns.
-    pub(super) fn transport(&self) -> &'static str {
-        match self {
-            Self::Answered(_) => Tcp::NAME,
-            Self::Failed(transport, _) => transport,
-            Self::Measured(_) => Rudp::NAME,
-            Self::Up(_, up) => match **up {
-                Up::Tcp(..) => Tcp::NAME,
-                Up::Quic(..) => Quic::NAME,
-                Up::Rudp(..) => Rudp::NAME,
-            },
-        }
-    }
-}
-
 impl Race {
-    fn open(
+    /// Sets up a connection in a task; `then` applies it to the race, unless it was given up by then.
+    fn open<T: Send + 'static>(
         &mut self,
         transport: &'static str,
-        opening: impl Future<Output = Result<Event, TransportError>> + Send + 'static,
+        opening: impl Future<Output = Result<T, TransportError>> + Send + 'static,
+        then: impl FnOnce(&mut Self, T) + Send + 'static,
     ) {
-        let failed = move |error| Event::Failed(transport, error);
-        (self.tasks).spawn(async move { opening.await.unwrap_or_else(failed) });
+        self.tasks.spawn(async move {
+            let opened = opening.await;
+            let event: Event = Box::new(move |race: &mut Self| match opened {
+                _ if !race.stage(transport).is_pending() => {}
+                Ok(opened) => then(race, opened),
+                Err(error) => race.end(transport, Some(&Arc::new(error))),
+            });
+            event
+        });
     }
 
     pub(super) fn open_tcp(&mut self) {
         let (address, options) = (self.address.clone(), self.options.tcp);
-        self.open(Tcp::NAME, async move {
+        let opening = async move {
             let route = Route::find(&address, options).await?;
             let began = Instant::now();
             let (socket, context) = route.open(UNSENT_LIMIT).await?;
             // The kernel leaves out the time of a SYN that was lost.
             let measured = socket.probe().sample().least_rtt();
             let rtt = measured.unwrap_or_else(|| began.elapsed());
-            Ok(Event::Answered(Box::new((rtt, socket, context))))
+            Ok((rtt, socket, context))
+        };
+        self.open(Tcp::NAME, opening, |race, (rtt, socket, context)| {
+            race.progress.tcp_rtt = Some(rtt);
+            race.authenticate_tcp(socket, context);
         });
     }
 
-    pub(super) fn authenticate_tcp(&mut self, socket: Socket, context: Context) {
+    fn authenticate_tcp(&mut self, socket: Socket, context: Context) {
         let (connector, started) = (self.connector.clone(), self.started);
-        self.open(Tcp::NAME, async move {
+        let authenticating = async move {
             let mut channel = connector.authenticate(socket, context.clone()).await?;
             let offer = match channel.transport() {
                 Some(transport) => offer(transport, channel.message()).await?,
@@ -98,14 +74,22 @@ impl Race {
                 path: channel.socket().probe().sample(),
                 after: started.elapsed(),
             };
-            Ok(Event::Up(offer, Box::new(Up::Tcp(report, channel))))
-        });
+            Ok((report, channel, offer))
+        };
+        self.open(
+            Tcp::NAME,
+            authenticating,
+            |race, (report, channel, offer)| {
+                (race.progress.tcp, race.tcp) = (Stage::Up(report), Some(channel));
+                race.learn(offer);
+            },
+        );
     }
 
     pub(super) fn open_quic(&mut self) {
         let (address, security) = (self.address.clone(), self.security.clone());
         let (options, started) = (self.options, self.started);
-        self.open(Quic::NAME, async move {
+        let opening = async move {
             let transports = options.transports(&[NAME, Quic::NAME]);
             let quic = Quic::new(options.quic);
             let up = quic.connect_over(&address, &security, transports).await?;
@@ -115,31 +99,47 @@ impl Race {
                 path: up.bare.probe.sample(),
                 after: started.elapsed(),
             };
-            let established = Established::new(up.bare, &up.transport);
-            Ok(Event::Up(offer, Box::new(Up::Quic(report, established))))
+            Ok((report, Established::new(up.bare, &up.transport), offer))
+        };
+        self.open(Quic::NAME, opening, |race, (report, connection, offer)| {
+            (race.progress.quic, race.quic) = (Stage::Up(report), Some(connection));
+            race.learn(offer);
         });
     }
 
     pub(super) fn open_rudp(&mut self) {
         let (address, security) = (self.address.clone(), self.security.clone());
         let (options, started) = (self.options, self.started);
-        self.open(Rudp::NAME, async move {
+        let opening = async move {
             let transports = options.transports(&[NAME, Rudp::NAME]);
             let rudp = Rudp::new(options.rudp);
             let up = rudp.connect_over(&address, &security, transports).await?;
             let offer = offer(&up.transport, up.message.as_deref()).await?;
-            let report = rudp_report(&up.watch, started.elapsed(), false);
-            let established = Established::new(up.bare, &up.transport);
-            let up = Up::Rudp(report, established, up.watch);
-            Ok(Event::Up(offer, Box::new(up)))
-        });
+            let connection = Established::new(up.bare, &up.transport);
+            Ok((connection, up.watch, started.elapsed(), offer))
+        };
+        self.open(
+            Rudp::NAME,
+            opening,
+            |race, (connection, watch, after, offer)| {
+                race.progress.rudp = Stage::Up(rudp_report(&watch, after, false));
+                race.rudp = Some(connection);
+                race.measure(watch, after);
+                race.learn(offer);
+            },
+        );
     }
 
     /// Waits for the trains of the set-up of reliable UDP.
-    pub(super) fn measure(&mut self, watch: rudp::Watch, after: Duration) {
-        self.open(Rudp::NAME, async move {
+    fn measure(&mut self, watch: rudp::Watch, after: Duration) {
+        self.tasks.spawn(async move {
             watch.measured().await;
-            Ok(Event::Measured(rudp_report(&watch, after, true)))
+            let event: Event = Box::new(move |race: &mut Self| {
+                if race.rudp.is_some() {
+                    race.progress.rudp = Stage::Up(rudp_report(&watch, after, true));
+                }
+            });
+            event
         });
     }
 }
