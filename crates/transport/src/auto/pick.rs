@@ -15,13 +15,12 @@ use crate::{
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Pick {
-    /// The control connection itself.
+    /// The TCP connection.
     Tcp {
         /// The congestion control of both sides; the listener goes without if it does not have it.
         congestion_control: Option<CongestionControl>,
     },
-    /// The control connection, and others, which join it when they are there: two round trips after this, or after
-    /// [`Candidates::begin_further`](super::Candidates::begin_further) if they were begun before.
+    /// The TCP connection, and others that join it two round trips after the pick.
     TcpStriped {
         /// How many connections, 1 to 32.
         connections: u8,
@@ -50,8 +49,8 @@ impl Pick {
     #[must_use]
     pub fn congestion_control(&self) -> Option<CongestionControl> {
         match *self {
-            Self::Tcp { congestion_control } => congestion_control,
-            Self::TcpStriped {
+            Self::Tcp { congestion_control }
+            | Self::TcpStriped {
                 congestion_control, ..
             } => congestion_control,
             Self::Quic | Self::Rudp => None,
@@ -78,25 +77,27 @@ impl FromStr for Pick {
             Some(text) => Settings::parse(name, text)?,
             None => Settings::none(name),
         };
-        let pick = match name {
-            Tcp::NAME => Self::Tcp {
-                congestion_control: TcpOptions::default()
-                    .configured(&mut settings)?
-                    .congestion_control,
-            },
-            TcpStriped::NAME => {
-                let connections = settings.take("n", |text| {
-                    (text.parse().ok())
-                        .filter(|count| (1..=MAX_STRIPES).contains(count))
-                        .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
-                })?;
-                Self::TcpStriped {
-                    connections: connections.unwrap_or(StripedOptions::default().connections),
-                    congestion_control: TcpOptions::default()
-                        .configured(&mut settings)?
-                        .congestion_control,
-                }
+        let connections = match name {
+            TcpStriped::NAME => settings.take("n", |text| {
+                (text.parse().ok())
+                    .filter(|count| (1..=MAX_STRIPES).contains(count))
+                    .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
+            })?,
+            _ => None,
+        };
+        let congestion_control = match name {
+            Tcp::NAME | TcpStriped::NAME => {
+                let options = TcpOptions::default().configured(&mut settings)?;
+                options.congestion_control
             }
+            _ => None,
+        };
+        let pick = match name {
+            Tcp::NAME => Self::Tcp { congestion_control },
+            TcpStriped::NAME => Self::TcpStriped {
+                connections: connections.unwrap_or(StripedOptions::CONNECTIONS),
+                congestion_control,
+            },
             Quic::NAME => Self::Quic,
             _ => Self::Rudp,
         };

@@ -1,0 +1,346 @@
+//! The connecting end: opens everything at once, and makes the connection that the policy picks the link.
+//!
+//! Each connection is set up by a task of its own (`open`), which ends in an [`Event`]. The race applies one event after
+//! another and asks the policy after each.
+
+mod open;
+mod take;
+
+use std::sync::Arc;
+
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+
+use self::open::{Established, Event};
+use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage, rudp};
+use crate::{
+    Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic,
+    tcp::{Channel, Connector},
+};
+
+/// The result of a race.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Won {
+    /// The link.
+    pub link: Link,
+    /// What the race had learnt when the link was picked.
+    pub progress: Progress,
+    /// What was picked.
+    pub pick: Pick,
+    /// Earlier picks of the policy that failed, and why.
+    pub failed: Vec<(Pick, String)>,
+}
+
+/// Connects to `host:port` over several transports at once and makes the one that the policy picks the link.
+///
+/// The pick costs no round trip: it is sent in front of the first bytes of the link, and the listener's answer is checked at
+/// the first read. A listener that refuses the pick, or this end's identity, shows there. Connections that were not picked
+/// are closed.
+///
+/// # Errors
+/// [`TransportError::NoPinnedPeer`]; [`TransportError::PeerRefusedUs`] as soon as it is known; [`TransportError::NotUp`] if
+/// no connection came up or stayed up; [`TransportError::NotOffered`] if the listener offers nothing that this end takes.
+pub async fn race(
+    address: &str,
+    security: &Security,
+    options: AutoOptions,
+    policy: &dyn Policy,
+) -> Result<Won, TransportError> {
+    let mut race = Race::begin(address, security, options)?;
+    let mut failed = Vec::new();
+    let mut wanted: Option<Pick> = None;
+    let mut has_more = race.changed().await;
+    loop {
+        if let Some(pick) = wanted.take()
+            && let Stage::Failed(error) = race.stage(pick.transport())
+        {
+            failed.push((pick, error.root().to_string()));
+        }
+        race.progress.elapsed = race.started.elapsed();
+        let pick = match policy.decide(&race.progress) {
+            Decision::Pick(pick) if race.is_up(&pick) => pick,
+            decision if has_more => {
+                if let Decision::Pick(pick) = decision
+                    && race.stage(pick.transport()).is_pending()
+                {
+                    wanted = Some(pick);
+                }
+                has_more = race.changed().await;
+                continue;
+            }
+            _ => race.first_up().ok_or_else(|| race.failure())?,
+        };
+        match race.take(&pick).await {
+            Ok(link) => {
+                return Ok(Won {
+                    link,
+                    progress: race.progress,
+                    pick,
+                    failed,
+                });
+            }
+            Err(error @ TransportError::PeerRefusedUs { .. }) => return Err(error),
+            Err(error) => {
+                tracing::warn!(transport = %pick, %error, "the transport that was picked failed");
+                failed.push((pick, error.to_string()));
+                race.end(pick.transport(), Some(&Arc::new(error)));
+            }
+        }
+    }
+}
+
+/// Connects to `host:port` over several transports at once, waits until each connection has come up or failed and the path is
+/// measured, and closes them all.
+///
+/// It does not connect to a listener that uses one of the transports by its name, which would take the connection for a link
+/// ([`AutoOptions::takes_named`]). UDP is not given up early, as it is in a race.
+///
+/// # Errors
+/// As [`race`].
+pub async fn probe(
+    address: &str,
+    security: &Security,
+    options: AutoOptions,
+) -> Result<Progress, TransportError> {
+    let options = AutoOptions {
+        takes_named: false,
+        udp_patience: options.choice_timeout,
+        ..options
+    };
+    let mut race = Race::begin(address, security, options)?;
+    while race.changed().await {}
+    race.progress.elapsed = race.started.elapsed();
+    match race.first_up() {
+        Some(_) => Ok(race.progress),
+        None => Err(race.failure()),
+    }
+}
+
+/// Connections to a listener, of which one may become the link. Dropping it closes them.
+struct Race {
+    address: String,
+    security: Security,
+    connector: Connector,
+    options: AutoOptions,
+    started: Instant,
+    tasks: JoinSet<Event>,
+    progress: Progress,
+    /// The connections that are up.
+    tcp: Option<Channel>,
+    quic: Option<Established<quic::Reader, quic::Writer>>,
+    rudp: Option<Established<rudp::Reader, rudp::Writer>>,
+    /// When the first connection came up, or TCP failed.
+    first_settled: Option<Instant>,
+}
+
+impl Race {
+    fn begin(
+        address: &str,
+        security: &Security,
+        options: AutoOptions,
+    ) -> Result<Self, TransportError> {
+        let transports = options.transports(&[NAME, Tcp::NAME, TcpStriped::NAME]);
+        let mut race = Self {
+            address: address.into(),
+            security: security.clone(),
+            connector: Connector::new(security, transports, NAME)?,
+            options,
+            started: Instant::now(),
+            tasks: JoinSet::new(),
+            progress: Progress::default(),
+            tcp: None,
+            quic: None,
+            rudp: None,
+            first_settled: None,
+        };
+        if options.connections.rudp {
+            race.progress.rudp = Stage::Pending;
+            race.open_rudp();
+        }
+        if options.connections.quic && race.connector.encrypts() {
+            race.progress.quic = Stage::Pending;
+            race.open_quic();
+        }
+        if options.connections.tcp {
+            race.progress.tcp = Stage::Pending;
+            race.open_tcp();
+        }
+        Ok(race)
+    }
+
+    /// Waits until the progress changes. Returns `false` if it cannot change any more.
+    async fn changed(&mut self) -> bool {
+        let Progress {
+            tcp, quic, rudp, ..
+        } = &self.progress;
+        let is_measuring = rudp.up().is_some_and(|report| !report.is_complete);
+        if !(tcp.is_pending() || quic.is_pending() || rudp.is_pending() || is_measuring) {
+            return false;
+        }
+        let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
+        tokio::select! {
+            biased;
+            Some(event) = self.tasks.join_next() => match event {
+                Ok(event) => event(self),
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            },
+            () = until(blocked_at) => self.end_udp(),
+            () = until(overdue_at) => self.end_overdue(),
+        }
+        if self.first_up().is_some() || matches!(self.progress.tcp, Stage::Failed(_)) {
+            self.first_settled.get_or_insert_with(Instant::now);
+        }
+        true
+    }
+
+    /// Takes note of what the listener offers, and leaves out everything else.
+    fn learn(&mut self, offer: Offer) {
+        if self.progress.offer.is_some() {
+            return;
+        }
+        if !offer.allows(Tcp::NAME) && !offer.allows(TcpStriped::NAME) {
+            self.end(Tcp::NAME, None);
+        }
+        for transport in [Quic::NAME, Rudp::NAME] {
+            if !offer.allows(transport) {
+                self.end(transport, None);
+            }
+        }
+        self.progress.offer = Some(offer);
+    }
+
+    /// Ends a transport's part in the race: it has failed, or is absent.
+    fn end(&mut self, transport: &str, error: Option<&Arc<TransportError>>) {
+        fn becomes<R>(error: Option<&Arc<TransportError>>) -> Stage<R> {
+            error.cloned().map_or(Stage::Absent, Stage::Failed)
+        }
+        match transport {
+            Quic::NAME => (self.progress.quic, self.quic) = (becomes(error), None),
+            Rudp::NAME => (self.progress.rudp, self.rudp) = (becomes(error), None),
+            _ => (self.progress.tcp, self.tcp) = (becomes(error), None),
+        }
+    }
+
+    /// Returns when UDP counts as blocked; `None` while that is not known.
+    ///
+    /// The rule: TCP is up and may become the link, which took two round trips and TLS, and nothing has come over UDP, which
+    /// takes one. Then UDP gets half a round trip more, and [`AutoOptions::udp_patience`] at least. Without such a TCP
+    /// connection each transport over UDP has the time limits of its own set-up.
+    fn udp_blocked_at(&self) -> Option<Instant> {
+        let Progress {
+            tcp, quic, rudp, ..
+        } = &self.progress;
+        let is_silent = quic.up().is_none() && rudp.up().is_none();
+        let is_pending = quic.is_pending() || rudp.is_pending();
+        let tcp = tcp.up().filter(|_| is_silent && is_pending)?;
+        let patience = self.options.udp_patience.max(tcp.rtt() / 2);
+        (self.started + tcp.after).checked_add(patience)
+    }
+
+    fn end_udp(&mut self) {
+        self.end_those_pending(TransportError::UdpBlocked {
+            address: self.address.clone(),
+            after: self.started.elapsed(),
+        });
+    }
+
+    /// Returns until when connections may come up: a peer that keeps silent on one must not hold up the choice.
+    fn overdue_at(&self) -> Option<Instant> {
+        // A limit that is beyond the clock's range is none.
+        self.first_settled?.checked_add(self.options.choice_timeout)
+    }
+
+    fn end_overdue(&mut self) {
+        if self.udp_blocked_at().is_some() {
+            self.end_udp();
+        }
+        self.end_those_pending(TransportError::Timeout {
+            waiting_for: "further connections to come up",
+            address: self.address.clone(),
+            after: self.started.elapsed(),
+        });
+        if let Stage::Up(report) = &mut self.progress.rudp {
+            report.is_complete = true;
+        }
+    }
+
+    fn end_those_pending(&mut self, error: TransportError) {
+        let error = Arc::new(error);
+        for transport in [Tcp::NAME, Quic::NAME, Rudp::NAME] {
+            if self.stage(transport).is_pending() {
+                self.end(transport, Some(&error));
+            }
+        }
+    }
+
+    /// Returns the stage of a transport's connection, without the report.
+    fn stage(&self, transport: &str) -> Stage<()> {
+        fn bare<R>(stage: &Stage<R>) -> Stage<()> {
+            match stage {
+                Stage::Absent => Stage::Absent,
+                Stage::Pending => Stage::Pending,
+                Stage::Up(_) => Stage::Up(()),
+                Stage::Failed(error) => Stage::Failed(Arc::clone(error)),
+            }
+        }
+        match transport {
+            Quic::NAME => bare(&self.progress.quic),
+            Rudp::NAME => bare(&self.progress.rudp),
+            _ => bare(&self.progress.tcp),
+        }
+    }
+
+    fn is_up(&self, pick: &Pick) -> bool {
+        self.stage(pick.transport()).up().is_some()
+    }
+
+    /// Returns the first transport that is up, in the order that [`Policy::decide`] promises.
+    fn first_up(&self) -> Option<Pick> {
+        let congestion_control = None;
+        let tcp = match &self.progress.offer {
+            Some(offer) if !offer.allows(Tcp::NAME) => Pick::TcpStriped {
+                connections: StripedOptions::CONNECTIONS,
+                congestion_control,
+            },
+            _ => Pick::Tcp { congestion_control },
+        };
+        let picks = [Pick::Rudp, Pick::Quic, tcp];
+        picks.into_iter().find(|pick| self.is_up(pick))
+    }
+
+    /// Returns why there is no link: the first error that tells more than that nobody answered, else the first one.
+    fn failure(&self) -> TransportError {
+        let mut failures = Vec::new();
+        for transport in [Tcp::NAME, Rudp::NAME, Quic::NAME] {
+            if let Stage::Failed(source) = self.stage(transport) {
+                failures.push(TransportError::NotUp { transport, source });
+            }
+        }
+        let tells = |error: &TransportError| {
+            !matches!(
+                error.root(),
+                TransportError::Connect { .. }
+                    | TransportError::Timeout { .. }
+                    | TransportError::UdpBlocked { .. }
+            )
+        };
+        let telling = failures.iter().position(tells).unwrap_or(0);
+        let offered = self.progress.offer.iter().flat_map(Offer::names);
+        let absent = || TransportError::NotOffered {
+            transport: NAME,
+            offered: offered.map(String::from).collect(),
+        };
+        failures.into_iter().nth(telling).unwrap_or_else(absent)
+    }
+}
+
+/// Waits until then; forever for `None`.
+async fn until(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
+    }
+}

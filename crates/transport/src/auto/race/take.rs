@@ -1,0 +1,152 @@
+//! Makes a connection of a race the link.
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{Established, NAME, Pick, Race};
+use crate::{
+    Link, PathProbe, StripedOptions, TcpStriped, TransportError,
+    auto::{
+        Offer,
+        message::{self, Answered},
+    },
+    striped::{self, MAX_STRIPES, Opening},
+    tcp::{Channel, Route},
+};
+
+impl Race {
+    /// Makes the connection of this transport the link. It must be up.
+    pub(super) async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
+        if let Some(offer) = &self.progress.offer {
+            offer.check(pick)?;
+        }
+        let tcp_limit = self.options.tcp.handshake_timeout;
+        match pick {
+            Pick::Tcp { .. } => {
+                let channel = self.take_tcp(pick)?;
+                let transport = channel.transport().unwrap_or(NAME).to_owned();
+                let connection = Established::new(channel.into_bare(), &transport);
+                connection.choose(pick, tcp_limit).await
+            }
+            Pick::TcpStriped { connections, .. } => {
+                let channel = self.take_tcp(pick)?;
+                self.stripe(channel, pick, *connections).await
+            }
+            Pick::Quic => {
+                let taken = self.quic.take().ok_or(TransportError::Closed)?;
+                taken
+                    .choose(pick, self.options.quic.handshake_timeout)
+                    .await
+            }
+            Pick::Rudp => {
+                let taken = self.rudp.take().ok_or(TransportError::Closed)?;
+                taken.choose(pick, tcp_limit).await
+            }
+        }
+    }
+
+    fn take_tcp(&mut self, pick: &Pick) -> Result<Channel, TransportError> {
+        let channel = self.tcp.take().ok_or(TransportError::Closed)?;
+        if let Some(name) = pick.congestion_control() {
+            channel.socket().set_congestion_control(name)?;
+        }
+        Ok(channel)
+    }
+
+    /// Makes a link of several connections, which begins with the one that is up.
+    async fn stripe(
+        &mut self,
+        mut channel: Channel,
+        pick: &Pick,
+        connections: u8,
+    ) -> Result<Link, TransportError> {
+        // The further connections leave before anything else.
+        let opening = self.open_further(&channel, pick, connections);
+        let is_named = channel.transport().is_some_and(|named| named != NAME);
+        let limit = self.options.tcp.handshake_timeout;
+        if !is_named {
+            let (mut reader, mut writer) = tokio::io::split(&mut channel);
+            send(&mut reader, &mut writer, pick, limit).await?;
+        }
+        let founder = opening.found(&mut channel, connections).await?;
+        let striped = TcpStriped::new(StripedOptions {
+            max_out_of_order: self.options.max_out_of_order,
+            ..StripedOptions::default()
+        });
+        let (link, growth) = striped.begin(channel, connections, |first| match is_named {
+            true => first,
+            false => Box::new(Answered::new(first)),
+        });
+        founder.grow(growth, limit);
+        Ok(link)
+    }
+
+    fn open_further(&self, first: &Channel, pick: &Pick, connections: u8) -> Opening {
+        let mut options = self.options.tcp;
+        options.congestion_control = pick.congestion_control().or(options.congestion_control);
+        let route = Route::to(first.context().peer, options);
+        let mut opening = Opening::new();
+        for _ in 1..connections.min(MAX_STRIPES) {
+            if self.connector.encrypts() {
+                opening.begin_bare(route.clone());
+                continue;
+            }
+            let opened = striped::open(route.clone(), self.connector.clone());
+            opening.begin(async move {
+                let mut channel = opened.await?;
+                let context = channel.context().clone();
+                let read = Offer::read(&mut channel);
+                context.limit("the listener's offer", read).await??;
+                Ok(channel)
+            });
+        }
+        opening
+    }
+}
+
+impl<R, W> Established<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// Sends the choice on the connection and makes it the link.
+    async fn choose(mut self, pick: &Pick, limit: Duration) -> Result<Link, TransportError> {
+        if self.is_named {
+            return Ok(self.bare.link());
+        }
+        send(&mut self.bare.reader, &mut self.bare.writer, pick, limit).await?;
+        let probe: Arc<dyn PathProbe> = self.bare.probe;
+        let reader = Answered::new(self.bare.reader);
+        Ok(Link::new(
+            reader,
+            self.bare.writer,
+            self.bare.info,
+            Some(probe),
+        ))
+    }
+}
+
+/// Sends the choice. If the listener has ended the connection, it may have told why: it refuses this end's identity, for
+/// example.
+async fn send(
+    reader: &mut (impl AsyncRead + Unpin),
+    writer: &mut (impl AsyncWrite + Unpin),
+    pick: &Pick,
+    limit: Duration,
+) -> Result<(), TransportError> {
+    let choice = message::encode(pick);
+    let sent = async {
+        writer.write_all(&choice).await?;
+        writer.flush().await
+    };
+    let Err(error) = tokio::time::timeout(limit, sent)
+        .await
+        .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    else {
+        return Ok(());
+    };
+    let told = tokio::time::timeout(Duration::ZERO, reader.read(&mut [0])).await;
+    let told = told.ok().and_then(Result::err);
+    Err(TransportError::from_io(told.unwrap_or(error)))
+}

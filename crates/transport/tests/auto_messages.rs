@@ -1,0 +1,139 @@
+//! The messages of `auto` byte by byte, and the errors where they are nonsense.
+
+#![cfg(unix)]
+
+mod meeting;
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use transpute_transport::{
+    Listener, Security, TransportError,
+    auto::{AutoListener, AutoOptions, Offer},
+};
+
+use self::meeting::{beside, race_for};
+
+const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
+const ALL: &[u8] = b"tpoffer2\x14\x00tcp,tcp-striped,rudp\x02\x00hi";
+
+/// Speaks the protocol of docs/protocol.md byte by byte, to a listener that offers everything.
+async fn say(address: &str, words: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(&[PREAMBLE, words].concat()).await.unwrap();
+    let mut heard = vec![0; PREAMBLE.len() + ALL.len()];
+    stream.read_exact(&mut heard).await.unwrap();
+    assert_eq!(heard, [PREAMBLE, ALL].concat());
+    stream
+}
+
+#[tokio::test]
+async fn what_is_said_is_what_the_document_says() {
+    let offer = Offer::all().saying(*b"hi").unwrap();
+    let mut listener = AutoListener::bind(
+        "127.0.0.1:0",
+        &Security::Plaintext,
+        offer,
+        AutoOptions::default(),
+    )
+    .await
+    .unwrap();
+    let address = listener.local_address();
+    // Picked twice: the second time is part of the conversation.
+    let twice = b"tpchose2\x03tcptpchose2\x03tcp";
+    let (accepted, mut stream) = tokio::join!(listener.next(), say(&address, twice));
+    let accepted = accepted.unwrap();
+    assert_eq!(accepted.pick, "tcp".parse().unwrap());
+    let (mut reader, mut writer) = accepted.link.into_parts();
+    let mut got = [0; 12];
+    reader.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"tpchose2\x03tcp");
+    writer.write_all(b"hello").await.unwrap();
+    writer.flush().await.unwrap();
+    let mut answer = [0; 6];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"\x00hello");
+
+    for (words, answer) in [
+        (&b"tpchose2\x04quic"[..], Some(1)),
+        (b"tpchose2\x04rudp", Some(1)),
+        (b"tpchose2\x03udp", Some(1)),
+        (b"tpchose2\x08tcp:n=99", Some(1)),
+        (b"tpchose1\x03tcp\x00\x00", None),
+        (b"GET / HTTP/1.1\r\n", None),
+    ] {
+        let refused = async {
+            let mut stream = say(&address, words).await;
+            let mut got = Vec::new();
+            let _ = stream.read_to_end(&mut got).await;
+            got
+        };
+        let got = beside(&mut listener, refused).await;
+        assert_eq!(got.first().copied(), answer, "{}", words.escape_ascii());
+        assert!(got.len() <= 1);
+    }
+    // A stripe that belongs to nothing is not taken for a link.
+    let lonely = [&b"tpstrip2"[..], &[7; 16], &[0, 1], &[0; 32]].concat();
+    let refused = async {
+        let mut stream = say(&address, &lonely).await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    };
+    beside(&mut listener, refused).await;
+}
+
+/// A listener of which only the bytes are real, and the error of a connector that races for `tcp` there.
+async fn race_against(bytes: &[u8], options: AutoOptions) -> TransportError {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let fake = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let racing = async {
+        let won = race_for("tcp", &address, &Security::Plaintext, options).await?;
+        let (mut reader, _writer) = won.link.into_parts();
+        let read = reader.read(&mut [0]).await;
+        Err(TransportError::from_io(read.unwrap_err()))
+    };
+    tokio::select! {
+        result = racing => { let result: Result<(), _> = result; result.unwrap_err() }
+        () = fake => unreachable!(),
+    }
+}
+
+#[tokio::test]
+async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
+    let long = [&b"tpoffer2\x03\x00tcp\x01\x04"[..], &[0; 1025]].concat();
+    for offer in [
+        &b"tpoffer1\x01\x03tcp\x00\x00"[..],
+        b"tpoffer2\x00\x00\x00\x00",
+        b"\x00hello...",
+        &long,
+    ] {
+        let bytes = [PREAMBLE, offer].concat();
+        let error = race_against(&bytes, AutoOptions::default()).await;
+        let root = error.root();
+        assert!(
+            matches!(root, TransportError::NotTranspute { .. }),
+            "{error}"
+        );
+    }
+    // A listener that sends nothing is not waited for without end.
+    let mut options = AutoOptions::default();
+    options.tcp.handshake_timeout = Duration::from_millis(100);
+    let error = race_against(b"", options).await;
+    let root = error.root();
+    assert!(matches!(root, TransportError::Timeout { .. }), "{error}");
+}
+
+/// A listener that refuses after all is found out at the first read.
+#[tokio::test]
+async fn a_refusal_is_read_in_front_of_the_first_byte() {
+    let bytes = [PREAMBLE, ALL, &[1]].concat();
+    let error = race_against(&bytes, AutoOptions::default()).await;
+    assert!(matches!(error, TransportError::ChoiceRefused), "{error}");
+}
