@@ -14,9 +14,9 @@ use tokio::{
 };
 
 use self::open::{Established, Event};
-use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage, rudp};
+use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage};
 use crate::{
-    Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic,
+    Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic, rudp,
     tcp::{Channel, Connector},
 };
 
