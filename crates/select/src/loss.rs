@@ -26,9 +26,6 @@ impl Loss {
     /// Packets that a probability known from elsewhere counts for.
     const KNOWN: u64 = 1_000_000_000;
 
-    /// No packets.
-    pub(crate) const NOTHING: Self = Self { lost: 0, sent: 0 };
-
     /// Takes counts.
     ///
     /// # Errors
@@ -66,25 +63,6 @@ impl Loss {
     #[must_use]
     pub fn sent(self) -> u64 {
         self.sent
-    }
-
-    /// Returns both counts together.
-    #[must_use]
-    pub fn and(self, more: Self) -> Self {
-        Self {
-            lost: self.lost.saturating_add(more.lost),
-            sent: self.sent.saturating_add(more.sent),
-        }
-    }
-
-    /// Returns the counts with less weight: both multiplied by a factor between 0 and 1.
-    pub(crate) fn fading(self, factor: f64) -> Self {
-        let faded = |count: u64| (count as f64 * factor.clamp(0.0, 1.0)).round() as u64;
-        let sent = faded(self.sent);
-        Self {
-            lost: faded(self.lost).min(sent),
-            sent,
-        }
     }
 
     /// Returns lost over sent; 0 if nothing was sent.

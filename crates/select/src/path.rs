@@ -41,8 +41,6 @@ pub struct PathEstimate {
     pub kernel: Kernel,
     /// Where this came from.
     pub source: Source,
-    /// When it was measured, in milliseconds since 1970.
-    pub when_unix_ms: Option<u64>,
 }
 
 /// Round-trip times, in seconds.
@@ -98,10 +96,6 @@ pub enum Udp {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Kernel {
-    /// The shortest round-trip time of the control connection, in seconds.
-    pub min_rtt_s: Option<f64>,
-    /// The highest delivery rate of the control connection, in bits per second.
-    pub delivery_rate: Option<f64>,
     /// The greatest send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
     pub send_ceiling: Option<f64>,
     /// The greatest receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
@@ -118,8 +112,6 @@ pub struct Kernel {
 pub enum Source {
     /// A probe of this connection.
     Measured,
-    /// An earlier probe of the same path.
-    Cached,
     /// The settings of an emulated path.
     Emulated,
     /// A user's word.
@@ -145,7 +137,6 @@ impl PathEstimate {
             mtu: None,
             kernel: Kernel::default(),
             source: Source::Given,
-            when_unix_ms: None,
         };
         estimate.validate()?;
         Ok(estimate)
@@ -174,7 +165,6 @@ impl PathEstimate {
         for (field, value) in [
             ("rtt.median_s", self.rtt.median_s),
             ("rtt.jitter_s", self.rtt.jitter_s),
-            ("kernel.min_rtt_s", self.kernel.min_rtt_s),
         ] {
             checked(field, value.unwrap_or(0.0), rtt, seconds)?;
         }
@@ -188,12 +178,6 @@ impl PathEstimate {
         ] {
             checked(field, value.unwrap_or(1.0), bytes, "1 to 1e15 bytes")?;
         }
-        checked(
-            "kernel.delivery_rate",
-            self.kernel.delivery_rate.unwrap_or(0.0),
-            (0.0, MAX_RATE),
-            "0 to 1e13 bit/s",
-        )?;
         Ok(())
     }
 
@@ -358,8 +342,6 @@ struct Written {
     kernel: Kernel,
     #[serde(default)]
     source: Source,
-    #[serde(default)]
-    when_unix_ms: Option<u64>,
 }
 
 fn format() -> u32 {
@@ -384,7 +366,6 @@ impl TryFrom<Written> for PathEstimate {
             mtu: written.mtu,
             kernel: written.kernel,
             source: written.source,
-            when_unix_ms: written.when_unix_ms,
         };
         estimate.validate()?;
         Ok(estimate)
@@ -402,7 +383,6 @@ impl From<PathEstimate> for Written {
             mtu: estimate.mtu,
             kernel: estimate.kernel,
             source: estimate.source,
-            when_unix_ms: estimate.when_unix_ms,
         }
     }
 }

@@ -105,9 +105,7 @@ pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
 pub(crate) fn failure(error: SelectError) -> Failure {
     let kind = match error {
         SelectError::File { .. } | SelectError::Content { .. } => Kind::File,
-        SelectError::Number { .. }
-        | SelectError::Transport { .. }
-        | SelectError::NotACandidate { .. } => Kind::Usage,
+        SelectError::Number { .. } | SelectError::Transport { .. } => Kind::Usage,
         _ => Kind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)
