@@ -1,26 +1,30 @@
-//! Picks one of several transports, and shows when each of them was there.
+//! Races the transports of an address, and prints when each of them was up.
 //!
 //! ```text
 //! auto listen 10.0.0.1:7700
-//! auto connect 10.0.0.1:7700 rudp 3
+//! auto connect 10.0.0.1:7700 quic 3
+//! auto probe 10.0.0.1:7700
 //! ```
 //!
-//! Nobody is authenticated: it is for trying out paths. `connect` prints, for so many links one after another, when the
-//! candidate came up, when the link was there, and when the first byte came back over it, as times since the start and as
-//! multiples of the round-trip time. `alone` does the same without trying the others.
+//! Nobody is authenticated: it is for trying out paths. `connect` makes so many links one after another. It prints when each
+//! connection was up, when the link was, and when the first byte came back over it.
 
-use std::{
-    env,
-    error::Error,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{env, error::Error, sync::Arc, time::Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
     Identity, Link, Listener, Security,
-    auto::{AutoListener, AutoOptions, Candidates, Offer, Pick},
+    auto::{self, AutoListener, AutoOptions, Decision, Offer, Pick, Policy, Progress},
 };
+
+/// Picks the same transport whatever the race has learnt.
+struct Always(Pick);
+
+impl Policy for Always {
+    fn decide(&self, _: &Progress) -> Decision {
+        Decision::Pick(self.0)
+    }
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -30,16 +34,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["listen", address] => listen(address, &security).await,
-        [how @ ("connect" | "alone"), address, pick, count] => {
-            let mut options = AutoOptions::default();
-            options.quic_at_once = *how == "connect";
-            options.rudp_at_once = *how == "connect";
+        ["probe", address] => {
+            print(&auto::probe(address, &security, AutoOptions::default()).await?);
+            Ok(())
+        }
+        ["connect", address, pick, count] => {
             for _ in 0..count.parse::<u32>()? {
-                connect(address, &security, &pick.parse()?, options).await?;
+                connect(address, &security, pick.parse()?).await?;
             }
             Ok(())
         }
-        _ => Err("expected: listen ADDRESS | connect|alone ADDRESS TRANSPORT COUNT".into()),
+        _ => {
+            Err("expected: listen ADDRESS | probe ADDRESS | connect ADDRESS TRANSPORT COUNT".into())
+        }
     }
 }
 
@@ -70,63 +77,31 @@ async fn echo(link: Link) -> std::io::Result<()> {
     }
 }
 
-async fn connect(
-    address: &str,
-    security: &Security,
-    pick: &Pick,
-    options: AutoOptions,
-) -> Result<(), Box<dyn Error>> {
+async fn connect(address: &str, security: &Security, pick: Pick) -> Result<(), Box<dyn Error>> {
     let started = Instant::now();
-    let candidates = Candidates::connect(address, security, options)?;
-    // How long it took until it was there, or until it was given up.
-    let (after, rtt, failed) = match pick {
-        Pick::Quic => match candidates.quic().await {
-            Ok(quic) => (quic.after, quic.path.rtt, None),
-            Err(error) => (started.elapsed(), None, Some(error)),
-        },
-        Pick::Rudp => match candidates.rudp().await {
-            Ok(rudp) => {
-                println!("up {:?}", rudp.up);
-                (rudp.after, rudp.rtt, None)
-            }
-            Err(error) => (started.elapsed(), None, Some(error)),
-        },
-        _ => {
-            let control = candidates.control().await?;
-            (control.after, Some(control.rtt()), None)
-        }
-    };
-    let rtt = match rtt {
-        Some(rtt) => rtt,
-        None => candidates.control().await?.rtt(),
-    };
-    let times =
-        |at: Duration| format!("{at:.1?} ({:.2} RTT)", at.as_secs_f64() / rtt.as_secs_f64());
-    let tcp = "tcp".parse()?;
-    let pick = match failed {
-        None => pick,
-        Some(error) => {
-            println!("{error}; after {}; taking tcp", times(after));
-            &tcp
-        }
-    };
-    let link = match candidates.pick(pick, Vec::new()).await {
-        Ok(link) => link,
-        Err(unpicked) => return Err(unpicked.error.into()),
-    };
-    let there = started.elapsed();
-    let (mut reader, mut writer) = link.into_parts();
+    let won = auto::race(address, security, AutoOptions::default(), &Always(pick)).await?;
+    let picked = started.elapsed();
+    let (mut reader, mut writer) = won.link.into_parts();
     writer.write_all(b"!").await?;
     writer.flush().await?;
     reader.read_exact(&mut [0]).await?;
-    let back = started.elapsed();
     println!(
-        "RTT {rtt:.1?}: {pick} was up after {}, the link after {}, the first byte back after {}",
-        times(after),
-        times(there),
-        times(back)
+        "{}: link after {picked:.1?}, first byte back after {:.1?}",
+        won.pick,
+        started.elapsed()
     );
+    print(&won.progress);
     writer.shutdown().await?;
     let _ = reader.read(&mut [0]).await;
     Ok(())
+}
+
+fn print(progress: &Progress) {
+    println!(
+        "  TCP answered after {:.1?}, up after {:.1?}; quic up after {:.1?}; rudp up after {:.1?}",
+        progress.tcp_rtt,
+        progress.tcp.up().map(|report| report.after),
+        progress.quic.up().map(|report| report.after),
+        progress.rudp.up().map(|report| report.after),
+    );
 }

@@ -2,6 +2,7 @@
 
 #![cfg(unix)]
 
+mod meeting;
 mod picked;
 
 use picked::Picked;

@@ -12,11 +12,11 @@ use tokio::{
     time::timeout,
 };
 use transpute_transport::{
-    Link, LinkReader, LinkWriter, Listener, Rudp, Security, Transport, TransportError,
-    auto::{AutoListener, Candidates, Offer},
+    LinkReader, LinkWriter, Listener, Rudp, Security, Transport, TransportError,
+    auto::{AutoListener, Offer},
 };
 
-use self::meeting::{patient, pinned};
+use self::meeting::{patient, pinned, race_for};
 
 /// Bounds a test that would hang.
 const LONG: Duration = Duration::from_secs(20);
@@ -119,11 +119,10 @@ async fn a_link_that_has_ended_does_not_keep_the_port() {
 
 async fn pick(listener: &mut AutoListener, security: &Security, choice: &str) -> (Halves, Halves) {
     let address = listener.local_address();
-    let candidates = Candidates::connect(&address, security, patient()).unwrap();
-    let choice = choice.parse().unwrap();
-    let both = async { tokio::join!(listener.next(), candidates.pick(&choice, Vec::new())) };
-    let (accepted, picked) = timeout(LONG, both).await.expect("they do not meet");
-    let connected: Link = picked.unwrap();
+    let racing = race_for(choice, &address, security, patient());
+    let both = async { tokio::join!(listener.next(), racing) };
+    let (accepted, won) = timeout(LONG, both).await.expect("they do not meet");
+    let connected = won.unwrap().link;
     (accepted.unwrap().link.into_parts(), connected.into_parts())
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::words::Answer;
+use super::message::Answer;
 use crate::TransportError;
 
 /// A reader that checks the answer in front of the first byte it hands out: the connector goes on without waiting for it.

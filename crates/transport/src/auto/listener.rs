@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use super::{
     AutoOptions, NAME, Offer, Pick,
-    control::{self, Doorman, Guest, Rules},
-    words::Choice,
+    handler::{self, Handler, Incoming},
+    rudp::RudpListener,
 };
 use crate::{
     Link, Listener, Quic, Rudp, Security, StripedOptions, TcpStriped, TransportError,
@@ -22,18 +22,19 @@ use crate::{
 /// As every [`Listener`] it takes up connections only while somebody waits for one (or a link of `tcp-striped` lacks
 /// connections, for the time of a handshake at most), runs a bounded number of handshakes, and drops strangers and garbage.
 pub struct AutoListener {
-    control: Gatherer<ControlHost>,
-    quic: Option<QuicListener<Doorman>>,
+    tcp: Gatherer<TcpHost>,
+    quic: Option<QuicListener<Handler>>,
+    rudp: Option<RudpListener<Handler>>,
     /// Dropped last.
     _listening: Option<Listening>,
 }
 
-/// Makes links of control connections.
-struct ControlHost {
+/// Makes links of TCP connections.
+struct TcpHost {
     striped: TcpStriped,
 }
 
-/// A link, and what the connector said when it picked it.
+/// A link, and the transport that the connector picked for it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Accepted {
@@ -41,18 +42,6 @@ pub struct Accepted {
     pub link: Link,
     /// What was picked.
     pub pick: Pick,
-    /// The connector's message to the layer above; at most 1,024 bytes.
-    pub blob: Vec<u8>,
-}
-
-impl Accepted {
-    pub(super) fn new(link: Link, choice: Choice) -> Self {
-        Self {
-            link,
-            pick: choice.pick,
-            blob: choice.blob,
-        }
-    }
 }
 
 impl AutoListener {
@@ -71,7 +60,7 @@ impl AutoListener {
     ) -> Result<Self, TransportError> {
         let offer = offer.fit_for(security)?;
         let security = saying(security, &offer.encode())?;
-        let named = offer.names().filter(|&name| name != Quic::NAME);
+        let named = (offer.names()).filter(|&name| name != Quic::NAME && name != Rudp::NAME);
         let transports: Vec<_> = [NAME].into_iter().chain(named).collect();
         let acceptor = Acceptor::new(&security, &transports, offer.describe())?;
         bind_on_both(address, |candidate| {
@@ -102,19 +91,28 @@ impl AutoListener {
         };
         let door = (listening.as_ref()).map(|listening| Arc::clone(listening.door()));
         let local = door.as_ref().map_or(candidate, |door| door.local());
-        let doorman = Doorman(Arc::new(Rules {
+        let handler = Handler {
             acceptor: acceptor.clone(),
-            offer: offer.clone(),
-            door: door.clone().filter(|_| has_rudp),
-            rudp: options.rudp,
-        }));
-        let control = Port::bind(&local.to_string(), doorman.clone(), options.tcp).await?;
-        let quic = match (door, foreign) {
-            (Some(door), Some(foreign)) => {
-                let quic = QuicListener::beside(doorman, door, foreign, security, options.quic)?;
-                Some(quic)
-            }
+            offer: Arc::new(offer.clone()),
+        };
+        let tcp = Port::bind(&local.to_string(), handler.clone(), options.tcp).await?;
+        let quic = match (&door, foreign) {
+            (Some(door), Some(foreign)) => Some(QuicListener::beside(
+                handler.clone(),
+                Arc::clone(door),
+                foreign,
+                security,
+                options.quic,
+            )?),
             _ => None,
+        };
+        let rudp = match door.filter(|_| has_rudp) {
+            Some(door) => {
+                let message = offer.encode();
+                let rudp = RudpListener::beside(handler, door, security, message, options.rudp)?;
+                Some(rudp)
+            }
+            None => None,
         };
         let striped = TcpStriped::new(StripedOptions {
             tcp: options.tcp,
@@ -123,13 +121,14 @@ impl AutoListener {
         });
         let groups = Groups::new(options.tcp.handshake_timeout);
         Ok(Self {
-            control: Gatherer::new(control, groups, ControlHost { striped }),
+            tcp: Gatherer::new(tcp, groups, TcpHost { striped }),
             quic,
+            rudp,
             _listening: listening,
         })
     }
 
-    /// Waits for the next link that somebody has picked. Cancel-safe.
+    /// Waits for the next link. Cancel-safe.
     ///
     /// # Errors
     /// [`TransportError::Accept`] if a listening socket itself is broken.
@@ -141,56 +140,62 @@ impl AutoListener {
         }
     }
 
-    /// Waits for the next link that somebody has picked, or until somebody who was let in has gone from the control connection
-    /// without picking it: `None`. He has only looked at the path, or has picked another connection, which is told apart. Cancel-safe.
+    /// Waits for the next link, or until an authenticated peer has closed its TCP connection without picking it: `None`. That
+    /// peer has measured the path, or has picked another connection. Cancel-safe.
     ///
     /// # Errors
     /// [`TransportError::Accept`] if a listening socket itself is broken.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
-        // Both branches are cancel-safe.
+        let quic = async {
+            match &mut self.quic {
+                Some(quic) => quic.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let rudp = async {
+            match &mut self.rudp {
+                Some(rudp) => rudp.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        // All branches are cancel-safe.
         tokio::select! {
-            visit = self.control.next() => Ok(visit?.map(|accepted| *accepted)),
-            accepted = next_of(&mut self.quic) => Ok(Some(*accepted?)),
+            accepted = self.tcp.next() => Ok(accepted?.map(|accepted| *accepted)),
+            accepted = quic => Ok(Some(*accepted?)),
+            accepted = rudp => Ok(Some(*accepted?)),
         }
     }
 }
 
-impl Host for ControlHost {
-    type Greeter = Doorman;
-    type Note = Option<Choice>;
-    /// `None` if somebody has gone.
+impl Host for TcpHost {
+    type Greeter = Handler;
+    type Note = Option<Pick>;
+    /// `None` if a peer has closed the connection without a choice.
     type Visit = Option<Box<Accepted>>;
 
     fn receive(
         &self,
-        guest: Guest,
-        groups: &mut Groups<Option<Choice>>,
+        incoming: Incoming,
+        groups: &mut Groups<Option<Pick>>,
     ) -> Option<Option<Box<Accepted>>> {
-        match guest {
-            Guest::Link(accepted) => Some(Some(accepted)),
-            Guest::Nobody => Some(None),
-            Guest::Stranger => None,
-            Guest::Stripe(stripe) => groups.add(*stripe, Instant::now(), |first, count, choice| {
-                // The first of several always has one.
-                let choice = choice?;
-                control::apply(&first, &choice.pick);
-                let (link, growth) = self.striped.begin(first, count, |first| first);
-                Some(Founded {
-                    growth,
-                    congestion_control: choice.pick.congestion_control(),
-                    visit: Some(Box::new(Accepted::new(link, choice))),
+        match incoming {
+            Incoming::Link(accepted) => Some(Some(accepted)),
+            Incoming::Unpicked => Some(None),
+            Incoming::Abandoned => None,
+            Incoming::Stripe(stripe) => {
+                groups.add(*stripe, Instant::now(), |first, count, pick| {
+                    // The first of several always has one.
+                    let pick = pick?;
+                    handler::set_congestion_control(&first, &pick);
+                    let (link, growth) = self.striped.begin(first, count, |first| first);
+                    Some(Founded {
+                        growth,
+                        congestion_control: pick.congestion_control(),
+                        visit: Some(Box::new(Accepted { link, pick })),
+                    })
                 })
-            }),
+            }
         }
-    }
-}
-
-async fn next_of(
-    quic: &mut Option<QuicListener<Doorman>>,
-) -> Result<Box<Accepted>, TransportError> {
-    match quic {
-        Some(quic) => quic.next().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -219,7 +224,7 @@ fn saying(security: &Security, offer: &[u8]) -> Result<Security, TransportError>
 #[async_trait]
 impl Listener for AutoListener {
     fn local_address(&self) -> String {
-        self.control.local_address()
+        self.tcp.local_address()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {

@@ -10,10 +10,13 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::{MAX_BLOB, NAME, Pick};
+use super::{NAME, Pick};
 use crate::{Quic, Rudp, Security, Tcp, TcpStriped, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer1";
+
+/// The longest message of the layer above, in bytes: a certificate that carries it still fits into two packets.
+const MAX_BLOB: usize = 1024;
 const MAX_NAMES: usize = 16;
 const MAX_NAME: usize = 32;
 
@@ -69,7 +72,13 @@ impl Offer {
     /// # Errors
     /// [`TransportError::TooLong`] if it has more than 1,024 bytes.
     pub fn saying(self, blob: impl Into<Vec<u8>>) -> Result<Self, TransportError> {
-        let blob = super::checked(blob.into())?;
+        let blob = blob.into();
+        if blob.len() > MAX_BLOB {
+            return Err(TransportError::TooLong {
+                got: blob.len(),
+                limit: MAX_BLOB,
+            });
+        }
         Ok(Self { blob, ..self })
     }
 
@@ -96,11 +105,6 @@ impl Offer {
             names: vec![transport.into()],
             blob: Vec::new(),
         }
-    }
-
-    /// Returns whether nothing is offered that does without UDP.
-    pub(super) fn needs_udp(&self) -> bool {
-        !self.allows(Tcp::NAME) && !self.allows(TcpStriped::NAME)
     }
 
     /// Returns the message of the layer above.

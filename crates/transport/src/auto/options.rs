@@ -8,9 +8,9 @@ use crate::{QuicOptions, RudpOptions, TcpOptions};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct AutoOptions {
-    /// What concerns the control connection, and further ones of `tcp-striped`. A listener drops a peer that has not picked
-    /// anything [`TcpOptions::handshake_timeout`] after it was authenticated. A congestion control that is set here holds
-    /// until one is picked.
+    /// Options of the TCP connections. A listener drops a peer that has not picked anything
+    /// [`TcpOptions::handshake_timeout`] after it was authenticated. A congestion control that is set here holds until one is
+    /// picked.
     pub tcp: TcpOptions,
     /// What concerns QUIC.
     pub quic: QuicOptions,
@@ -18,22 +18,48 @@ pub struct AutoOptions {
     pub rudp: RudpOptions,
     /// Bytes that the receiving side of `tcp-striped` may hold because earlier ones are missing. Default: 16 MiB.
     pub max_out_of_order: usize,
-    /// Whether the connector begins with QUIC at once, and not when somebody asks for it. Default: yes.
-    pub quic_at_once: bool,
-    /// Whether the connector begins to set up reliable UDP as soon as the control connection is there, and not when
-    /// somebody asks for it. Default: yes.
-    pub rudp_at_once: bool,
+    /// The connections that the connector opens. Default: all.
+    pub connections: Connections,
     /// Whether the connector also connects to a listener that uses one of the transports by its name. That listener takes the
     /// connection for a link, so a connector that only measures the path must not. Default: yes.
     pub takes_named: bool,
-    /// How long to wait at least for an answer over UDP once there is one over TCP, however short the path: half a round trip
-    /// is waited for in any case, so that a firewall costs no more than one. After that UDP is taken to be blocked.
-    /// Default: 5 ms.
+    /// The least time that UDP gets after TCP is up, before it counts as blocked; half a round trip where that is more. It is
+    /// there for processors that are busy, not for paths. Default: 5 ms.
     pub udp_patience: Duration,
-    /// How long the connector waits for further connections, once one of them is up: after that the others count as failed,
-    /// whatever else may be waited for. Must be well below [`TcpOptions::handshake_timeout`] of the listener, which drops what
-    /// is not picked by then. Default: 3 s.
+    /// How long the connector waits for further connections once the first is up, or TCP has failed. It must be well below
+    /// [`TcpOptions::handshake_timeout`] of the listener, which drops what is not picked by then. Default: 3 s.
     pub choice_timeout: Duration,
+}
+
+/// The connections that a connector opens.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Connections {
+    /// TCP, which `tcp` and `tcp-striped` need.
+    pub tcp: bool,
+    /// QUIC; left out in plaintext.
+    pub quic: bool,
+    /// Reliable UDP.
+    pub rudp: bool,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            tcp: true,
+            quic: true,
+            rudp: true,
+        }
+    }
+}
+
+impl AutoOptions {
+    /// Returns those of a connection's transports that are offered by ALPN; the first is `auto`.
+    pub(super) fn transports<'a>(&self, all: &'a [&'a str]) -> &'a [&'a str] {
+        match self.takes_named {
+            true => all,
+            false => &all[..1],
+        }
+    }
 }
 
 impl Default for AutoOptions {
@@ -46,8 +72,7 @@ impl Default for AutoOptions {
             quic: QuicOptions::default(),
             rudp: RudpOptions::default(),
             max_out_of_order: 16 << 20,
-            quic_at_once: true,
-            rudp_at_once: true,
+            connections: Connections::default(),
             takes_named: true,
             udp_patience: Duration::from_millis(5),
             choice_timeout: Duration::from_secs(3),

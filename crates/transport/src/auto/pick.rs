@@ -15,13 +15,12 @@ use crate::{
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Pick {
-    /// The control connection itself.
+    /// The TCP connection.
     Tcp {
         /// The congestion control of both sides; the listener goes without if it does not have it.
         congestion_control: Option<CongestionControl>,
     },
-    /// The control connection, and others, which join it when they are there: two round trips after this, or after
-    /// [`Candidates::begin_further`](super::Candidates::begin_further) if they were begun before.
+    /// The TCP connection, and others that join it two round trips after the pick.
     TcpStriped {
         /// How many connections, 1 to 32.
         connections: u8,

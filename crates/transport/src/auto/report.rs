@@ -4,17 +4,14 @@ use std::time::Duration;
 
 use transpute_rudp::TrainResult;
 
-use super::Offer;
 use crate::{LinkInfo, PathSample};
 
-/// What the control connection told.
+/// The report of the TCP connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControlReport {
     /// Who the peer is, as a link of transport `tcp` would say.
     pub info: LinkInfo,
-    /// What the listener allows.
-    pub offer: Offer,
     /// What the kernel knows about the path: the round-trip times of the handshakes above all.
     pub path: PathSample,
     /// From the start of connecting until it was there.
@@ -30,21 +27,19 @@ impl ControlReport {
     }
 }
 
-/// What the QUIC connection told.
+/// The report of the QUIC connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QuicReport {
     /// Who the peer is, as a link of transport `quic` would say.
     pub info: LinkInfo,
-    /// What the listener allows.
-    pub offer: Offer,
     /// What the QUIC library knows about the path.
     pub path: PathSample,
     /// From the start of connecting until it was there.
     pub after: Duration,
 }
 
-/// What the set-up of reliable UDP told.
+/// The report of reliable UDP.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RudpReport {

@@ -15,7 +15,7 @@ use super::{
     sealed::{self, Secret, Towards},
 };
 use crate::{
-    CongestionControl, TransportError,
+    TransportError,
     tcp::{Channel, Connector, Context, Route, Socket},
 };
 
@@ -23,8 +23,6 @@ use crate::{
 pub(crate) struct Opening {
     greeted: JoinSet<Result<Channel, TransportError>>,
     bare: JoinSet<Result<Bare, TransportError>>,
-    /// What those are to have that come up, if it was not known when they were begun.
-    congestion_control: Option<CongestionControl>,
 }
 
 /// A connection without a handshake, which the listener has sent a challenge on.
@@ -70,32 +68,12 @@ fn bug<T>(error: JoinError) -> Result<T, TransportError> {
     })
 }
 
-impl Opened {
-    fn socket(&self) -> &Socket {
-        match self {
-            Self::Greeted(channel) => channel.socket(),
-            Self::Bare(bare) => &bare.0,
-        }
-    }
-}
-
 impl Opening {
     pub(crate) fn new() -> Self {
         Self {
             greeted: JoinSet::new(),
             bare: JoinSet::new(),
-            congestion_control: None,
         }
-    }
-
-    /// Returns how many have not been taken out yet.
-    pub(crate) fn len(&self) -> usize {
-        self.greeted.len() + self.bare.len()
-    }
-
-    /// Gives those that come up from now on another congestion control, where the system has it.
-    pub(crate) fn set_congestion_control(&mut self, name: Option<CongestionControl>) {
-        self.congestion_control = name;
     }
 
     /// Begins with another one that will be authenticated, or in plaintext.
@@ -127,7 +105,7 @@ impl Opening {
 
     /// Waits for the next one that is there or has failed; `None` if there are no more. Cancel-safe.
     async fn next(&mut self) -> Option<Result<Opened, TransportError>> {
-        let opened = tokio::select! {
+        Some(tokio::select! {
             Some(opened) = self.greeted.join_next() => {
                 (opened.unwrap_or_else(bug)).map(|channel| Opened::Greeted(Box::new(channel)))
             }
@@ -135,13 +113,7 @@ impl Opening {
                 (opened.unwrap_or_else(bug)).map(|bare| Opened::Bare(Box::new(bare)))
             }
             else => return None,
-        };
-        if let (Ok(opened), Some(name)) = (&opened, self.congestion_control)
-            && let Err(error) = opened.socket().set_congestion_control(name)
-        {
-            tracing::debug!(%error, "a stripe goes without the congestion control asked for");
-        }
-        Some(opened)
+        })
     }
 
     /// Has a connection say that a link of so many begins with it; the others are to follow.

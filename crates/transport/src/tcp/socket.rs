@@ -87,14 +87,6 @@ impl WeakSocket {
         }
     }
 
-    /// Returns whether the peer's system has acknowledged everything; as if it had, where that cannot be told.
-    pub(crate) fn is_acknowledged(&self) -> bool {
-        let connection = self.0.upgrade();
-        connection
-            .and_then(|connection| connection.info().is_acknowledged())
-            .unwrap_or(true)
-    }
-
     /// Returns how much the connection sends at once, if it is open and the system tells.
     pub(crate) fn send_window(&self) -> Option<SendWindow> {
         self.0.upgrade()?.info().send_window()

@@ -1,23 +1,15 @@
-//! A transport that tries several and always picks the same one.
-
-use std::time::Duration;
+//! A transport that races several and always picks the same one.
 
 use async_trait::async_trait;
 use transpute_transport::{
     Link, Listener, Security, Transport, TransportError,
-    auto::{AutoListener, AutoOptions, Candidates, Offer, Pick},
+    auto::{self, AutoListener, Offer, Pick},
 };
+
+use crate::meeting::{Always, patient};
 
 /// Everything is tried, and this becomes the link.
 pub(crate) struct Picked(pub(crate) Pick);
-
-/// Options for machines that are busy with other tests.
-pub(crate) fn patient() -> AutoOptions {
-    let mut options = AutoOptions::default();
-    options.udp_patience = Duration::from_secs(4);
-    options.choice_timeout = Duration::from_millis(4500);
-    options
-}
 
 #[async_trait]
 impl Transport for Picked {
@@ -39,14 +31,15 @@ impl Transport for Picked {
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
-        let candidates = Candidates::connect(address, security, patient())?;
-        let picked = candidates.pick(&self.0, b"blob".to_vec()).await;
-        picked.map_err(|unpicked| plain(unpicked.error))
+        let won = auto::race(address, security, patient(), &Always(self.0)).await;
+        // The policy waits for its transport alone, and the suite expects its errors.
+        let won = won.map_err(|error| plain(&error))?;
+        assert_eq!(won.pick, self.0, "{:?}", won.failed);
+        Ok(won.link)
     }
 }
-
 /// Forgets which of several transports had an error.
-fn plain(error: TransportError) -> TransportError {
+fn plain(error: &TransportError) -> TransportError {
     match error.root() {
         TransportError::WrongPeer { expected, found } => TransportError::WrongPeer {
             expected: expected.clone(),
@@ -66,6 +59,6 @@ fn plain(error: TransportError) -> TransportError {
             address: address.clone(),
             source: source.kind().into(),
         },
-        _ => error,
+        other => panic!("{other}"),
     }
 }

@@ -1,8 +1,8 @@
-//! What the two ends of `auto` say to each other, byte by byte, and what they make of nonsense.
+//! The messages of `auto` byte by byte, and the errors where they are nonsense.
 
 #![cfg(unix)]
 
-mod strangers;
+mod meeting;
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tokio::{
 };
 use transpute_transport::{
     Listener, Security, TransportError,
-    auto::{AutoListener, AutoOptions, Candidates, Offer},
+    auto::{AutoListener, AutoOptions, Offer},
 };
 
-use self::strangers::beside;
+use self::meeting::{beside, race_for};
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
 const ALL: &[u8] = b"tpoffer1\x03\x03tcp\x0btcp-striped\x04rudp\x02\x00hi";
@@ -43,17 +43,14 @@ async fn what_is_said_is_what_the_document_says() {
     .unwrap();
     let address = listener.local_address();
     // Picked twice: the second time is part of the conversation.
-    let twice = b"tpchose1\x03tcp\x02\x00yotpchose1\x03tcp\x00\x00";
+    let twice = b"tpchose2\x03tcptpchose2\x03tcp";
     let (accepted, mut stream) = tokio::join!(listener.next(), say(&address, twice));
     let accepted = accepted.unwrap();
-    assert_eq!(
-        (accepted.pick, &accepted.blob[..]),
-        ("tcp".parse().unwrap(), &b"yo"[..])
-    );
+    assert_eq!(accepted.pick, "tcp".parse().unwrap());
     let (mut reader, mut writer) = accepted.link.into_parts();
-    let mut got = [0; 14];
+    let mut got = [0; 12];
     reader.read_exact(&mut got).await.unwrap();
-    assert_eq!(&got, b"tpchose1\x03tcp\x00\x00");
+    assert_eq!(&got, b"tpchose2\x03tcp");
     writer.write_all(b"hello").await.unwrap();
     writer.flush().await.unwrap();
     let mut answer = [0; 6];
@@ -61,12 +58,11 @@ async fn what_is_said_is_what_the_document_says() {
     assert_eq!(&answer, b"\x00hello");
 
     for (words, answer) in [
-        (&b"tpchose1\x04quic\x00\x00"[..], Some(1)),
-        (b"tpchose1\x04rudp\x00\x00", Some(2)),
-        (b"tpchose1\x03udp\x00\x00", Some(3)),
-        (b"tpchose1\x08tcp:n=99\x00\x00", Some(3)),
-        (b"tpchose1\x03tcp\xff\xff", Some(3)),
-        (b"tprudp 2udp\x00................", None),
+        (&b"tpchose2\x04quic"[..], Some(1)),
+        (b"tpchose2\x04rudp", Some(2)),
+        (b"tpchose2\x03udp", Some(3)),
+        (b"tpchose2\x08tcp:n=99", Some(3)),
+        (b"tpchose1\x03tcp\x00\x00", None),
         (b"GET / HTTP/1.1\r\n", None),
     ] {
         let refused = async {
@@ -88,12 +84,25 @@ async fn what_is_said_is_what_the_document_says() {
     beside(&mut listener, refused).await;
 }
 
-/// Somebody who takes connections, and a connector to it.
-async fn meet_a_fake(options: AutoOptions) -> (TcpListener, Candidates) {
+/// A listener of which only the bytes are real, and the error of a connector that races for `tcp` there.
+async fn race_against(bytes: &[u8], options: AutoOptions) -> TransportError {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let candidates = Candidates::connect(&address, &Security::Plaintext, options).unwrap();
-    (listener, candidates)
+    let fake = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let racing = async {
+        let won = race_for("tcp", &address, &Security::Plaintext, options).await?;
+        let (mut reader, _writer) = won.link.into_parts();
+        let read = reader.read(&mut [0]).await;
+        Err(TransportError::from_io(read.unwrap_err()))
+    };
+    tokio::select! {
+        result = racing => { let result: Result<(), _> = result; result.unwrap_err() }
+        () = fake => unreachable!(),
+    }
 }
 
 #[tokio::test]
@@ -105,62 +114,27 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
         b"\x00hello...",
         &long,
     ] {
-        let (listener, candidates) = meet_a_fake(AutoOptions::default()).await;
-        let fake = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            stream.write_all(&[PREAMBLE, offer].concat()).await.unwrap();
-            std::future::pending::<()>().await;
-        };
-        let error = tokio::select! {
-            told = candidates.control() => told.unwrap_err(),
-            () = fake => unreachable!(),
-        };
+        let bytes = [PREAMBLE, offer].concat();
+        let error = race_against(&bytes, AutoOptions::default()).await;
+        let root = error.root();
         assert!(
-            matches!(error.root(), TransportError::NotTranspute { .. }),
+            matches!(root, TransportError::NotTranspute { .. }),
             "{error}"
         );
-        let unpicked = candidates
-            .pick(&"tcp".parse().unwrap(), Vec::new())
-            .await
-            .unwrap_err();
-        assert!(matches!(
-            unpicked.error.root(),
-            TransportError::NotTranspute { .. }
-        ));
     }
-    // One that says nothing is not waited for without end.
+    // A listener that sends nothing is not waited for without end.
     let mut options = AutoOptions::default();
     options.tcp.handshake_timeout = Duration::from_millis(100);
-    let (_listener, candidates) = meet_a_fake(options).await;
-    let error = candidates.control().await.unwrap_err();
-    assert!(
-        matches!(error.root(), TransportError::Timeout { .. }),
-        "{error}"
-    );
+    let error = race_against(b"", options).await;
+    let root = error.root();
+    assert!(matches!(root, TransportError::Timeout { .. }), "{error}");
 }
 
-/// A listener that refuses after all is heard at the first read.
+/// A listener that refuses after all is found out at the first read.
 #[tokio::test]
-async fn a_refusal_is_heard_at_the_first_read() {
-    let (listener, candidates) = meet_a_fake(AutoOptions::default()).await;
-    let fake = async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        stream.write_all(&[PREAMBLE, ALL].concat()).await.unwrap();
-        stream.write_all(&[1]).await.unwrap();
-        std::future::pending::<()>().await;
-    };
-    let connected = async {
-        let link = candidates
-            .pick(&"tcp".parse().unwrap(), Vec::new())
-            .await
-            .unwrap();
-        let (mut reader, _writer) = link.into_parts();
-        reader.read(&mut [0]).await.unwrap_err()
-    };
-    let error = tokio::select! {
-        error = connected => TransportError::from_io(error),
-        () = fake => unreachable!(),
-    };
+async fn a_refusal_is_read_in_front_of_the_first_byte() {
+    let bytes = [PREAMBLE, ALL, &[1]].concat();
+    let error = race_against(&bytes, AutoOptions::default()).await;
     assert!(
         matches!(error, TransportError::ChoiceRefused { .. }),
         "{error}"

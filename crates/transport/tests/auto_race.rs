@@ -1,0 +1,249 @@
+//! What a race does while connections come up, fail or keep silent, and when it asks its policy.
+
+#![cfg(unix)]
+
+mod meeting;
+mod relay;
+
+use std::{
+    sync::{Mutex, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transpute_transport::{
+    Link, Listener, Security, TransportError,
+    auto::{
+        self, Accepted, AutoListener, AutoOptions, Decision, Offer, Pick, Policy, Progress, Stage,
+    },
+};
+
+use self::meeting::{beside, patient, pinned, race_for};
+
+/// Decides by a function, and keeps what it was asked with.
+struct By<F>(F, Mutex<Vec<Progress>>);
+
+fn by<F: Fn(&Progress) -> Decision>(decide: F) -> By<F> {
+    By(decide, Mutex::default())
+}
+
+impl<F: Fn(&Progress) -> Decision + Send + Sync> Policy for By<F> {
+    fn decide(&self, progress: &Progress) -> Decision {
+        self.1.lock().unwrap().push(progress.clone());
+        (self.0)(progress)
+    }
+}
+
+async fn bind(security: &Security, offer: Offer) -> AutoListener {
+    AutoListener::bind("127.0.0.1:0", security, offer, patient())
+        .await
+        .unwrap()
+}
+
+async fn say_hello(accepted: Accepted, link: Link) {
+    let (mut reader, _) = accepted.link.into_parts();
+    let (_, mut writer) = link.into_parts();
+    writer.write_all(b"hello").await.unwrap();
+    writer.flush().await.unwrap();
+    let mut got = [0; 5];
+    reader.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"hello");
+}
+
+fn is_blocked<R>(stage: &Stage<R>) -> bool {
+    matches!(stage, Stage::Failed(error) if matches!(**error, TransportError::UdpBlocked { .. }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_policy_is_asked_once_for_each_change() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::of(["tcp", "quic"]).unwrap()).await;
+    let address = listener.local_address();
+    // Where a policy never picks, the first transport that is up counts, once all have come up or failed.
+    let policy = by(|_| Decision::Wait);
+    let racing = auto::race(&address, &connecting, patient(), &policy);
+    let (accepted, won) = tokio::join!(listener.next(), racing);
+    let won = won.unwrap();
+    assert_eq!((won.pick, won.failed.len()), (Pick::Quic, 0));
+    let asked = policy.1.into_inner().unwrap();
+    assert!(asked.is_sorted_by_key(|progress| progress.elapsed));
+    assert!(asked.len() <= 5, "{asked:#?}");
+    let last = asked.last().unwrap();
+    assert!(last.tcp_rtt.is_some() && last.tcp.up().is_some() && last.quic.up().is_some());
+    assert!(last.rudp.up().is_none() && !last.rudp.is_pending());
+    let tcp = last.tcp.up().unwrap();
+    assert!(tcp.rtt() > Duration::ZERO && tcp.info.peer_fingerprint.is_some());
+    assert!(last.quic.up().unwrap().path.rtt.is_some());
+    let offered: Vec<_> = last.offer.as_ref().unwrap().names().collect();
+    assert_eq!(offered, ["tcp", "quic"]);
+    say_hello(accepted.unwrap(), won.link).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_near_listener_is_connected_to_over_tcp_alone() {
+    let mut has_been_alone = false;
+    // A busy machine may answer late.
+    for _ in 0..20 {
+        let (listening, connecting) = pinned();
+        let mut listener = bind(&listening, Offer::all()).await;
+        let address = listener.local_address();
+        let policy = by(|progress: &Progress| match progress.tcp.up() {
+            Some(_) => Decision::Pick("tcp".parse().unwrap()),
+            None => Decision::Wait,
+        });
+        let racing = auto::race(&address, &connecting, patient(), &policy);
+        let (accepted, won) = tokio::join!(listener.next(), racing);
+        let won = won.unwrap();
+        has_been_alone |= won.progress.tcp_rtt.unwrap() < Duration::from_millis(1)
+            && won.progress.quic.is_pending()
+            && won.progress.elapsed < Duration::from_millis(15);
+        say_hello(accepted.unwrap(), won.link).await;
+    }
+    assert!(has_been_alone);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocked_udp_costs_no_more_than_tcp_takes() {
+    let (listening, connecting) = pinned();
+    for choice in ["tcp", "tcp-striped:n=2"] {
+        let mut listener = bind(&listening, Offer::all()).await;
+        let relay = relay::relay(&listener.local_address()).await;
+        relay.faults.cut.store(true, Ordering::Relaxed);
+        let pick: Pick = choice.parse().unwrap();
+        let policy = by(move |progress: &Progress| match &progress.quic {
+            Stage::Failed(_) => Decision::Pick(pick),
+            _ => Decision::Pick(Pick::Quic),
+        });
+        let racing = auto::race(&relay.address, &connecting, AutoOptions::default(), &policy);
+        let (accepted, won) = tokio::join!(listener.next(), racing);
+        let won = won.unwrap();
+        assert!(is_blocked(&won.progress.quic), "{:?}", won.progress);
+        let (wanted, error) = &won.failed[0];
+        assert!(
+            *wanted == Pick::Quic && error.contains("not over UDP"),
+            "{error}"
+        );
+        let tcp = won.progress.tcp.up().unwrap();
+        // UDP may begin when TCP is up, and then has two round trips and a half, and 5 ms. The rest is for a busy machine.
+        let most = tcp.after + 3 * tcp.rtt() + Duration::from_millis(55);
+        assert!(won.progress.elapsed < most, "{:?}", won.progress);
+        say_hello(accepted.unwrap(), won.link).await;
+        relay.tcp.abort();
+    }
+}
+
+/// Half a round trip of this path is no time to give up the only way there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::of(["quic"]).unwrap()).await;
+    for heals in [true, false] {
+        let relay = relay::relay(&listener.local_address()).await;
+        relay.faults.cut.store(true, Ordering::Relaxed);
+        let heal = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            relay.faults.cut.store(!heals, Ordering::Relaxed);
+        };
+        let mut options = AutoOptions::default();
+        options.quic.connect_timeout = Duration::from_secs(2);
+        let racing = race_for("quic", &relay.address, &connecting, options);
+        let both = async { tokio::join!(racing, heal).0 };
+        if heals {
+            let (accepted, won) = tokio::join!(listener.next(), both);
+            say_hello(accepted.unwrap(), won.unwrap().link).await;
+        } else {
+            let error = beside(&mut listener, both).await.unwrap_err();
+            let root = error.root();
+            assert!(matches!(root, TransportError::Timeout { .. }), "{error}");
+        }
+        relay.tcp.abort();
+    }
+}
+
+/// A listener, or somebody on the path, that keeps silent on one connection does not hold up the choice of another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_on_one_connection_does_not_hold_up_the_others() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::all()).await;
+    let relay = relay::relay(&listener.local_address()).await;
+    relay.faults.mute.store(true, Ordering::Relaxed);
+    // The policy wants TCP, which never comes up.
+    let mut options = AutoOptions::default();
+    options.choice_timeout = Duration::from_millis(500);
+    let began = Instant::now();
+    let racing = race_for("tcp", &relay.address, &connecting, options);
+    let (accepted, won) = tokio::join!(listener.next(), racing);
+    let won = won.unwrap();
+    assert_eq!((won.pick, won.failed.len()), (Pick::Quic, 1));
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
+    say_hello(accepted.unwrap(), won.link).await;
+    relay.tcp.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_probe_waits_for_everything_and_picks_nothing() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::of(["tcp", "quic"]).unwrap()).await;
+    let relay = relay::relay(&listener.local_address()).await;
+    let mut options = AutoOptions::default();
+    options.choice_timeout = Duration::from_secs(1);
+    let probing = auto::probe(&relay.address, &connecting, options);
+    let (visit, progress) = tokio::join!(listener.next_visit(), probing);
+    // The listener takes notice of it.
+    assert!(visit.unwrap().is_none());
+    let progress = progress.unwrap();
+    assert!(progress.tcp.up().is_some() && progress.quic.up().is_some());
+    // Where UDP is blocked it waits long enough to be sure of it.
+    relay.faults.cut.store(true, Ordering::Relaxed);
+    let probing = auto::probe(&relay.address, &connecting, options);
+    let progress = beside(&mut listener, probing).await.unwrap();
+    assert!(is_blocked(&progress.quic), "{progress:?}");
+    assert!(progress.tcp.up().is_some() && progress.elapsed >= Duration::from_secs(1));
+    relay.tcp.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_picks_nothing_is_dropped() {
+    let (listening, connecting) = pinned();
+    let mut options = patient();
+    options.tcp.handshake_timeout = Duration::from_millis(300);
+    options.quic.handshake_timeout = Duration::from_millis(300);
+    let bound = AutoListener::bind("127.0.0.1:0", &listening, Offer::all(), options).await;
+    let mut listener = bound.unwrap();
+    let address = listener.local_address();
+    // It thinks until both connections are dropped: whatever it picks then breaks, at the first read if not before.
+    let policy = by(|progress: &Progress| {
+        if progress.tcp.up().is_none() || progress.quic.up().is_none() {
+            return Decision::Wait;
+        }
+        std::thread::sleep(Duration::from_millis(800));
+        Decision::Pick(Pick::Quic)
+    });
+    let racing = auto::race(&address, &connecting, patient(), &policy);
+    if let Ok(won) = beside(&mut listener, racing).await {
+        let (mut reader, _writer) = won.link.into_parts();
+        assert!(beside(&mut listener, reader.read(&mut [0])).await.is_err());
+    }
+    let racing = race_for("tcp", &address, &connecting, patient());
+    let (accepted, won) = tokio::join!(listener.next(), racing);
+    say_hello(accepted.unwrap(), won.unwrap().link).await;
+}
+
+#[tokio::test]
+async fn a_port_that_nobody_listens_on_is_reported_at_once() {
+    let (near, far) = pinned();
+    let listener = bind(&far, Offer::all()).await;
+    let address = listener.local_address();
+    drop(listener);
+    let began = Instant::now();
+    let error = race_for("tcp", &address, &near, AutoOptions::default())
+        .await
+        .unwrap_err();
+    let root = error.root();
+    assert!(matches!(root, TransportError::Connect { .. }), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
