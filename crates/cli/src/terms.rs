@@ -75,8 +75,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Refuses options that contradict each other, before anything is read, and warns about those without effect
-    /// unless `is_quiet`.
+    /// Refuses options that contradict each other, before anything is read.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.protection.check()?;
         let is_named = self.transport != Choice::Auto;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use transpute_transport::{
     Link, Listener, Security, Transport, TransportError,
-    auto::{AutoListener, AutoOptions, Offer},
+    auto::{self, AutoListener, AutoOptions, Connections, Offer},
 };
 
 use crate::{
@@ -120,7 +120,7 @@ impl Auto {
             specs: &specs,
             kernel: &kernel,
         };
-        let won = crate::shim::race(address, security, self.options, wants(&specs), &chosen).await?;
+        let won = auto::race(address, security, self.options(&specs), &chosen).await?;
         // What is up has made a round trip.
         let (path, choice) = (chosen.choose(&won.progress)).ok_or_else(not_measured)?;
         let selection = Selection {
@@ -153,7 +153,7 @@ impl Auto {
     ) -> Result<Probed, TransportError> {
         let kernel = Kernel::of_this_machine();
         let specs = self.specs(&kernel);
-        let progress = crate::shim::probe(address, security, self.options, wants(&specs)).await?;
+        let progress = auto::probe(address, security, self.options(&specs)).await?;
         Ok(Probed {
             path: observe::path(&progress, &kernel).ok_or_else(not_measured)?,
             candidates: (policy::candidates(&specs, &progress).into_iter())
@@ -170,14 +170,16 @@ impl Auto {
     fn specs(&self, kernel: &Kernel) -> Vec<Spec> {
         (self.candidates.clone()).unwrap_or_else(|| usual(kernel))
     }
-}
 
-fn wants(specs: &[Spec]) -> crate::shim::Connections {
-    let wants = |name: &str| specs.iter().any(|spec| spec.name() == name);
-    crate::shim::Connections {
-        tcp: wants("tcp") || wants("tcp-striped"),
-        quic: wants("quic"),
-        rudp: wants("rudp"),
+    fn options(&self, specs: &[Spec]) -> AutoOptions {
+        let wants = |name: &str| specs.iter().any(|spec| spec.name() == name);
+        let mut options = self.options;
+        options.connections = Connections {
+            tcp: wants("tcp") || wants("tcp-striped"),
+            quic: wants("quic"),
+            rudp: wants("rudp"),
+        };
+        options
     }
 }
 

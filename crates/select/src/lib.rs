@@ -41,7 +41,6 @@ mod policy;
 mod predict;
 mod protocol;
 mod rule;
-mod shim;
 mod spec;
 mod workload;
 

@@ -100,7 +100,7 @@ impl Args {
     /// Refuses options that contradict each other, before anything is read, and warns about those without effect
     /// unless `--quiet` is given.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        self.terms.check(self.quiet)?;
+        self.terms.check()?;
         if self.connect.is_some() && self.terms.offer.is_some() {
             // Not a warning: what --offer excludes could be used all the same.
             return Err(Failure::usage(
