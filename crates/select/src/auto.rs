@@ -103,6 +103,12 @@ impl Auto {
         Self { offer, ..self }
     }
 
+    /// Sets the options of the connections.
+    #[must_use]
+    pub fn with_options(self, options: AutoOptions) -> Self {
+        Self { options, ..self }
+    }
+
     /// Connects to a listener that uses `auto` too, and tells how the transport was chosen.
     ///
     /// # Errors
@@ -200,7 +206,9 @@ fn usual(kernel: &Kernel) -> Vec<Spec> {
         with("tcp-striped"),
     ];
     // All of them are well-formed.
-    (names.iter().flatten()).filter_map(|name| name.parse().ok()).collect()
+    (names.iter().flatten())
+        .filter_map(|name| name.parse().ok())
+        .collect()
 }
 
 impl Default for Auto {

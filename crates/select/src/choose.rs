@@ -245,7 +245,15 @@ impl Chooser for ModelChooser {
         candidates: &[Candidate],
     ) -> Result<Choice, SelectError> {
         let score = |_: &Candidate, prediction: &Prediction| prediction.seconds;
-        Choice::of(self.name(), &self.0, path, workload, candidates, score, reason)
+        Choice::of(
+            self.name(),
+            &self.0,
+            path,
+            workload,
+            candidates,
+            score,
+            reason,
+        )
     }
 }
 
@@ -278,10 +286,18 @@ fn tipping(first: &TimeParts, second: &TimeParts) -> Option<(&'static str, f64)>
     let parts = [
         ("a shorter set-up saves", first.setup_s, second.setup_s),
         ("fewer round trips save", first.rounds_s, second.rounds_s),
-        ("starting at a higher rate saves", first.growth_s, second.growth_s),
+        (
+            "starting at a higher rate saves",
+            first.growth_s,
+            second.growth_s,
+        ),
         ("a higher rate saves", first.transfer_s, second.transfer_s),
         ("tolerating losses saves", first.loss_s, second.loss_s),
-        ("less processor time saves", first.compute_s, second.compute_s),
+        (
+            "less processor time saves",
+            first.compute_s,
+            second.compute_s,
+        ),
     ];
     (parts.into_iter())
         .map(|(what, first, second)| (what, second - first))

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{
-    Candidate, Choice, Chooser, PathEstimate, SelectError, Workload, choose::sureness, path::Seconds,
+    Candidate, Choice, Chooser, PathEstimate, SelectError, Workload, choose::sureness,
+    path::Seconds,
 };
 
 /// What would be chosen on a path for several workloads, and what was predicted of all candidates.

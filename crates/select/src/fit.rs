@@ -77,15 +77,24 @@ impl Goodness {
     #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Self {
         let mean = pairs.iter().map(|pair| pair.1.ln()).sum::<f64>() / pairs.len() as f64;
-        let left: f64 = pairs.iter().map(|pair| (pair.0 / pair.1).ln().powi(2)).sum();
+        let left: f64 = pairs
+            .iter()
+            .map(|pair| (pair.0 / pair.1).ln().powi(2))
+            .sum();
         let all: f64 = pairs.iter().map(|pair| (pair.1.ln() - mean).powi(2)).sum();
-        let errors = pairs.iter().map(|(predicted, measured)| (predicted - measured).abs() / measured);
+        let errors = pairs
+            .iter()
+            .map(|(predicted, measured)| (predicted - measured).abs() / measured);
         let errors = sorted(errors.collect());
         Self {
             cells: pairs.len(),
             median_error: rounded(quantile(&errors, 0.5)),
             p90_error: rounded(quantile(&errors, 0.9)),
-            r2_log: if all > 0.0 { rounded(1.0 - left / all) } else { 0.0 },
+            r2_log: if all > 0.0 {
+                rounded(1.0 - left / all)
+            } else {
+                0.0
+            },
         }
     }
 }
@@ -104,7 +113,12 @@ impl Observed {
     /// Returns the logarithm of predicted over measured time; 0 where a lower bound is met.
     fn error(&self, theta: &[f64]) -> f64 {
         let values: Vec<f64> = theta.iter().map(|log| log.exp()).collect();
-        let (parts, _) = parts(&self.law, &Values::from_slice(&values), &self.path, &self.workload);
+        let (parts, _) = parts(
+            &self.law,
+            &Values::from_slice(&values),
+            &self.path,
+            &self.workload,
+        );
         let error = (total(&parts) / self.seconds).ln();
         match self.is_cut {
             true => error.min(0.0),
@@ -122,7 +136,12 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
     let mut by_transport: BTreeMap<Spec, BTreeMap<&str, Vec<&Sample>>> = BTreeMap::new();
     for sample in samples {
         sample.path.validate()?;
-        checked("seconds", sample.seconds, (1e-6, 1e9), "1e-6 to 1e9 seconds")?;
+        checked(
+            "seconds",
+            sample.seconds,
+            (1e-6, 1e9),
+            "1e-6 to 1e9 seconds",
+        )?;
         let control = sample.path.kernel.congestion_control.as_deref();
         let cells = by_transport.entry(sample.transport.in_effect(control));
         let runs = cells.or_default().entry(sample.cell.as_str());
@@ -168,7 +187,11 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
 fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
     // Runs that were cut off took longer than all others.
     let mut runs = runs.to_vec();
-    runs.sort_by(|a, b| (a.is_cut, a.seconds).partial_cmp(&(b.is_cut, b.seconds)).unwrap_or(std::cmp::Ordering::Equal));
+    runs.sort_by(|a, b| {
+        (a.is_cut, a.seconds)
+            .partial_cmp(&(b.is_cut, b.seconds))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     let median = runs[runs.len() / 2];
     Observed {
         // The kernel's default is in the name already.
@@ -181,7 +204,9 @@ fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
 }
 
 fn fit_one(law: &Law, seen: &[Observed], held_out: &[Observed]) -> Fitted {
-    let theory: Vec<f64> = (Values::theory(law).to_vec(law).iter()).map(|value| value.ln()).collect();
+    let theory: Vec<f64> = (Values::theory(law).to_vec(law).iter())
+        .map(|value| value.ln())
+        .collect();
     let once = vec![1.0; seen.len()];
     // How far off predictions are decides how much the prior counts.
     let first = minimize(seen, &once, &theory, &theory, 0.15);
@@ -247,10 +272,13 @@ fn minimize(
     sigma: f64,
 ) -> Vec<f64> {
     let cost = |theta: &[f64]| {
-        let loss = cells.iter().zip(weights).map(|(cell, weight)| match weight {
-            0.0 => 0.0,
-            _ => weight * huber(cell.error(theta) / sigma),
-        });
+        let loss = cells
+            .iter()
+            .zip(weights)
+            .map(|(cell, weight)| match weight {
+                0.0 => 0.0,
+                _ => weight * huber(cell.error(theta) / sigma),
+            });
         let prior = theta.iter().zip(center);
         let prior = prior.map(|(log, center)| ((log - center) / PRIOR_SIGMA).powi(2) / 2.0);
         loss.sum::<f64>() + prior.sum::<f64>()
@@ -261,7 +289,11 @@ fn minimize(
     for _ in 0..MAX_ITERATIONS {
         let mut normal = vec![vec![0.0; n]; n];
         let mut gradient = vec![0.0; n];
-        for (cell, weight) in cells.iter().zip(weights).filter(|(_, weight)| **weight > 0.0) {
+        for (cell, weight) in cells
+            .iter()
+            .zip(weights)
+            .filter(|(_, weight)| **weight > 0.0)
+        {
             let error = cell.error(&theta) / sigma;
             // Iteratively reweighted least squares.
             let weight = weight * (HUBER / error.abs().max(HUBER));
@@ -285,7 +317,9 @@ fn minimize(
             }
             let step = solve(damped, gradient.clone());
             let next: Vec<f64> = (0..n)
-                .map(|i| (theta[i] - step[i]).clamp(center[i] - MAX_LOG_RATIO, center[i] + MAX_LOG_RATIO))
+                .map(|i| {
+                    (theta[i] - step[i]).clamp(center[i] - MAX_LOG_RATIO, center[i] + MAX_LOG_RATIO)
+                })
                 .collect();
             let found = cost(&next);
             improved = found < best * (1.0 - 1e-9);
@@ -381,6 +415,9 @@ mod tests {
         let draws: Vec<f64> = (0..10_000).map(|_| normal(&mut random)).collect();
         let mean = draws.iter().sum::<f64>() / 1e4;
         let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e4;
-        assert!(mean.abs() < 0.04 && (variance - 1.0).abs() < 0.06, "{mean} {variance}");
+        assert!(
+            mean.abs() < 0.04 && (variance - 1.0).abs() < 0.06,
+            "{mean} {variance}"
+        );
     }
 }

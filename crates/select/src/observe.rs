@@ -45,9 +45,12 @@ fn udp(progress: &Progress) -> Udp {
     let is_blocked = |error: Option<&TransportError>| {
         error.is_some_and(|error| matches!(error.root(), TransportError::UdpBlocked { .. }))
     };
-    if progress.quic.up().is_some() || progress.rudp.up().is_some() {
+    let Progress { quic, rudp, .. } = progress;
+    if quic.up().is_some() || rudp.up().is_some() {
         Udp::Passes
-    } else if is_blocked(failure(&progress.rudp)) || is_blocked(failure(&progress.quic)) {
+    } else if quic.is_pending() || rudp.is_pending() {
+        Udp::Unknown
+    } else if is_blocked(failure(rudp)) || is_blocked(failure(quic)) {
         Udp::Blocked
     } else {
         Udp::Unknown
@@ -88,6 +91,8 @@ fn direction(train: Option<TrainReport>) -> Direction {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn train(rate: Option<u64>, error: f64, clear: (u32, u32)) -> Option<TrainReport> {
@@ -119,12 +124,24 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_before_the_first_round_trip() {
+    fn the_path_is_known_from_the_first_round_trip_on() {
         let mut progress = Progress::default();
         assert!(path(&progress, &Kernel::default()).is_none());
         progress.tcp_rtt = Some(Duration::from_millis(30));
         let known = path(&progress, &Kernel::default()).unwrap();
         assert_eq!((known.rtt.min_s, known.udp), (0.03, Udp::Unknown));
+        let blocked = || {
+            Stage::Failed(Arc::new(TransportError::UdpBlocked {
+                address: "a:1".to_owned(),
+                after: Duration::from_secs(1),
+            }))
+        };
+        (progress.quic, progress.rudp) = (Stage::Pending, blocked());
+        let udp = |progress: &Progress| path(progress, &Kernel::default()).unwrap().udp;
+        // The other one may still come up.
+        assert_eq!(udp(&progress), Udp::Unknown);
+        progress.quic = Stage::Absent;
+        assert_eq!(udp(&progress), Udp::Blocked);
         progress.tcp_rtt = Some(Duration::MAX);
         let known = path(&progress, &Kernel::default()).unwrap();
         assert_eq!(known.rtt.min_s, MAX_RTT_S);

@@ -87,7 +87,9 @@ mod tests {
     use crate::{End, Rule};
 
     fn specs() -> Vec<Spec> {
-        ["tcp", "tcp-striped", "quic", "rudp"].map(|name| name.parse().unwrap()).to_vec()
+        ["tcp", "tcp-striped", "quic", "rudp"]
+            .map(|name| name.parse().unwrap())
+            .to_vec()
     }
 
     fn decide(progress: &Progress, bytes: u64) -> Decision {

@@ -181,9 +181,8 @@ pub(crate) fn parts(
         End::Connector => (0, 1),
         End::Listener => (1, 0),
     };
-    let carry = |direction: usize, bytes: u64| {
-        law::carry(law, values, &path[direction], bytes as f64)
-    };
+    let carry =
+        |direction: usize, bytes: u64| law::carry(law, values, &path[direction], bytes as f64);
     let rtt = path[0].rtt;
     let tables = carry(to_evaluator, work.garbler_bytes);
     let requests = carry(to_garbler, work.evaluator_bytes);
@@ -246,7 +245,10 @@ mod tests {
             ..unknown
         };
         assert_eq!((rate(&bound, 0.1), rate_sigma(&bound)), (1.5e8, 1.15));
-        assert_eq!(kernel_window(&PathEstimate::of_rtt(0.1).unwrap()), 4_194_304.0);
+        assert_eq!(
+            kernel_window(&PathEstimate::of_rtt(0.1).unwrap()),
+            4_194_304.0
+        );
     }
 
     #[test]

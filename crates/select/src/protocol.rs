@@ -181,8 +181,7 @@ impl ProtocolRun {
             evaluator_bytes: bytes(evaluator_bytes),
             flights,
             serial_s: base * base_s,
-            garble_s: gates(garbling.garble_and_s, garbling)
-                + extended * garbling.transfer_s,
+            garble_s: gates(garbling.garble_and_s, garbling) + extended * garbling.transfer_s,
             evaluate_s: gates(evaluating.evaluate_and_s, evaluating)
                 + extended * evaluating.transfer_s,
         })
@@ -252,8 +251,9 @@ mod tests {
 
     #[test]
     fn flights_follow_the_transfers_and_figures_are_checked() {
-        let workload =
-            |run: ProtocolRun| run.workload(End::Connector, &Machine::HALF_GATES, &Machine::HALF_GATES);
+        let workload = |run: ProtocolRun| {
+            run.workload(End::Connector, &Machine::HALF_GATES, &Machine::HALF_GATES)
+        };
         assert_eq!(workload(run()).unwrap().parts().flights, 2);
         let extended = ProtocolRun {
             transfers: Transfers::Extension { k: 1, setup_len: 0 },

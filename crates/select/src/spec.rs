@@ -273,7 +273,10 @@ mod tests {
         assert_eq!((first("quic", 0.01), first("quic", 0.2)), (25e3, 262_144.0));
         assert_eq!(first("tcp", 0.2), 14_480.0);
         assert_eq!(first("tcp-striped:n=4", 0.2), 57_920.0);
-        assert_eq!((law("rudp").train_bytes, law("quic").train_bytes), (38_400.0, 0.0));
+        assert_eq!(
+            (law("rudp").train_bytes, law("quic").train_bytes),
+            (38_400.0, 0.0)
+        );
     }
 
     #[test]

@@ -27,12 +27,12 @@ impl PathClass {
     /// Light takes 1 ms there and back through 100 km of fibre, which no local network has. Switches add some microseconds each.
     pub const SAME_LAN_LIMIT: Duration = Duration::from_millis(1);
 
-    /// Upper bound of the round-trip time in a metropolitan area, exclusive: 2,000 km of fibre.
+    /// Upper bound of the round-trip time in a metropolitan area, exclusive: 100 km of fibre, and the equipment of several
+    /// providers.
     ///
-    /// From here on, slow start takes a noticeable part of a run. Measured: where UDP is blocked, one TCP connection is faster
-    /// than several below 20 ms, and slower above (20 cells of docs/results/selection; all limits from 10 to 50 ms score within
-    /// 0.015 of each other).
-    pub const METROPOLITAN_LIMIT: Duration = Duration::from_millis(20);
+    /// Measured: from here on, slow start takes a noticeable part of a run. Where UDP is blocked, one TCP connection is faster
+    /// than several below, and slower above (20 cells of docs/results/selection; all limits from 3 to 50 ms score within 0.03).
+    pub const METROPOLITAN_LIMIT: Duration = Duration::from_millis(5);
 
     /// Returns the class of a path with this round-trip time.
     #[must_use]
@@ -69,8 +69,8 @@ mod tests {
         let of = |micros| PathClass::of(Duration::from_micros(micros));
         assert_eq!([of(0), of(199)], [PathClass::SameHost; 2]);
         assert_eq!([of(200), of(999)], [PathClass::SameLan; 2]);
-        assert_eq!([of(1_000), of(19_999)], [PathClass::Metropolitan; 2]);
-        assert_eq!([of(20_000), of(600_000)], [PathClass::WideArea; 2]);
+        assert_eq!([of(1_000), of(4_999)], [PathClass::Metropolitan; 2]);
+        assert_eq!([of(5_000), of(600_000)], [PathClass::WideArea; 2]);
     }
 
     #[test]

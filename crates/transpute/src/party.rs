@@ -24,8 +24,8 @@ use transpute_transport::{
 pub use connecting::Connecting;
 
 use crate::{
-    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results,
-    choice::Chosen, known::known_path,
+    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, choice::Chosen,
+    known::known_path,
 };
 
 /// One party of a computation.

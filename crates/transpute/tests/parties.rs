@@ -7,8 +7,7 @@ use std::{net::TcpStream, sync::Arc, time::Duration};
 use adder::{adder, number};
 use transpute::{
     Bits, Choice, Error, Identity, OutputPolicy, Party, Registry, SessionError, TransportError,
-    select::PaperRules,
-    transport::auto::Offer,
+    select::PaperRules, transport::auto::Offer,
 };
 
 #[tokio::test]

@@ -260,9 +260,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         "direct" => (down as f64 - 300.0).max(0.0) / 64.0,
         _ => BASE_TRANSFERS,
     };
-    let gates = |and_s: f64| {
-        ands * and_s + xors * machine.xor_s + transfers * machine.transfer_s
-    };
+    let gates = |and_s: f64| ands * and_s + xors * machine.xor_s + transfers * machine.transfer_s;
     Workload::new(Parts {
         // The garbler is party A, which listens.
         garbler: End::Listener,

@@ -65,7 +65,10 @@ pub(super) fn print(model: &Model) -> Result<(), Failure> {
         )?;
         for (spec, fitted) in model.transports() {
             for (name, Estimate { value, low, high }) in fitted.parameters.named() {
-                writeln!(out, "{spec:20} {name:20} {value:>10.4e}  {low:.3e} to {high:.3e}")?;
+                writeln!(
+                    out,
+                    "{spec:20} {name:20} {value:>10.4e}  {low:.3e} to {high:.3e}"
+                )?;
             }
             writeln!(out, "{spec:20} {:20} {:>10.4}", "sigma", fitted.sigma)?;
         }

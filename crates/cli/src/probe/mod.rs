@@ -86,9 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             warn_unused("--once", args.once, "--listen");
             probe(args, address)
         }
-        (None, Some(address)) => {
-            respond::respond(args, address)
-        }
+        (None, Some(address)) => respond::respond(args, address),
         // The parser asks for one of them.
         (None, None) => Err(Failure::usage("an address or --listen is needed")),
     }

@@ -14,8 +14,7 @@ use transpute_testbed::{
     row::{Row, read_rows},
     runner::{self, Options, Timelines},
     selection::{
-        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests,
-        judge, tables,
+        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests, judge, tables,
     },
 };
 

@@ -32,9 +32,14 @@ mod tests {
     #[test]
     fn intervals_have_the_width_of_the_standard_error() {
         // 400 values with a standard deviation of 1: the mean is known within 0.05 · 1.96.
-        let values: Vec<f64> = (0..400).map(|i| if i % 2 == 0 { 9.0 } else { 11.0 }).collect();
+        let values: Vec<f64> = (0..400)
+            .map(|i| if i % 2 == 0 { 9.0 } else { 11.0 })
+            .collect();
         let (low, high) = interval_of_mean(&values).unwrap();
-        assert!((low - 9.9).abs() < 0.02 && (high - 10.1).abs() < 0.02, "{low} {high}");
+        assert!(
+            (low - 9.9).abs() < 0.02 && (high - 10.1).abs() < 0.02,
+            "{low} {high}"
+        );
         assert_eq!(interval_of_mean(&[3.0; 5]), Some((3.0, 3.0)));
         assert_eq!(interval_of_mean(&[3.0]), None);
     }

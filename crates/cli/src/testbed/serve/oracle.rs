@@ -14,9 +14,7 @@ use transpute::{
         catalogue,
     },
 };
-use transpute_select::{
-    Auto, Bound, Candidate, Chooser, End, Rule, SelectError, TimeParts,
-};
+use transpute_select::{Auto, Bound, Candidate, Chooser, End, Rule, SelectError, TimeParts};
 use transpute_testbed::{
     row::Environment,
     web::oracle::{
