@@ -222,11 +222,8 @@ pub enum TransportError {
         offered: Vec<String>,
     },
     /// The listener refused what was picked.
-    #[error("the listener refused the transport that was picked: {reason}")]
-    ChoiceRefused {
-        /// Why.
-        reason: &'static str,
-    },
+    #[error("the listener refused the transport that was picked")]
+    ChoiceRefused,
     /// One of several transports that were tried did not come up.
     #[error("the transport {transport} did not come up: {source}")]
     NotUp {

@@ -104,6 +104,20 @@ impl Security {
             peers: peers.into(),
         }
     }
+
+    /// Puts a message into this end's certificate.
+    #[cfg(unix)]
+    pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, TransportError> {
+        let mut security = self.clone();
+        if let Self::Tls { identity, .. } | Self::Unpinned { identity } = &mut security {
+            let said = identity.saying(message);
+            let said = said.map_err(|error| TransportError::Tls {
+                detail: error.to_string(),
+            })?;
+            *identity = Arc::new(said);
+        }
+        Ok(security)
+    }
 }
 
 /// The transports a program knows, by name.

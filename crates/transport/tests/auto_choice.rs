@@ -4,7 +4,7 @@
 
 mod meeting;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -12,7 +12,7 @@ use tokio::{
 };
 use transpute_transport::{
     Identity, Link, Listener, Quic, Security, Tcp, TcpStriped, Transport, TransportError, Udp,
-    auto::{self, Accepted, AutoListener, AutoOptions, Offer, Pick},
+    auto::{self, Accepted, AutoListener, Offer, Pick},
 };
 
 use self::meeting::{beside, patient, pinned, race_for};

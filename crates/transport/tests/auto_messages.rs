@@ -18,7 +18,7 @@ use transpute_transport::{
 use self::meeting::{beside, race_for};
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
-const ALL: &[u8] = b"tpoffer1\x03\x03tcp\x0btcp-striped\x04rudp\x02\x00hi";
+const ALL: &[u8] = b"tpoffer2\x14\x00tcp,tcp-striped,rudp\x02\x00hi";
 
 /// Speaks the protocol of docs/protocol.md byte by byte, to a listener that offers everything.
 async fn say(address: &str, words: &[u8]) -> TcpStream {
@@ -59,9 +59,9 @@ async fn what_is_said_is_what_the_document_says() {
 
     for (words, answer) in [
         (&b"tpchose2\x04quic"[..], Some(1)),
-        (b"tpchose2\x04rudp", Some(2)),
-        (b"tpchose2\x03udp", Some(3)),
-        (b"tpchose2\x08tcp:n=99", Some(3)),
+        (b"tpchose2\x04rudp", Some(1)),
+        (b"tpchose2\x03udp", Some(1)),
+        (b"tpchose2\x08tcp:n=99", Some(1)),
         (b"tpchose1\x03tcp\x00\x00", None),
         (b"GET / HTTP/1.1\r\n", None),
     ] {
@@ -107,10 +107,10 @@ async fn race_against(bytes: &[u8], options: AutoOptions) -> TransportError {
 
 #[tokio::test]
 async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
-    let long = [&b"tpoffer1\x01\x03tcp\x01\x04"[..], &[0; 1025]].concat();
+    let long = [&b"tpoffer2\x03\x00tcp\x01\x04"[..], &[0; 1025]].concat();
     for offer in [
-        &b"tpoffer2\x01\x03tcp\x00\x00"[..],
-        b"tpoffer1\x00",
+        &b"tpoffer1\x01\x03tcp\x00\x00"[..],
+        b"tpoffer2\x00\x00\x00\x00",
         b"\x00hello...",
         &long,
     ] {
@@ -135,8 +135,5 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
 async fn a_refusal_is_read_in_front_of_the_first_byte() {
     let bytes = [PREAMBLE, ALL, &[1]].concat();
     let error = race_against(&bytes, AutoOptions::default()).await;
-    assert!(
-        matches!(error, TransportError::ChoiceRefused { .. }),
-        "{error}"
-    );
+    assert!(matches!(error, TransportError::ChoiceRefused), "{error}");
 }

@@ -80,29 +80,6 @@ async fn the_policy_is_asked_once_for_each_change() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_near_listener_is_connected_to_over_tcp_alone() {
-    let mut has_been_alone = false;
-    // A busy machine may answer late.
-    for _ in 0..20 {
-        let (listening, connecting) = pinned();
-        let mut listener = bind(&listening, Offer::all()).await;
-        let address = listener.local_address();
-        let policy = by(|progress: &Progress| match progress.tcp.up() {
-            Some(_) => Decision::Pick("tcp".parse().unwrap()),
-            None => Decision::Wait,
-        });
-        let racing = auto::race(&address, &connecting, patient(), &policy);
-        let (accepted, won) = tokio::join!(listener.next(), racing);
-        let won = won.unwrap();
-        has_been_alone |= won.progress.tcp_rtt.unwrap() < Duration::from_millis(1)
-            && won.progress.quic.is_pending()
-            && won.progress.elapsed < Duration::from_millis(15);
-        say_hello(accepted.unwrap(), won.link).await;
-    }
-    assert!(has_been_alone);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocked_udp_costs_no_more_than_tcp_takes() {
     let (listening, connecting) = pinned();
     for choice in ["tcp", "tcp-striped:n=2"] {
@@ -124,9 +101,13 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
             "{error}"
         );
         let tcp = won.progress.tcp.up().unwrap();
-        // UDP may begin when TCP is up, and then has two round trips and a half, and 5 ms. The rest is for a busy machine.
-        let most = tcp.after + 3 * tcp.rtt() + Duration::from_millis(55);
-        assert!(won.progress.elapsed < most, "{:?}", won.progress);
+        // Half a round trip of this path is less than the least that is waited; the rest is for a busy machine.
+        let waited = won.progress.elapsed - tcp.after;
+        let least = Duration::from_millis(10);
+        assert!(
+            least <= waited && waited < least + Duration::from_millis(50),
+            "{waited:?}"
+        );
         say_hello(accepted.unwrap(), won.link).await;
         relay.tcp.abort();
     }

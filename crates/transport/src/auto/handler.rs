@@ -13,7 +13,7 @@ use crate::{
     Quic, Rudp, Tcp, TcpStriped, TransportError,
     link::Bare,
     quic,
-    striped::{Join, Stripe, join},
+    striped::{Join, Stripe},
     tcp::{Acceptor, Channel, Context, Greeter, Socket, UNSENT_LIMIT},
 };
 
@@ -92,8 +92,12 @@ impl Handler {
                 match message::hear(&mut reader, &mut writer, &self.offer, &here).await? {
                     None => return Ok(Incoming::Unpicked),
                     Some(Message::Choice(pick)) => pick,
-                    Some(Message::Join(bytes)) => return further_stripe(channel, &bytes),
-                    Some(Message::Unknown) => return Err(wrong_join()),
+                    Some(Message::Join(bytes)) => {
+                        return match Join::decode(&bytes)? {
+                            join if join.index == 0 => Err(wrong_join()),
+                            join => stripe(channel, join, None),
+                        };
+                    }
                 }
             }
             // The peer uses the transport by its name and sends no choice.
@@ -183,17 +187,6 @@ impl rudp::Host for Handler {
             bare, transport, ..
         } = connection;
         self.handle_udp(bare, &transport, Pick::Rudp, timeout).await
-    }
-}
-
-/// Adds a connection to a link that the peer has begun on another one.
-fn further_stripe(
-    channel: Channel,
-    bytes: &[u8; join::LENGTH],
-) -> Result<Incoming, TransportError> {
-    match Join::decode(bytes)? {
-        join if join.index == 0 => Err(wrong_join()),
-        join => stripe(channel, join, None),
     }
 }
 

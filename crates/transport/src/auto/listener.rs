@@ -59,7 +59,7 @@ impl AutoListener {
         options: AutoOptions,
     ) -> Result<Self, TransportError> {
         let offer = offer.fit_for(security)?;
-        let security = saying(security, &offer.encode())?;
+        let security = security.saying(&offer.encode())?;
         let named = (offer.names()).filter(|&name| name != Quic::NAME && name != Rudp::NAME);
         let transports: Vec<_> = [NAME].into_iter().chain(named).collect();
         let acceptor = Acceptor::new(&security, &transports, offer.describe())?;
@@ -96,36 +96,29 @@ impl AutoListener {
             offer: Arc::new(offer.clone()),
         };
         let tcp = Port::bind(&local.to_string(), handler.clone(), options.tcp).await?;
-        let quic = match (&door, foreign) {
-            (Some(door), Some(foreign)) => Some(QuicListener::beside(
-                handler.clone(),
-                Arc::clone(door),
-                foreign,
-                security,
-                options.quic,
-            )?),
-            _ => None,
-        };
-        let rudp = match door.filter(|_| has_rudp) {
-            Some(door) => {
-                let message = offer.encode();
-                let rudp = RudpListener::beside(handler, door, security, message, options.rudp)?;
-                Some(rudp)
-            }
-            None => None,
-        };
         let striped = TcpStriped::new(StripedOptions {
             tcp: options.tcp,
             max_out_of_order: options.max_out_of_order,
             ..StripedOptions::default()
         });
         let groups = Groups::new(options.tcp.handshake_timeout);
-        Ok(Self {
+        let mut listener = Self {
             tcp: Gatherer::new(tcp, groups, TcpHost { striped }),
-            quic,
-            rudp,
-            _listening: listening,
-        })
+            quic: None,
+            rudp: None,
+            _listening: None,
+        };
+        if let (Some(door), Some(foreign)) = (door.clone(), foreign) {
+            let quic = QuicListener::beside(handler.clone(), door, foreign, security, options.quic);
+            listener.quic = Some(quic?);
+        }
+        if let Some(door) = door.filter(|_| has_rudp) {
+            let message = offer.encode();
+            let rudp = RudpListener::beside(handler, door, security, message, options.rudp);
+            listener.rudp = Some(rudp?);
+        }
+        listener._listening = listening;
+        Ok(listener)
     }
 
     /// Waits for the next link. Cancel-safe.
@@ -197,28 +190,6 @@ impl Host for TcpHost {
             }
         }
     }
-}
-
-/// Puts the offer into our certificate.
-fn saying(security: &Security, offer: &[u8]) -> Result<Security, TransportError> {
-    let said = |identity: &crate::Identity| {
-        let identity = identity
-            .saying(offer)
-            .map_err(|error| TransportError::Tls {
-                detail: error.to_string(),
-            })?;
-        Ok::<_, TransportError>(Arc::new(identity))
-    };
-    Ok(match security {
-        Security::Tls { identity, peers } => Security::Tls {
-            identity: said(identity)?,
-            peers: peers.clone(),
-        },
-        Security::Unpinned { identity } => Security::Unpinned {
-            identity: said(identity)?,
-        },
-        Security::Plaintext => Security::Plaintext,
-    })
 }
 
 #[async_trait]

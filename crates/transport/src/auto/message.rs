@@ -8,16 +8,25 @@
 //! | 1 | length of the pick, 1 to 255 |
 //! | that | the transport's name and settings: `tcp:cc=bbr` |
 //!
-//! The listener answers with one byte on the same connection, in front of everything else.
+//! The listener answers with one byte on the same connection, in front of everything else: 0 takes the choice, 1 refuses it.
 //!
 //! In plaintext, the first message on a TCP connection may also be the join of a further connection of `tcp-striped`.
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::{Offer, Pick};
 use crate::{TcpStriped, TransportError, striped::join};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
+
+const TAKEN: u8 = 0;
+const REFUSED: u8 = 1;
 
 /// The first message of a connector on a connection.
 #[derive(Debug)]
@@ -26,150 +35,133 @@ pub(super) enum Message {
     Choice(Pick),
     /// The connection is a further one of `tcp-striped`.
     Join([u8; join::LENGTH]),
-    /// The connector picks something that this version does not know.
-    Unknown,
 }
 
 /// Encodes the choice.
 pub(super) fn encode(pick: &Pick) -> Vec<u8> {
     let text = pick.to_string();
-    let mut bytes = MAGIC.to_vec();
     // A name with its settings is shorter than 255 bytes.
-    bytes.push(text.len() as u8);
-    bytes.extend_from_slice(text.as_bytes());
-    bytes
+    [&MAGIC[..], &[text.len() as u8], text.as_bytes()].concat()
 }
 
-impl Message {
-    /// Reads one message and no byte after it. Returns `None` if the connection ends first.
-    async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<Option<Self>, TransportError> {
-        let mut magic = [0; MAGIC.len()];
-        let read = async {
-            reader.read_exact(&mut magic).await?;
-            let mut body = match magic {
-                MAGIC => vec![0; reader.read_u8().await?.into()],
-                join::MAGIC => vec![0; join::LENGTH - magic.len()],
-                _ => Vec::new(),
-            };
-            reader.read_exact(&mut body).await?;
-            std::io::Result::Ok(body)
-        };
-        let body = match read.await {
-            Ok(body) => body,
-            Err(error) => {
-                tracing::trace!(%error, "a connection ended that was not picked");
-                return Ok(None);
-            }
-        };
-        match magic {
-            MAGIC => {
-                let pick = str::from_utf8(&body)
-                    .ok()
-                    .and_then(|text| text.parse().ok());
-                Ok(Some(pick.map_or(Self::Unknown, Self::Choice)))
-            }
-            join::MAGIC => {
-                let mut bytes = [0; join::LENGTH];
-                bytes[..magic.len()].copy_from_slice(&magic);
-                bytes[magic.len()..].copy_from_slice(&body);
-                Ok(Some(Self::Join(bytes)))
-            }
-            other => Err(TransportError::NotTranspute {
-                evidence: format!(
-                    "it sent \"{}\", expected the choice of a transport (\"{}\"); give the same --transport on both sides",
-                    other.escape_ascii(),
-                    MAGIC.escape_ascii(),
-                ),
-            }),
-        }
-    }
-}
-
-/// Reads the first message on a connection and answers a choice. Returns `None` if the connection ends first.
+/// Reads the first message on a connection, and no byte after it, and answers a choice. Returns `None` if the connection ends
+/// first.
 ///
 /// `here` names the transports that may be picked on this connection.
 ///
 /// # Errors
-/// [`TransportError::NotTranspute`], after the peer was told where it is a choice that cannot be taken.
+/// [`TransportError::NotTranspute`], after the answer where it is a choice that is refused.
 pub(super) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     offer: &Offer,
     here: &[&str],
 ) -> Result<Option<Message>, TransportError> {
-    let Some(message) = Message::read(reader).await? else {
-        return Ok(None);
-    };
-    let reply = match &message {
-        Message::Choice(pick) if !offer.allows(pick.transport()) => Answer::NotOffered,
-        Message::Choice(pick) if !here.contains(&pick.transport()) => Answer::NotHere,
-        Message::Choice(_) => {
-            answer(writer, Answer::Taken).await?;
-            return Ok(Some(message));
+    let (magic, body) = match read(reader).await {
+        Ok(message) => message,
+        Err(error) => {
+            tracing::trace!(%error, "a connection ended that was not picked");
+            return Ok(None);
         }
-        Message::Join(_) if !here.contains(&TcpStriped::NAME) => Answer::NotUnderstood,
-        Message::Join(_) if !offer.allows(TcpStriped::NAME) => Answer::NotOffered,
-        Message::Join(_) => return Ok(Some(message)),
-        Message::Unknown => Answer::NotUnderstood,
     };
-    let refusal = async {
-        answer(writer, reply).await?;
-        writer.shutdown().await.map_err(TransportError::from_io)
+    let message = match magic {
+        MAGIC => (str::from_utf8(&body).ok())
+            .and_then(|text| text.parse().ok())
+            .map(Message::Choice),
+        join::MAGIC => ([&magic[..], &body].concat().try_into().ok()).map(Message::Join),
+        _ => {
+            let (sent, expected) = (magic.escape_ascii(), MAGIC.escape_ascii());
+            return Err(TransportError::NotTranspute {
+                evidence: format!(
+                    "it sent \"{sent}\", expected a choice (\"{expected}\"); give the same --transport on both sides"
+                ),
+            });
+        }
     };
-    // The caller's time limit for the choice holds here, too.
-    let _ = refusal.await;
+    let transport = match &message {
+        Some(Message::Choice(pick)) => pick.transport(),
+        Some(Message::Join(_)) => TcpStriped::NAME,
+        None => "unknown to this version",
+    };
+    let is_allowed = offer.allows(transport) && here.contains(&transport);
+    let answer = match &message {
+        Some(Message::Join(_)) if is_allowed => return Ok(message),
+        _ if is_allowed => TAKEN,
+        _ => REFUSED,
+    };
+    let answered = async {
+        writer.write_all(&[answer]).await?;
+        writer.flush().await
+    };
+    answered.await.map_err(TransportError::from_io)?;
+    if is_allowed {
+        return Ok(message);
+    }
+    let _ = writer.shutdown().await;
     Err(TransportError::NotTranspute {
-        evidence: format!("its choice of a transport was refused: {}", reply.reason()),
+        evidence: format!("it picked a transport that this connection does not allow: {transport}"),
     })
 }
 
-async fn answer(
-    writer: &mut (impl AsyncWrite + Unpin),
-    answer: Answer,
-) -> Result<(), TransportError> {
-    let sent = async {
-        writer.write_all(&[answer as u8]).await?;
-        writer.flush().await
+/// Reads a message: its magic and what follows that.
+async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<([u8; MAGIC.len()], Vec<u8>)> {
+    let mut magic = [0; MAGIC.len()];
+    reader.read_exact(&mut magic).await?;
+    let mut body = match magic {
+        MAGIC => vec![0; reader.read_u8().await?.into()],
+        join::MAGIC => vec![0; join::LENGTH - magic.len()],
+        _ => Vec::new(),
     };
-    sent.await.map_err(TransportError::from_io)
+    reader.read_exact(&mut body).await?;
+    Ok((magic, body))
 }
 
-/// The listener's answer to a choice.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(u8)]
-pub(super) enum Answer {
-    Taken = 0,
-    NotOffered = 1,
-    NotHere = 2,
-    NotUnderstood = 3,
+/// A reader that checks the listener's answer in front of the first byte: the connector does not wait for it.
+pub(super) struct Answered<R> {
+    inner: R,
+    /// `None` until the answer is there, then whether it takes the choice.
+    is_taken: Option<bool>,
 }
 
-impl Answer {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Taken => "it is taken",
-            Self::NotOffered => "the listener does not offer that transport",
-            Self::NotHere => "it was sent on the connection of another transport",
-            Self::NotUnderstood => "the listener does not know what was picked",
+impl<R> Answered<R> {
+    pub(super) fn new(inner: R) -> Self {
+        Self {
+            inner,
+            is_taken: None,
         }
     }
+}
 
-    /// Checks the byte that came from the listener.
-    pub(super) fn check(byte: u8) -> Result<(), TransportError> {
-        let answers = [Self::NotOffered, Self::NotHere, Self::NotUnderstood];
-        if byte == Self::Taken as u8 {
-            return Ok(());
+impl<R: AsyncRead + Unpin> AsyncRead for Answered<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_taken.is_none() {
+            let mut byte = [0];
+            let mut answer = ReadBuf::new(&mut byte);
+            let read = ready!(Pin::new(&mut self.inner).poll_read(cx, &mut answer));
+            let checked =
+                read.and_then(|()| check(answer.filled()).map_err(TransportError::into_io));
+            self.is_taken = Some(checked.is_ok());
+            checked?;
         }
-        Err(
-            match answers.into_iter().find(|known| *known as u8 == byte) {
-                Some(answer) => TransportError::ChoiceRefused {
-                    reason: answer.reason(),
-                },
-                None => TransportError::NotTranspute {
-                    evidence: format!("it answered {byte:#04x} to the choice of a transport"),
-                },
-            },
-        )
+        match self.is_taken {
+            Some(true) => Pin::new(&mut self.inner).poll_read(cx, buf),
+            _ => Poll::Ready(Err(TransportError::Closed.into_io())),
+        }
+    }
+}
+
+fn check(answer: &[u8]) -> Result<(), TransportError> {
+    match answer {
+        [TAKEN] => Ok(()),
+        [REFUSED] => Err(TransportError::ChoiceRefused),
+        [] => Err(TransportError::ClosedDuringHandshake),
+        other => Err(TransportError::NotTranspute {
+            evidence: format!("it answered {other:02x?} to the choice of a transport"),
+        }),
     }
 }
 
@@ -187,13 +179,6 @@ mod tests {
     fn a_choice_is_what_the_document_says() {
         assert_eq!(encode(&pick("tcp:cc=bbr")), b"tpchose2\x0atcp:cc=bbr");
         assert_eq!(encode(&pick("rudp")), b"tpchose2\x04rudp");
-        assert!(Answer::check(0).is_ok());
-        for byte in 1..=3 {
-            let error = Answer::check(byte).unwrap_err();
-            assert!(matches!(error, TransportError::ChoiceRefused { .. }));
-        }
-        let error = Answer::check(4).unwrap_err();
-        assert!(matches!(error, TransportError::NotTranspute { .. }));
     }
 
     #[tokio::test]
@@ -213,20 +198,20 @@ mod tests {
         let join = [&join::MAGIC[..], &[9; join::LENGTH - 8]].concat();
         let offer = Offer::of(["tcp", "rudp"]).unwrap();
         for (message, expected) in [
-            (&b"tpchose2\x03tcp"[..], &b"\x00"[..]),
-            (b"tpchose2\x04quic", b"\x01"),
-            (b"tpchose2\x04rudp", b"\x02"),
-            (b"tpchose2\x03udp", b"\x03"),
-            (b"tpchose2\x00", b"\x03"),
-            (b"tpchose2\x02\xff\xff", b"\x03"),
-            (&join, b"\x03"),
-            (b"tpchose1\x03tcp\x00\x00", b""),
-            (b"GET / HTTP/1.1\r\n", b""),
+            (&b"tpchose2\x03tcp"[..], &[TAKEN][..]),
+            (b"tpchose2\x04quic", &[REFUSED]),
+            (b"tpchose2\x04rudp", &[REFUSED]),
+            (b"tpchose2\x03udp", &[REFUSED]),
+            (b"tpchose2\x00", &[REFUSED]),
+            (b"tpchose2\x02\xff\xff", &[REFUSED]),
+            (&join, &[REFUSED]),
+            (b"tpchose1\x03tcp\x00\x00", &[]),
+            (b"GET / HTTP/1.1\r\n", &[]),
         ] {
             let mut sent = Vec::new();
             let heard = hear(&mut &message[..], &mut sent, &offer, &["tcp"]).await;
             assert_eq!(sent, expected, "{}", message.escape_ascii());
-            assert_eq!(heard.is_ok(), expected == b"\x00");
+            assert_eq!(heard.is_ok(), expected == [TAKEN]);
         }
         for cut in [&b""[..], b"tp", b"tpchose2", b"tpchose2\x03tc", b"tpstrip2"] {
             let heard = hear(&mut &cut[..], &mut Vec::new(), &offer, &["tcp"]).await;
@@ -234,13 +219,36 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn the_answer_is_checked_and_not_handed_out() {
+        let mut got = String::new();
+        let mut reader = Answered::new(&b"\0payload"[..]);
+        reader.read_to_string(&mut got).await.unwrap();
+        assert_eq!(got, "payload");
+        for (stream, is_refusal) in [(&b"\x01payload"[..], true), (b"?", false), (b"", false)] {
+            let mut reader = Answered::new(stream);
+            let error = TransportError::from_io(reader.read(&mut [0; 8]).await.unwrap_err());
+            assert_eq!(
+                matches!(error, TransportError::ChoiceRefused),
+                is_refusal,
+                "{error}"
+            );
+            let again = TransportError::from_io(reader.read(&mut [0; 8]).await.unwrap_err());
+            assert!(matches!(again, TransportError::Closed));
+        }
+    }
+
     proptest! {
         #[test]
-        fn no_bytes_panic(mut bytes: Vec<u8>) {
+        fn no_bytes_panic(mut bytes: Vec<u8>, has_magic: bool) {
+            if has_magic {
+                bytes.splice(0..0, MAGIC);
+            }
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let _ = runtime.block_on(Message::read(&mut &bytes[..]));
-            bytes.splice(0..0, MAGIC);
-            let _ = runtime.block_on(Message::read(&mut &bytes[..]));
+            let hearing = async {
+                hear(&mut &bytes[..], &mut Vec::new(), &Offer::all(), &["tcp"]).await
+            };
+            let _ = runtime.block_on(hearing);
         }
     }
 }

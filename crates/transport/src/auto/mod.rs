@@ -47,7 +47,6 @@
 //! # }
 //! ```
 
-mod answered;
 mod handler;
 mod listener;
 mod message;

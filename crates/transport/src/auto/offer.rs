@@ -1,24 +1,25 @@
-//! What a listener says before anybody asks: which transports it allows, and a few words for the layer above.
+//! The offer of a listener: which transports it allows, and a message to the layer above.
 //!
 //! | bytes | field |
 //! | --- | --- |
-//! | 8 | `tpoffer1` |
-//! | 1 | number of transports, 1 to 16 |
-//! | each | length (1), name: `a`-`z`, `0`-`9` and `-`, 1 to 32 of them |
-//! | 2 | length of the words for the layer above, at most 1,024 |
-//! | that | those words |
+//! | 8 | `tpoffer2` |
+//! | 2 | length of the names, at most 512 |
+//! | that | the names, separated by commas, each of `a`-`z`, `0`-`9` and `-` |
+//! | 2 | length of the message to the layer above, at most 1,024 |
+//! | that | the message |
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{NAME, Pick};
 use crate::{Quic, Rudp, Security, Tcp, TcpStriped, TransportError};
 
-pub(super) const MAGIC: [u8; 8] = *b"tpoffer1";
+pub(super) const MAGIC: [u8; 8] = *b"tpoffer2";
 
-/// The longest message of the layer above, in bytes: a certificate that carries it still fits into two packets.
+/// The longest message to the layer above, in bytes. With it a certificate still fits into two packets.
 const MAX_BLOB: usize = 1024;
-const MAX_NAMES: usize = 16;
-const MAX_NAME: usize = 32;
+
+/// The most that the names take, in bytes. Those of today take 25; a later version has more.
+const MAX_NAMES: usize = 512;
 
 /// What a listener offers.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -45,26 +46,28 @@ impl Offer {
     /// [`TransportError::UnknownTransport`] if `auto` cannot make one of them the link, or there is none.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
         let all = Self::all();
-        let mut offer = Self {
-            names: Vec::new(),
-            blob: Vec::new(),
-        };
-        let unknown = |name: &str| TransportError::UnknownTransport {
-            name: name.into(),
-            known: all.names.clone(),
-        };
+        let mut known = Vec::new();
+        let mut unknown = Some("");
         for name in names {
             if !all.allows(name) {
-                return Err(unknown(name));
+                unknown = Some(name);
+                break;
             }
-            if !offer.allows(name) {
-                offer.names.push(name.into());
+            unknown = None;
+            if !known.iter().any(|known| known == name) {
+                known.push(String::from(name));
             }
         }
-        if offer.names.is_empty() {
-            return Err(unknown(""));
+        match unknown {
+            None => Ok(Self {
+                names: known,
+                ..all
+            }),
+            Some(name) => Err(TransportError::UnknownTransport {
+                name: name.into(),
+                known: all.names,
+            }),
         }
-        Ok(offer)
     }
 
     /// Adds a message to the layer above on the other side. Whoever connects can read it, before he has shown who he is.
@@ -140,14 +143,11 @@ impl Offer {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        // All lengths fit: they were checked when the offer was made.
-        bytes.push(self.names.len() as u8);
-        for name in &self.names {
-            bytes.push(name.len() as u8);
-            bytes.extend_from_slice(name.as_bytes());
+        for part in [self.names.join(",").as_bytes(), &self.blob] {
+            // Both lengths fit: they were checked when the offer was made.
+            bytes.extend_from_slice(&(part.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(part);
         }
-        bytes.extend_from_slice(&(self.blob.len() as u16).to_le_bytes());
-        bytes.extend_from_slice(&self.blob);
         bytes
     }
 
@@ -158,46 +158,39 @@ impl Offer {
         let mut magic = [0; MAGIC.len()];
         reader.read_exact(&mut magic).await.map_err(ended)?;
         if magic != MAGIC {
-            return Err(malformed("it does not begin with one of this version"));
+            return Err(malformed("it is not one of this version"));
         }
-        let count = usize::from(reader.read_u8().await.map_err(ended)?);
-        if !(1..=MAX_NAMES).contains(&count) {
-            return Err(malformed("it has too many transports or none"));
-        }
-        let mut names: Vec<String> = Vec::with_capacity(count);
-        for _ in 0..count {
-            let length = usize::from(reader.read_u8().await.map_err(ended)?);
-            if !(1..=MAX_NAME).contains(&length) {
-                return Err(malformed("a transport has too long a name or none"));
+        let mut parts = [Vec::new(), Vec::new()];
+        for (part, limit) in parts.iter_mut().zip([MAX_NAMES, MAX_BLOB]) {
+            let length = usize::from(reader.read_u16_le().await.map_err(ended)?);
+            if length > limit {
+                return Err(malformed("it is too long"));
             }
-            let mut name = vec![0; length];
-            reader.read_exact(&mut name).await.map_err(ended)?;
-            let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-            match String::from_utf8(name) {
-                Ok(name) if name.as_bytes().iter().all(is_plain) => names.push(name),
-                _ => return Err(malformed("a transport's name is none")),
-            }
+            part.resize(length, 0);
+            reader.read_exact(part).await.map_err(ended)?;
         }
-        let length = usize::from(reader.read_u16_le().await.map_err(ended)?);
-        if length > MAX_BLOB {
-            return Err(malformed("its message is too long"));
-        }
-        let mut blob = vec![0; length];
-        reader.read_exact(&mut blob).await.map_err(ended)?;
-        Ok(Self { names, blob })
+        let [names, blob] = parts;
+        let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        let names = names.split(|&byte| byte == b',').map(|name| {
+            let name = str::from_utf8(name).ok().filter(|name| !name.is_empty());
+            (name.filter(|name| name.as_bytes().iter().all(is_plain)))
+                .map(String::from)
+                .ok_or_else(|| malformed("a name of a transport is none"))
+        });
+        Ok(Self {
+            names: names.collect::<Result<_, _>>()?,
+            blob,
+        })
     }
 
-    /// Reads an offer that was said in a certificate.
+    /// Reads an offer from a certificate.
     pub(super) async fn decode(mut bytes: &[u8]) -> Result<Self, TransportError> {
         // From memory: this never waits.
-        let offer = Self::read(&mut bytes).await.map_err(|error| match error {
-            TransportError::ClosedDuringHandshake => malformed("it ends early"),
-            other => other,
-        })?;
-        if bytes.is_empty() {
-            Ok(offer)
-        } else {
-            Err(malformed("something follows it"))
+        match Self::read(&mut bytes).await {
+            Ok(offer) if bytes.is_empty() => Ok(offer),
+            Ok(_) => Err(malformed("something follows it")),
+            Err(TransportError::ClosedDuringHandshake) => Err(malformed("it ends early")),
+            Err(error) => Err(error),
         }
     }
 }
@@ -235,14 +228,15 @@ mod tests {
         let offer = Offer::of(["tcp", "rudp", "tcp"]).unwrap();
         let offer = offer.saying(*b"fast").unwrap();
         let bytes = offer.encode();
-        assert_eq!(bytes, b"tpoffer1\x02\x03tcp\x04rudp\x04\x00fast");
+        assert_eq!(bytes, b"tpoffer2\x08\x00tcp,rudp\x04\x00fast");
         assert_eq!(decode(&bytes).unwrap(), offer);
         let all = Offer::all().saying(vec![7; 1024]).unwrap();
         assert_eq!(decode(&all.encode()).unwrap(), all);
-        assert_eq!(
-            all.names().collect::<Vec<_>>(),
-            ["tcp", "tcp-striped", "quic", "rudp"]
-        );
+        // A transport of a later version does no harm.
+        let later = decode(b"tpoffer2\x0a\x00tcp,warp-9\x00\x00").unwrap();
+        assert!(later.allows("warp-9") && later.check(&"tcp".parse().unwrap()).is_ok());
+        let error = later.check(&Pick::Quic).unwrap_err();
+        assert!(matches!(error, TransportError::NotOffered { .. }));
     }
 
     #[test]
@@ -259,14 +253,6 @@ mod tests {
                 limit: 1024
             })
         ));
-        let offer = Offer::of(["tcp"]).unwrap();
-        assert!(matches!(
-            offer.check(&Pick::Quic),
-            Err(TransportError::NotOffered {
-                transport: "quic",
-                ..
-            })
-        ));
     }
 
     #[test]
@@ -275,32 +261,23 @@ mod tests {
         for length in 0..good.len() {
             assert!(decode(&good[..length]).is_err(), "{length}");
         }
-        for bad in [
-            &b"tpoffer2\x01\x03tcp\x00\x00"[..],
-            b"tpoffer1\x00\x00\x00",
-            b"tpoffer1\x11\x03tcp\x00\x00",
-            b"tpoffer1\x01\x00\x00\x00",
-            b"tpoffer1\x01\x21aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x00\x00",
-            b"tpoffer1\x01\x03TCP\x00\x00",
-            b"tpoffer1\x01\x03t\xff\xff\x00\x00",
-            b"tpoffer1\x01\x03tcp\x00\x00.",
-            &[&b"tpoffer1\x01\x03tcp\x01\x04"[..], &[0; 1025]].concat(),
+        let too_many = b"a".repeat(MAX_NAMES + 1);
+        for (names, blob) in [
+            (&b""[..], 0),
+            (b"TCP", 0),
+            (b"tcp,", 0),
+            (b"t\xff", 0),
+            (&too_many, 0),
+            (b"tcp", MAX_BLOB + 1),
         ] {
-            assert!(
-                matches!(decode(bad), Err(TransportError::NotTranspute { .. })),
-                "{bad:?}"
-            );
+            let lengths = [names.len(), blob].map(|length| (length as u16).to_le_bytes());
+            let blob = vec![0; blob];
+            let bad = [&MAGIC[..], &lengths[0], names, &lengths[1], &blob].concat();
+            let error = decode(&bad).unwrap_err();
+            assert!(matches!(error, TransportError::NotTranspute { .. }));
         }
-        // A transport of a later version does no harm.
-        let later = decode(b"tpoffer1\x02\x03tcp\x06warp-9\x00\x00").unwrap();
-        assert!(
-            later.allows("warp-9")
-                && later
-                    .check(&Pick::Tcp {
-                        congestion_control: None
-                    })
-                    .is_ok()
-        );
+        assert!(decode(b"tpoffer1\x01\x03tcp\x00\x00").is_err());
+        assert!(decode(&[&good[..], b"."].concat()).is_err());
     }
 
     proptest! {

@@ -49,8 +49,8 @@ impl Pick {
     #[must_use]
     pub fn congestion_control(&self) -> Option<CongestionControl> {
         match *self {
-            Self::Tcp { congestion_control } => congestion_control,
-            Self::TcpStriped {
+            Self::Tcp { congestion_control }
+            | Self::TcpStriped {
                 congestion_control, ..
             } => congestion_control,
             Self::Quic | Self::Rudp => None,
@@ -77,25 +77,27 @@ impl FromStr for Pick {
             Some(text) => Settings::parse(name, text)?,
             None => Settings::none(name),
         };
-        let pick = match name {
-            Tcp::NAME => Self::Tcp {
-                congestion_control: TcpOptions::default()
-                    .configured(&mut settings)?
-                    .congestion_control,
-            },
-            TcpStriped::NAME => {
-                let connections = settings.take("n", |text| {
-                    (text.parse().ok())
-                        .filter(|count| (1..=MAX_STRIPES).contains(count))
-                        .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
-                })?;
-                Self::TcpStriped {
-                    connections: connections.unwrap_or(StripedOptions::default().connections),
-                    congestion_control: TcpOptions::default()
-                        .configured(&mut settings)?
-                        .congestion_control,
-                }
+        let connections = match name {
+            TcpStriped::NAME => settings.take("n", |text| {
+                (text.parse().ok())
+                    .filter(|count| (1..=MAX_STRIPES).contains(count))
+                    .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
+            })?,
+            _ => None,
+        };
+        let congestion_control = match name {
+            Tcp::NAME | TcpStriped::NAME => {
+                let options = TcpOptions::default().configured(&mut settings)?;
+                options.congestion_control
             }
+            _ => None,
+        };
+        let pick = match name {
+            Tcp::NAME => Self::Tcp { congestion_control },
+            TcpStriped::NAME => Self::TcpStriped {
+                connections: connections.unwrap_or(StripedOptions::CONNECTIONS),
+                congestion_control,
+            },
             Quic::NAME => Self::Quic,
             _ => Self::Rudp,
         };

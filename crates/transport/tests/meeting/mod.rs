@@ -1,5 +1,7 @@
 //! Two parties that connect over one of several transports, for all tests of `auto`.
 
+#![allow(dead_code, reason = "no test uses all of it")]
+
 use std::{sync::Arc, time::Duration};
 
 use transpute_transport::{
@@ -33,7 +35,6 @@ impl Policy for Always {
 }
 
 /// Races with a policy that always picks the same transport.
-#[allow(dead_code, reason = "not all tests race")]
 pub(crate) async fn race_for(
     pick: &str,
     address: &str,
@@ -45,7 +46,6 @@ pub(crate) async fn race_for(
 }
 
 /// Serves a listener that is not to accept a link until the future is done.
-#[allow(dead_code, reason = "not all tests have such a listener")]
 pub(crate) async fn beside<T>(listener: &mut AutoListener, future: impl Future<Output = T>) -> T {
     tokio::select! {
         output = future => output,

@@ -1,40 +1,24 @@
 //! The connecting end: opens everything at once, and makes the connection that the policy picks the link.
 //!
-//! Each connection is set up by a task of its own ([`open`]) that ends in an [`Event`]. The race applies one event after
-//! another to its [`Progress`] and asks the policy after each.
+//! Each connection is set up by a task of its own (`open`), which ends in an [`Event`]. The race applies one event after
+//! another and asks the policy after each.
 
 mod open;
 mod take;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::{
-    task::{AbortHandle, JoinSet},
+    task::JoinSet,
     time::{Instant, sleep_until},
 };
 
-use self::open::Event;
-use super::{
-    AutoOptions, ControlReport, Decision, NAME, Offer, Pick, Policy, Progress, QuicReport,
-    RudpReport, Stage, rudp,
-};
+use self::open::{Established, Event};
+use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage, rudp};
 use crate::{
-    Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError,
-    link::Bare,
-    quic,
+    Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic,
     tcp::{Channel, Connector},
 };
-
-/// The round-trip time below which the listener is on the same host or local network, where a TCP handshake is cheaper than
-/// the processor time that handshakes of several transports take from one another.
-///
-/// The UDP handshakes begin this long after TCP's, unless TCP was answered by then. Measured: see
-/// `tests/auto_race.rs`, `a_near_listener_is_connected_to_over_tcp_alone`.
-const SAME_LAN_RTT: Duration = Duration::from_millis(1);
-
-/// How long the UDP handshakes wait for TLS when TCP was answered within [`SAME_LAN_RTT`]: the answer may come from a proxy
-/// near this end, or a packet may be lost. Measured: TLS over loopback takes 2 to 8 ms on a busy machine.
-const SAME_LAN_TLS: Duration = Duration::from_millis(15);
 
 /// The result of a race.
 #[derive(Debug)]
@@ -53,12 +37,12 @@ pub struct Won {
 /// Connects to `host:port` over several transports at once and makes the one that the policy picks the link.
 ///
 /// The pick costs no round trip: it is sent in front of the first bytes of the link, and the listener's answer is checked at
-/// the first read. A listener that refuses shows there, with [`TransportError::ChoiceRefused`], as one does that refuses
-/// this end's identity. Connections that were not picked are closed.
+/// the first read. A listener that refuses the pick, or this end's identity, shows there. Connections that were not picked
+/// are closed.
 ///
 /// # Errors
 /// [`TransportError::NoPinnedPeer`]; [`TransportError::PeerRefusedUs`] as soon as it is known; [`TransportError::NotUp`] if
-/// no connection came up or stayed up.
+/// no connection came up or stayed up; [`TransportError::NotOffered`] if the listener offers nothing that this end takes.
 pub async fn race(
     address: &str,
     security: &Security,
@@ -68,22 +52,23 @@ pub async fn race(
     let mut race = Race::begin(address, security, options)?;
     let mut failed = Vec::new();
     let mut wanted: Option<Pick> = None;
-    let mut is_open = race.changed().await;
+    let mut has_more = race.changed().await;
     loop {
         if let Some(pick) = wanted.take()
-            && let Stage::Failed(error) = race.stage(&pick)
+            && let Stage::Failed(error) = race.stage(pick.transport())
         {
             failed.push((pick, error.root().to_string()));
         }
         race.progress.elapsed = race.started.elapsed();
         let pick = match policy.decide(&race.progress) {
-            Decision::Pick(pick) if race.stage(&pick).up().is_some() => pick,
-            decision if is_open => {
-                if let Decision::Pick(pick) = decision {
-                    wanted = Some(pick).filter(|pick| race.stage(pick).is_pending());
+            Decision::Pick(pick) if race.is_up(&pick) => pick,
+            decision if has_more => {
+                if let Decision::Pick(pick) = decision
+                    && race.stage(pick.transport()).is_pending()
+                {
+                    wanted = Some(pick);
                 }
-                race.release_udp();
-                is_open = race.changed().await;
+                has_more = race.changed().await;
                 continue;
             }
             _ => race.first_up().ok_or_else(|| race.failure())?,
@@ -101,7 +86,7 @@ pub async fn race(
             Err(error) => {
                 tracing::warn!(transport = %pick, %error, "the transport that was picked failed");
                 failed.push((pick, error.to_string()));
-                race.fail(&pick, error);
+                race.end(pick.transport(), Some(&Arc::new(error)));
             }
         }
     }
@@ -110,8 +95,8 @@ pub async fn race(
 /// Connects to `host:port` over several transports at once, waits until each connection has come up or failed and the path is
 /// measured, and closes them all.
 ///
-/// It does not connect to a listener that uses one of the transports by its name: that listener would take the connection for
-/// a link ([`AutoOptions::takes_named`]). UDP is not given up early, as it may be in a race.
+/// It does not connect to a listener that uses one of the transports by its name, which would take the connection for a link
+/// ([`AutoOptions::takes_named`]). UDP is not given up early, as it is in a race.
 ///
 /// # Errors
 /// As [`race`].
@@ -126,7 +111,6 @@ pub async fn probe(
         ..options
     };
     let mut race = Race::begin(address, security, options)?;
-    race.udp_due = race.udp_due.map(|_| race.started);
     while race.changed().await {}
     race.progress.elapsed = race.started.elapsed();
     match race.first_up() {
@@ -144,67 +128,12 @@ struct Race {
     started: Instant,
     tasks: JoinSet<Event>,
     progress: Progress,
-    tcp: Entrant<Channel>,
-    quic: Entrant<Established<quic::Reader, quic::Writer>>,
-    rudp: Entrant<Established<rudp::Reader, rudp::Writer>>,
-    /// When the UDP handshakes begin; `None` once they have.
-    udp_due: Option<Instant>,
-    udp_began: Instant,
+    /// The connections that are up.
+    tcp: Option<Channel>,
+    quic: Option<Established<quic::Reader, quic::Writer>>,
+    rudp: Option<Established<rudp::Reader, rudp::Writer>>,
     /// When the first connection came up, or TCP failed.
     first_settled: Option<Instant>,
-}
-
-/// One transport's connection.
-struct Entrant<C> {
-    task: Option<AbortHandle>,
-    connection: Option<C>,
-}
-
-/// A connection that is up.
-struct Established<R, W> {
-    bare: Bare<R, W>,
-    /// The listener uses the transport by its name and expects no choice.
-    is_named: bool,
-}
-
-impl<C> Default for Entrant<C> {
-    fn default() -> Self {
-        Self {
-            task: None,
-            connection: None,
-        }
-    }
-}
-
-impl<C> Entrant<C> {
-    /// Notes the outcome of the task, unless the connection was given up before.
-    fn settle<R>(&mut self, stage: &mut Stage<R>, result: Result<(R, C), TransportError>) {
-        if !stage.is_pending() {
-            return;
-        }
-        *stage = match result {
-            Ok((report, connection)) => {
-                self.connection = Some(connection);
-                Stage::Up(report)
-            }
-            Err(error) => Stage::Failed(Arc::new(error)),
-        };
-    }
-
-    /// Closes the connection, or stops its set-up.
-    fn close<R>(&mut self, stage: &mut Stage<R>, becomes: Stage<R>) {
-        if let Some(task) = self.task.take() {
-            task.abort();
-        }
-        self.connection = None;
-        *stage = becomes;
-    }
-
-    fn give_up<R>(&mut self, stage: &mut Stage<R>, error: &Arc<TransportError>) {
-        if stage.is_pending() {
-            self.close(stage, Stage::Failed(Arc::clone(error)));
-        }
-    }
 }
 
 impl Race {
@@ -214,33 +143,29 @@ impl Race {
         options: AutoOptions,
     ) -> Result<Self, TransportError> {
         let transports = options.transports(&[NAME, Tcp::NAME, TcpStriped::NAME]);
-        let now = Instant::now();
         let mut race = Self {
             address: address.into(),
             security: security.clone(),
             connector: Connector::new(security, transports, NAME)?,
             options,
-            started: now,
+            started: Instant::now(),
             tasks: JoinSet::new(),
             progress: Progress::default(),
-            tcp: Entrant::default(),
-            quic: Entrant::default(),
-            rudp: Entrant::default(),
-            udp_due: None,
-            udp_began: now,
+            tcp: None,
+            quic: None,
+            rudp: None,
             first_settled: None,
         };
-        let begins = options.connections;
-        if begins.quic && race.connector.encrypts() {
-            race.progress.quic = Stage::Pending;
-        }
-        if begins.rudp {
+        if options.connections.rudp {
             race.progress.rudp = Stage::Pending;
+            race.open_rudp();
         }
-        race.udp_due = Some(now);
-        if begins.tcp {
+        if options.connections.quic && race.connector.encrypts() {
+            race.progress.quic = Stage::Pending;
+            race.open_quic();
+        }
+        if options.connections.tcp {
             race.progress.tcp = Stage::Pending;
-            race.udp_due = Some(now + SAME_LAN_RTT);
             race.open_tcp();
         }
         Ok(race)
@@ -248,103 +173,27 @@ impl Race {
 
     /// Waits until the progress changes. Returns `false` if it cannot change any more.
     async fn changed(&mut self) -> bool {
-        loop {
-            let (udp_due, blocked_at) = (self.udp_due, self.udp_blocked_at());
-            let overdue_at = self.overdue_at().filter(|_| !self.tasks.is_empty());
-            tokio::select! {
-                biased;
-                Some(event) = self.tasks.join_next() => match event {
-                    Ok(event) => self.apply(event),
-                    Err(error) if error.is_cancelled() => continue,
-                    Err(error) => std::panic::resume_unwind(error.into_panic()),
-                },
-                () = until(udp_due), if udp_due.is_some() => {
-                    self.begin_udp();
-                    continue;
-                }
-                () = until(blocked_at), if blocked_at.is_some() => self.give_up_udp(),
-                () = until(overdue_at), if overdue_at.is_some() => self.give_up_pending(),
-                else => return false,
-            }
-            return true;
+        let Progress {
+            tcp, quic, rudp, ..
+        } = &self.progress;
+        let is_measuring = rudp.up().is_some_and(|report| !report.is_complete);
+        if !(tcp.is_pending() || quic.is_pending() || rudp.is_pending() || is_measuring) {
+            return false;
         }
-    }
-
-    fn begin_udp(&mut self) {
-        (self.udp_due, self.udp_began) = (None, Instant::now());
-        if self.progress.quic.is_pending() {
-            self.open_quic();
+        let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
+        tokio::select! {
+            biased;
+            Some(event) = self.tasks.join_next() => match event {
+                Ok(event) => event(self),
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            },
+            () = until(blocked_at) => self.end_udp(),
+            () = until(overdue_at) => self.end_overdue(),
         }
-        if self.progress.rudp.is_pending() {
-            self.open_rudp();
-        }
-    }
-
-    /// Begins with UDP now if it waits for TCP in vain: TCP is up or has failed, and the policy waits for more.
-    fn release_udp(&mut self) {
-        if self.udp_due.is_some() && !self.progress.tcp.is_pending() {
-            self.udp_due = Some(Instant::now());
-        }
-    }
-
-    fn apply(&mut self, event: Event) {
-        match event {
-            Event::Opened(Ok(opened)) => {
-                if !self.progress.tcp.is_pending() {
-                    return;
-                }
-                let (rtt, socket, context) = *opened;
-                self.progress.tcp_rtt = Some(rtt);
-                if rtt < SAME_LAN_RTT && self.udp_due.is_some() {
-                    self.udp_due = Some(self.started + SAME_LAN_TLS);
-                }
-                self.authenticate_tcp(socket, context);
-            }
-            Event::Opened(Err(error)) => self.apply(Event::Tcp(Err(error))),
-            Event::Tcp(result) => {
-                let result = result.map(|(report, offer, channel)| {
-                    self.learn(offer);
-                    (report, *channel)
-                });
-                self.tcp.settle(&mut self.progress.tcp, result);
-                if matches!(self.progress.tcp, Stage::Failed(_)) {
-                    self.first_settled.get_or_insert_with(Instant::now);
-                }
-            }
-            Event::Quic(result) => {
-                let result = result.map(|(report, offer, connection)| {
-                    self.learn(offer);
-                    (report, *connection)
-                });
-                self.quic.settle(&mut self.progress.quic, result);
-            }
-            Event::Rudp(result) => {
-                let mut measured = None;
-                let result = result.map(|(report, offer, up)| {
-                    self.learn(offer);
-                    let (connection, watch) = *up;
-                    measured = Some((watch, report.after));
-                    (report, connection)
-                });
-                self.rudp.settle(&mut self.progress.rudp, result);
-                if let Some((watch, after)) = measured
-                    && self.progress.rudp.up().is_some()
-                {
-                    self.measure(watch, after);
-                }
-            }
-            Event::Measured(report) => {
-                if let Stage::Up(known) = &mut self.progress.rudp {
-                    *known = report;
-                }
-            }
-        }
-        let is_up = self.progress.tcp.up().is_some()
-            || self.progress.quic.up().is_some()
-            || self.progress.rudp.up().is_some();
-        if is_up {
+        if self.first_up().is_some() || matches!(self.progress.tcp, Stage::Failed(_)) {
             self.first_settled.get_or_insert_with(Instant::now);
         }
+        true
     }
 
     /// Takes note of what the listener offers, and leaves out everything else.
@@ -352,98 +201,100 @@ impl Race {
         if self.progress.offer.is_some() {
             return;
         }
-        let Progress {
-            tcp, quic, rudp, ..
-        } = &mut self.progress;
         if !offer.allows(Tcp::NAME) && !offer.allows(TcpStriped::NAME) {
-            self.tcp.close(tcp, Stage::Absent);
+            self.end(Tcp::NAME, None);
         }
-        if !offer.allows(Quic::NAME) {
-            self.quic.close(quic, Stage::Absent);
-        }
-        if !offer.allows(Rudp::NAME) {
-            self.rudp.close(rudp, Stage::Absent);
+        for transport in [Quic::NAME, Rudp::NAME] {
+            if !offer.allows(transport) {
+                self.end(transport, None);
+            }
         }
         self.progress.offer = Some(offer);
     }
 
+    /// Ends a transport's part in the race: it has failed, or is absent.
+    fn end(&mut self, transport: &str, error: Option<&Arc<TransportError>>) {
+        fn becomes<R>(error: Option<&Arc<TransportError>>) -> Stage<R> {
+            error.cloned().map_or(Stage::Absent, Stage::Failed)
+        }
+        match transport {
+            Quic::NAME => (self.progress.quic, self.quic) = (becomes(error), None),
+            Rudp::NAME => (self.progress.rudp, self.rudp) = (becomes(error), None),
+            _ => (self.progress.tcp, self.tcp) = (becomes(error), None),
+        }
+    }
+
     /// Returns when UDP counts as blocked; `None` while that is not known.
     ///
-    /// The rule: TCP is up and may become the link, for which it took two round trips and TLS. UDP, which needs one, has
-    /// begun two round trips ago, too, and nothing has come. Then it gets half a round trip more, and
-    /// [`AutoOptions::udp_patience`] at least. Without such a TCP connection each UDP transport has its own time limits,
-    /// within those of [`overdue_at`](Self::overdue_at).
+    /// The rule: TCP is up and may become the link, which took two round trips and TLS, and nothing has come over UDP, which
+    /// takes one. Then UDP gets half a round trip more, and [`AutoOptions::udp_patience`] at least. Without such a TCP
+    /// connection each transport over UDP has the time limits of its own set-up.
     fn udp_blocked_at(&self) -> Option<Instant> {
         let Progress {
             tcp, quic, rudp, ..
         } = &self.progress;
         let is_silent = quic.up().is_none() && rudp.up().is_none();
         let is_pending = quic.is_pending() || rudp.is_pending();
-        let tcp = (tcp.up()).filter(|_| self.udp_due.is_none() && is_silent && is_pending)?;
-        let due = (self.started + tcp.after).max(self.udp_began + 2 * tcp.rtt());
-        due.checked_add(self.options.udp_patience.max(tcp.rtt() / 2))
+        let tcp = tcp.up().filter(|_| is_silent && is_pending)?;
+        let patience = self.options.udp_patience.max(tcp.rtt() / 2);
+        (self.started + tcp.after).checked_add(patience)
     }
 
-    fn give_up_udp(&mut self) {
-        let error = Arc::new(TransportError::UdpBlocked {
+    fn end_udp(&mut self) {
+        self.end_those_pending(TransportError::UdpBlocked {
             address: self.address.clone(),
-            after: self.udp_began.elapsed(),
+            after: self.started.elapsed(),
         });
-        self.quic.give_up(&mut self.progress.quic, &error);
-        self.rudp.give_up(&mut self.progress.rudp, &error);
     }
 
     /// Returns until when connections may come up: a peer that keeps silent on one must not hold up the choice.
     fn overdue_at(&self) -> Option<Instant> {
-        // What is longer than the clock reaches is no limit.
+        // A limit that is beyond the clock's range is none.
         self.first_settled?.checked_add(self.options.choice_timeout)
     }
 
-    fn give_up_pending(&mut self) {
+    fn end_overdue(&mut self) {
         if self.udp_blocked_at().is_some() {
-            self.give_up_udp();
+            self.end_udp();
         }
-        let error = Arc::new(TransportError::Timeout {
+        self.end_those_pending(TransportError::Timeout {
             waiting_for: "further connections to come up",
             address: self.address.clone(),
             after: self.started.elapsed(),
         });
-        self.tcp.give_up(&mut self.progress.tcp, &error);
-        self.quic.give_up(&mut self.progress.quic, &error);
-        self.rudp.give_up(&mut self.progress.rudp, &error);
         if let Stage::Up(report) = &mut self.progress.rudp {
             report.is_complete = true;
         }
-        // Stops them all.
-        self.tasks = JoinSet::new();
     }
 
-    /// Notes that a connection failed when it was to become the link.
-    fn fail(&mut self, pick: &Pick, error: TransportError) {
+    fn end_those_pending(&mut self, error: TransportError) {
         let error = Arc::new(error);
-        match pick {
-            Pick::Tcp { .. } | Pick::TcpStriped { .. } => {
-                let failed = Stage::Failed(error);
-                self.tcp.close(&mut self.progress.tcp, failed);
-            }
-            Pick::Quic => {
-                let failed = Stage::Failed(error);
-                self.quic.close(&mut self.progress.quic, failed);
-            }
-            Pick::Rudp => {
-                let failed = Stage::Failed(error);
-                self.rudp.close(&mut self.progress.rudp, failed);
+        for transport in [Tcp::NAME, Quic::NAME, Rudp::NAME] {
+            if self.stage(transport).is_pending() {
+                self.end(transport, Some(&error));
             }
         }
     }
 
     /// Returns the stage of a transport's connection, without the report.
-    fn stage(&self, pick: &Pick) -> Stage<()> {
-        match pick {
-            Pick::Tcp { .. } | Pick::TcpStriped { .. } => bare(&self.progress.tcp),
-            Pick::Quic => bare(&self.progress.quic),
-            Pick::Rudp => bare(&self.progress.rudp),
+    fn stage(&self, transport: &str) -> Stage<()> {
+        fn bare<R>(stage: &Stage<R>) -> Stage<()> {
+            match stage {
+                Stage::Absent => Stage::Absent,
+                Stage::Pending => Stage::Pending,
+                Stage::Up(_) => Stage::Up(()),
+                Stage::Failed(error) => Stage::Failed(Arc::clone(error)),
+            }
         }
+        match transport {
+            Quic::NAME => bare(&self.progress.quic),
+            Rudp::NAME => bare(&self.progress.rudp),
+            _ => bare(&self.progress.tcp),
+        }
+    }
+
+    fn is_up(&self, pick: &Pick) -> bool {
+        self.stage(pick.transport()).up().is_some()
     }
 
     /// Returns the first transport that is up, in the order that [`Policy::decide`] promises.
@@ -456,20 +307,15 @@ impl Race {
             },
             _ => Pick::Tcp { congestion_control },
         };
-        [Pick::Rudp, Pick::Quic, tcp]
-            .into_iter()
-            .find(|pick| self.stage(pick).up().is_some())
+        let picks = [Pick::Rudp, Pick::Quic, tcp];
+        picks.into_iter().find(|pick| self.is_up(pick))
     }
 
     /// Returns why there is no link: the first error that tells more than that nobody answered, else the first one.
     fn failure(&self) -> TransportError {
-        let tcp = Pick::Tcp {
-            congestion_control: None,
-        };
         let mut failures = Vec::new();
-        for pick in [tcp, Pick::Rudp, Pick::Quic] {
-            if let Stage::Failed(source) = self.stage(&pick) {
-                let transport = pick.transport();
+        for transport in [Tcp::NAME, Rudp::NAME, Quic::NAME] {
+            if let Stage::Failed(source) = self.stage(transport) {
                 failures.push(TransportError::NotUp { transport, source });
             }
         }
@@ -482,29 +328,12 @@ impl Race {
             )
         };
         let telling = failures.iter().position(tells).unwrap_or(0);
-        match failures.into_iter().nth(telling) {
-            Some(error) => error,
-            // Everything is absent.
-            None => TransportError::NotOffered {
-                transport: NAME,
-                offered: self
-                    .progress
-                    .offer
-                    .iter()
-                    .flat_map(Offer::names)
-                    .map(String::from)
-                    .collect(),
-            },
-        }
-    }
-}
-
-fn bare<R>(stage: &Stage<R>) -> Stage<()> {
-    match stage {
-        Stage::Absent => Stage::Absent,
-        Stage::Pending => Stage::Pending,
-        Stage::Up(_) => Stage::Up(()),
-        Stage::Failed(error) => Stage::Failed(Arc::clone(error)),
+        let offered = self.progress.offer.iter().flat_map(Offer::names);
+        let absent = || TransportError::NotOffered {
+            transport: NAME,
+            offered: offered.map(String::from).collect(),
+        };
+        failures.into_iter().nth(telling).unwrap_or_else(absent)
     }
 }
 

@@ -1,57 +1,70 @@
 //! Tasks that set up the connections of a race.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{ControlReport, Established, NAME, Offer, QuicReport, Race, RudpReport, rudp};
+use super::{NAME, Offer, Race, Stage, rudp};
 use crate::{
-    Quic, Rudp, Tcp, TransportError, quic,
-    tcp::{Channel, Context, Route, Socket, UNSENT_LIMIT},
+    Quic, Rudp, Tcp, TransportError,
+    auto::{ControlReport, QuicReport, RudpReport},
+    link::Bare,
+    tcp::{Context, Route, Socket, UNSENT_LIMIT},
 };
 
-/// The end of a task.
-pub(super) enum Event {
-    /// The listener's machine answered over TCP: the round-trip time, and the connection.
-    Opened(Result<Box<(Duration, Socket, Context)>, TransportError>),
-    /// The TCP connection is authenticated, or failed.
-    Tcp(Settled<ControlReport, Channel>),
-    /// QUIC is up, or failed.
-    Quic(Settled<QuicReport, Established<quic::Reader, quic::Writer>>),
-    /// Reliable UDP is up, or failed.
-    Rudp(Settled<RudpReport, (Established<rudp::Reader, rudp::Writer>, rudp::Watch)>),
-    /// The trains of its set-up are over.
-    Measured(RudpReport),
+/// The end of a task: what to do with the race.
+pub(super) type Event = Box<dyn FnOnce(&mut Race) + Send>;
+
+/// A connection that can become a link.
+pub(super) struct Established<R, W> {
+    pub(super) bare: Bare<R, W>,
+    /// The listener uses the transport by its name and expects no choice.
+    pub(super) is_named: bool,
 }
 
-/// A connection that is up, with its report and the listener's offer; or why there is none.
-type Settled<R, C> = Result<(R, Offer, Box<C>), TransportError>;
-
 impl Race {
+    /// Sets up a connection in a task; `then` applies it to the race, unless it was given up by then.
+    fn open<T: Send + 'static>(
+        &mut self,
+        transport: &'static str,
+        opening: impl Future<Output = Result<T, TransportError>> + Send + 'static,
+        then: impl FnOnce(&mut Self, T) + Send + 'static,
+    ) {
+        self.tasks.spawn(async move {
+            let opened = opening.await;
+            let event: Event = Box::new(move |race: &mut Self| match opened {
+                _ if !race.stage(transport).is_pending() => {}
+                Ok(opened) => then(race, opened),
+                Err(error) => race.end(transport, Some(&Arc::new(error))),
+            });
+            event
+        });
+    }
+
     pub(super) fn open_tcp(&mut self) {
         let (address, options) = (self.address.clone(), self.options.tcp);
         let opening = async move {
             let route = Route::find(&address, options).await?;
             let began = Instant::now();
             let (socket, context) = route.open(UNSENT_LIMIT).await?;
-            let took = began.elapsed();
-            // A retransmitted SYN makes it longer; the kernel knows better.
+            // The kernel leaves out the time of a SYN that was lost.
             let measured = socket.probe().sample().least_rtt();
-            let rtt = measured.map_or(took, |rtt| rtt.min(took));
-            Ok(Box::new((rtt, socket, context)))
+            let rtt = measured.unwrap_or_else(|| began.elapsed());
+            Ok((rtt, socket, context))
         };
-        let task = async { Event::Opened(opening.await) };
-        self.tcp.task = Some(self.tasks.spawn(task));
+        self.open(Tcp::NAME, opening, |race, (rtt, socket, context)| {
+            race.progress.tcp_rtt = Some(rtt);
+            race.authenticate_tcp(socket, context);
+        });
     }
 
-    pub(super) fn authenticate_tcp(&mut self, socket: Socket, context: Context) {
+    fn authenticate_tcp(&mut self, socket: Socket, context: Context) {
         let (connector, started) = (self.connector.clone(), self.started);
         let authenticating = async move {
             let mut channel = connector.authenticate(socket, context.clone()).await?;
-            let offer = match (channel.transport(), channel.message()) {
-                (Some(named), _) if named != NAME => Offer::only(named),
-                (Some(_), message) => decode(message).await?,
-                (None, _) => {
+            let offer = match channel.transport() {
+                Some(transport) => offer(transport, channel.message()).await?,
+                None => {
                     let read = Offer::read(&mut channel);
                     context.limit("the listener's offer", read).await??
                 }
@@ -61,10 +74,16 @@ impl Race {
                 path: channel.socket().probe().sample(),
                 after: started.elapsed(),
             };
-            Ok((report, offer, Box::new(channel)))
+            Ok((report, channel, offer))
         };
-        let task = async { Event::Tcp(authenticating.await) };
-        self.tcp.task = Some(self.tasks.spawn(task));
+        self.open(
+            Tcp::NAME,
+            authenticating,
+            |race, (report, channel, offer)| {
+                (race.progress.tcp, race.tcp) = (Stage::Up(report), Some(channel));
+                race.learn(offer);
+            },
+        );
     }
 
     pub(super) fn open_quic(&mut self) {
@@ -74,20 +93,18 @@ impl Race {
             let transports = options.transports(&[NAME, Quic::NAME]);
             let quic = Quic::new(options.quic);
             let up = quic.connect_over(&address, &security, transports).await?;
-            let (bare, is_named) = (up.bare, up.transport != NAME);
-            let offer = match is_named {
-                true => Offer::only(Quic::NAME),
-                false => decode(up.message.as_deref()).await?,
-            };
+            let offer = offer(&up.transport, up.message.as_deref()).await?;
             let report = QuicReport {
-                info: bare.info.clone(),
-                path: bare.probe.sample(),
+                info: up.bare.info.clone(),
+                path: up.bare.probe.sample(),
                 after: started.elapsed(),
             };
-            Ok((report, offer, Box::new(Established { bare, is_named })))
+            Ok((report, Established::new(up.bare, &up.transport), offer))
         };
-        let task = async { Event::Quic(opening.await) };
-        self.quic.task = Some(self.tasks.spawn(task));
+        self.open(Quic::NAME, opening, |race, (report, connection, offer)| {
+            (race.progress.quic, race.quic) = (Stage::Up(report), Some(connection));
+            race.learn(offer);
+        });
     }
 
     pub(super) fn open_rudp(&mut self) {
@@ -97,29 +114,40 @@ impl Race {
             let transports = options.transports(&[NAME, Rudp::NAME]);
             let rudp = Rudp::new(options.rudp);
             let up = rudp.connect_over(&address, &security, transports).await?;
-            let (bare, is_named) = (up.bare, up.transport != NAME);
-            let offer = match is_named {
-                true => Offer::only(Rudp::NAME),
-                false => decode(up.message.as_deref()).await?,
-            };
-            let report = rudp_report(&up.watch, started.elapsed(), false);
-            Ok((
-                report,
-                offer,
-                Box::new((Established { bare, is_named }, up.watch)),
-            ))
+            let offer = offer(&up.transport, up.message.as_deref()).await?;
+            let connection = Established::new(up.bare, &up.transport);
+            Ok((connection, up.watch, started.elapsed(), offer))
         };
-        let task = async { Event::Rudp(opening.await) };
-        self.rudp.task = Some(self.tasks.spawn(task));
+        self.open(
+            Rudp::NAME,
+            opening,
+            |race, (connection, watch, after, offer)| {
+                race.progress.rudp = Stage::Up(rudp_report(&watch, after, false));
+                race.rudp = Some(connection);
+                race.measure(watch, after);
+                race.learn(offer);
+            },
+        );
     }
 
     /// Waits for the trains of the set-up of reliable UDP.
-    pub(super) fn measure(&mut self, watch: rudp::Watch, after: Duration) {
-        let task = async move {
+    fn measure(&mut self, watch: rudp::Watch, after: Duration) {
+        self.tasks.spawn(async move {
             watch.measured().await;
-            Event::Measured(rudp_report(&watch, after, true))
-        };
-        self.rudp.task = Some(self.tasks.spawn(task));
+            let event: Event = Box::new(move |race: &mut Self| {
+                if race.rudp.is_some() {
+                    race.progress.rudp = Stage::Up(rudp_report(&watch, after, true));
+                }
+            });
+            event
+        });
+    }
+}
+
+impl<R, W> Established<R, W> {
+    pub(super) fn new(bare: Bare<R, W>, transport: &str) -> Self {
+        let is_named = transport != NAME;
+        Self { bare, is_named }
     }
 }
 
@@ -137,12 +165,13 @@ fn rudp_report(watch: &rudp::Watch, after: Duration, is_complete: bool) -> RudpR
     }
 }
 
-/// Decodes the offer in a listener's certificate or hello.
-async fn decode(message: Option<&[u8]>) -> Result<Offer, TransportError> {
+/// Returns the offer of a listener that was agreed with on this transport; `message` is that in its certificate.
+async fn offer(transport: &str, message: Option<&[u8]>) -> Result<Offer, TransportError> {
     match message {
+        _ if transport != NAME => Ok(Offer::only(transport)),
         Some(message) => Offer::decode(message).await,
         None => Err(TransportError::NotTranspute {
-            evidence: "it offers no transports, expected a certificate that names them".into(),
+            evidence: "its certificate offers no transports".into(),
         }),
     }
 }

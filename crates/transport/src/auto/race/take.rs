@@ -1,13 +1,16 @@
 //! Makes a connection of a race the link.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Established, NAME, Pick, Race};
 use crate::{
     Link, PathProbe, StripedOptions, TcpStriped, TransportError,
-    auto::{Offer, answered::Answered, message},
+    auto::{
+        Offer,
+        message::{self, Answered},
+    },
     striped::{self, MAX_STRIPES, Opening},
     tcp::{Channel, Route},
 };
@@ -22,27 +25,29 @@ impl Race {
         match pick {
             Pick::Tcp { .. } => {
                 let channel = self.take_tcp(pick)?;
-                let is_named = is_named(&channel);
-                let bare = channel.into_bare();
-                choose(Established { bare, is_named }, pick, tcp_limit).await
+                let transport = channel.transport().unwrap_or(NAME).to_owned();
+                let connection = Established::new(channel.into_bare(), &transport);
+                connection.choose(pick, tcp_limit).await
             }
             Pick::TcpStriped { connections, .. } => {
                 let channel = self.take_tcp(pick)?;
                 self.stripe(channel, pick, *connections).await
             }
             Pick::Quic => {
-                let taken = self.quic.connection.take().ok_or(TransportError::Closed)?;
-                choose(taken, pick, self.options.quic.handshake_timeout).await
+                let taken = self.quic.take().ok_or(TransportError::Closed)?;
+                taken
+                    .choose(pick, self.options.quic.handshake_timeout)
+                    .await
             }
             Pick::Rudp => {
-                let taken = self.rudp.connection.take().ok_or(TransportError::Closed)?;
-                choose(taken, pick, tcp_limit).await
+                let taken = self.rudp.take().ok_or(TransportError::Closed)?;
+                taken.choose(pick, tcp_limit).await
             }
         }
     }
 
     fn take_tcp(&mut self, pick: &Pick) -> Result<Channel, TransportError> {
-        let channel = self.tcp.connection.take().ok_or(TransportError::Closed)?;
+        let channel = self.tcp.take().ok_or(TransportError::Closed)?;
         if let Some(name) = pick.congestion_control() {
             channel.socket().set_congestion_control(name)?;
         }
@@ -58,11 +63,11 @@ impl Race {
     ) -> Result<Link, TransportError> {
         // The further connections leave before anything else.
         let opening = self.open_further(&channel, pick, connections);
-        let is_named = is_named(&channel);
+        let is_named = channel.transport().is_some_and(|named| named != NAME);
+        let limit = self.options.tcp.handshake_timeout;
         if !is_named {
-            let context = channel.context().clone();
-            let sent = send(&mut channel, pick);
-            context.limit("the choice to be sent", sent).await??;
+            let (mut reader, mut writer) = tokio::io::split(&mut channel);
+            send(&mut reader, &mut writer, pick, limit).await?;
         }
         let founder = opening.found(&mut channel, connections).await?;
         let striped = TcpStriped::new(StripedOptions {
@@ -73,7 +78,7 @@ impl Race {
             true => first,
             false => Box::new(Answered::new(first)),
         });
-        founder.grow(growth, self.options.tcp.handshake_timeout);
+        founder.grow(growth, limit);
         Ok(link)
     }
 
@@ -100,47 +105,48 @@ impl Race {
     }
 }
 
-/// Returns whether the listener uses one transport by its name, and expects no choice.
-fn is_named(channel: &Channel) -> bool {
-    channel.transport().is_some_and(|named| named != NAME)
-}
-
-/// Sends the choice on a connection and makes it the link.
-async fn choose<R, W>(
-    connection: Established<R, W>,
-    pick: &Pick,
-    limit: Duration,
-) -> Result<Link, TransportError>
+impl<R, W> Established<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let Established { mut bare, is_named } = connection;
-    if is_named {
-        return Ok(bare.link());
+    /// Sends the choice on the connection and makes it the link.
+    async fn choose(mut self, pick: &Pick, limit: Duration) -> Result<Link, TransportError> {
+        if self.is_named {
+            return Ok(self.bare.link());
+        }
+        send(&mut self.bare.reader, &mut self.bare.writer, pick, limit).await?;
+        let probe: Arc<dyn PathProbe> = self.bare.probe;
+        let reader = Answered::new(self.bare.reader);
+        Ok(Link::new(
+            reader,
+            self.bare.writer,
+            self.bare.info,
+            Some(probe),
+        ))
     }
-    let sent = tokio::time::timeout(limit, send(&mut bare.writer, pick)).await;
-    if let Err(error) = sent.unwrap_or(Err(TransportError::PeerVanished)) {
-        return Err(refusal(&mut bare.reader).await.unwrap_or(error));
-    }
-    let probe: Arc<dyn PathProbe> = bare.probe;
-    let reader = Answered::new(bare.reader);
-    Ok(Link::new(reader, bare.writer, bare.info, Some(probe)))
 }
 
-async fn send(writer: &mut (impl AsyncWrite + Unpin), pick: &Pick) -> Result<(), TransportError> {
+/// Sends the choice. If the listener has ended the connection, it may have told why: it refuses this end's identity, for
+/// example.
+async fn send(
+    reader: &mut (impl AsyncRead + Unpin),
+    writer: &mut (impl AsyncWrite + Unpin),
+    pick: &Pick,
+    limit: Duration,
+) -> Result<(), TransportError> {
+    let choice = message::encode(pick);
     let sent = async {
-        writer.write_all(&message::encode(pick)).await?;
+        writer.write_all(&choice).await?;
         writer.flush().await
     };
-    sent.await.map_err(TransportError::from_io)
-}
-
-/// Returns why the listener has ended the connection, if it told: it may have refused this end's identity.
-async fn refusal(reader: &mut (impl AsyncRead + Unpin)) -> Option<TransportError> {
+    let Err(error) = tokio::time::timeout(limit, sent)
+        .await
+        .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    else {
+        return Ok(());
+    };
     let told = tokio::time::timeout(Duration::ZERO, reader.read(&mut [0])).await;
-    match told {
-        Ok(Err(error)) => Some(TransportError::from_io(error)),
-        _ => None,
-    }
+    let told = told.ok().and_then(Result::err);
+    Err(TransportError::from_io(told.unwrap_or(error)))
 }
