@@ -12,7 +12,6 @@ mod interrupt;
 mod language;
 mod link;
 mod log;
-mod machine;
 mod manual;
 mod model;
 mod output;

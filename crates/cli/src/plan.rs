@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use transpute::{Computation, Machine};
 use transpute_select::{
     Candidate, Chooser, End, Loss, Model, ModelChooser, PathEstimate, Plan, Prices, Probed, Spec,
     Workload,
@@ -12,7 +11,6 @@ use transpute_select::{
 use crate::{
     failure::Failure,
     flags::{parse_address, warn_unused},
-    machine::{self, MachineCache},
     model::{DEFAULT_TRANSPORTS, candidates, failure, load, path},
     output, probe,
     protection::Protection,
@@ -25,7 +23,7 @@ const MEASURED: &str = "measured";
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each party rents a machine by the hour and pays for the gigabytes (10^9 bytes) that it sends; arriving ones are free. Both machines \
-are taken to be as fast as this one, unless a peer that is measured says otherwise. docs/selection.md works an example.")]
+are assumed to be typical ones. docs/selection.md works an example.")]
 pub(crate) struct Args {
     /// The circuit, as for `transpute run`
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "workload")]
@@ -60,8 +58,6 @@ pub(crate) struct Args {
     model: Option<PathBuf>,
     #[command(flatten)]
     asked: Asked,
-    #[command(flatten)]
-    machine: MachineCache,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -90,9 +86,8 @@ pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
         Some(_) => None,
         None => Some(path(&args.path)?),
     };
-    let work = Work::of(args)?;
-    let own = work.own_machine(args)?;
-    let (path, candidates, workload) = match (known, peer) {
+    let workload = workload_of(args)?;
+    let (path, candidates) = match (known, peer) {
         (Some(path), _) => {
             let usual = || {
                 DEFAULT_TRANSPORTS
@@ -104,15 +99,12 @@ pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
                 Some(named) => named,
                 None => candidates(&usual())?,
             };
-            let machine = own.as_ref();
-            (path, candidates, work.between(machine, machine)?)
+            (path, candidates)
         }
         (None, Some(address)) => {
-            let probed = probe::measure(address, &args.protection.security()?, None)?;
-            let theirs = work.said(&probed.said);
-            let workload = work.between(own.as_ref(), theirs.as_ref())?;
+            let probed = probe::measure(address, &args.protection.security()?)?;
             let candidates = reachable(named, &probed);
-            (probed.path, candidates, workload)
+            (probed.path, candidates)
         }
         // One of them is there by the lines above.
         (None, None) => return Err(no_peer()),
@@ -185,61 +177,18 @@ fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
         .collect()
 }
 
-/// What is to be computed.
-enum Work<'a> {
-    /// A circuit, by its name.
-    Circuit(&'a str, Computation),
-    /// Something of which all is known.
-    Known(Workload),
-}
-
-impl<'a> Work<'a> {
-    fn of(args: &'a Args) -> Result<Self, Failure> {
-        match (&args.circuit, &args.workload) {
-            (Some(circuit), _) => {
-                let run = workload::of("--circuit", circuit, &args.asked)?;
-                Ok(Self::Circuit(circuit, run))
-            }
-            (None, Some(file)) => {
-                let text = std::fs::read_to_string(file)
-                    .map_err(|error| Failure::file(file, "cannot be read").because(error))?;
-                serde_json::from_str(&text)
-                    .map(Self::Known)
-                    .map_err(|error| Failure::file(file, error.to_string()).because(error))
-            }
-            // The parser asks for one of them.
-            (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
+/// Returns what is to be computed.
+fn workload_of(args: &Args) -> Result<Workload, Failure> {
+    match (&args.circuit, &args.workload) {
+        (Some(circuit), _) => workload::of("--circuit", circuit, &args.asked),
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| Failure::file(file, "cannot be read").because(error))?;
+            serde_json::from_str(&text)
+                .map_err(|error| Failure::file(file, error.to_string()).because(error))
         }
-    }
-
-    fn own_machine(&self, args: &Args) -> Result<Option<Machine>, Failure> {
-        match self {
-            Self::Circuit(name, run) => {
-                machine::learn(&args.machine.speed(), "--circuit", [(*name, run)])
-            }
-            Self::Known(_) => Ok(None),
-        }
-    }
-
-    /// Reads what a peer said of its machine.
-    fn said(&self, words: &[u8]) -> Option<Machine> {
-        match self {
-            Self::Circuit(_, run) => run.said(words),
-            Self::Known(_) => None,
-        }
-    }
-
-    fn between(
-        &self,
-        connector: Option<&Machine>,
-        listener: Option<&Machine>,
-    ) -> Result<Workload, Failure> {
-        match self {
-            Self::Circuit(name, run) => {
-                workload::between("--circuit", name, run, connector, listener)
-            }
-            Self::Known(workload) => Ok(*workload),
-        }
+        // The parser asks for one of them.
+        (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
     }
 }
 

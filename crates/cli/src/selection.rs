@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use transpute_select::{
-    Chooser, End, ModelChooser, PaperRules, PathEstimate, Ranked, Selection, Spec, Workload,
+    Chooser, End, ModelChooser, PaperRules, PathEstimate, Ranked, Rule, Selection, Spec, Workload,
 };
-
-/// The name of the chooser by predicted time.
-const MODEL: &str = "model";
 
 /// What chooses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
 pub(crate) enum By {
-    /// The time that the model predicts
+    /// The class of the path, whether UDP passes, and the number of bytes
     #[default]
+    Rule,
+    /// The time that the model predicts
     Model,
     /// The rules of transputation-2020, section 4.1
     Paper,
@@ -24,6 +23,7 @@ impl By {
     /// Returns the chooser; `model` in the place of the one that comes with the program.
     pub(crate) fn chooser(self, model: Option<transpute_select::Model>) -> Arc<dyn Chooser> {
         match (self, model) {
+            (Self::Rule, _) => Arc::new(Rule),
             (Self::Paper, _) => Arc::new(PaperRules),
             (Self::Model, Some(model)) => Arc::new(ModelChooser::new(model)),
             (Self::Model, None) => Arc::new(ModelChooser::default()),
@@ -41,18 +41,16 @@ pub(crate) struct SelectionReport {
     pub(crate) reason: String,
     /// How likely no other one is more than 5 % faster.
     pub(crate) confidence: f64,
-    /// Whether knowing more of the path could not have changed it.
-    pub(crate) is_settled: bool,
     /// From the start of connecting.
     pub(crate) decided_after_ms: f64,
-    /// For all that could have been chosen, best first: from the moment of the choice to the output.
+    /// For all that could have been chosen, best first: from the first packet to the output.
     pub(crate) predictions: Vec<PredictionReport>,
     /// What could not be chosen.
     pub(crate) excluded: Vec<Obstacle>,
     /// What was chosen before and failed.
     pub(crate) failed: Vec<Obstacle>,
     pub(crate) path: PathEstimate,
-    /// What was to be done, as fast as both machines were taken to be.
+    /// The run that the transport was chosen for.
     pub(crate) workload: Workload,
 }
 
@@ -92,7 +90,6 @@ impl SelectionReport {
             chooser: choice.chooser.clone(),
             reason: choice.reason.clone(),
             confidence: choice.confidence,
-            is_settled: selection.settlement.is_settled,
             decided_after_ms: selection.decided_after_s * 1e3,
             predictions: choice.ranking().iter().map(PredictionReport::new).collect(),
             // What failed is in both lists.
@@ -103,44 +100,35 @@ impl SelectionReport {
         }
     }
 
-    /// Returns in a line which transport was chosen and why.
+    /// Returns in a line which transport was chosen, why, and how long the run will take.
     pub(crate) fn line(&self) -> String {
-        let mut line = match self.predicts() {
-            true => {
-                // The reason of the model begins with the transport, that of other choosers does not.
-                let times = (self.reason.strip_prefix(&self.transport))
-                    .filter(|rest| rest.starts_with(' '));
-                let reason = match times {
-                    Some(times) => format!("predicted{times}"),
-                    None => self.reason.clone(),
-                };
-                format!(
-                    "{}: {reason}; {:.0} % sure",
-                    self.transport,
-                    (self.confidence * 100.0).min(99.0),
-                )
-            }
-            false => format!(
-                "{}: chosen by {}; no time is predicted, because the rate of the path was not measured",
-                self.transport, self.chooser
-            ),
-        };
+        let mut line = format!("{}: {}", self.transport, self.reason);
+        if let (true, Some(prediction)) = (self.is_rate_known(), self.predictions.first()) {
+            let PredictionReport {
+                seconds,
+                low_s,
+                high_s,
+                ..
+            } = prediction;
+            line.push_str(&format!(
+                "; predicted {seconds:.3} s ({low_s:.3} to {high_s:.3})"
+            ));
+        }
         for failed in &self.failed {
             line.push_str(&format!("; {} failed: {}", failed.transport, failed.why));
         }
         line
     }
 
-    /// Says whether the reason holds a time that is worth printing.
+    /// Returns whether a predicted time is worth printing.
     ///
-    /// Without a measured rate the model assumes a typical one, which is several times off on loopback and in data
-    /// centres.
-    fn predicts(&self) -> bool {
+    /// Without a measured rate the model assumes a typical one, which is several times off on loopback and in data centres.
+    fn is_rate_known(&self) -> bool {
         let tables = match self.workload.parts().garbler {
             End::Connector => &self.path.up,
             End::Listener => &self.path.down,
         };
-        tables.rate.is_some_and(|rate| !rate.is_lower_bound) || self.chooser != MODEL
+        tables.rate.is_some_and(|rate| !rate.is_lower_bound)
     }
 }
 
@@ -165,7 +153,7 @@ impl PredictionReport {
 
 #[cfg(test)]
 mod tests {
-    use transpute_select::{Candidate, Rate, Settlement};
+    use transpute_select::{Candidate, Rate};
 
     use super::*;
 
@@ -179,7 +167,6 @@ mod tests {
             path,
             workload,
             choice,
-            settlement: Settlement::SETTLED,
             failed,
             decided_after_s: 0.25,
         });
@@ -189,35 +176,35 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_the_transport_once_and_what_failed() {
+    fn a_line_has_reason_prediction_and_failures() {
         let failed = vec![("quic".parse().unwrap(), "gone".into())];
-        let report = report(By::Model, Some(Rate::known(1e8)), failed);
-        let line = report.line();
-        assert!(line.starts_with("rudp: predicted about "), "{line}");
-        assert!(line.ends_with("sure; quic failed: gone"), "{line}");
-        assert_eq!(report.predictions.len(), 2);
-        assert!(report.predictions[0].seconds < report.predictions[1].seconds);
-        assert_eq!(report.decided_after_ms, 250.0);
+        for by in [By::Rule, By::Model] {
+            let report = report(by, Some(Rate::known(1e8)), failed.clone());
+            let line = report.line();
+            assert!(line.starts_with("rudp: "), "{line}");
+            assert!(line.contains("; predicted 2."), "{line}");
+            assert!(line.ends_with("); quic failed: gone"), "{line}");
+            assert_eq!(report.predictions.len(), 2);
+            assert!(report.predictions[0].seconds < report.predictions[1].seconds);
+            assert_eq!(report.decided_after_ms, 250.0);
+        }
     }
 
     #[test]
-    fn no_time_is_predicted_for_a_path_whose_rate_is_unknown() {
+    fn no_time_is_printed_for_a_path_whose_rate_is_unknown() {
         let lower_bound = Rate {
             is_lower_bound: true,
             ..Rate::known(1e8)
         };
         for rate in [None, Some(lower_bound)] {
-            let line = report(By::Model, rate, Vec::new()).line();
-            assert!(
-                line.ends_with("the rate of the path was not measured"),
-                "{line}"
-            );
-            assert!(!line.contains("about"), "{line}");
+            let line = report(By::Rule, rate, Vec::new()).line();
+            assert!(!line.contains("predicted"), "{line}");
+            assert!(line.contains("wide-area path"), "{line}");
         }
     }
 
     #[test]
-    fn rules_speak_for_themselves() {
+    fn every_chooser_gives_its_reason() {
         let report = report(By::Paper, None, Vec::new());
         assert_eq!(report.chooser, "paper");
         let line = report.line();

@@ -10,9 +10,8 @@ use zeroize::Zeroizing;
 
 use crate::{
     failure::{Failure, Kind},
-    flags::{self, PROTOCOL, TRANSPORT, parse_offer, parse_scheme, parse_transport},
+    flags::{PROTOCOL, TRANSPORT, parse_offer, parse_scheme, parse_transport},
     inputs::{InputProblem, Wanted},
-    machine::MachineCache,
     protection::Protection,
     source,
 };
@@ -47,8 +46,6 @@ pub(crate) struct Terms {
         value_parser = parse_transport, help_heading = TRANSPORT,
     )]
     pub(crate) transport: Choice,
-    #[command(flatten)]
-    machine: MachineCache,
     /// The transports that a listener with --transport auto lets its peer choose from [default: all]
     #[arg(long, value_name = "NAME,...", value_parser = parse_offer, help_heading = TRANSPORT)]
     pub(crate) offer: Option<Offer>,
@@ -78,9 +75,8 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Refuses options that contradict each other, before anything is read, and warns about those without effect
-    /// unless `is_quiet`.
-    pub(crate) fn check(&self, is_quiet: bool) -> Result<(), Failure> {
+    /// Refuses options that contradict each other, before anything is read.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         self.protection.check()?;
         let is_named = self.transport != Choice::Auto;
         if is_named && self.offer.is_some() {
@@ -90,11 +86,6 @@ impl Terms {
                 self.transport
             )));
         }
-        flags::warn_unused(
-            "--machine-cache",
-            is_named && self.machine.is_given() && !is_quiet,
-            "--transport auto",
-        );
         let params = Params {
             scheme: self.scheme,
             rekey_period: self.rekey_period,
@@ -112,7 +103,6 @@ impl Terms {
         let mut party = (self.protection)
             .protect(Party::new(self.role, program))?
             .transport(self.transport.clone())
-            .machine(self.machine.speed())
             .config(self.config())
             .base_ot(self.base_ot);
         if let Some(offer) = &self.offer {

@@ -1,6 +1,6 @@
 //! What a run of a circuit asks of a path.
 
-use transpute::{Computation, Config, InputSplit, Machine, OutputPolicy, Program, Role, Scheme};
+use transpute::{Computation, Config, InputSplit, OutputPolicy, Program, Scheme};
 use transpute_select::{End, Workload};
 
 use crate::{failure::Failure, flags::parse_scheme, source};
@@ -30,23 +30,10 @@ impl Asked {
             false => End::Listener,
         }
     }
-
-    /// Returns the role of the party that listens.
-    pub(crate) fn listener(&self) -> Role {
-        match self.garbler() {
-            End::Connector => Role::Evaluator,
-            End::Listener => Role::Garbler,
-        }
-    }
-
-    /// Returns the garbling scheme.
-    pub(crate) fn scheme(&self) -> Scheme {
-        self.scheme
-    }
 }
 
 /// Describes a run of the circuit that `text` names, input value 0 being the garbler's. `flag` is for messages.
-pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Computation, Failure> {
+pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Workload, Failure> {
     let circuit = source::load(flag, text)?.circuit;
     let program = Program::compile(&circuit);
     let split = InputSplit::first_to_garbler(program.input_widths());
@@ -56,17 +43,6 @@ pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Computation, F
         output: asked.output_to,
         ..Config::default()
     };
-    Ok(Computation::new(&program, &split, &config, asked.garbler()))
-}
-
-/// Returns what such a run asks of a path, given how fast both machines compute; `None` is a typical one.
-pub(crate) fn between(
-    flag: &str,
-    text: &str,
-    computation: &Computation,
-    connector: Option<&Machine>,
-    listener: Option<&Machine>,
-) -> Result<Workload, Failure> {
-    (computation.between(connector, listener))
+    (Computation::new(&program, &split, &config, asked.garbler()).workload())
         .map_err(|error| Failure::usage(format!("{flag} {text}: {error}")))
 }

@@ -1,56 +1,48 @@
-//! Choosing a transport: the trait, the choice, and the chooser by model.
+//! Choosing a transport: the trait, the candidates, the choice, and the chooser by predicted time.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
 use crate::{
-    Candidate, Family, Model, PathEstimate, Prediction, SelectError, Settlement, Spec, TimeParts,
-    Workload,
+    Model, PathEstimate, Prediction, SelectError, Spec, TimeParts, Udp, Workload,
     path::{Seconds, Short},
-    settle::{self, INSURANCE, NEXT_DOOR_S},
-    terms::Plausible,
 };
 
-/// A gain that a prediction cannot promise, as a fraction: below it, the order of the candidates decides.
+/// Difference of two predicted times that is not worth a reason, as a fraction.
 const TIE: f64 = 0.02;
 
-/// Losses that a look has not ruled out if it was too short to count for much: of a train that a short queue cut off after two
-/// dozen packets none is lost on most paths that lose one in a hundred.
-const SHORT_LOOK: f64 = 0.05;
+/// Factor by which another transport must be faster for a choice to count as wrong.
+const NOTICEABLE: f64 = 1.05;
 
 /// Picks a transport.
 ///
-/// Implement it to decide by rules of your own; [`Choice::of`] makes the answer.
+/// To decide by other rules, implement it; [`Choice::of`] makes the answer.
 pub trait Chooser: Send + Sync {
-    /// Returns what stands in reports, such as `model`.
+    /// Returns its name in reports, such as `rule`.
     fn name(&self) -> &str;
 
-    /// Ranks the candidates, best first. Their order decides where nothing else does.
+    /// Ranks the candidates, best first. Their order decides between equal ones.
     ///
     /// # Errors
-    /// [`SelectError::NoCandidate`] if none can be used; [`SelectError::Number`] if the path has a number that is none.
+    /// [`SelectError::NoCandidate`] if none can be used; [`SelectError::Number`] if the path has a number out of range.
     fn choose(
         &self,
         path: &PathEstimate,
         workload: &Workload,
         candidates: &[Candidate],
     ) -> Result<Choice, SelectError>;
+}
 
-    /// Tells whether knowing the path better could change the choice, and what it could gain.
-    ///
-    /// A chooser that does not look at the path need not: that is the default.
-    ///
-    /// # Errors
-    /// Those of [`choose`](Self::choose).
-    fn settlement(
-        &self,
-        _path: &PathEstimate,
-        _workload: &Workload,
-        _candidates: &[Candidate],
-    ) -> Result<Settlement, SelectError> {
-        Ok(Settlement::SETTLED)
-    }
+/// A transport that may be chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The transport.
+    pub spec: Spec,
+    /// Whether its connection is established already.
+    pub is_up: bool,
+    /// Why it cannot be used, if it cannot: it failed to come up, or the peer does not offer it.
+    pub unavailable: Option<String>,
 }
 
 /// A candidate in its place.
@@ -58,52 +50,86 @@ pub trait Chooser: Send + Sync {
 pub struct Ranked {
     /// The transport.
     pub transport: Spec,
-    /// What the model predicts.
+    /// Its predicted time.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// What it was ranked by, smallest first: the time to expect on average with the user's bias, for the chooser by model.
+    /// What it was ranked by, smallest first.
     pub score: f64,
 }
 
-/// Which transport, and why.
+/// The transport chosen, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// All that can be used, best first; never empty.
     ranking: Vec<Ranked>,
     /// The others, and why they cannot.
     pub excluded: Vec<(Spec, String)>,
-    /// What chose.
+    /// The name of the chooser.
     pub chooser: String,
-    /// Why the first one, for people to read.
+    /// Why the first one, for people.
     pub reason: String,
-    /// How likely no other one is more than 5 % faster, by what is known of path and model.
+    /// Probability, by the model, that no other one is more than 5 % faster.
     pub confidence: f64,
 }
 
-/// A user's leaning towards or away from a transport.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bias {
-    /// The transport, by name or with settings.
-    pub transport: String,
-    /// What its time is multiplied by: below 1 it is preferred.
-    pub factor: f64,
-}
-
-/// Chooses by predicted time: the default.
+/// Chooses by predicted time.
 #[derive(Clone, Debug)]
-pub struct ModelChooser {
-    model: Cow<'static, Model>,
-    biases: Vec<Bias>,
-    stick: Option<(Spec, f64)>,
-}
+pub struct ModelChooser(Cow<'static, Model>);
 
-/// Takes the transport of that name, if it can be used, without looking at the path.
-#[derive(Clone, Debug)]
-pub struct Named(Spec);
+impl Candidate {
+    /// A transport by name and settings that can be used and is not up yet.
+    ///
+    /// # Errors
+    /// [`SelectError::Transport`].
+    pub fn new(text: &str) -> Result<Self, SelectError> {
+        Ok(Self::of(text.parse()?))
+    }
+
+    /// A transport that can be used and is not up yet.
+    #[must_use]
+    pub fn of(spec: Spec) -> Self {
+        Self {
+            spec,
+            is_up: false,
+            unavailable: None,
+        }
+    }
+
+    /// Marks it as unusable.
+    #[must_use]
+    pub fn without(self, reason: impl Into<String>) -> Self {
+        Self {
+            unavailable: Some(reason.into()),
+            ..self
+        }
+    }
+
+    /// Returns why it cannot be used on the path.
+    pub(crate) fn obstacle(&self, path: &PathEstimate) -> Option<Cow<'_, str>> {
+        if let Some(reason) = &self.unavailable {
+            return Some(reason.as_str().into());
+        }
+        let law = self.spec.law(path.kernel.congestion_control.as_deref());
+        let loses = [&path.up, &path.down]
+            .into_iter()
+            .any(|direction| direction.loss.is_some_and(|loss| loss.lost() > 0));
+        let known = &path.kernel.available;
+        let lacks = |control: &str| !known.is_empty() && !known.iter().any(|it| it == control);
+        if law.needs_udp && path.udp == Udp::Blocked {
+            Some("UDP does not pass".into())
+        } else if law.dies_of_loss && loses {
+            Some("packets are lost, and it repairs nothing".into())
+        } else if law.has_kernel_window && self.spec.setting("cc").is_some_and(lacks) {
+            Some("the kernel does not have its congestion control".into())
+        } else {
+            None
+        }
+    }
+}
 
 impl Choice {
-    /// Makes a choice from candidates in the order of `score`, which is smallest for the best; equal ones stay in the order
-    /// of the candidates. `reason` is asked when the order is known.
+    /// Makes a choice from candidates in the order of `score`, smallest first; equal ones stay in the order of the candidates.
+    /// `reason` is called with the order.
     ///
     /// # Errors
     /// [`SelectError::NoCandidate`]; [`SelectError::Number`].
@@ -113,11 +139,10 @@ impl Choice {
         path: &PathEstimate,
         workload: &Workload,
         candidates: &[Candidate],
-        score: impl Fn(&Spec, &Prediction) -> f64,
+        score: impl Fn(&Candidate, &Prediction) -> f64,
         reason: impl FnOnce(&[Ranked]) -> String,
     ) -> Result<Self, SelectError> {
         path.validate()?;
-        let plausible = Plausible::of(path);
         let mut ranking: Vec<Ranked> = Vec::with_capacity(candidates.len());
         let mut excluded = Vec::new();
         for candidate in candidates {
@@ -125,11 +150,9 @@ impl Choice {
                 excluded.push((candidate.spec.clone(), why.into_owned()));
                 continue;
             }
-            let mut substitute = None;
-            let ready = model.ready(&candidate.spec, path, &mut substitute);
-            let prediction = ready.predict(&plausible, workload, candidate.setup);
+            let prediction = model.predict(&candidate.spec, path, workload)?;
             ranking.push(Ranked {
-                score: score(&candidate.spec, &prediction),
+                score: score(candidate, &prediction),
                 transport: candidate.spec.clone(),
                 prediction,
             });
@@ -137,20 +160,17 @@ impl Choice {
         // Stable.
         ranking.sort_by(|a, b| a.score.total_cmp(&b.score));
         if ranking.is_empty() {
+            let reasons = excluded.iter().map(|(spec, why)| format!("{spec}: {why}"));
             return Err(SelectError::NoCandidate {
-                reasons: (excluded.iter())
-                    .map(|(spec, why)| format!("{spec}: {why}"))
-                    .collect(),
+                reasons: reasons.collect(),
             });
         }
-        let reason = reason(&ranking);
-        let confidence = confidence(&ranking);
         Ok(Self {
+            reason: reason(&ranking),
+            confidence: confidence(&ranking),
             ranking,
             excluded,
             chooser: chooser.to_owned(),
-            reason,
-            confidence,
         })
     }
 
@@ -161,7 +181,7 @@ impl Choice {
         &self.ranking[0].transport
     }
 
-    /// Returns what is predicted for the transport chosen.
+    /// Returns the prediction for the transport chosen.
     #[must_use]
     pub fn prediction(&self) -> &Prediction {
         &self.ranking[0].prediction
@@ -174,39 +194,34 @@ impl Choice {
     }
 }
 
-/// Returns how likely no other one is more than 5 % faster than the first.
-///
-/// Errors of the model count as independent from one transport to another; what is not known of the path hits all alike and
-/// is left out: whether it matters is what [`Settlement`] tells.
+/// Returns the probability that no other one is noticeably faster than the first, with independent errors.
 fn confidence(ranking: &[Ranked]) -> f64 {
-    let Some((first, others)) = ranking.split_first() else {
+    let [first, others @ ..] = ranking else {
         return 0.0;
     };
     (others.iter())
         .map(|other| {
-            let lead = (other.prediction.seconds * 1.05 / first.prediction.seconds).ln();
-            let sigma = (first.prediction.sigma_model).hypot(other.prediction.sigma_model);
-            match lead.is_finite() && sigma > 0.0 {
-                true => normal(lead / sigma),
-                false => f64::from(u8::from(lead.is_nan() || lead >= 0.0)),
+            let (first, other) = (&first.prediction, &other.prediction);
+            let lead = (other.seconds * NOTICEABLE / first.seconds).ln();
+            let sigma = first.sigma.hypot(other.sigma).max(f64::MIN_POSITIVE);
+            match lead.is_nan() {
+                // Both take no time.
+                true => 1.0,
+                false => normal((lead / sigma).clamp(-40.0, 40.0)),
             }
         })
         .fold(1.0, f64::min)
 }
 
-/// The standard normal distribution function, to three digits: A logistic curve after Bowling et al., 2009.
+/// The standard normal distribution function, to three digits: a logistic curve after Bowling et al., 2009.
 fn normal(x: f64) -> f64 {
     1.0 / (1.0 + (-(0.070_56 * x.powi(3) + 1.597_6 * x)).exp())
 }
 
 impl Default for ModelChooser {
-    /// With the model that comes with this crate, without leanings.
+    /// With the model that comes with this crate.
     fn default() -> Self {
-        Self {
-            model: Cow::Borrowed(Model::shipped()),
-            biases: Vec::new(),
-            stick: None,
-        }
+        Self(Cow::Borrowed(Model::shipped()))
     }
 }
 
@@ -214,135 +229,8 @@ impl ModelChooser {
     /// Chooses by this model.
     #[must_use]
     pub fn new(model: Model) -> Self {
-        Self {
-            model: Cow::Owned(model),
-            ..Self::default()
-        }
+        Self(Cow::Owned(model))
     }
-
-    /// Returns the model.
-    #[must_use]
-    pub fn model(&self) -> &Model {
-        &self.model
-    }
-
-    /// Leans towards or away from a transport.
-    ///
-    /// # Errors
-    /// [`SelectError::Number`] unless the factor is between 0.01 and 100.
-    pub fn with_bias(mut self, bias: Bias) -> Result<Self, SelectError> {
-        crate::error::checked("bias", bias.factor, (0.01, 100.0), "0.01 to 100")?;
-        self.biases.push(bias);
-        Ok(self)
-    }
-
-    /// Stays with a transport unless another one is faster by this fraction of its time: for runs one after the other, which
-    /// should not go back and forth between two that are about as good.
-    ///
-    /// # Errors
-    /// [`SelectError::Number`] unless the gain is between 0 and 10.
-    pub fn with_stickiness(mut self, transport: Spec, gain: f64) -> Result<Self, SelectError> {
-        crate::error::checked("gain", gain, (0.0, 10.0), "0 to 10")?;
-        self.stick = Some((transport, gain));
-        Ok(self)
-    }
-
-    /// Returns what the time of a transport is multiplied by.
-    pub(crate) fn factor(&self, spec: &Spec) -> f64 {
-        let biases = (self.biases.iter())
-            .filter(|bias| bias.transport == spec.as_str() || bias.transport == spec.name())
-            .map(|bias| bias.factor);
-        let stuck = match &self.stick {
-            Some((held, gain)) if held == spec => 1.0 / (1.0 + gain),
-            _ => 1.0,
-        };
-        biases.product::<f64>() * stuck
-    }
-
-    /// Returns what tipped it. `is_short_look`: whether losses may not have been seen.
-    fn reason(&self, ranking: &[Ranked], candidates: &[Candidate], is_short_look: bool) -> String {
-        let [first, others @ ..] = ranking else {
-            return String::new();
-        };
-        let time = Seconds(first.prediction.seconds);
-        // The next one; or one that is faster, where the user leans to another.
-        let fastest = (others.iter())
-            .min_by(|a, b| a.prediction.seconds.total_cmp(&b.prediction.seconds))
-            .filter(|other| other.prediction.seconds < first.prediction.seconds);
-        let Some(second) = fastest.or(others.first()) else {
-            return format!(
-                "{} is the only one that can be used, about {time}",
-                first.transport
-            );
-        };
-        let mut reason = format!(
-            "{} about {time}, {} {}",
-            first.transport,
-            second.transport,
-            Seconds(second.prediction.seconds)
-        );
-        let gain = second.prediction.seconds - first.prediction.seconds;
-        let is_wanted = self.factor(&first.transport) != self.factor(&second.transport);
-        let expected = |ranked: &Ranked| ranked.prediction.seconds * ranked.prediction.excess;
-        let is_doubted = (candidates.iter())
-            .any(|candidate| candidate.spec == second.transport && candidate.doubt > 0.0);
-        if gain < 0.0 && expected(first) <= expected(second) && !is_wanted {
-            reason.push_str("; but the time of that varies more");
-        } else if gain < 0.0 && !is_wanted && is_doubted {
-            reason.push_str("; but it may not come up: nothing has come over UDP so far");
-        } else if gain < 0.0 && !is_wanted && is_short_look && bears_losses(&first.transport) {
-            reason.push_str("; but losses would slow that down, and few packets were looked at");
-        } else if gain < 0.0 && !is_wanted {
-            reason.push_str("; but that has still to connect");
-        } else if gain < 0.0 {
-            reason.push_str("; preferred all the same, as was asked for");
-        } else if gain <= TIE * first.prediction.seconds {
-            reason.push_str("; no difference to speak of");
-        } else if let Some((Some(what), saved)) =
-            tipping(&first.prediction.parts, &second.prediction.parts)
-        {
-            reason.push_str(&format!("; {what} {}", Seconds(saved)));
-        }
-        reason
-    }
-}
-
-/// Says whether a transport takes as long with losses as without.
-fn bears_losses(spec: &Spec) -> bool {
-    spec.law(None).family == Family::Rate
-}
-
-/// Returns which part of the time differs most, and by how many seconds. Computing has no words: how much of it overlaps
-/// with sending means nothing to a reader.
-fn tipping(first: &TimeParts, second: &TimeParts) -> Option<(Option<&'static str>, f64)> {
-    [
-        (
-            Some("a shorter set-up saves"),
-            first.setup_s,
-            second.setup_s,
-        ),
-        (
-            Some("fewer round trips save"),
-            first.rounds_s,
-            second.rounds_s,
-        ),
-        (
-            Some("starting at a higher rate saves"),
-            first.growth_s,
-            second.growth_s,
-        ),
-        (
-            Some("a higher rate saves"),
-            first.transfer_s,
-            second.transfer_s,
-        ),
-        (Some("bearing losses saves"), first.loss_s, second.loss_s),
-        (None, first.compute_s, second.compute_s),
-    ]
-    .into_iter()
-    .map(|(what, first, second)| (what, second - first))
-    .max_by(|a, b| a.1.total_cmp(&b.1))
-    .filter(|&(_, saved)| saved > 0.0)
 }
 
 impl Chooser for ModelChooser {
@@ -356,105 +244,68 @@ impl Chooser for ModelChooser {
         workload: &Workload,
         candidates: &[Candidate],
     ) -> Result<Choice, SelectError> {
-        let (_, busier) = workload.busier(path);
-        let is_short_look = (busier.loss).is_some_and(|loss| {
-            loss.lost() == 0 && loss.sent() > 0 && loss.interval().1 > SHORT_LOOK
-        });
-        let expected = |spec: &Spec, prediction: &Prediction| {
-            let is_to_come = prediction.parts.setup_s > 0.0;
-            let doubt = match is_to_come && path.rtt_s() < NEXT_DOOR_S {
-                // Processors decide there, of which predictions know least: what is there already is only given up for
-                // more than their error.
-                true => 1.0 + prediction.sigma_model,
-                false => 1.0,
-            };
-            // The others may take several times as long.
-            let insured = match is_short_look && !bears_losses(spec) {
-                true => 1.0 + INSURANCE,
-                false => 1.0,
-            };
-            prediction.seconds * prediction.excess * self.factor(spec) * doubt * insured
-        };
-        let rank = |candidates: &[Candidate], score: &dyn Fn(&Spec, &Prediction) -> f64| {
-            let reason = |ranking: &[Ranked]| self.reason(ranking, candidates, is_short_look);
-            Choice::of(
-                self.name(),
-                &self.model,
-                path,
-                workload,
-                candidates,
-                score,
-                reason,
-            )
-        };
-        let choice = rank(candidates, &expected)?;
-        if candidates.iter().all(|candidate| candidate.doubt <= 0.0) {
-            return Ok(choice);
-        }
-        let candidate_of = |spec: &Spec| candidates.iter().find(|one| one.spec == *spec);
-        let is_sure = |ranked: &&Ranked| {
-            candidate_of(&ranked.transport).is_some_and(|candidate| candidate.doubt <= 0.0)
-        };
-        let best_sure = (choice.ranking.iter().find(is_sure)).map_or(f64::INFINITY, |r| r.score);
-        rank(candidates, &|spec, prediction| {
-            let seconds = expected(spec, prediction);
-            let doubted =
-                |candidate: &Candidate| candidate.doubted(seconds, best_sure, path.rtt_s());
-            candidate_of(spec).map_or(seconds, doubted)
-        })
-    }
-
-    fn settlement(
-        &self,
-        path: &PathEstimate,
-        workload: &Workload,
-        candidates: &[Candidate],
-    ) -> Result<Settlement, SelectError> {
-        settle::settlement(self, path, workload, candidates)
-    }
-}
-
-impl Named {
-    /// Takes a transport by name and settings.
-    ///
-    /// # Errors
-    /// [`SelectError::Transport`].
-    pub fn new(text: &str) -> Result<Self, SelectError> {
-        Ok(Self(text.parse()?))
-    }
-}
-
-impl Chooser for Named {
-    fn name(&self) -> &str {
-        "named"
-    }
-
-    fn choose(
-        &self,
-        path: &PathEstimate,
-        workload: &Workload,
-        candidates: &[Candidate],
-    ) -> Result<Choice, SelectError> {
-        let Some(found) = candidates.iter().find(|candidate| candidate.spec == self.0) else {
-            let known: Vec<&str> = candidates.iter().map(|c| c.spec.as_str()).collect();
-            return Err(SelectError::NotACandidate {
-                name: self.0.to_string(),
-                known: known.join(", "),
-            });
-        };
+        let score = |_: &Candidate, prediction: &Prediction| prediction.seconds;
         Choice::of(
             self.name(),
-            Model::shipped(),
+            &self.0,
             path,
             workload,
-            std::slice::from_ref(found),
-            |_, prediction| prediction.seconds,
-            |_| "asked for by name".to_owned(),
+            candidates,
+            score,
+            reason,
         )
     }
 }
 
-/// How much a choice's confidence is worth in words.
+/// Returns what makes the first one faster than the second.
+fn reason(ranking: &[Ranked]) -> String {
+    let [first, others @ ..] = ranking else {
+        return String::new();
+    };
+    let time = Seconds(first.prediction.seconds);
+    let Some(second) = others.first() else {
+        return format!("the only one that can be used, about {time}");
+    };
+    let lead = format!(
+        "about {time}, {} {}",
+        second.transport,
+        Seconds(second.prediction.seconds)
+    );
+    let gain = second.prediction.seconds - first.prediction.seconds;
+    if gain <= TIE * first.prediction.seconds {
+        return format!("{lead}; no difference to speak of");
+    }
+    match tipping(&first.prediction.parts, &second.prediction.parts) {
+        Some((what, saved)) => format!("{lead}; {what} {}", Seconds(saved)),
+        None => lead,
+    }
+}
+
+/// Returns which part of the time differs most, and by how many seconds.
+fn tipping(first: &TimeParts, second: &TimeParts) -> Option<(&'static str, f64)> {
+    let parts = [
+        ("a shorter set-up saves", first.setup_s, second.setup_s),
+        ("fewer round trips save", first.rounds_s, second.rounds_s),
+        (
+            "starting at a higher rate saves",
+            first.growth_s,
+            second.growth_s,
+        ),
+        ("a higher rate saves", first.transfer_s, second.transfer_s),
+        ("tolerating losses saves", first.loss_s, second.loss_s),
+        (
+            "less processor time saves",
+            first.compute_s,
+            second.compute_s,
+        ),
+    ];
+    (parts.into_iter())
+        .map(|(what, first, second)| (what, second - first))
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .filter(|&(_, saved)| saved > 0.0)
+}
+
+/// Writes a confidence for people.
 pub(crate) fn sureness(confidence: f64) -> String {
     format!("{} %", Short((confidence * 100.0).round().min(99.0)))
 }

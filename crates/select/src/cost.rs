@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::{Choice, End, SelectError, Workload, error::checked};
+use crate::{Choice, SelectError, Workload, error::checked};
 
 /// Bytes of IP packets on the wire per byte of protocol frames: headers of TLS, TCP or UDP, and IP. What is sent again and
 /// corrections come on top, see [`Plan::new`].
@@ -97,15 +97,5 @@ impl Plan {
     #[must_use]
     pub fn cost(&self) -> f64 {
         self.traffic_cost + self.machine_cost
-    }
-
-    /// Returns the bytes that an end sends.
-    #[must_use]
-    pub fn bytes_from(&self, end: End, garbler: End) -> f64 {
-        if end == garbler {
-            self.garbler_bytes
-        } else {
-            self.evaluator_bytes
-        }
     }
 }

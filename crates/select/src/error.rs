@@ -1,4 +1,4 @@
-//! What the selector refuses.
+//! Errors of the selector.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SelectError {
-    /// A number is not what it stands for.
+    /// A number is out of its range.
     #[error("{field}: expected {expected}, got {found}")]
     Number {
-        /// Which one.
+        /// The name of the number.
         field: &'static str,
-        /// What it may be.
+        /// Its range.
         expected: &'static str,
-        /// What it is.
+        /// Its value.
         found: f64,
     },
     /// A transport's name or settings cannot be read.
@@ -23,7 +23,7 @@ pub enum SelectError {
         "{text:?} is not a transport: expected name or name:key=value,..., 100 characters at most"
     )]
     Transport {
-        /// What was given, cut.
+        /// The text, cut to 100 characters.
         text: String,
     },
     /// There is no transport to choose from.
@@ -32,42 +32,28 @@ pub enum SelectError {
         /// Why each one cannot.
         reasons: Vec<String>,
     },
-    /// A transport was asked for by name that is not among the candidates.
-    #[error("{name:?} is not among the transports at hand: {known}")]
-    NotACandidate {
-        /// The name asked for.
-        name: String,
-        /// Those there are.
-        known: String,
-    },
     /// Too few runs to fit anything.
-    #[error("{transport}: expected {expected} runs at least to fit, got {found}")]
-    TooFewSamples {
-        /// Whose runs.
+    #[error("{transport}: expected at least {expected} cells to fit, got {found}")]
+    TooFewCells {
+        /// The transport with the most cells.
         transport: String,
         /// How many are needed.
         expected: usize,
         /// How many there are.
         found: usize,
     },
-    /// Some runs of a cell are held out and others are not: the fit would have seen what it is checked by.
-    #[error("{cell}: some runs are held out, and others are not")]
-    Split {
-        /// What names the cell.
-        cell: String,
-    },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file does not hold what it should.
     #[error("{origin}: {problem}")]
     Content {
-        /// The file, or what else it came from.
+        /// The file, or another origin.
         origin: String,
         /// What is wrong with it.
         problem: String,
@@ -81,21 +67,20 @@ fn because(reasons: &[String]) -> String {
     }
 }
 
-/// Returns the number if it is finite and between the bounds.
+/// Returns the number if it is between the bounds.
 pub(crate) fn checked(
     field: &'static str,
     found: f64,
     (low, high): (f64, f64),
     expected: &'static str,
 ) -> Result<f64, SelectError> {
-    // Not a number is in no range.
-    if (low..=high).contains(&found) {
-        Ok(found)
-    } else {
-        Err(SelectError::Number {
+    // NaN is in no range.
+    match (low..=high).contains(&found) {
+        true => Ok(found),
+        false => Err(SelectError::Number {
             field,
             expected,
             found,
-        })
+        }),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::{
-    Candidate, Choice, Chooser, PathEstimate, SelectError, Settlement, Workload, choose::sureness,
+    Candidate, Choice, Chooser, PathEstimate, SelectError, Workload, choose::sureness,
     path::Seconds,
 };
 
@@ -27,8 +27,6 @@ pub struct Row {
     pub workload: Workload,
     /// Which transport, and why.
     pub choice: Choice,
-    /// Whether knowing more of the path could change it.
-    pub settlement: Settlement,
 }
 
 impl Explanation {
@@ -46,7 +44,6 @@ impl Explanation {
             Ok(Row {
                 name,
                 choice: chooser.choose(path, &workload, candidates)?,
-                settlement: chooser.settlement(path, &workload, candidates)?,
                 workload,
             })
         });
@@ -99,16 +96,12 @@ impl fmt::Display for Explanation {
             let (low, high) = row.choice.prediction().interval();
             writeln!(
                 f,
-                "{}: {} ({} to {}); {}{}",
+                "{}: {} ({} to {}); {}",
                 row.name,
                 row.choice.winner(),
                 Seconds(low),
                 Seconds(high),
-                row.choice.reason,
-                match row.settlement.is_settled {
-                    true => "",
-                    false => "; measuring more could change it",
-                }
+                row.choice.reason
             )?;
         }
         if let Some(row) = self.rows.first() {

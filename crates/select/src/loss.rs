@@ -26,9 +26,6 @@ impl Loss {
     /// Packets that a probability known from elsewhere counts for.
     const KNOWN: u64 = 1_000_000_000;
 
-    /// No packets.
-    pub(crate) const NOTHING: Self = Self { lost: 0, sent: 0 };
-
     /// Takes counts.
     ///
     /// # Errors
@@ -68,25 +65,6 @@ impl Loss {
         self.sent
     }
 
-    /// Returns both counts together.
-    #[must_use]
-    pub fn and(self, more: Self) -> Self {
-        Self {
-            lost: self.lost.saturating_add(more.lost),
-            sent: self.sent.saturating_add(more.sent),
-        }
-    }
-
-    /// Returns the counts with less weight: both multiplied by a factor between 0 and 1.
-    pub(crate) fn fading(self, factor: f64) -> Self {
-        let faded = |count: u64| (count as f64 * factor.clamp(0.0, 1.0)).round() as u64;
-        let sent = faded(self.sent);
-        Self {
-            lost: faded(self.lost).min(sent),
-            sent,
-        }
-    }
-
     /// Returns lost over sent; 0 if nothing was sent.
     #[must_use]
     pub fn fraction(self) -> f64 {
@@ -100,13 +78,6 @@ impl Loss {
     /// *Probable inference, the law of succession, and statistical inference*, 1927. `(0, 1)` if nothing was sent.
     ///
     /// It supposes that packets are lost independently; bursts make the true interval wider.
-    ///
-    /// # Examples
-    /// ```
-    /// let (low, high) = transpute_select::Loss::new(0, 128)?.interval();
-    /// assert!(low == 0.0 && (0.029..0.030).contains(&high));
-    /// # Ok::<(), transpute_select::SelectError>(())
-    /// ```
     #[must_use]
     pub fn interval(self) -> (f64, f64) {
         if self.sent == 0 {
@@ -123,17 +94,6 @@ impl Loss {
             center + half
         };
         (low.clamp(0.0, 1.0), high.clamp(0.0, 1.0))
-    }
-
-    /// Returns the smallest probability that this many packets show with 95 % confidence: `1 - 0.05^(1/sent)`, which
-    /// is about 3 / sent. Below it a train most likely loses nothing, and says nothing.
-    #[must_use]
-    pub fn resolution(self) -> f64 {
-        match self.sent {
-            0 => 1.0,
-            // Exact for few, and without cancellation for many.
-            sent => -(0.05_f64.ln() / sent as f64).exp_m1(),
-        }
     }
 }
 
@@ -168,14 +128,6 @@ mod tests {
         }
         assert_eq!(Loss::new(0, 0).unwrap().interval(), (0.0, 1.0));
         assert_eq!(Loss::new(9, 9).unwrap().interval().1, 1.0);
-    }
-
-    #[test]
-    fn a_train_resolves_three_losses_in_its_length() {
-        let resolution = |sent| Loss::new(0, sent).unwrap().resolution();
-        assert!((resolution(128) - 0.02313).abs() < 1e-5);
-        assert!((resolution(30_000) - 1e-4).abs() < 1e-6);
-        assert_eq!(resolution(0), 1.0);
     }
 
     #[test]

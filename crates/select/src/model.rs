@@ -1,256 +1,205 @@
-//! The cost model: how long a workload takes over a transport on a path.
-//!
-//! `T = fixed + a · set-up + b · round trips + serial + max(c · transfer + g · growth + l · losses, d · computing)`
-//!
-//! in the spirit of Rebane, *A feasibility analysis of secure multiparty computation deployments*, 2012, section 5, whose
-//! `T = f(ping) + bytes / g(bandwidth)` is here with a `g` for each transport that knows of round trips, losses and buffers
-//! (the law), so that the effective bandwidth needs no measuring of its own. The factors are fitted; with all of them 1 and
-//! `fixed` 0 the model is the theory alone.
+//! The cost model: at most five fitted parameters for each transport, each with a physical meaning.
 
-use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::Read,
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Bound, Goodness, Law, PathEstimate, SelectError, Setup, Shape, Spec, Udp, Workload,
-    error::checked,
-    terms::{Plausible, Point, Terms},
-};
+use crate::{Family, Goodness, Law, SelectError, Spec, error::checked};
 
-/// The version of the JSON.
-const FORMAT: u32 = 1;
+/// Version of the JSON.
+const FORMAT: u32 = 2;
 
-/// A model has a few kilobytes.
+/// Limit of a model file, in bytes; the shipped one has 5 kB.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The model that comes with this crate.
 const DEFAULT: &str = include_str!("../model/default.json");
 
-/// Standard deviation of the logarithm where nothing was fitted.
+/// Standard deviation of the logarithm of the time where nothing was fitted: a factor of 1.4, or of 2 for an unknown transport.
 const THEORY_SIGMA: f64 = 0.35;
 const GENERIC_SIGMA: f64 = 0.7;
 
-/// Fitted laws by transport.
+/// Fitted parameters by transport.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     runs: RunSet,
     transports: BTreeMap<Spec, Fitted>,
 }
 
-/// Which runs a model was fitted to.
+/// The runs that a model was fitted to.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSet {
-    /// What they are called.
+    /// A description for people.
     pub name: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Of how many cells: a cell is a path and a workload.
+    /// Number of cells: a cell is a path and a workload.
     pub cells: usize,
-    /// How many of the cells were left out of the fit to check it.
+    /// Number of cells that were left out of the fit to check it.
     pub held_out_cells: usize,
 }
 
-/// What was found for one transport.
+/// The result of a fit for one transport.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fitted {
-    /// What is no factor.
-    pub shape: Shape,
-    /// The factors.
-    pub factors: Factors,
-    /// How far off predictions are.
-    pub spread: Spread,
-    /// How well the runs fit that the fit saw.
+    /// The parameters.
+    pub parameters: Parameters,
+    /// Standard deviation of the logarithm of measured over predicted time.
+    pub sigma: f64,
+    /// Errors in the cells that the fit has seen.
     pub fit: Goodness,
-    /// How well those fit that it did not see.
+    /// Errors in the cells that it has not seen.
     pub held_out: Option<Goodness>,
 }
 
-/// The factors of a model; 1 is the theory, but for `fixed_s`.
+/// The parameters of a transport.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Factors {
-    /// Seconds that every set-up takes beside its round trips.
-    pub fixed_s: f64,
-    /// On the round trips of the set-up.
-    pub setup: f64,
-    /// On the round trips of the protocol.
-    pub rounds: f64,
-    /// On carrying bytes at the rate that is reached.
-    pub carriage: f64,
-    /// On coming to that rate.
-    pub growth: f64,
-    /// On what losses add.
-    pub loss: f64,
-    /// On computing.
-    pub compute: f64,
+pub struct Parameters {
+    /// Time of the set-up beyond its round trips, in seconds: cryptography and scheduling at both ends.
+    pub setup_s: Estimate,
+    /// Share of the bottleneck's rate that payload reaches; the rest is headers, corrections and idle time.
+    pub rate_share: Estimate,
+    /// Processor time that a byte takes at the busier end to be framed, encrypted, copied and sent, in seconds.
+    pub byte_s: Estimate,
+    /// Of a window: factor on the average window that RFC 9438 predicts with losses. Of the others: the loss that halves their rate.
+    pub loss: Estimate,
+    /// Round trips until the rate has doubled while a connection starts; absent where the set-up has measured the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubling_round_trips: Option<Estimate>,
 }
 
-/// Standard deviation of the logarithm of measured over predicted time.
+/// A value with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spread {
-    /// Where losses are unlikely to meet the run.
-    pub quiet: f64,
-    /// Where they are sure to.
-    pub lossy: f64,
-    /// How much longer a run takes on average than is predicted: predictions are of what is likeliest, and now and then a run takes
-    /// much longer.
-    #[serde(default)]
-    pub excess: Excess,
+pub struct Estimate {
+    /// The most likely value.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
 }
 
-/// How much longer a run takes on average than is predicted, as factors: a timer of 0.2 s is nothing to a long path, and everything to
-/// a short one.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Excess {
-    /// On paths of 20 ms and less.
-    pub near: f64,
-    /// On paths of 80 ms and more.
-    pub far: f64,
+/// The values of [`Parameters`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Values {
+    pub(crate) setup_s: f64,
+    pub(crate) rate_share: f64,
+    pub(crate) byte_s: f64,
+    pub(crate) loss: f64,
+    pub(crate) doubling_round_trips: f64,
 }
 
-impl Default for Excess {
-    fn default() -> Self {
+impl Values {
+    /// Returns the values in the literature and the sources of the transports, before any fit.
+    pub(crate) fn theory(law: &Law) -> Self {
         Self {
-            near: 1.0,
-            far: 1.0,
+            // An Ed25519 signature and an X25519MLKEM768 key exchange on either side, and waking two processes.
+            setup_s: 2e-3,
+            // 1,448 bytes of payload in packets of 1,500.
+            rate_share: 0.96,
+            // docs/performance.md: AES-GCM and two copies at 3 to 4 Gbit/s.
+            byte_s: 2.3e-9,
+            loss: match law.family {
+                Family::Window => 1.0,
+                Family::Model => 0.05,
+                Family::Rate => 0.2,
+            },
+            doubling_round_trips: 1.0,
+        }
+    }
+
+    /// Returns the values in the order of [`Parameters::named`].
+    pub(crate) fn to_vec(self, law: &Law) -> Vec<f64> {
+        let mut all = vec![self.setup_s, self.rate_share, self.byte_s, self.loss];
+        if law.family != Family::Rate {
+            all.push(self.doubling_round_trips);
+        }
+        all
+    }
+
+    pub(crate) fn from_slice(all: &[f64]) -> Self {
+        Self {
+            setup_s: all[0],
+            rate_share: all[1],
+            byte_s: all[2],
+            loss: all[3],
+            doubling_round_trips: all.get(4).copied().unwrap_or(1.0),
         }
     }
 }
 
-impl Excess {
-    /// Returns how far a path is, from 0 to 1, given its round-trip time in seconds.
-    pub(crate) fn farness(rtt: f64) -> f64 {
-        const NEAR_S: f64 = 0.02;
-        const FAR_S: f64 = 0.08;
-        ((rtt.max(1e-9) / NEAR_S).ln() / (FAR_S / NEAR_S).ln()).clamp(0.0, 1.0)
-    }
-
-    fn at(&self, rtt: f64) -> f64 {
-        self.near + (self.far - self.near) * Self::farness(rtt)
+impl Estimate {
+    fn exact(value: f64) -> Self {
+        Self {
+            value,
+            low: value,
+            high: value,
+        }
     }
 }
 
-/// A predicted time and what it is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Prediction {
-    /// From the first packet of the set-up to the output, in seconds.
-    pub seconds: f64,
-    /// Standard deviation of the logarithm of the time: of what the model does not know, given the path.
-    pub sigma_model: f64,
-    /// Standard deviation of the logarithm of the time: of what is not known of the path.
-    pub sigma_path: f64,
-    /// What to expect on average is so many times `seconds`: by it choices are made.
-    pub excess: f64,
-    /// What the time is made of.
-    pub parts: TimeParts,
-    /// What bounds the rate towards the evaluator.
-    pub bound: Bound,
-}
-
-/// Parts of a predicted time, in seconds; their sum is the whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct TimeParts {
-    /// Until the link is up.
-    pub setup_s: f64,
-    /// Round trips that the protocol waits for.
-    pub rounds_s: f64,
-    /// What coming to the rate of the path adds.
-    pub growth_s: f64,
-    /// The bytes at the rate that is reached.
-    pub transfer_s: f64,
-    /// What losses add.
-    pub loss_s: f64,
-    /// Computing that nothing else hides.
-    pub compute_s: f64,
-}
-
-impl Prediction {
-    /// Returns the standard deviation of the logarithm of the time.
-    #[must_use]
-    pub fn sigma(&self) -> f64 {
-        self.sigma_model.hypot(self.sigma_path)
+impl Parameters {
+    /// Returns the parameters in the order of [`Values::to_vec`].
+    pub(crate) fn from_slice(all: &[Estimate]) -> Self {
+        Self {
+            setup_s: all[0],
+            rate_share: all[1],
+            byte_s: all[2],
+            loss: all[3],
+            doubling_round_trips: all.get(4).copied(),
+        }
     }
 
-    /// Returns between which times the run takes with about 80 % probability, in seconds.
-    #[must_use]
-    pub fn interval(&self) -> (f64, f64) {
-        let off = (1.28 * self.sigma()).exp();
-        (self.seconds / off, self.seconds * off)
+    /// Returns the parameters with their names, in the order of the file.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, Estimate)> {
+        let doubling = (self.doubling_round_trips).map(|it| ("doubling_round_trips", it));
+        [
+            ("setup_s", self.setup_s),
+            ("rate_share", self.rate_share),
+            ("byte_s", self.byte_s),
+            ("loss", self.loss),
+        ]
+        .into_iter()
+        .chain(doubling)
+    }
+
+    pub(crate) fn values(&self) -> Values {
+        let all: Vec<f64> = self.named().map(|(_, estimate)| estimate.value).collect();
+        Values::from_slice(&all)
+    }
+
+    fn validate(&self) -> Result<(), SelectError> {
+        for (field, Estimate { value, low, high }) in self.named() {
+            let expected = "a value from 1e-12 to 1e3 within its interval";
+            checked(field, value, (1e-12, 1e3), expected)?;
+            checked(field, value, (low, high), expected)?;
+        }
+        Ok(())
     }
 }
 
-/// One transport's law with its fit.
-pub(crate) struct Ready<'a> {
-    law: Law,
-    fitted: &'a Fitted,
-}
-
-impl Ready<'_> {
-    pub(crate) fn terms(&self, point: &Point, workload: &Workload) -> Terms {
-        Terms::of(&self.law, &self.fitted.shape, point, workload)
-    }
-
-    /// Returns the time in seconds, of which the set-up is replaced if something is known of it.
-    pub(crate) fn seconds(&self, point: &Point, workload: &Workload, setup: Setup) -> f64 {
-        let [up, run] = self.terms(point, workload).seconds(&self.fitted.factors);
-        setup.left(up, point.rtt) + run
-    }
-
-    /// Returns what is left of the set-up, in seconds.
-    pub(crate) fn left(&self, point: &Point, workload: &Workload, setup: Setup) -> f64 {
-        let [up, _] = self.terms(point, workload).seconds(&self.fitted.factors);
-        setup.left(up, point.rtt)
-    }
-
-    /// Returns the time to expect on average, in seconds.
-    pub(crate) fn expected(&self, point: &Point, workload: &Workload, setup: Setup) -> f64 {
-        self.fitted.spread.excess.at(point.rtt) * self.seconds(point, workload, setup)
-    }
-
-    /// Says whether its set-up tells rates and losses of the path.
-    pub(crate) fn is_probe(&self) -> bool {
-        self.law.train_bytes > 0.0
-    }
-
-    pub(crate) fn predict(
-        &self,
-        plausible: &Plausible,
-        workload: &Workload,
-        setup: Setup,
-    ) -> Prediction {
-        let factors = &self.fitted.factors;
-        let terms = self.terms(&plausible.mid(), workload);
-        let mut parts = terms.split(factors);
-        let [up, run] = terms.seconds(factors);
-        let left = setup.left(up, plausible.mid().rtt);
-        parts.setup_s = left;
-        let at = |rate, loss| self.seconds(&plausible.at(rate, loss), workload, setup);
-        // Two standard deviations each way.
-        let quarter = |low: f64, high: f64| (high / low).ln().abs() / 4.0;
-        let by_rate = quarter(at(|r| r.low, |l| l.mid), at(|r| r.high, |l| l.mid));
-        let by_loss = quarter(at(|r| r.mid, |l| l.low), at(|r| r.mid, |l| l.high));
-        let Spread {
-            quiet,
-            lossy,
-            excess,
-        } = self.fitted.spread;
-        let sigma_path = by_rate.hypot(by_loss);
-        Prediction {
-            seconds: left + run,
-            sigma_model: quiet + (lossy - quiet) * terms.lossiness,
-            // Where everything takes no time, nothing is uncertain.
-            sigma_path: if sigma_path.is_finite() {
-                sigma_path
-            } else {
-                0.0
+impl Fitted {
+    /// Returns the theory of a law.
+    pub(crate) fn theory(law: &Law) -> Self {
+        let values = Values::theory(law).to_vec(law);
+        let estimates: Vec<Estimate> = values.into_iter().map(Estimate::exact).collect();
+        Self {
+            parameters: Parameters::from_slice(&estimates),
+            sigma: match law.is_generic {
+                true => GENERIC_SIGMA,
+                false => THEORY_SIGMA,
             },
-            excess: excess.at(plausible.mid().rtt),
-            parts,
-            bound: terms.bound(factors),
+            fit: Goodness::default(),
+            held_out: None,
         }
     }
 }
@@ -266,7 +215,7 @@ impl Model {
         static SHIPPED: std::sync::LazyLock<Model> = std::sync::LazyLock::new(|| {
             Model::from_json(DEFAULT, "the model that comes with transpute").unwrap_or_else(
                 |error| {
-                    // A test reads it; if it were wrong all the same, the theory still chooses.
+                    // A test reads it. If it were wrong all the same, the theory would do.
                     tracing::error!(%error, "cannot read the shipped model");
                     Model::theory()
                 },
@@ -275,97 +224,40 @@ impl Model {
         &SHIPPED
     }
 
-    /// Returns the laws as they are in the literature, fitted to nothing.
+    /// Returns the laws with the parameters of the literature, fitted to nothing.
     #[must_use]
     pub fn theory() -> Self {
-        Self::new(
-            RunSet {
-                name: "theory, fitted to no runs".to_owned(),
-                ..RunSet::default()
-            },
-            BTreeMap::new(),
-        )
+        let runs = RunSet {
+            name: "theory, fitted to no runs".to_owned(),
+            ..RunSet::default()
+        };
+        Self::new(runs, BTreeMap::new())
     }
 
-    /// Returns which runs it was fitted to.
+    /// Returns the runs that it was fitted to.
     #[must_use]
     pub fn runs(&self) -> &RunSet {
         &self.runs
     }
 
-    /// Returns what was found for each transport, by name.
+    /// Returns the fit of each transport, by name.
     pub fn transports(&self) -> impl Iterator<Item = (&Spec, &Fitted)> {
         self.transports.iter()
     }
 
-    /// Predicts a workload over a transport.
-    ///
-    /// # Errors
-    /// [`SelectError::Number`] if the path has a number that is none.
-    pub fn predict(
-        &self,
-        spec: &Spec,
-        path: &PathEstimate,
-        workload: &Workload,
-    ) -> Result<Prediction, SelectError> {
-        path.validate()?;
-        let mut substitute = None;
-        let ready = self.ready(spec, path, &mut substitute);
-        Ok(ready.predict(&Plausible::of(path), workload, Setup::Whole))
-    }
-
-    /// Returns what was fitted for a transport: with these settings, or else with others of the same law.
-    fn fitted(&self, spec: &Spec, law: &Law) -> Option<&Fitted> {
+    /// Returns the fit of a transport with this law: with these settings, else with others of the same family, else the theory.
+    pub(crate) fn fitted(&self, spec: &Spec, law: &Law) -> Fitted {
         // Plain `tcp` follows another law where the kernel's congestion control is another.
         let follows = |known: &Spec| known.law(None).family == law.family;
         let exact = self.transports.get(spec).filter(|_| follows(spec));
-        exact.or_else(|| {
-            (self.transports.iter())
-                .find(|(known, _)| known.name() == spec.name() && follows(known))
-                .map(|(_, fitted)| fitted)
-        })
-    }
-
-    /// Returns what to reckon with where nothing was fitted of a transport under this law: what was fitted of it with another
-    /// congestion control, but for how it bears losses; else the theory.
-    fn substitute(&self, spec: &Spec, law: &Law) -> Fitted {
-        let mut fitted = Fitted::theory(law);
-        let same_name = |known: &&Spec| known.name() == spec.name();
-        if let Some(other) = self
-            .transports
-            .keys()
-            .find(same_name)
-            .and_then(|known| self.transports.get(known))
-        {
-            fitted.factors = other.factors;
-            fitted.shape = Shape {
-                loss: fitted.shape.loss,
-                ..other.shape
-            };
-            fitted.spread = Spread {
-                quiet: 1.5 * other.spread.quiet,
-                ..fitted.spread
-            };
-        }
-        fitted
-    }
-
-    /// Returns a transport's law with its fit. What was not fitted is put into `substitute`.
-    pub(crate) fn ready<'a>(
-        &'a self,
-        spec: &Spec,
-        path: &PathEstimate,
-        substitute: &'a mut Option<Fitted>,
-    ) -> Ready<'a> {
-        let law = spec.law(path.kernel.congestion_control.as_deref());
-        let fitted = match self.fitted(spec, &law) {
-            Some(fitted) => fitted,
-            None => substitute.insert(self.substitute(spec, &law)),
+        let similar = || {
+            let known = |known: &Spec| known.name() == spec.name() && follows(known);
+            (self.transports.iter()).find_map(|(spec, fitted)| known(spec).then_some(fitted))
         };
-        Ready { law, fitted }
+        (exact.or_else(similar).cloned()).unwrap_or_else(|| Fitted::theory(law))
     }
 
-    /// Reads and checks the JSON of [`to_json`](Self::to_json).
+    /// Parses and checks the JSON of [`to_json`](Self::to_json).
     ///
     /// # Errors
     /// [`SelectError::Content`], which names `origin`.
@@ -374,30 +266,32 @@ impl Model {
             origin: origin.to_owned(),
             problem,
         };
-        let written: Written =
+        let file: ModelFile =
             serde_json::from_str(text).map_err(|error| content(error.to_string()))?;
-        if written.format != FORMAT {
+        if file.format != FORMAT {
+            let found = file.format;
             return Err(content(format!(
-                "a model of format {}; expected {FORMAT}",
-                written.format
+                "a model of format {found}; expected {FORMAT}"
             )));
         }
-        for (spec, fitted) in &written.transports {
-            (fitted.validate()).map_err(|error| content(format!("{spec}: {error}")))?;
+        for (spec, fitted) in &file.transports {
+            (fitted.parameters.validate())
+                .and_then(|()| checked("sigma", fitted.sigma, (0.0, 10.0), "0 to 10"))
+                .map_err(|error| content(format!("{spec}: {error}")))?;
         }
-        Ok(Self::new(written.fitted_to, written.transports))
+        Ok(Self::new(file.fitted_to, file.transports))
     }
 
-    /// Returns the model as JSON, which names its format and the runs it was fitted to.
+    /// Returns the model as JSON, with its format and the runs it was fitted to.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let written = Written {
+        let file = ModelFile {
             format: FORMAT,
             fitted_to: self.runs.clone(),
             transports: self.transports.clone(),
         };
-        // Strings, finite numbers and maps with strings for keys: nothing that JSON cannot hold.
-        let mut text = serde_json::to_string_pretty(&written).unwrap_or_default();
+        // Strings, finite numbers, and maps with strings for keys: nothing that JSON cannot hold.
+        let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
         text.push('\n');
         text
     }
@@ -417,103 +311,23 @@ impl Model {
         Self::from_json(&text, &path.display().to_string())
     }
 
-    /// Writes the model to a file, whole or not at all.
+    /// Writes the model to a file.
     ///
     /// # Errors
     /// [`SelectError::File`].
     pub fn save(&self, path: &Path) -> Result<(), SelectError> {
-        crate::files::replace(path, self.to_json().as_bytes())
+        fs::write(path, self.to_json()).map_err(|source| SelectError::File {
+            path: path.to_owned(),
+            source,
+        })
     }
-}
-
-impl Fitted {
-    /// Returns the theory of a law.
-    pub(crate) fn theory(law: &Law) -> Self {
-        let sigma = match law.is_generic {
-            true => GENERIC_SIGMA,
-            false => THEORY_SIGMA,
-        };
-        Self {
-            shape: Shape::theory(law),
-            factors: Factors::THEORY,
-            spread: Spread {
-                quiet: sigma,
-                lossy: 2.0 * sigma,
-                excess: Excess::default(),
-            },
-            fit: Goodness::default(),
-            held_out: None,
-        }
-    }
-
-    fn validate(&self) -> Result<(), SelectError> {
-        self.shape.validate()?;
-        let Factors {
-            fixed_s,
-            setup,
-            rounds,
-            carriage,
-            growth,
-            loss,
-            compute,
-        } = self.factors;
-        for (field, value) in [
-            ("fixed_s", fixed_s),
-            ("setup", setup),
-            ("rounds", rounds),
-            ("carriage", carriage),
-            ("growth", growth),
-            ("loss", loss),
-            ("compute", compute),
-            ("spread.quiet", self.spread.quiet),
-            ("spread.lossy", self.spread.lossy),
-            ("spread.excess.near", self.spread.excess.near),
-            ("spread.excess.far", self.spread.excess.far),
-        ] {
-            checked(field, value, (0.0, 1e3), "0 to 1000")?;
-        }
-        Ok(())
-    }
-}
-
-impl Factors {
-    /// All 1, nothing fixed.
-    pub const THEORY: Self = Self {
-        fixed_s: 0.0,
-        setup: 1.0,
-        rounds: 1.0,
-        carriage: 1.0,
-        growth: 1.0,
-        loss: 1.0,
-        compute: 1.0,
-    };
 }
 
 /// [`Model`] in a file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ModelFile {
     format: u32,
     fitted_to: RunSet,
     transports: BTreeMap<Spec, Fitted>,
-}
-
-/// Whether a transport can be used on a path at all, and why not.
-pub(crate) fn obstacle(spec: &Spec, path: &PathEstimate) -> Option<&'static str> {
-    let law = spec.law(path.kernel.congestion_control.as_deref());
-    if law.needs_udp && path.udp == Udp::Blocked {
-        return Some("UDP does not pass");
-    }
-    let lost = |direction: &crate::Direction| direction.loss.is_some_and(|loss| loss.lost() > 0);
-    if law.dies_of_loss && (lost(&path.up) || lost(&path.down)) {
-        return Some("packets are lost, and it repairs nothing");
-    }
-    if let Some(control) = spec.setting("cc")
-        && law.has_kernel_window
-        && !path.kernel.available.is_empty()
-        && !path.kernel.available.iter().any(|known| known == control)
-    {
-        return Some("the kernel does not have its congestion control");
-    }
-    None
 }

@@ -6,9 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Loss, SelectError, error::checked};
 
-/// The version of [`PathEstimate`] in JSON.
-const FORMAT: u32 = 1;
-
 /// The longest round-trip time that is believed, in seconds.
 pub const MAX_RTT_S: f64 = 120.0;
 
@@ -25,24 +22,27 @@ pub const MIN_RATE: f64 = 1e2;
 ///
 /// *Up* is from the connecting party to the listening one.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(try_from = "Written", into = "Written")]
 pub struct PathEstimate {
     /// Round-trip times.
     pub rtt: Rtt,
     /// The direction from connector to listener.
+    #[serde(default)]
     pub up: Direction,
     /// The direction from listener to connector.
+    #[serde(default)]
     pub down: Direction,
     /// Whether UDP passes.
+    #[serde(default)]
     pub udp: Udp,
     /// The largest IP packet that passes, in bytes.
+    #[serde(default)]
     pub mtu: Option<u32>,
-    /// What this machine's TCP knows and may do.
+    /// Limits of the kernel's TCP.
+    #[serde(default)]
     pub kernel: Kernel,
-    /// Where this came from.
+    /// The origin of the estimate.
+    #[serde(default)]
     pub source: Source,
-    /// When it was measured, in milliseconds since 1970.
-    pub when_unix_ms: Option<u64>,
 }
 
 /// Round-trip times, in seconds.
@@ -50,9 +50,8 @@ pub struct PathEstimate {
 pub struct Rtt {
     /// The shortest.
     pub min_s: f64,
-    /// The median, if there were several.
-    pub median_s: Option<f64>,
-    /// The mean deviation from the median.
+    /// The mean deviation.
+    #[serde(default)]
     pub jitter_s: Option<f64>,
 }
 
@@ -98,10 +97,6 @@ pub enum Udp {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Kernel {
-    /// The shortest round-trip time of the control connection, in seconds.
-    pub min_rtt_s: Option<f64>,
-    /// The highest delivery rate of the control connection, in bits per second.
-    pub delivery_rate: Option<f64>,
     /// The greatest send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
     pub send_ceiling: Option<f64>,
     /// The greatest receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
@@ -118,8 +113,6 @@ pub struct Kernel {
 pub enum Source {
     /// A probe of this connection.
     Measured,
-    /// An earlier probe of the same path.
-    Cached,
     /// The settings of an emulated path.
     Emulated,
     /// A user's word.
@@ -136,7 +129,6 @@ impl PathEstimate {
         let estimate = Self {
             rtt: Rtt {
                 min_s: seconds,
-                median_s: None,
                 jitter_s: None,
             },
             up: Direction::default(),
@@ -145,7 +137,6 @@ impl PathEstimate {
             mtu: None,
             kernel: Kernel::default(),
             source: Source::Given,
-            when_unix_ms: None,
         };
         estimate.validate()?;
         Ok(estimate)
@@ -156,10 +147,14 @@ impl PathEstimate {
     /// # Errors
     /// [`SelectError::Content`], which names `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
-        serde_json::from_str(text).map_err(|error| SelectError::Content {
+        let content = |problem: String| SelectError::Content {
             origin: origin.to_owned(),
-            problem: error.to_string(),
-        })
+            problem,
+        };
+        let estimate: Self =
+            serde_json::from_str(text).map_err(|error| content(error.to_string()))?;
+        (estimate.validate()).map_err(|error| content(error.to_string()))?;
+        Ok(estimate)
     }
 
     /// Checks every number. The fields are public, so whoever uses an estimate that may be a peer's or a user's checks
@@ -171,13 +166,8 @@ impl PathEstimate {
         let rtt = (0.0, MAX_RTT_S);
         let seconds = "0 to 120 seconds";
         checked("rtt.min_s", self.rtt.min_s, rtt, seconds)?;
-        for (field, value) in [
-            ("rtt.median_s", self.rtt.median_s),
-            ("rtt.jitter_s", self.rtt.jitter_s),
-            ("kernel.min_rtt_s", self.kernel.min_rtt_s),
-        ] {
-            checked(field, value.unwrap_or(0.0), rtt, seconds)?;
-        }
+        let jitter = self.rtt.jitter_s.unwrap_or(0.0);
+        checked("rtt.jitter_s", jitter, rtt, seconds)?;
         for direction in [&self.up, &self.down] {
             direction.validate()?;
         }
@@ -188,12 +178,6 @@ impl PathEstimate {
         ] {
             checked(field, value.unwrap_or(1.0), bytes, "1 to 1e15 bytes")?;
         }
-        checked(
-            "kernel.delivery_rate",
-            self.kernel.delivery_rate.unwrap_or(0.0),
-            (0.0, MAX_RATE),
-            "0 to 1e13 bit/s",
-        )?;
         Ok(())
     }
 
@@ -284,9 +268,9 @@ impl fmt::Display for Direction {
         match self.loss {
             None => f.write_str(" and loss"),
             // Known rather than counted: an emulated path.
-            Some(loss) if loss.lost() == 0 && loss.resolution() < 1e-6 => f.write_str(", no loss"),
+            Some(loss) if loss.lost() == 0 && loss.interval().1 < 1e-6 => f.write_str(", no loss"),
             Some(loss) if loss.lost() == 0 => {
-                write!(f, ", loss below {:.2} %", Short(loss.resolution() * 100.0))
+                write!(f, ", loss below {:.2} %", Short(loss.interval().1 * 100.0))
             }
             Some(loss) => {
                 let (low, high) = loss.interval();
@@ -340,73 +324,6 @@ impl fmt::Display for Short {
     }
 }
 
-/// [`PathEstimate`] as it stands in files and messages.
-#[derive(Deserialize, Serialize)]
-struct Written {
-    #[serde(default = "format")]
-    format: u32,
-    rtt: Rtt,
-    #[serde(default)]
-    up: Direction,
-    #[serde(default)]
-    down: Direction,
-    #[serde(default)]
-    udp: Udp,
-    #[serde(default)]
-    mtu: Option<u32>,
-    #[serde(default)]
-    kernel: Kernel,
-    #[serde(default)]
-    source: Source,
-    #[serde(default)]
-    when_unix_ms: Option<u64>,
-}
-
-fn format() -> u32 {
-    FORMAT
-}
-
-impl TryFrom<Written> for PathEstimate {
-    type Error = SelectError;
-
-    fn try_from(written: Written) -> Result<Self, SelectError> {
-        checked(
-            "format",
-            f64::from(written.format),
-            (f64::from(FORMAT), f64::from(FORMAT)),
-            "1",
-        )?;
-        let estimate = Self {
-            rtt: written.rtt,
-            up: written.up,
-            down: written.down,
-            udp: written.udp,
-            mtu: written.mtu,
-            kernel: written.kernel,
-            source: written.source,
-            when_unix_ms: written.when_unix_ms,
-        };
-        estimate.validate()?;
-        Ok(estimate)
-    }
-}
-
-impl From<PathEstimate> for Written {
-    fn from(estimate: PathEstimate) -> Self {
-        Self {
-            format: FORMAT,
-            rtt: estimate.rtt,
-            up: estimate.up,
-            down: estimate.down,
-            udp: estimate.udp,
-            mtu: estimate.mtu,
-            kernel: estimate.kernel,
-            source: estimate.source,
-            when_unix_ms: estimate.when_unix_ms,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -432,7 +349,7 @@ mod tests {
         assert_eq!(
             lossy().to_string(),
             "rtt 110 ms, up at least 95 Mbit/s ± 5 %, loss 1.6 % (0.43 to 5.5 %), \
-             down unknown rate, loss below 2.3 %, UDP passes"
+             down unknown rate, loss below 2.9 %, UDP passes"
         );
         let bare = PathEstimate::of_rtt(0.0004).unwrap().to_string();
         assert!(
@@ -455,7 +372,6 @@ mod tests {
         for (text, part) in [
             ("{\"rtt\":{\"min_s\":-1}}", "rtt.min_s"),
             ("{\"rtt\":{\"min_s\":1e9}}", "rtt.min_s"),
-            ("{\"format\":2,\"rtt\":{\"min_s\":0}}", "format"),
             (
                 "{\"rtt\":{\"min_s\":0},\"up\":{\"rate\":{\"bits_per_second\":0}}}",
                 "rate.bits_per_second",

@@ -71,7 +71,7 @@ const RUN: u64 = 8064;
 const PIECE: u64 = 65_536;
 
 /// More than any run has; products of two of these fit.
-const MOST: f64 = 4e9;
+const MAX_COUNT: f64 = 4e9;
 
 impl ProtocolRun {
     /// Describes the run for the model. `garbler` is the end that garbles.
@@ -92,7 +92,7 @@ impl ProtocolRun {
             ("output_bits", self.output_bits),
             ("batch", self.batch),
         ] {
-            checked(field, value as f64, (0.0, MOST), "0 to 4e9")?;
+            checked(field, value as f64, (0.0, MAX_COUNT), "0 to 4e9")?;
         }
         checked(
             "table_bytes",
@@ -173,7 +173,6 @@ impl ProtocolRun {
             Transfers::Extension { .. } => (BASE as f64, transfers as f64),
         };
         let base_s = garbling.base_transfer_s.max(evaluating.base_transfer_s);
-        let handling = (early + setup + late) as f64 * Machine::BYTE_S;
         let bytes = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
         Workload::new(Parts {
             garbler,
@@ -182,12 +181,9 @@ impl ProtocolRun {
             evaluator_bytes: bytes(evaluator_bytes),
             flights,
             serial_s: base * base_s,
-            garble_s: gates(garbling.garble_and_s, garbling)
-                + extended * garbling.transfer_s
-                + handling,
+            garble_s: gates(garbling.garble_and_s, garbling) + extended * garbling.transfer_s,
             evaluate_s: gates(evaluating.evaluate_and_s, evaluating)
-                + extended * evaluating.transfer_s
-                + handling,
+                + extended * evaluating.transfer_s,
         })
     }
 }
@@ -227,7 +223,7 @@ mod tests {
 
     fn bytes(run: &ProtocolRun) -> (u64, u64) {
         let workload = run
-            .workload(End::Listener, &Machine::TYPICAL, &Machine::TYPICAL)
+            .workload(End::Listener, &Machine::HALF_GATES, &Machine::HALF_GATES)
             .unwrap();
         (workload.bytes_down(), workload.bytes_up())
     }
@@ -255,8 +251,9 @@ mod tests {
 
     #[test]
     fn flights_follow_the_transfers_and_figures_are_checked() {
-        let workload =
-            |run: ProtocolRun| run.workload(End::Connector, &Machine::TYPICAL, &Machine::TYPICAL);
+        let workload = |run: ProtocolRun| {
+            run.workload(End::Connector, &Machine::HALF_GATES, &Machine::HALF_GATES)
+        };
         assert_eq!(workload(run()).unwrap().parts().flights, 2);
         let extended = ProtocolRun {
             transfers: Transfers::Extension { k: 1, setup_len: 0 },

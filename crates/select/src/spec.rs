@@ -11,8 +11,11 @@ use crate::SelectError;
 /// The longest name with settings.
 const MAX_LEN: usize = 100;
 
-/// A hundred and twenty-eight full packets: docs/rudp.md.
-const TRAIN_BYTES: f64 = 128.0 * 1500.0;
+/// Payload bytes of the first flight of a TCP connection: ten segments (RFC 6928).
+const INITIAL_WINDOW: f64 = 10.0 * 1448.0;
+
+/// Bytes of the train that the set-up of `rudp` sends each way: 32 packets of 1,200 bytes (docs/rudp.md).
+const TRAIN_BYTES: f64 = 32.0 * 1200.0;
 
 /// A transport's name with its settings, such as `tcp:cc=bbr`. Settings are kept in order of their names, so that equal
 /// ones compare equal; `+` separates them as well as a comma.
@@ -23,31 +26,31 @@ pub struct Spec {
     name_len: usize,
 }
 
-/// What a transport's speed follows from.
+/// How a transport finds its rate.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
-    /// A window that starts small, grows each round trip, and is cut by every loss.
+    /// A congestion window that doubles each round trip, and shrinks at every loss: cubic, Reno.
     Window,
-    /// A rate that is found by doubling each round trip; losses below a knee do not lower it.
+    /// An estimate of the bottleneck that doubles each round trip; losses hardly matter: BBR.
     Model,
-    /// A rate that is known from the set-up; losses are corrected.
+    /// The rate that the set-up measured, from the first packet on; losses are corrected.
     Rate,
 }
 
-/// What is fixed of a transport: its family and what follows from how it is built.
+/// The properties of a transport that are not fitted: they follow from its design.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
-    /// How its speed comes about.
+    /// How it finds its rate.
     pub family: Family,
     /// Round trips from the first packet to the connector's link.
     pub setup_round_trips: f64,
-    /// Bytes of a train of packets that is sent each way before the link is up, to learn the rate.
+    /// Bytes that the set-up sends ahead of the data to measure the path.
     pub train_bytes: f64,
-    /// Connections side by side.
+    /// Parallel connections.
     pub connections: f64,
-    /// What its first flight may be beyond the fitted initial window: nothing, or what a modest path carries in a round trip.
-    pub first_flight: Option<FirstFlight>,
+    /// Whether its first flight grows with the round-trip time up to a quarter of a MiB, as that of `quic` does.
+    pub has_large_first_flight: bool,
     /// Whether the kernel's buffers bound its window.
     pub has_kernel_window: bool,
     /// Whether it needs UDP to pass.
@@ -58,24 +61,14 @@ pub struct Law {
     pub is_generic: bool,
 }
 
-/// A first flight that grows with the round-trip time, and leaves in a tenth of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FirstFlight {
-    /// Rate of the path that it fits, in bytes per second.
-    pub modest_rate: f64,
-    /// Most bytes of it.
-    pub most: f64,
-}
-
-impl FirstFlight {
-    /// Returns its bytes.
-    pub(crate) fn bytes(&self, rtt: f64) -> f64 {
-        (self.modest_rate * rtt).min(self.most)
-    }
-
-    /// Returns the rate at which it leaves, in bytes per second.
-    pub(crate) fn pace(&self, rtt: f64) -> f64 {
-        self.bytes(rtt) / (QuicOptions::FIRST_PART * rtt)
+impl Law {
+    /// Returns the bytes that leave before the first acknowledgement, given the round-trip time in seconds.
+    pub(crate) fn first_flight(&self, rtt: f64) -> f64 {
+        let large = match self.has_large_first_flight {
+            true => (QuicOptions::MODEST_RATE * rtt).min(QuicOptions::FIRST_FLIGHT as f64),
+            false => 0.0,
+        };
+        large.max(INITIAL_WINDOW * self.connections)
     }
 }
 
@@ -139,28 +132,25 @@ impl Spec {
             _ => Family::Window,
         };
         let tcp = Law {
-            family: Family::Window,
+            family: kernel(),
             setup_round_trips: 2.0,
             train_bytes: 0.0,
             connections: 1.0,
-            first_flight: None,
+            has_large_first_flight: false,
             has_kernel_window: true,
             needs_udp: false,
             dies_of_loss: false,
             is_generic: false,
         };
         let over_udp = Law {
+            setup_round_trips: 1.0,
             has_kernel_window: false,
             needs_udp: true,
             ..tcp
         };
         match self.name() {
-            "tcp" => Law {
-                family: kernel(),
-                ..tcp
-            },
+            "tcp" => tcp,
             "tcp-striped" => Law {
-                family: kernel(),
                 connections: self
                     .setting("n")
                     .and_then(|n| n.parse::<u8>().ok())
@@ -174,27 +164,17 @@ impl Spec {
                     "cubic" | "reno" | "newreno" => Family::Window,
                     _ => Family::Model,
                 },
-                setup_round_trips: 1.0,
-                first_flight: Some(FirstFlight {
-                    modest_rate: QuicOptions::MODEST_RATE,
-                    most: self
-                        .setting("first")
-                        .and_then(|bytes| bytes.parse::<u32>().ok())
-                        .map_or(QuicOptions::FIRST_FLIGHT as f64, f64::from),
-                }),
+                has_large_first_flight: true,
                 ..over_udp
             },
             "rudp" | "udp" => Law {
                 family: Family::Rate,
-                setup_round_trips: 3.0,
-                train_bytes: match self.setting("probe") {
-                    Some("off") => 0.0,
-                    _ => TRAIN_BYTES,
-                },
+                train_bytes: TRAIN_BYTES,
                 dies_of_loss: self.name() == "udp",
                 ..over_udp
             },
             _ => Law {
+                family: Family::Window,
                 is_generic: true,
                 ..tcp
             },
@@ -275,22 +255,28 @@ mod tests {
     fn settings_decide_the_law() {
         assert_eq!(law("tcp").family, Family::Window);
         assert_eq!(law("tcp:cc=bbr").family, Family::Model);
-        assert_eq!(
-            "tcp".parse::<Spec>().unwrap().law(Some("bbr")).family,
-            Family::Model
-        );
+        let with_bbr = "tcp".parse::<Spec>().unwrap().law(Some("bbr"));
+        assert_eq!(with_bbr.family, Family::Model);
         assert_eq!(law("tcp-striped").connections, 18.0);
         assert_eq!(law("tcp-striped:cc=bbr,n=4").connections, 4.0);
-        assert_eq!(law("quic").setup_round_trips, 1.0);
         assert_eq!(law("quic:cc=cubic").family, Family::Window);
-        let first = |text, rtt| law(text).first_flight.unwrap().bytes(rtt);
-        assert_eq!((first("quic", 0.01), first("quic", 0.2)), (25e3, 262_144.0));
-        assert_eq!(first("quic:first=100000", 0.2), 100e3);
-        assert_eq!(
-            (law("rudp").family, law("rudp").setup_round_trips),
-            (Family::Rate, 3.0)
-        );
+        assert_eq!(law("rudp").family, Family::Rate);
         assert!(law("udp").dies_of_loss && law("smoke").is_generic);
+    }
+
+    #[test]
+    fn set_ups_and_first_flights_are_those_of_the_transports() {
+        let round_trips = |text| law(text).setup_round_trips;
+        assert_eq!([round_trips("quic"), round_trips("rudp")], [1.0, 1.0]);
+        assert_eq!([round_trips("tcp"), round_trips("tcp-striped")], [2.0, 2.0]);
+        let first = |text, rtt| law(text).first_flight(rtt);
+        assert_eq!((first("quic", 0.01), first("quic", 0.2)), (25e3, 262_144.0));
+        assert_eq!(first("tcp", 0.2), 14_480.0);
+        assert_eq!(first("tcp-striped:n=4", 0.2), 57_920.0);
+        assert_eq!(
+            (law("rudp").train_bytes, law("quic").train_bytes),
+            (38_400.0, 0.0)
+        );
     }
 
     #[test]

@@ -54,7 +54,6 @@ mod connection;
 mod error;
 mod known;
 mod listening;
-mod machine;
 mod party;
 mod result;
 pub mod serve;
@@ -64,10 +63,9 @@ pub use choice::Choice;
 pub use connection::{Connection, Outcome, Prepared};
 pub use error::Error;
 pub use listening::Listening;
-pub use machine::{MeasureError, Speed, measure, words};
 pub use party::{Connecting, Party};
 pub use result::{Evaluation, Report, Results};
-pub use workload::{Computation, workload};
+pub use workload::{Computation, typical_machine};
 
 pub use transpute_circuit::{
     Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,

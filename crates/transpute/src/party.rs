@@ -4,7 +4,6 @@ mod connecting;
 
 use std::{
     num::NonZeroUsize,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError, mpsc},
     time::Duration,
 };
@@ -13,7 +12,7 @@ use tokio::task::JoinHandle;
 use transpute_circuit::{Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_ot::BaseOt;
-use transpute_select::{Auto, Chooser, End, Machine, Selection, Workload};
+use transpute_select::{Auto, Chooser, End, Selection, Workload};
 use transpute_session::{
     Config, ConnectionConfig, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role,
     Session, SessionError,
@@ -25,8 +24,8 @@ use transpute_transport::{
 pub use connecting::Connecting;
 
 use crate::{
-    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, Speed,
-    choice::Chosen, known::known_path,
+    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, choice::Chosen,
+    known::known_path,
 };
 
 /// One party of a computation.
@@ -49,8 +48,6 @@ pub struct Party {
     registry: Registry,
     choice: Choice,
     chooser: Option<Arc<dyn Chooser>>,
-    path_cache: Option<PathBuf>,
-    speed: Speed,
     offer: Option<Offer>,
     patience: Duration,
     driver: DriverOptions,
@@ -91,8 +88,6 @@ impl Party {
             registry: Registry::with_builtins(),
             choice: Choice::Auto,
             chooser: None,
-            path_cache: None,
-            speed: Speed::default(),
             offer: None,
             patience: Duration::ZERO,
             driver: DriverOptions::default(),
@@ -133,26 +128,10 @@ impl Party {
         self
     }
 
-    /// Sets what chooses the transport, with [`Choice::Auto`], when this party connects. Default: the model that comes with
-    /// this crate.
+    /// Sets the chooser of the transport, with [`Choice::Auto`], when this party connects. Default: [`Rule`](transpute_select::Rule).
     #[must_use]
     pub fn chooser(mut self, chooser: Arc<dyn Chooser>) -> Self {
         self.chooser = Some(chooser);
-        self
-    }
-
-    /// Keeps what is measured of paths in this file, and uses what it has.
-    #[must_use]
-    pub fn path_cache(mut self, file: impl Into<PathBuf>) -> Self {
-        self.path_cache = Some(file.into());
-        self
-    }
-
-    /// Says how fast this machine computes, or where that is kept: what computing is predicted to take matters for the choice of
-    /// the transport. A party that listens says it to whoever connects. Default: [`Speed::Measured`], which writes no file.
-    #[must_use]
-    pub fn machine(mut self, speed: impl Into<Speed>) -> Self {
-        self.speed = speed.into();
         self
     }
 
@@ -295,21 +274,15 @@ impl Party {
         })
     }
 
-    /// Describes the run for choosing a transport, `end` being this party's. This machine is as fast as was said, or measured before;
-    /// the peer's is a typical one.
+    /// Describes the run for choosing a transport, `end` being this party's.
     ///
     /// # Errors
     /// [`Error::Split`]; [`Error::Workload`] for figures that no run has.
     pub fn workload(&self, end: End) -> Result<Workload, Error> {
-        let computation = self.computation(end)?;
-        let own = self.speed.recall(computation.scheme());
-        Ok(match end {
-            End::Connector => computation.between(own.as_ref(), None),
-            End::Listener => computation.between(None, own.as_ref()),
-        }?)
+        Ok(self.computation(end)?.workload()?)
     }
 
-    /// Describes the run whatever the machines, `end` being this party's.
+    /// Describes the run, `end` being this party's.
     ///
     /// # Errors
     /// [`Error::Split`].
@@ -322,21 +295,6 @@ impl Party {
         let split = self.split()?;
         let (runs, at_once) = self.runs;
         Ok(Computation::new(&self.program, &split, &self.config, garbler).repeated(runs, at_once))
-    }
-
-    /// Finds out how fast this machine is, if it is worth it; before there is a connection, so that nobody waits for it.
-    async fn own_machine(&self, computation: &Computation) -> Result<Option<Machine>, Error> {
-        let (speed, scheme) = (self.speed.clone(), computation.scheme());
-        if let Some(machine) = speed.recall(scheme) {
-            return Ok(Some(machine));
-        }
-        let workload = computation.between(None, None)?;
-        if !speed.would_measure(&workload) {
-            return Ok(None);
-        }
-        let learning = tokio::task::spawn_blocking(move || speed.learn(scheme, &workload));
-        // It was neither cancelled nor does it panic; if so, the machine is a typical one.
-        Ok(learning.await.unwrap_or_default())
     }
 
     /// Will connect to a listening peer at `address` (`host:port`) when run.
@@ -366,10 +324,6 @@ impl Party {
                     }
                     *auto = auto.offering(offer.clone());
                 }
-                let computation = self.computation(End::Listener)?;
-                if let Some(machine) = self.own_machine(&computation).await? {
-                    *auto = auto.saying(computation.words(&machine))?;
-                }
                 (
                     auto.listen(address, &security).await?,
                     "chosen by the party that connected".to_owned(),
@@ -390,23 +344,13 @@ impl Party {
         Ok(Security::tls(identity, self.peers.clone()))
     }
 
-    /// Tells the chooser what the link is for.
-    async fn prepare(&self, auto: Auto) -> Result<Auto, Error> {
-        let computation = self.computation(End::Connector)?;
-        let own = self.own_machine(&computation).await?;
-        let mut auto = auto
-            .with_workload(computation.between(own.as_ref(), None)?)
-            .adapting(move |words| {
-                let peer = computation.said(words)?;
-                computation.between(own.as_ref(), Some(&peer)).ok()
-            });
-        if let Some(chooser) = &self.chooser {
-            auto = auto.with_chooser(chooser.clone());
-        }
-        if let Some(file) = &self.path_cache {
-            auto = auto.remembering(file.clone());
-        }
-        Ok(auto)
+    /// Sets what the link is for, and the chooser.
+    fn prepare(&self, auto: Auto) -> Result<Auto, Error> {
+        let auto = auto.with_workload(self.workload(End::Connector)?);
+        Ok(match &self.chooser {
+            Some(chooser) => auto.with_chooser(chooser.clone()),
+            None => auto,
+        })
     }
 
     /// Begins to make what does not depend on the peer, oblivious transfer's first message above all,

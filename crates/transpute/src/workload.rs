@@ -1,29 +1,21 @@
-//! What a run asks of a path, and of two machines.
+//! What a run asks of a path and of two machines.
 
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_select::{End, Machine, ProtocolRun, SelectError, Transfers, Workload};
 use transpute_session::{Config, OtPlan, Role};
 
-use crate::machine::{typical, words};
-
-/// Describes a run for choosing a transport: what it sends, waits for and computes. `garbler` is the end that garbles.
-///
-/// Both machines are taken to be typical ones ([`Machine::TYPICAL`]).
-///
-/// # Errors
-/// [`SelectError::Number`] for figures that no run has.
-pub fn workload(
-    program: &Program,
-    split: &InputSplit,
-    config: &Config,
-    garbler: End,
-) -> Result<Workload, SelectError> {
-    Computation::new(program, split, config, garbler).between(None, None)
+/// Returns the processor time that a typical machine takes for each step of the protocol with this scheme.
+#[must_use]
+pub fn typical_machine(scheme: Scheme) -> Machine {
+    match scheme {
+        Scheme::ThreeHalves => Machine::THREE_HALVES,
+        scheme if scheme.is_free_xor() => Machine::HALF_GATES,
+        _ => Machine::WITHOUT_FREE_XOR,
+    }
 }
 
-/// A run, or several on one connection, as far as choosing a transport depends on it: a [`Workload`] as soon as it is known how
-/// fast both machines are.
+/// A run, or several on one connection, as far as choosing a transport depends on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Computation {
     run: ProtocolRun,
@@ -90,45 +82,14 @@ impl Computation {
         self.scheme
     }
 
-    /// Returns what the run asks of a path, given how fast the machines of both ends compute; `None` is a typical one.
+    /// Returns what the run sends, waits for and computes, on two typical machines.
     ///
     /// # Errors
     /// [`SelectError::Number`] for figures that no run has.
-    pub fn between(
-        &self,
-        connector: Option<&Machine>,
-        listener: Option<&Machine>,
-    ) -> Result<Workload, SelectError> {
-        let typical = typical(self.scheme);
-        let connector = connector.unwrap_or(&typical);
-        let listener = listener.unwrap_or(&typical);
-        let (garbling, evaluating) = match self.garbler {
-            End::Connector => (connector, listener),
-            End::Listener => (listener, connector),
-        };
-        let one = self.run.workload(self.garbler, garbling, evaluating)?;
+    pub fn workload(&self) -> Result<Workload, SelectError> {
+        let machine = typical_machine(self.scheme);
+        let one = self.run.workload(self.garbler, &machine, &machine)?;
         one.repeated(self.runs, self.at_once)
-    }
-
-    /// Writes how fast the listening party's machine computes in its part of this run: the message of its
-    /// [offer](transpute_transport::auto::Offer::saying).
-    #[must_use]
-    pub fn words(&self, listener: &Machine) -> Vec<u8> {
-        words::encode(self.listener(), self.scheme, listener)
-    }
-
-    /// Reads such a message; `None` for any other one, such as one about another scheme or another role, and if it says what no
-    /// machine can do. What the listening party's part does not need is that of a typical machine.
-    #[must_use]
-    pub fn said(&self, words: &[u8]) -> Option<Machine> {
-        words::decode(words, self.listener(), self.scheme)
-    }
-
-    fn listener(&self) -> Role {
-        match self.garbler {
-            End::Connector => Role::Evaluator,
-            End::Listener => Role::Garbler,
-        }
     }
 }
 
@@ -136,60 +97,32 @@ impl Computation {
 mod tests {
     use super::*;
 
-    fn computation(garbler: End) -> Computation {
+    fn computation(scheme: Scheme) -> Computation {
         let circuit = transpute_circuit::generators::aes128();
         let program = Program::compile(&circuit);
         let split = InputSplit::first_to_garbler(program.input_widths());
-        Computation::new(&program, &split, &Config::default(), garbler)
-    }
-
-    const SLOW: Machine = Machine {
-        garble_and_s: 1e-3,
-        evaluate_and_s: 1e-2,
-        xor_s: 1e-12,
-        transfer_s: 1e-12,
-        base_transfer_s: 1e-12,
-    };
-
-    #[test]
-    fn each_machine_counts_at_its_end() {
-        let parts = |garbler, connector, listener| {
-            *(computation(garbler).between(connector, listener).unwrap()).parts()
+        let config = Config {
+            scheme,
+            ..Config::default()
         };
-        let typical = parts(End::Listener, None, None);
-        let slow = parts(End::Listener, None, Some(&SLOW));
-        assert!((6.4..6.5).contains(&slow.garble_s), "{}", slow.garble_s);
-        assert_eq!(slow.evaluate_s, typical.evaluate_s);
-        // Base transfers wait for both.
-        assert_eq!(slow.serial_s, typical.serial_s);
-        let slow = parts(End::Listener, Some(&SLOW), None);
-        assert!((64.0..64.1).contains(&slow.evaluate_s));
-        assert_eq!(slow.garble_s, typical.garble_s);
-        let slow = parts(End::Connector, Some(&SLOW), None);
-        assert!((6.4..6.5).contains(&slow.garble_s));
+        Computation::new(&program, &split, &config, End::Listener)
     }
 
     #[test]
     fn runs_on_one_connection_count_as_many() {
-        let one = computation(End::Listener).between(None, None).unwrap();
-        let many = computation(End::Listener).repeated(1000, 100);
-        let many = many.between(None, None).unwrap();
+        let one = computation(Scheme::HalfGates).workload().unwrap();
+        let many = computation(Scheme::HalfGates).repeated(1000, 100);
+        let many = many.workload().unwrap();
         assert_eq!(many.bytes_down(), 1000 * one.bytes_down());
         assert_eq!(many.round_trips(), one.round_trips() + 9.0);
     }
 
     #[test]
-    fn what_the_listener_says_is_about_its_part() {
-        let (garbling, evaluating) = (computation(End::Listener), computation(End::Connector));
-        let said = garbling.said(&garbling.words(&SLOW)).unwrap();
-        assert_eq!(said.garble_and_s, SLOW.garble_and_s);
-        assert_eq!(evaluating.said(&garbling.words(&SLOW)), None);
-        assert_eq!(garbling.said(b"fast"), None);
-        // The worst lie has a workload.
-        let mut worst = SLOW;
-        worst.garble_and_s = 1.0;
-        let said = garbling.said(&garbling.words(&worst)).unwrap();
-        let workload = garbling.between(None, Some(&said)).unwrap();
-        assert!((6400.0..6500.0).contains(&workload.parts().garble_s));
+    fn schemes_differ_in_bytes_and_processor_time() {
+        let parts = |scheme| *computation(scheme).workload().unwrap().parts();
+        let (half, three) = (parts(Scheme::HalfGates), parts(Scheme::ThreeHalves));
+        let prf = parts(Scheme::Prf);
+        assert!(three.garbler_bytes < half.garbler_bytes && half.garbler_bytes < prf.garbler_bytes);
+        assert!(half.garble_s < three.garble_s && three.garble_s < prf.garble_s);
     }
 }

@@ -6,11 +6,8 @@ use std::{net::TcpStream, sync::Arc, time::Duration};
 
 use adder::{adder, number};
 use transpute::{
-    Bits, Choice, Error, Identity, Machine, OutputPolicy, Party, Program, Registry, Role, Scheme,
-    SessionError, Speed, TransportError,
-    select::{End, Named},
-    transport::auto::Offer,
-    words,
+    Bits, Choice, Error, Identity, OutputPolicy, Party, Registry, SessionError, TransportError,
+    select::PaperRules, transport::auto::Offer,
 };
 
 #[tokio::test]
@@ -107,112 +104,12 @@ async fn an_input_of_the_wrong_width_fails_both_sides() {
     );
 }
 
-const SLOW: Machine = Machine {
-    garble_and_s: 1e-3,
-    evaluate_and_s: 2e-3,
-    xor_s: 1e-12,
-    transfer_s: 1e-7,
-    base_transfer_s: 1e-4,
-};
-
-/// How fast both machines are said to be is what the choice is made for, whoever garbles.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_party_that_connects_hears_how_fast_the_other_is() {
-    let circuit = adder();
-    let ands = f64::from(u32::try_from(Program::compile(&circuit).and_count()).unwrap());
-    let fast = Machine {
-        xor_s: 1e-12,
-        ..Machine::TYPICAL
-    };
-    for (role, slow_listens, expected) in [
-        (
-            Role::Garbler,
-            true,
-            (SLOW.garble_and_s, fast.evaluate_and_s),
-        ),
-        (
-            Role::Garbler,
-            false,
-            (fast.garble_and_s, SLOW.evaluate_and_s),
-        ),
-        (
-            Role::Evaluator,
-            true,
-            (fast.garble_and_s, SLOW.evaluate_and_s),
-        ),
-        (
-            Role::Evaluator,
-            false,
-            (SLOW.garble_and_s, fast.evaluate_and_s),
-        ),
-    ] {
-        let other = match role {
-            Role::Garbler => Role::Evaluator,
-            Role::Evaluator => Role::Garbler,
-        };
-        let party = |role, is_slow| {
-            let machine = if is_slow { SLOW } else { fast };
-            let program = Arc::new(Program::compile(&circuit));
-            Party::new(role, program).plaintext().machine(machine)
-        };
-        let listening = party(role, slow_listens)
-            .listen("127.0.0.1:0")
-            .await
-            .unwrap();
-        let connecting = party(other, !slow_listens).connect(listening.local_address());
-        let (_, connected) = tokio::try_join!(
-            listening.run(number(40_000)),
-            connecting.run(number(30_000))
-        )
-        .unwrap();
-        let selection = connected.report.selection.unwrap();
-        let parts = selection.workload.parts();
-        let handling = parts.garbler_bytes as f64 * Machine::BYTE_S;
-        let near = |found: f64, each: f64| {
-            let gates = found - handling;
-            (gates - each * ands).abs() < 0.1 * each * ands
-        };
-        assert!(near(parts.garble_s, expected.0), "{role}: {parts:?}");
-        assert!(near(parts.evaluate_s, expected.1), "{role}: {parts:?}");
-    }
-}
-
-/// A listener that lies, or says something else, is not believed, and a party without figures says none.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn words_that_no_machine_would_say_change_nothing() {
-    let circuit = adder();
-    let mut lie = words::encode(Role::Garbler, Scheme::HalfGates, &Machine::TYPICAL);
-    lie[3..11].copy_from_slice(&u64::MAX.to_le_bytes());
-    for said in [lie, b"fast".to_vec(), vec![1; 1024], Vec::new()] {
-        let offer = Offer::all().saying(said).unwrap();
-        let listening = Party::garbler(&circuit)
-            .plaintext()
-            .machine(Speed::Typical)
-            .offer(offer)
-            .listen("127.0.0.1:0")
-            .await
-            .unwrap();
-        let party = Party::evaluator(&circuit)
-            .plaintext()
-            .machine(Speed::Typical);
-        let expected = party.workload(End::Connector).unwrap();
-        let connecting = party.connect(listening.local_address());
-        let (_, connected) = tokio::try_join!(
-            listening.run(number(40_000)),
-            connecting.run(number(30_000))
-        )
-        .unwrap();
-        let selection = connected.report.selection.unwrap();
-        assert_eq!(selection.workload, expected);
-    }
-}
-
 /// The party that connects chooses, among what the one that listens offers, and both learn which it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_party_that_connects_chooses_among_what_is_offered() {
     let circuit = adder();
     let identity = || Identity::generate().unwrap();
-    for (offered, chooser) in [(vec!["quic"], "model"), (vec!["rudp", "tcp"], "named")] {
+    for (offered, chooser) in [(vec!["quic"], "rule"), (vec!["rudp", "tcp"], "paper")] {
         let (alice, bob) = (identity(), identity());
         let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());
         let listening = Party::garbler(&circuit)
@@ -223,8 +120,8 @@ async fn the_party_that_connects_chooses_among_what_is_offered() {
             .await
             .unwrap();
         let mut evaluator = Party::evaluator(&circuit).identity(bob).peer(alice_is);
-        if chooser == "named" {
-            evaluator = evaluator.chooser(Arc::new(Named::new("rudp").unwrap()));
+        if chooser == "paper" {
+            evaluator = evaluator.chooser(Arc::new(PaperRules));
         }
         let connecting = evaluator.connect(listening.local_address());
         // What fails on one side would be waited for in vain on the other.

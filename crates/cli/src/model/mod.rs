@@ -10,7 +10,6 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde::Deserialize;
 use transpute_select::{Candidate, Model, PathEstimate, SelectError};
 
 use crate::failure::{Failure, Kind};
@@ -58,24 +57,13 @@ pub(crate) fn path(name: &str) -> Result<PathEstimate, Failure> {
     scenario(name)
 }
 
-/// An answer of `transpute probe`; what else is in it does not matter here.
-#[derive(Deserialize)]
-struct ProbeAnswer {
-    path: PathEstimate,
-}
-
 fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
-    let is_answer = serde_json::from_str::<serde_json::Value>(text)
-        .is_ok_and(|value| value.get("path").is_some());
-    if !is_answer {
-        return PathEstimate::from_json(text, name);
+    // An answer of `transpute probe` has it as one of its fields.
+    let answer = serde_json::from_str::<serde_json::Value>(text).ok();
+    match answer.as_ref().and_then(|answer| answer.get("path")) {
+        Some(path) => PathEstimate::from_json(&path.to_string(), name),
+        None => PathEstimate::from_json(text, name),
     }
-    serde_json::from_str(text)
-        .map(|ProbeAnswer { path }| path)
-        .map_err(|error| SelectError::Content {
-            origin: name.to_owned(),
-            problem: error.to_string(),
-        })
 }
 
 #[cfg(target_os = "linux")]
@@ -105,9 +93,7 @@ pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
 pub(crate) fn failure(error: SelectError) -> Failure {
     let kind = match error {
         SelectError::File { .. } | SelectError::Content { .. } => Kind::File,
-        SelectError::Number { .. }
-        | SelectError::Transport { .. }
-        | SelectError::NotACandidate { .. } => Kind::Usage,
+        SelectError::Number { .. } | SelectError::Transport { .. } => Kind::Usage,
         _ => Kind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use transpute_select::{Candidate, Chooser, End, Explanation, ModelChooser, PaperRules, Workload};
+use transpute_select::{Candidate, End, Explanation, Workload};
 
 use super::{DEFAULT_TRANSPORTS, candidates, failure, load, path};
 use crate::{
     failure::Failure,
     output,
+    selection::By,
     workload::{self, Asked},
 };
 
@@ -34,8 +35,11 @@ pub(crate) struct Args {
     /// The model. Default: the one that comes with this program
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// Choose by the rules of the paper instead
-    #[arg(long)]
+    /// What chooses
+    #[arg(long, value_name = "BY", default_value = "model")]
+    chooser: By,
+    /// Choose by the rules of the paper, as --chooser paper
+    #[arg(long, conflicts_with = "chooser")]
     paper: bool,
     #[command(flatten)]
     asked: Asked,
@@ -47,15 +51,14 @@ pub(crate) struct Args {
 pub(crate) fn predict(args: &Args) -> Result<(), Failure> {
     let path = path(&args.path)?;
     let candidates: Vec<Candidate> = candidates(&args.transports)?;
-    let chooser: Box<dyn Chooser> = match args.paper {
-        true => Box::new(PaperRules),
-        false => Box::new(ModelChooser::new(load(args.model.as_deref())?)),
+    let by = match args.paper {
+        true => By::Paper,
+        false => args.chooser,
     };
+    let chooser = by.chooser(Some(load(args.model.as_deref())?));
     let mut workloads = Vec::new();
     for name in &args.circuit {
-        let run = workload::of("--circuit", name, &args.asked)?;
-        let typical = workload::between("--circuit", name, &run, None, None)?;
-        workloads.push((name.clone(), typical));
+        workloads.push((name.clone(), workload::of("--circuit", name, &args.asked)?));
     }
     for &bytes in &args.bytes {
         let transfer = Workload::transfer(End::Listener, bytes).map_err(failure)?;

@@ -179,14 +179,12 @@ fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectErro
     if scenario.blocks_udp() && transport.law(None).needs_udp {
         return Ok(None);
     }
-    let (workload, total_ms, setup_ms) = match (&row.measured, row.cut_off_ms) {
-        (Some(measured), _) if measured.overruns == [0, 0] => (
-            workload(row, measured)?,
-            measured.total_ms,
-            Some(measured.total_ms - measured.runtime_ms),
-        ),
+    let (workload, total_ms) = match (&row.measured, row.cut_off_ms) {
+        (Some(measured), _) if measured.overruns == [0, 0] => {
+            (workload(row, measured)?, measured.total_ms)
+        }
         (None, Some(cut_off_ms)) => match workloads.get(&row.circuit, &row.scheme, row.batch) {
-            Some(workload) => (workload, cut_off_ms, None),
+            Some(workload) => (workload, cut_off_ms),
             None => return Ok(None),
         },
         _ => return Ok(None),
@@ -196,9 +194,6 @@ fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectErro
         workload,
         transport,
         seconds: total_ms / 1e3,
-        setup_s: setup_ms
-            .filter(|setup| *setup >= 0.0)
-            .map(|setup| setup / 1e3),
         is_cut: row.measured.is_none(),
         cell: cell(row),
         is_held_out: Part::of(scenario, &row.circuit, row.batch) == Part::Unseen,
@@ -231,8 +226,9 @@ fn cell(row: &Row) -> String {
 
 fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
     let machine = match row.scheme.as_str() {
-        "prf" => Machine::TYPICAL_WITHOUT_FREE_XOR,
-        _ => Machine::TYPICAL,
+        "prf" => Machine::WITHOUT_FREE_XOR,
+        "three-halves" => Machine::THREE_HALVES,
+        _ => Machine::HALF_GATES,
     };
     let is_extended = !matches!(measured.garbler.ot.as_str(), "direct" | "none");
     let (up, down) = (measured.payload_up_bytes, measured.payload_down_bytes);
@@ -264,10 +260,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         "direct" => (down as f64 - 300.0).max(0.0) / 64.0,
         _ => BASE_TRANSFERS,
     };
-    let handling = up as f64 * Machine::BYTE_S;
-    let gates = |and_s: f64| {
-        ands * and_s + xors * machine.xor_s + transfers * machine.transfer_s + handling
-    };
+    let gates = |and_s: f64| ands * and_s + xors * machine.xor_s + transfers * machine.transfer_s;
     Workload::new(Parts {
         // The garbler is party A, which listens.
         garbler: End::Listener,
@@ -345,7 +338,7 @@ pub(crate) mod tests {
         (rows[1].measured, rows[1].cut_off_ms) = (None, Some(8000.0));
         let (samples, _) = samples(&rows).unwrap();
         assert_eq!(samples[1].workload, samples[0].workload);
-        assert_eq!((samples[1].seconds, samples[1].setup_s), (8.0, None));
+        assert_eq!(samples[1].seconds, 8.0);
         assert!(samples[1].is_cut && !samples[0].is_cut);
         assert_eq!(samples[0].cell, samples[1].cell);
         // Nothing is known of what others compute.

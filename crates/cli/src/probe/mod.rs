@@ -2,12 +2,12 @@
 
 mod respond;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use transpute::{
-    Error, Machine,
-    select::{Auto, End, Explanation, Model, Probed},
+    Error,
+    select::{Auto, Explanation, Model, Probed},
     transport::{Security, auto::Offer},
 };
 
@@ -15,7 +15,6 @@ use crate::{
     failure::Failure,
     flags::{parse_address, parse_offer, warn_unused},
     interrupt::unless_interrupted,
-    machine::{self, MachineCache},
     model::{failure, load},
     output,
     protection::Protection,
@@ -58,16 +57,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     asked: Asked,
     /// What chooses
-    #[arg(long, value_name = "BY", default_value = "model")]
+    #[arg(long, value_name = "BY", default_value = "rule")]
     chooser: By,
     /// The model. Default: the one that comes with this program
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// Keep what is measured in this file, for runs with the same flag
-    #[arg(long, value_name = "FILE")]
-    path_cache: Option<PathBuf>,
-    #[command(flatten)]
-    machine: MachineCache,
     /// Print one JSON object with the path and the choice, or the error
     #[arg(long)]
     json: bool,
@@ -79,10 +73,6 @@ struct Answer {
     address: String,
     /// How long it took to measure.
     probe_ms: f64,
-    /// How fast this machine computes; nothing if it was taken for a typical one.
-    machine: Option<Machine>,
-    /// The same of the peer's.
-    peer_machine: Option<Machine>,
     #[serde(flatten)]
     explanation: Explanation,
 }
@@ -96,15 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             warn_unused("--once", args.once, "--listen");
             probe(args, address)
         }
-        (None, Some(address)) => {
-            let is_given = args.path_cache.is_some();
-            warn_unused(
-                "--path-cache",
-                is_given,
-                "the side with the address of the peer",
-            );
-            respond::respond(args, address)
-        }
+        (None, Some(address)) => respond::respond(args, address),
         // The parser asks for one of them.
         (None, None) => Err(Failure::usage("an address or --listen is needed")),
     }
@@ -116,69 +98,30 @@ fn probe(args: &Args, address: &str) -> Result<(), Failure> {
         .map(|file| load(Some(file)))
         .transpose()?;
     let chooser = args.chooser.chooser(model);
-    let runs = (args.circuit.iter())
-        .map(|name| Ok((&**name, workload::of("--circuit", name, &args.asked)?)))
+    let workloads = (args.circuit.iter())
+        .map(|name| Ok((name.clone(), workload::of("--circuit", name, &args.asked)?)))
         .collect::<Result<Vec<_>, Failure>>()?;
-    // Before the peer is there: nobody should have to wait for it.
-    let machine = machine::learn(
-        &args.machine.speed(),
-        "--circuit",
-        runs.iter().map(|(name, run)| (*name, run)),
-    )?;
-    let probed = measure(address, &security, args.path_cache.as_deref())?;
-    let peer_machine = runs.first().and_then(|(_, run)| run.said(&probed.said));
-    let workloads = (runs.iter())
-        .map(|(name, run)| {
-            let (ours, theirs) = (machine.as_ref(), peer_machine.as_ref());
-            let workload = workload::between("--circuit", name, run, ours, theirs)?;
-            Ok(((*name).to_owned(), workload))
-        })
-        .collect::<Result<Vec<_>, Failure>>()?;
+    let probed = measure(address, &security)?;
     let explanation = Explanation::new(&*chooser, &probed.path, workloads, &probed.candidates)
         .map_err(failure)?;
     let answer = Answer {
         address: address.to_owned(),
         probe_ms: probed.took.as_secs_f64() * 1e3,
-        machine,
-        peer_machine,
         explanation,
     };
     if args.json {
         return output::print_json(&answer);
     }
-    let garbler = args.asked.garbler();
     output::print(|out| {
         write!(out, "{}", answer.explanation)?;
-        writeln!(
-            out,
-            "computing: {} here, {} at the peer",
-            pace(answer.machine.as_ref(), garbler == End::Connector),
-            pace(answer.peer_machine.as_ref(), garbler == End::Listener),
-        )?;
         writeln!(out, "measured within {:.1} ms", answer.probe_ms)
     })
 }
 
 /// Measures the path to a peer.
-pub(crate) fn measure(
-    address: &str,
-    security: &Security,
-    path_cache: Option<&Path>,
-) -> Result<Probed, Failure> {
-    let mut auto = Auto::default();
-    if let Some(file) = path_cache {
-        auto = auto.remembering(file.to_owned());
-    }
+pub(crate) fn measure(address: &str, security: &Security) -> Result<Probed, Failure> {
+    let auto = Auto::default();
     let probing =
         async { (auto.probe(address, security).await).map_err(|error| Error::from(error).into()) };
     crate::block_on(unless_interrupted(probing))
-}
-
-/// Says how fast a machine is in its role.
-fn pace(machine: Option<&Machine>, garbles: bool) -> String {
-    match machine {
-        None => "as a typical machine".to_owned(),
-        Some(machine) if garbles => format!("{:.1} ns per AND gate", machine.garble_and_s * 1e9),
-        Some(machine) => format!("{:.1} ns per AND gate", machine.evaluate_and_s * 1e9),
-    }
 }

@@ -4,7 +4,6 @@ use transpute::{
     Error,
     transport::Listener as _,
     transport::auto::{AutoListener, AutoOptions, Offer},
-    words,
 };
 
 use super::Args;
@@ -14,12 +13,7 @@ use crate::{failure::Failure, interrupt::unless_interrupted, output};
 pub(super) fn respond(args: &Args, address: &str) -> Result<(), Failure> {
     let security = args.protection.security()?;
     let offer = args.offer.clone().unwrap_or_else(Offer::all);
-    // Nobody waits yet, and what the peer wants to compute is not known: it may be large.
-    let (role, scheme) = (args.asked.listener(), args.asked.scheme());
-    let machine = args.machine.speed().learn_at_once(scheme);
-    let words = machine.map_or(Vec::new(), |machine| words::encode(role, scheme, &machine));
     let failed = |error| Failure::from(Error::from(error));
-    let offer = offer.saying(words).map_err(failed)?;
     let responding = async {
         let options = AutoOptions::default();
         let mut listener = AutoListener::bind(address, &security, offer, options)

@@ -40,12 +40,9 @@ pub(crate) struct Args {
     /// Connect to the peer at this address (host:port)
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) connect: Option<String>,
-    /// Method by which the connecting party chooses the transport, with --transport auto [default: model]
+    /// Method by which the connecting party chooses the transport, with --transport auto [default: rule]
     #[arg(long, value_name = "BY", help_heading = TRANSPORT)]
     pub(super) chooser: Option<By>,
-    /// The file in which the connecting party keeps what it measures of paths, with --transport auto
-    #[arg(long, value_name = "FILE", help_heading = TRANSPORT)]
-    pub(super) path_cache: Option<PathBuf>,
     /// A file with the inputs of many evaluations: a line for each, with [N=]VALUE for every value
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "batch"], help_heading = MANY_RUNS)]
     pub(super) batch_file: Option<PathBuf>,
@@ -103,7 +100,7 @@ impl Args {
     /// Refuses options that contradict each other, before anything is read, and warns about those without effect
     /// unless `--quiet` is given.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        self.terms.check(self.quiet)?;
+        self.terms.check()?;
         if self.connect.is_some() && self.terms.offer.is_some() {
             // Not a warning: what --offer excludes could be used all the same.
             return Err(Failure::usage(
@@ -125,7 +122,6 @@ impl Args {
         };
         if let Some(chooses) = chooses {
             warn_unused("--chooser", self.chooser.is_some(), chooses);
-            warn_unused("--path-cache", self.path_cache.is_some(), chooses);
         }
         let threads = self.threads.is_some();
         match self.repeat {

@@ -31,9 +31,6 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let mut party = (args.terms.party()?)
         .patience(args.patience)
         .chooser(args.chooser.unwrap_or_default().chooser(None));
-    if let Some(file) = &args.path_cache {
-        party = party.path_cache(file);
-    }
     let program = party.program().clone();
     let split = party.split()?;
     let evaluator_bits = split.evaluator_bits() as u64;

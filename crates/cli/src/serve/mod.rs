@@ -21,7 +21,7 @@ use report::{End, RunLine};
 use crate::{failure::Failure, inputs::Wanted, interrupt::interrupted, output};
 
 pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
-    args.terms.check(args.quiet)?;
+    args.terms.check()?;
     let party = args.terms.party()?;
     let inputs = (args.terms).bits(&Wanted::of(args.terms.role, party.split()?))?;
     let party = party.config(Config {

@@ -1,14 +1,16 @@
 //! The choosers of transpute-select, judged by rows of the testbed: as if they had been told the path.
 
-use transpute_select::{Candidate, ModelChooser, PaperRules};
+use transpute_select::{Candidate, ModelChooser, PaperRules, Rule};
 use transpute_testbed::selection::{Choice, Chooser, Conditions};
 
 use crate::model::rows::{Workloads, path_of};
 
 /// What the tables have to say of them.
-pub(super) const NOTE: &str = "`model` and `paper's rules` are told the path as it is: rate, loss, round-trip time and queue, and with \
-other flows what they leave. `size rule` is told the bytes of a run, the round-trip time and whether UDP passes. What probing takes is not \
-in their times, unlike those of `auto`.";
+pub(super) const NOTE: &str = "`rule`, `model` and `paper's rules` know the path as it is: rate, loss, round-trip time and queue, and \
+with other flows what they leave. Measuring takes no time for them, unlike for `auto`. Intervals are of a bootstrap over cells.";
+
+/// The name of the default chooser, with which the others are compared.
+pub(super) const RULE: &str = "rule";
 
 /// Chooses knowing the path, which takes no time.
 struct Knowing<'a, C> {
@@ -17,6 +19,16 @@ struct Knowing<'a, C> {
     workloads: &'a Workloads,
     /// Whether it chooses by what is predicted.
     predicts: bool,
+}
+
+/// The default chooser.
+pub(super) fn rule(workloads: &Workloads) -> Box<dyn Chooser + '_> {
+    Box::new(Knowing {
+        name: RULE,
+        chooser: Rule,
+        workloads,
+        predicts: true,
+    })
 }
 
 /// The chooser by model.
@@ -97,21 +109,22 @@ mod tests {
         }
         let workloads = Workloads::of(&rows).unwrap();
         let choosers = [
+            rule(&workloads),
             model(ModelChooser::new(Model::theory()), &workloads),
             paper(&workloads),
         ];
         let choosers: Vec<&dyn Chooser> = choosers.iter().map(|chooser| &**chooser).collect();
         let contests = contests(&rows);
         let verdicts = judge(&contests, &choosers);
-        assert_eq!(verdicts.choosers, ["model", "paper's rules"]);
+        assert_eq!(verdicts.choosers, ["rule", "model", "paper's rules"]);
         let chosen: Vec<Vec<_>> = (verdicts.cells.iter())
             .map(|(.., verdicts)| verdicts.iter().map(|v| v.chosen.as_deref()).collect())
             .collect();
         assert_eq!(
             chosen,
             [
-                [Some("rudp"); 2].to_vec(),
-                [Some("tcp:cc=cubic"); 2].to_vec()
+                [Some("rudp"); 3].to_vec(),
+                [Some("tcp:cc=cubic"); 3].to_vec()
             ]
         );
     }

@@ -14,8 +14,7 @@ use transpute_testbed::{
     row::{Row, read_rows},
     runner::{self, Options, Timelines},
     selection::{
-        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, SizeRule, Verdicts, contests,
-        judge, tables,
+        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests, judge, tables,
     },
 };
 
@@ -281,9 +280,9 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let mut choosers = measured_choosers(&transports);
     // Beside `auto`, if that was run, before those that do not choose.
     let place = usize::from(transports.contains(&AUTO));
-    choosers.insert(place, choosers::model(by_model, &workloads));
-    choosers.insert(place + 1, choosers::paper(&workloads));
-    choosers.insert(place + 2, Box::new(SizeRule));
+    choosers.insert(place, choosers::rule(&workloads));
+    choosers.insert(place + 1, choosers::model(by_model, &workloads));
+    choosers.insert(place + 2, choosers::paper(&workloads));
     let choosers: Vec<_> = choosers.iter().map(|chooser| &**chooser).collect();
     let verdicts = judge(&contests, &choosers);
     output::note(format!(
@@ -329,9 +328,11 @@ fn sections(verdicts: &Verdicts<'_>) -> Vec<transpute_testbed::report::Table> {
     let (unseen, fit) = (Some(Part::Unseen), Some(Part::Fit));
     let all = vec![
         tables::overall(verdicts, unseen),
+        tables::differences(verdicts, unseen, choosers::RULE),
         tables::by_regime(verdicts, unseen),
         selection::probing(verdicts, unseen),
         tables::overall(verdicts, fit),
+        tables::differences(verdicts, fit, choosers::RULE),
         tables::overall(verdicts, None),
         tables::by_regime(verdicts, None),
         selection::probing(verdicts, None),

@@ -8,7 +8,6 @@ mod id;
 mod json;
 mod link;
 mod lost;
-mod machine;
 mod manual;
 #[cfg(target_os = "linux")]
 mod model;

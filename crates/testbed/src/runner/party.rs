@@ -12,7 +12,6 @@ use super::{Cell, inputs::OutputValue};
 use crate::{
     measure::Usage,
     row::{PartyRow, SelectionRow},
-    selection::AUTO,
 };
 
 /// How a party knows itself and the other.
@@ -40,10 +39,6 @@ pub(super) fn arguments(
         .args(["--transport", &cell.transport])
         .args(["--batch", &cell.batch.to_string()])
         .args(["--patience", &patience.as_secs().to_string()]);
-    if cell.transport == AUTO {
-        // How fast this machine was found to be at some time must not change what is chosen in a later run.
-        command.args(["--machine-cache", "none"]);
-    }
     for input in inputs {
         command.args(["--input", input]);
     }

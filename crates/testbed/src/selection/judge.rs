@@ -1,6 +1,6 @@
 //! Choosers, and what their choices cost.
 
-use super::{Conditions, Contest, FAILED_MS, Part, Time};
+use super::{Conditions, Contest, FAILED_MS, Part, Time, bootstrap::interval_of_mean};
 
 /// Picks one of the transports of a cell.
 pub trait Chooser {
@@ -134,6 +134,8 @@ pub struct Summary {
     pub failed: usize,
     /// The arithmetic mean.
     pub mean: f64,
+    /// Its 95 % confidence interval over cells; nothing of a single cell.
+    pub mean_interval: Option<(f64, f64)>,
     /// The median: the lower of two in the middle.
     pub median: f64,
     /// The regret that 95 % of the cells do not exceed.
@@ -177,6 +179,7 @@ impl Summary {
             cut_off,
             failed,
             mean: regrets.iter().sum::<f64>() / cells as f64,
+            mean_interval: interval_of_mean(&regrets),
             median: rank(0.5)?,
             percentile_95: rank(0.95)?,
             worst: *regrets.last()?,

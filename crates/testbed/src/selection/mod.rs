@@ -18,13 +18,13 @@
 //! println!("{}", tables::overall(&verdicts, Some(Part::Unseen)).markdown());
 //! ```
 
+mod bootstrap;
 mod case;
 mod contest;
 mod draw;
 mod judge;
 mod probing;
 mod regime;
-mod size_rule;
 pub mod tables;
 
 pub use case::{Case, DEFAULT_CUT_OFF, MAX_LINE_SECONDS, Part};
@@ -33,7 +33,6 @@ pub use draw::draw;
 pub use judge::{Always, Choice, Chooser, Summary, Verdict, Verdicts, judge};
 pub use probing::probing;
 pub use regime::{Regime, regimes};
-pub use size_rule::SizeRule;
 
 /// The transport that chooses for itself: its rows are those of a chooser, not of a candidate.
 pub const AUTO: &str = "auto";

@@ -83,7 +83,7 @@ impl Probing {
     fn of(contest: &Contest<'_>, measured: &Measured, rtt_ms: f64) -> Option<Self> {
         let (chosen, selection) = (measured.chosen.as_deref()?, measured.selection.as_ref()?);
         let total_ms = measured.total_ms;
-        let predicted_ms = selection.decided_after_ms + selection.predicted_s * 1e3;
+        let predicted_ms = selection.predicted_s * 1e3;
         let waited_ms = (selection.decided_after_ms - set_up(chosen) * rtt_ms).max(0.0);
         // `tcp` is what the kernel's default makes of it, and rows may have it by that name.
         let named = match contest.time(chosen) {
@@ -105,8 +105,7 @@ impl Probing {
 /// Returns after how many round trips a transport can be chosen without having waited for another: docs/protocol.md.
 fn set_up(transport: &str) -> f64 {
     match transport.split(':').next() {
-        Some("quic") => 1.0,
-        Some("rudp") => 3.0,
+        Some("quic" | "rudp") => 1.0,
         _ => 2.0,
     }
 }
@@ -138,12 +137,12 @@ mod tests {
             chooser: "model".to_owned(),
             reason: String::new(),
             confidence: 1.0,
-            predicted_s: 0.2,
+            predicted_s: 0.4,
             decided_after_ms: 200.0,
             failed: Vec::new(),
         });
         let contests = contests(&rows);
-        // 400 ms were predicted in all; 100 of the 200 ms were not the set-up of QUIC.
+        // 400 ms were predicted; 100 of the 200 ms were not the set-up of QUIC.
         assert_eq!(
             probing(&judge(&contests, &[]), None)
                 .csv()

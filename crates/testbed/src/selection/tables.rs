@@ -1,6 +1,9 @@
 //! Regrets as tables.
 
-use super::{Contest, Part, Summary, Time, Verdict, Verdicts, regime::queue, regimes};
+use super::{
+    Contest, Part, Summary, Time, Verdict, Verdicts, bootstrap::interval_of_mean, regime::queue,
+    regimes,
+};
 use crate::report::{Table, number};
 
 /// Regret of every chooser over all cells of a part, or over all.
@@ -15,6 +18,7 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
             "cut off",
             "failed",
             "mean",
+            "its 95 % interval",
             "median",
             "95 %",
             "worst",
@@ -39,12 +43,40 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
             summary.cut_off.to_string(),
             summary.failed.to_string(),
             at_least(summary.mean),
+            interval(summary.mean_interval),
             decimals(summary.median),
             at_least(summary.percentile_95),
             at_least(summary.worst),
             share(summary.close),
             error,
             error_90,
+        ]);
+    }
+    table
+}
+
+/// Mean difference of the regret of every chooser from that of one of them, cell by cell.
+#[must_use]
+pub fn differences(verdicts: &Verdicts<'_>, part: Option<Part>, baseline: &str) -> Table {
+    let which = part.map_or("all", Part::name);
+    let title = format!("Regret minus that of {baseline}, {which} cells");
+    let mut table = Table::new(&title, ["chooser", "cells", "mean", "its 95 % interval"]);
+    let Some(place) = (verdicts.choosers.iter()).position(|name| name == baseline) else {
+        return table;
+    };
+    for (index, name) in verdicts.choosers.iter().enumerate() {
+        let differences: Vec<f64> = (verdicts.of_part(part))
+            .map(|(.., verdicts)| verdicts[index].regret - verdicts[place].regret)
+            .collect();
+        if index == place || differences.is_empty() {
+            continue;
+        }
+        let mean = differences.iter().sum::<f64>() / differences.len() as f64;
+        table.push([
+            name.clone(),
+            differences.len().to_string(),
+            format!("{mean:+.3}"),
+            interval(interval_of_mean(&differences)),
         ]);
     }
     table
@@ -288,6 +320,10 @@ fn decimals(value: f64) -> String {
     }
 }
 
+fn interval(interval: Option<(f64, f64)>) -> String {
+    interval.map_or_else(String::new, |(low, high)| format!("{low:.3} to {high:.3}"))
+}
+
 /// Writes a regret with a sign where it may be greater.
 fn marked(value: f64, summary: &Summary) -> String {
     let bound = if summary.is_bound() { "≥ " } else { "" };
@@ -318,10 +354,15 @@ mod tests {
         let verdicts = judge(&contests, &[&Always::new("tcp"), &Always::new("rudp")]);
         assert_eq!(
             overall(&verdicts, None).csv(),
-            "chooser,cells,cut off,failed,mean,median,95 %,worst,≤ 1.15,\"predictions off, median\",90 %\r\n\
-             always tcp,2,1,0,≥ 51.0,2.00,≥ 100,≥ 100,0 %,,\r\n\
-             always rudp,2,0,0,1.00,1.00,1.00,1.00,100 %,,\r\n"
+            "chooser,cells,cut off,failed,mean,its 95 % interval,median,95 %,worst,≤ 1.15,\"predictions off, median\",90 %\r\n\
+             always tcp,2,1,0,≥ 51.0,2.000 to 100.000,2.00,≥ 100,≥ 100,0 %,,\r\n\
+             always rudp,2,0,0,1.00,1.000 to 1.000,1.00,1.00,1.00,100 %,,\r\n"
         );
+        assert_eq!(
+            differences(&verdicts, None, "always rudp").csv(),
+            "chooser,cells,mean,its 95 % interval\r\nalways tcp,2,+50.000,1.000 to 99.000\r\n"
+        );
+        assert!(differences(&verdicts, None, "nobody").is_empty());
         let regimes = by_regime(&verdicts, None).csv();
         assert!(
             regimes.contains("loss from 1 %,1,\"≥ 100, 100\",\"1.00, 1.00\"\r\n"),

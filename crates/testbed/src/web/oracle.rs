@@ -110,8 +110,6 @@ pub struct Estimate {
     pub seconds: f64,
     /// With about 80 % probability it is between these.
     pub interval: (f64, f64),
-    /// What to expect on average, by which it is chosen.
-    pub expected: f64,
     /// What bounds the rate, for people.
     pub bound: String,
     /// What the time is made of, by name.

@@ -95,7 +95,7 @@ async fn reach(
     security: &Security,
 ) -> Result<(Party, Link, Why), Error> {
     let chosen = match party.choice.among(&party.registry)? {
-        Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto).await?)),
+        Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto)?)),
         fixed => fixed,
     };
     let deadline = Instant::now() + party.patience;

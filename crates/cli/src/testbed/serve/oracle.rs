@@ -14,9 +14,7 @@ use transpute::{
         catalogue,
     },
 };
-use transpute_select::{
-    Auto, Bound, Candidate, Chooser, End, ModelChooser, SelectError, TimeParts,
-};
+use transpute_select::{Auto, Bound, Candidate, Chooser, End, Rule, SelectError, TimeParts};
 use transpute_testbed::{
     row::Environment,
     web::oracle::{
@@ -31,7 +29,6 @@ const MOST_KNOWN: usize = 1000;
 
 /// Circuits and the model that comes with this program.
 pub(super) struct Knowledge {
-    chooser: ModelChooser,
     transports: Vec<String>,
     known: Mutex<HashMap<Source, CircuitFigures>>,
 }
@@ -57,7 +54,6 @@ impl Knowledge {
         transports.sort_by_key(place);
         transports.push(Auto::NAME.to_owned());
         Self {
-            chooser: ModelChooser::default(),
             transports,
             known: Mutex::default(),
         }
@@ -177,7 +173,7 @@ impl Oracle for Knowledge {
         let scheme = Scheme::from_str(scheme).map_err(|error| error.to_string())?;
         let (computation, facts) = self.computation(source, scheme, batch)?;
         let text = |error: SelectError| error.to_string();
-        let workload = computation.between(None, None).map_err(text)?;
+        let workload = computation.workload().map_err(text)?;
         // A scenario's own congestion control is in force on its paths, whatever is usual on this machine.
         let environment = environment.map(|usual| Environment {
             congestion_control: (scenario.congestion_control.clone())
@@ -202,7 +198,7 @@ impl Oracle for Knowledge {
             round_trips: f64::from(parts.flights) / 2.0,
             and_gates: facts.and_gates,
         };
-        let choice = match self.chooser.choose(&path, &workload, &candidates) {
+        let choice = match Rule.choose(&path, &workload, &candidates) {
             Ok(choice) => choice,
             Err(SelectError::NoCandidate { reasons }) => {
                 // Each starts with its transport.
@@ -232,7 +228,6 @@ impl Oracle for Knowledge {
                 transport: ranked.transport.to_string(),
                 seconds: prediction.seconds,
                 interval: prediction.interval(),
-                expected: prediction.seconds * prediction.excess,
                 bound: match prediction.bound {
                     Bound::Path => "the bottleneck of the path",
                     Bound::KernelWindow => "the buffers of the kernel",

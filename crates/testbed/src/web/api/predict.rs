@@ -104,7 +104,6 @@ fn prediction(rank: usize, estimate: &Estimate) -> Value {
         "seconds": estimate.seconds,
         "low_s": estimate.interval.0,
         "high_s": estimate.interval.1,
-        "expected_s": estimate.expected,
         "rank": rank,
         "bound": estimate.bound,
         "parts": parts,

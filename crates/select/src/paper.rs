@@ -1,17 +1,17 @@
 //! The rules of the paper, made exact.
 
 use crate::{
-    Candidate, Choice, Chooser, Loss, Model, PathEstimate, SelectError, Spec, Workload,
+    Candidate, Choice, Chooser, Loss, Model, PathEstimate, SelectError, Workload,
     path::{Seconds, Short},
-    plausible,
+    predict::{self, kernel_window},
 };
 
 /// Loss from which on "reliability should be taken care of in the user space" (transputation-2020, section 4.1: "TCP performs
 /// poorly during packet loss events, even when very few packets are lost, say 1%").
-const MUCH_LOSS: f64 = 0.01;
+const MIN_USER_SPACE_LOSS: f64 = 0.01;
 
 /// "A small number of interactions": round trips that the application waits for.
-const FEW_INTERACTIONS: f64 = 10.0;
+const MAX_FEW_INTERACTIONS: f64 = 10.0;
 
 /// Section 4.1 of transputation-2020, over the transports at hand.
 ///
@@ -37,16 +37,16 @@ const TCP: &[&str] = &["tcp", "tcp-striped", "quic", "rudp"];
 impl PaperRules {
     fn rule(path: &PathEstimate, workload: &Workload) -> (&'static [&'static str], String) {
         let rtt = path.rtt_s();
-        let of = |direction| plausible::rate(direction, rtt).mid;
+        let of = |direction| predict::rate(direction, rtt);
         let seen = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
         let loss = seen(path.up.loss).max(seen(path.down.loss));
         // The direction that carries more decides.
         let (volume, busier) = workload.busier(path);
         let rate = of(busier);
-        let window = plausible::kernel_window(path);
+        let window = kernel_window(path);
         let time = window * 8.0 / rate;
         let pipe = format!("W·t is {}, the round trip {}", Seconds(time), Seconds(rtt));
-        if loss >= MUCH_LOSS {
+        if loss >= MIN_USER_SPACE_LOSS {
             let percent = Short(loss * 100.0);
             (
                 USER_SPACE,
@@ -59,7 +59,7 @@ impl PaperRules {
                 UDP_LIKE,
                 format!("{pipe}: full pipe without losses: UDP or like it"),
             )
-        } else if workload.round_trips() <= FEW_INTERACTIONS && volume as f64 > window {
+        } else if workload.round_trips() <= MAX_FEW_INTERACTIONS && volume as f64 > window {
             (
                 USER_SPACE,
                 format!(
@@ -85,12 +85,10 @@ impl Chooser for PaperRules {
     ) -> Result<Choice, SelectError> {
         path.validate()?;
         let (order, reason) = Self::rule(path, workload);
-        let place = |spec: &Spec| {
-            // Names the paper could not know come last.
-            order
-                .iter()
-                .position(|&name| name == spec.name())
-                .unwrap_or(order.len()) as f64
+        let place = |candidate: &Candidate| {
+            // Names that the paper could not know come last.
+            let place = order.iter().position(|&name| name == candidate.spec.name());
+            place.unwrap_or(order.len()) as f64
         };
         Choice::of(
             self.name(),
@@ -98,7 +96,7 @@ impl Chooser for PaperRules {
             path,
             workload,
             candidates,
-            |spec, _| place(spec),
+            |candidate, _| place(candidate),
             |_| reason,
         )
     }

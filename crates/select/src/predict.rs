@@ -1,0 +1,267 @@
+//! The predicted time of a workload over a transport, and its parts.
+//!
+//! `T = set-up + round trips + serial computing + |carrying, computing|`, in the spirit of Rebane, *A feasibility analysis of
+//! secure multiparty computation deployments*, 2012, section 5, whose `T = f(ping) + bytes / g(bandwidth)` has a law for each
+//! transport here. `|x, y|` is `sqrt(x² + y²)`: carrying and computing hide each other, except where they take about as long.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use transpute_transport::PathClass;
+
+use crate::{
+    Bound, Direction, End, Law, Model, PathEstimate, SelectError, Spec, Workload,
+    law::{self, Carriage, Conditions},
+    model::Values,
+};
+
+/// Rate of a path that was not measured, in bits per second: gigabit Ethernet within a LAN, and the median of our wide-area
+/// cells elsewhere (docs/results/selection).
+const UNKNOWN_RATE_LAN: f64 = 1e9;
+const UNKNOWN_RATE: f64 = 2e8;
+
+/// Standard deviation of the logarithm of an unknown rate: 95 % of the paths within a factor of 10.
+const UNKNOWN_RATE_SIGMA: f64 = 1.15;
+
+/// Factor by which a path is usually faster than a train that did not fill it could tell.
+const LOWER_BOUND_FACTOR: f64 = 1.5;
+
+/// Shortest queue that is assumed where none was measured, in bytes; longer paths have one bandwidth-delay product.
+const DEFAULT_QUEUE: f64 = 262_144.0;
+
+/// Limits of Linux on the buffers of a TCP connection, in bytes (`tcp_wmem`, `tcp_rmem`), where they are not known.
+const DEFAULT_SEND_BUFFER: f64 = 4_194_304.0;
+const DEFAULT_RECEIVE_BUFFER: f64 = 6_291_456.0;
+
+/// Packets seen elsewhere that a loss estimate starts from: their ratio, 2 in 10,000, is that of an ordinary path, and their
+/// number is how many a train needs to count as much.
+const PRIOR_LOST: f64 = 0.02;
+const PRIOR_SENT: f64 = 100.0;
+
+/// A predicted time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// From the first packet of the set-up to the output, in seconds.
+    pub seconds: f64,
+    /// Standard deviation of the logarithm of the time, from errors of the model and of the measured rate.
+    pub sigma: f64,
+    /// The parts of the time.
+    pub parts: TimeParts,
+    /// The bottleneck in the direction that decides.
+    pub bound: Bound,
+}
+
+/// Parts of a predicted time, in seconds; their sum is the whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeParts {
+    /// Until the link is up.
+    pub setup_s: f64,
+    /// Round trips that the protocol waits for.
+    pub rounds_s: f64,
+    /// Additional time until the rate of the path is reached.
+    pub growth_s: f64,
+    /// The bytes at the rate that is reached.
+    pub transfer_s: f64,
+    /// Additional time because of losses.
+    pub loss_s: f64,
+    /// Computing that nothing hides.
+    pub compute_s: f64,
+}
+
+impl Prediction {
+    /// Returns the 80 % interval of the time, in seconds.
+    #[must_use]
+    pub fn interval(&self) -> (f64, f64) {
+        let off = (1.28 * self.sigma).exp();
+        (self.seconds / off, self.seconds * off)
+    }
+}
+
+impl Model {
+    /// Predicts a workload over a transport, connecting included.
+    ///
+    /// # Errors
+    /// [`SelectError::Number`] if the path has a number that is out of range.
+    pub fn predict(
+        &self,
+        spec: &Spec,
+        path: &PathEstimate,
+        workload: &Workload,
+    ) -> Result<Prediction, SelectError> {
+        path.validate()?;
+        let law = spec.law(path.kernel.congestion_control.as_deref());
+        let fitted = self.fitted(spec, &law);
+        let values = fitted.parameters.values();
+        let (parts, bound) = parts(&law, &values, &both_ways(path), workload);
+        let seconds = total(&parts);
+        // A rate that is off by a factor moves what is carried by that factor.
+        let carried = parts.transfer_s / seconds.max(f64::MIN_POSITIVE);
+        let (_, busier) = workload.busier(path);
+        Ok(Prediction {
+            seconds,
+            sigma: fitted.sigma.hypot(carried * rate_sigma(busier)),
+            parts,
+            bound,
+        })
+    }
+}
+
+/// Returns the sum of the parts.
+pub(crate) fn total(parts: &TimeParts) -> f64 {
+    let TimeParts {
+        setup_s,
+        rounds_s,
+        growth_s,
+        transfer_s,
+        loss_s,
+        compute_s,
+    } = parts;
+    setup_s + rounds_s + growth_s + transfer_s + loss_s + compute_s
+}
+
+/// Returns both directions of a path, up first, with an assumption for everything unknown.
+pub(crate) fn both_ways(path: &PathEstimate) -> [Conditions; 2] {
+    [&path.up, &path.down].map(|direction| {
+        let rtt = path.rtt_s();
+        let rate = rate(direction, rtt);
+        Conditions {
+            rtt,
+            rate,
+            loss: loss(direction),
+            queue: (direction.queue_bytes).unwrap_or((rate / 8.0 * rtt).max(DEFAULT_QUEUE)),
+            kernel_window: kernel_window(path),
+        }
+    })
+}
+
+/// Returns the rate of a direction in bits per second.
+pub(crate) fn rate(direction: &Direction, rtt_s: f64) -> f64 {
+    match direction.rate {
+        Some(rate) if rate.is_lower_bound => rate.bits_per_second * LOWER_BOUND_FACTOR,
+        Some(rate) => rate.bits_per_second,
+        None if PathClass::of(Duration::from_secs_f64(rtt_s)) <= PathClass::SameLan => {
+            UNKNOWN_RATE_LAN
+        }
+        None => UNKNOWN_RATE,
+    }
+}
+
+fn rate_sigma(direction: &Direction) -> f64 {
+    match direction.rate {
+        Some(rate) if rate.is_lower_bound => UNKNOWN_RATE_SIGMA,
+        Some(rate) => rate.relative_error,
+        None => UNKNOWN_RATE_SIGMA,
+    }
+}
+
+fn loss(direction: &Direction) -> f64 {
+    let (lost, sent) = match direction.loss {
+        Some(loss) => (loss.lost() as f64, loss.sent() as f64),
+        None => (0.0, 0.0),
+    };
+    (lost + PRIOR_LOST) / (sent + PRIOR_SENT)
+}
+
+/// Returns the smaller of both ends' limits on the bytes that one TCP connection has in flight.
+pub(crate) fn kernel_window(path: &PathEstimate) -> f64 {
+    let send = path.kernel.send_ceiling.unwrap_or(DEFAULT_SEND_BUFFER);
+    let receive = (path.kernel.receive_ceiling).unwrap_or(DEFAULT_RECEIVE_BUFFER);
+    send.min(receive)
+}
+
+/// Returns the parts of the time, and the bottleneck.
+pub(crate) fn parts(
+    law: &Law,
+    values: &Values,
+    path: &[Conditions; 2],
+    workload: &Workload,
+) -> (TimeParts, Bound) {
+    let work = workload.parts();
+    let (to_evaluator, to_garbler) = match work.garbler {
+        End::Connector => (0, 1),
+        End::Listener => (1, 0),
+    };
+    let carry =
+        |direction: usize, bytes: u64| law::carry(law, values, &path[direction], bytes as f64);
+    let rtt = path[0].rtt;
+    let tables = carry(to_evaluator, work.garbler_bytes);
+    let requests = carry(to_garbler, work.evaluator_bytes);
+    // Answers wait for the requests, and then go at the rate that the tables have reached.
+    let late = match work.garbler_bytes {
+        0 => 0.0,
+        all => tables.transfer * (work.garbler_late_bytes as f64 / all as f64),
+    };
+    let first = workload.first_table();
+    let waiting = (workload.round_trips() - first).max(0.0) * rtt;
+    // From the first table on: the tables, or the labels after a further round trip, whichever takes longer.
+    let labels = Carriage {
+        transfer: requests.transfer + late,
+        ..requests
+    };
+    let time = |it: &Carriage| it.transfer + it.growth + it.loss;
+    let (waiting, chain) = match waiting + time(&labels) > time(&tables) {
+        true => (waiting, labels),
+        false => (0.0, tables),
+    };
+    let carrying = waiting + time(&chain);
+    let bytes = work.garbler_bytes.saturating_add(work.evaluator_bytes) as f64;
+    let computing = work.garble_s.max(work.evaluate_s) + values.byte_s * bytes;
+    let train = path.map(|it| law.train_bytes.min(it.queue) * 8.0 / it.rate);
+    let parts = TimeParts {
+        setup_s: values.setup_s + law.setup_round_trips * rtt + train[0].max(train[1]),
+        rounds_s: first * rtt + waiting,
+        growth_s: chain.growth,
+        transfer_s: chain.transfer,
+        loss_s: chain.loss,
+        compute_s: work.serial_s + (carrying.hypot(computing) - carrying),
+    };
+    let bound = match computing > carrying {
+        true => Bound::Processor,
+        false => chain.bound,
+    };
+    (parts, bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Loss, Rate};
+
+    #[test]
+    fn assumptions_are_replaced_by_measurements() {
+        let unknown = Direction::default();
+        let far = PathClass::SAME_LAN_LIMIT.as_secs_f64();
+        assert_eq!([rate(&unknown, 1e-4), rate(&unknown, far)], [1e9, 2e8]);
+        let measured = Direction {
+            rate: Some(Rate::known(5e7)),
+            ..unknown
+        };
+        assert_eq!((rate(&measured, 0.1), rate_sigma(&measured)), (5e7, 0.0));
+        let bound = Direction {
+            rate: Some(Rate {
+                is_lower_bound: true,
+                ..Rate::known(1e8)
+            }),
+            ..unknown
+        };
+        assert_eq!((rate(&bound, 0.1), rate_sigma(&bound)), (1.5e8, 1.15));
+        assert_eq!(
+            kernel_window(&PathEstimate::of_rtt(0.1).unwrap()),
+            4_194_304.0
+        );
+    }
+
+    #[test]
+    fn a_measured_loss_overrules_the_prior_as_its_train_grows() {
+        let of = |lost, sent| {
+            loss(&Direction {
+                loss: Some(Loss::new(lost, sent).unwrap()),
+                ..Direction::default()
+            })
+        };
+        assert!((of(0, 0) - 2e-4).abs() < 1e-9);
+        assert!(of(0, 128) < 1e-4);
+        assert!((0.007..0.008).contains(&of(1, 32)));
+        assert!((of(100, 10_000) - 0.01).abs() < 2e-4);
+    }
+}
