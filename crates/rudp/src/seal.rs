@@ -33,7 +33,8 @@ const MARKER_PLAINTEXT: u8 = 0x20;
 /// other protocols use as well. It proves nothing.
 #[must_use]
 pub fn is_packet(datagram: &[u8]) -> bool {
-    (datagram.first()).is_some_and(|first| matches!(first & 0xf0, MARKER_SEALED | MARKER_PLAINTEXT))
+    let is_data = |first: &u8| matches!(first & 0xf0, MARKER_SEALED | MARKER_PLAINTEXT);
+    datagram.first().is_some_and(is_data) || crate::is_set_up(datagram)
 }
 
 /// Seals packets to the other end.

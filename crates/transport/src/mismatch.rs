@@ -55,9 +55,15 @@ async fn over_tcp(address: &str, security: &Security, ours: &str) -> Option<Tran
     let (socket, context) = route.open(UNSENT_LIMIT).await.ok()?;
     let error = connector.authenticate(socket, context).await.err()?;
     match &error {
-        TransportError::NoCommonTransport { theirs, .. } if !theirs.contains(ours) => Some(error),
+        TransportError::NoCommonTransport { theirs, .. } if !names(theirs, ours) => Some(error),
         _ => None,
     }
+}
+
+/// Returns whether a description names this transport.
+fn names(description: &str, transport: &str) -> bool {
+    let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+    description.split(is_separator).any(|word| word == transport)
 }
 
 async fn over_quic(address: &str, security: &Security, ours: &str) -> Option<TransportError> {

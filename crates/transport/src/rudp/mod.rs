@@ -134,7 +134,7 @@ pub(crate) async fn connect(
     };
     match connected {
         Ok(authenticated) => Ok(authenticated.bare.link()),
-        Err(error @ TransportError::UdpBlocked { .. }) => {
+        Err(error @ (TransportError::UdpBlocked { .. } | TransportError::NotTranspute { .. })) => {
             let better = mismatch::ask(address, security, name).await;
             Err(better.unwrap_or(error))
         }
