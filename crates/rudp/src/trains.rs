@@ -217,6 +217,11 @@ impl Trains {
         self.incoming.as_ref().is_none_or(|train| train.done)
     }
 
+    /// Returns whether a packet of the other end's train came.
+    pub(crate) fn has_incoming(&self) -> bool {
+        self.incoming.is_some()
+    }
+
     pub(crate) fn incoming_rate(&self) -> u64 {
         self.incoming_rate
     }

@@ -15,6 +15,7 @@ use crate::keys::Side;
 use crate::mtu::Mtu;
 use crate::rate::{HEADER_BYTES, Settings};
 use crate::rtt::Rtt;
+use crate::seal::PACKET_OVERHEAD;
 
 /// Least time between two moves. An attacker who copies packets cannot make an end switch more often.
 const MOVE_INTERVAL: Duration = Duration::from_secs(1);
@@ -22,8 +23,17 @@ const MOVE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between challenges that are not answered.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Challenges to one address before it is given up.
+/// Challenges to one address.
 const MAX_CHALLENGES: u8 = 5;
+
+/// Time after which both addresses are given up: an answer to the last challenge takes a round trip of any path.
+const MAX_WAIT: Duration = Duration::from_secs(3);
+
+/// Bytes that may be sent to an address before it answers, per byte received from it (RFC 9000, section 8.1).
+const AMPLIFICATION: u64 = 3;
+
+/// Bytes of a packet with a challenge.
+const CHALLENGE_BYTES: u64 = PACKET_OVERHEAD as u64 + 9;
 
 /// Challenges of the peer that wait for an answer: one for each of two addresses.
 const MAX_ANSWERS: usize = 2;
@@ -35,6 +45,8 @@ struct Candidate {
     token: u64,
     left: u8,
     next: Option<Time>,
+    /// Bytes that may still be sent there.
+    allowance: u64,
 }
 
 /// What is known of the peer's addresses.
@@ -43,6 +55,8 @@ pub(super) struct Migration {
     random: u64,
     /// The address to which the peer may have moved, and the one where it was.
     candidates: Vec<Candidate>,
+    /// When the candidates were found.
+    found_at: Time,
     moved_at: Option<Time>,
     /// Challenges of the peer to answer, each so many times more.
     answers: Vec<(u64, u8)>,
@@ -53,6 +67,7 @@ impl Migration {
         Self {
             random,
             candidates: Vec::new(),
+            found_at: Time::ZERO,
             moved_at: None,
             answers: Vec::new(),
         }
@@ -67,32 +82,33 @@ impl Migration {
         token ^ (token >> 31)
     }
 
-    fn challenge(&mut self, address: SocketAddr, now: Time) {
+    fn challenge(&mut self, now: Time, address: SocketAddr, allowance: u64) {
         let token = self.token();
         self.candidates.push(Candidate {
             address,
             token,
             left: MAX_CHALLENGES,
             next: Some(now),
+            allowance,
         });
     }
 
     /// The peer challenges this end.
     pub(super) fn on_challenge(&mut self, token: u64) {
-        if self.answers.iter().all(|(known, _)| *known != token) {
-            self.answers.truncate(MAX_ANSWERS - 1);
-            self.answers.insert(0, (token, 1));
-        }
+        // An answer may be lost: the peer asks again.
+        self.answers.retain(|(known, _)| *known != token);
+        self.answers.truncate(MAX_ANSWERS - 1);
+        self.answers.insert(0, (token, 1));
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        (self.candidates.iter())
-            .filter_map(|candidate| candidate.next)
-            .min()
+        let until = (!self.candidates.is_empty()).then(|| self.found_at + MAX_WAIT);
+        let challenges = self.candidates.iter().map(|candidate| candidate.next);
+        challenges.chain([until]).flatten().min()
     }
 
-    pub(super) fn handle_timeout(&mut self, _now: Time) {
-        if self.candidates.iter().all(|candidate| candidate.left == 0) {
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if now >= self.found_at + MAX_WAIT {
             self.candidates.clear();
         }
     }
@@ -102,7 +118,9 @@ impl Migration {
         let due = |candidate: &&mut Candidate| candidate.next.is_some_and(|at| at <= now);
         let candidate = self.candidates.iter_mut().find(due)?;
         candidate.left = candidate.left.saturating_sub(1);
-        candidate.next = (candidate.left > 0).then_some(now + CHALLENGE_INTERVAL);
+        candidate.allowance = candidate.allowance.saturating_sub(CHALLENGE_BYTES);
+        let may_repeat = candidate.left > 0 && candidate.allowance >= CHALLENGE_BYTES;
+        candidate.next = may_repeat.then_some(now + CHALLENGE_INTERVAL);
         Some((candidate.address, candidate.token))
     }
 
@@ -115,17 +133,29 @@ impl Migration {
 
 impl Connection {
     /// Looks at the address of an authentic packet.
-    pub(super) fn check_address(&mut self, now: Time, from: SocketAddr, is_newest: bool) {
+    pub(super) fn check_address(
+        &mut self,
+        now: Time,
+        (from, size): (SocketAddr, usize),
+        is_newest: bool,
+    ) {
         let migration = &mut self.migration;
+        let allowance = AMPLIFICATION * size as u64;
+        if let Some(known) = (migration.candidates.iter_mut()).find(|one| one.address == from) {
+            known.allowance = known.allowance.saturating_add(allowance);
+        }
         let may_move = (migration.moved_at).is_none_or(|at| now.since(at) >= MOVE_INTERVAL);
         if from != self.remote
             && self.side == Side::Listener
             && is_newest
             && may_move
             && migration.candidates.is_empty()
+            && allowance >= CHALLENGE_BYTES
         {
-            migration.challenge(from, now);
-            migration.challenge(self.remote, now);
+            migration.found_at = now;
+            migration.challenge(now, from, allowance);
+            // The peer has shown that it is, or was, at the old address.
+            migration.challenge(now, self.remote, u64::MAX);
         }
     }
 
@@ -147,6 +177,7 @@ impl Connection {
         self.migration.moved_at = Some(now);
         self.counters.moves += 1;
         self.rtt = Rtt::default();
+        self.backoff = 0;
         self.controller = self.config.controller.controller(&settings(&self.config));
         self.mtu = Mtu::new(self.mtu.most());
         self.seeded = false;

@@ -78,7 +78,7 @@ impl Connection {
         self.counters.received_bytes += size as u64;
         self.last_heard = now;
         self.on_confirmed();
-        self.check_address(now, from, is_newest);
+        self.check_address(now, (from, size), is_newest);
         if !self.state.is_open() {
             self.answer_when_over(now, frames);
             return;
@@ -130,20 +130,10 @@ impl Connection {
                 Frame::Challenge(token) => self.migration.on_challenge(token),
                 Frame::Response(token) => self.on_response(now, from, token),
                 Frame::Crypto(..) | Frame::Seen(..) => return Err(Violation::Malformed),
-                Frame::Train {
-                    id,
-                    index,
-                    count,
-                    left,
-                } => {
-                    let packet = TrainPacket {
-                        id,
-                        index,
-                        count,
-                        left: std::time::Duration::from_micros(left.into()),
-                        size: u16::try_from(size).unwrap_or(u16::MAX),
-                    };
-                    self.trains.on_packet(now, packet);
+                Frame::Train { .. } => {
+                    if let Some(packet) = TrainPacket::of(&frame, size) {
+                        self.trains.on_packet(now, packet);
+                    }
                 }
                 Frame::Report(report) => self.on_report(now, &report),
                 Frame::Limit(limit) => self.peer_limit = self.peer_limit.max(limit),

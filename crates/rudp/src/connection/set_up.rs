@@ -23,6 +23,9 @@ const MAX_EARLY: usize = 1 << 20;
 /// The same over all connections of a listener.
 const MAX_ALL_EARLY: usize = 16 << 20;
 
+/// Bytes that a held packet costs beyond its own.
+const EARLY_OVERHEAD: usize = size_of::<(Time, SocketAddr, Vec<u8>)>();
+
 /// Data packets that came before their keys.
 #[derive(Default)]
 pub(super) struct Early {
@@ -34,7 +37,7 @@ pub(super) struct Early {
 impl Early {
     /// Holds a packet, unless too much is held already.
     fn put(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
-        let size = datagram.len();
+        let size = datagram.len() + EARLY_OVERHEAD;
         let is_allowed = self.bytes + size <= MAX_EARLY
             && self.all.load(Ordering::Relaxed) + size <= MAX_ALL_EARLY;
         if is_allowed {
@@ -101,6 +104,9 @@ impl Connection {
         let tls = tls(&Handshake::listener_parameters(&begun, limit))?;
         connection.early.all = early;
         connection.advertised = limit;
+        for (at, packet) in &begun.train {
+            connection.trains.on_packet(*at, *packet);
+        }
         let (handshake, events) = Handshake::accept(now, begun, tls, timeout);
         connection.phase = Phase::SetUp(Box::new(handshake));
         connection.on_set_up_events(now, events);
@@ -135,7 +141,10 @@ impl Connection {
         } else {
             self.counters.received_packets += 1;
             self.counters.received_bytes += size as u64;
-            self.last_heard = now;
+            // Packets of the set-up can be replayed: they are no sign of life once data packets pass.
+            if !self.established {
+                self.last_heard = now;
+            }
         }
         if !self.state.is_open() {
             let is_close = |event: &SetUpEvent| matches!(event, SetUpEvent::Close(_));
@@ -149,6 +158,9 @@ impl Connection {
 
     fn on_set_up_events(&mut self, now: Time, events: Vec<SetUpEvent>) {
         for event in events {
+            if self.state.is_over() {
+                return;
+            }
             match event {
                 SetUpEvent::Complete(complete) => self.on_complete(now, *complete),
                 SetUpEvent::Train(packet) => self.trains.on_packet(now, packet),
@@ -203,9 +215,8 @@ impl Connection {
 
     /// The peer's first packet under data keys came.
     pub(super) fn on_confirmed(&mut self) {
-        if let Some(handshake) = self.phase.handshake_mut() {
-            handshake.on_confirmed();
-        }
+        // It has this end's last flight, and sends nothing more under the keys of the handshake.
+        self.phase = Phase::Data;
     }
 
     fn fail_set_up(&mut self, now: Time, reason: ClosedReason) {
@@ -295,9 +306,12 @@ impl Connection {
     }
 
     /// The listener's train leaves once the connector's is over: before its address is validated, no more bytes go to it
-    /// than came from it.
+    /// than came from it, and a train must leave at once to show the rate of the path. A connector that sends no train gets
+    /// one when it is validated.
     pub(super) fn maybe_answer_with_train(&mut self) {
-        if self.side == Side::Listener && self.trains.incoming_is_over() {
+        let is_due = self.trains.incoming_is_over()
+            && (self.trains.has_incoming() || self.established);
+        if self.side == Side::Listener && is_due {
             self.trains.start();
         }
     }

@@ -14,14 +14,19 @@ use super::level::Level;
 use super::packet::{self, Header, Id, Kind, SET_UP_DATAGRAM};
 use super::tls::Tls;
 use super::token::Tokens;
-use super::{Entropy, split_entropy};
+use super::{Entropy, TrainPacket, split_entropy};
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::frame::{Frame, read_frame};
+use crate::trains::TRAIN_PACKETS;
 use crate::{Side, Time};
 
-/// Time after which an incomplete entry is dropped: as long as a connector tries by default.
+/// Time after which an incomplete entry is dropped. A connector repeats its first messages within one second, so the third
+/// repetition finds the entry.
 const MAX_AGE: Duration = Duration::from_secs(3);
+
+/// Packets of a train that an entry remembers: as many as a connector of this version sends.
+const MAX_TRAIN: usize = TRAIN_PACKETS as usize;
 
 /// Answers to packets of other versions per second. They are smaller than what they answer, and one is enough for a
 /// connector.
@@ -104,6 +109,8 @@ struct HalfOpen {
     began: Time,
     received_bytes: u64,
     retried: bool,
+    /// Packets of the train that follows the first messages: it measures the path although one of them was lost.
+    train: Vec<(Time, TrainPacket)>,
 }
 
 /// The bytes that connections may hold before they can be opened, over all connections of a listener.
@@ -169,6 +176,10 @@ impl Acceptor {
         };
         match header.kind {
             Kind::Initial => {}
+            Kind::Train => {
+                self.take_train(now, (from, header.to), datagram);
+                return Intake::Ignored;
+            }
             Kind::OtherVersion if self.versions.take(now) => {
                 return Intake::Reply(packet::versions(&header));
             }
@@ -221,6 +232,7 @@ impl Acceptor {
             began: now,
             received_bytes: 0,
             retried: is_shown,
+            train: Vec::new(),
         };
         self.half_open.insert((from, header.to), entry);
         None
@@ -230,6 +242,22 @@ impl Acceptor {
         match self.tokens.make(now, from, (header.to, header.from)) {
             Some(token) => Intake::Reply(packet::retry(header, &token)),
             None => Intake::Ignored,
+        }
+    }
+
+    /// Remembers a packet of a train whose connector has an entry.
+    fn take_train(&mut self, now: Time, key: (SocketAddr, Id), datagram: &mut [u8]) {
+        let size = datagram.len();
+        let Some(entry) = (self.half_open.get_mut(&key)).filter(|one| one.train.len() < MAX_TRAIN)
+        else {
+            return;
+        };
+        let frames = packet::split(datagram).and_then(|(sealed, _)| entry.level.open(now, sealed));
+        let Some(frames) = frames else { return };
+        let frame = read_frame(&mut packet::frames(frames));
+        if let Some(packet) = frame.ok().and_then(|frame| TrainPacket::of(&frame, size)) {
+            entry.received_bytes += size as u64;
+            entry.train.push((now, packet));
         }
     }
 
@@ -285,6 +313,7 @@ impl Acceptor {
             listener: own,
             received_bytes: entry.received_bytes,
             retried: entry.retried,
+            train: entry.train,
         };
         let early = Arc::clone(&self.early);
         let config = accepting.config.clone();
@@ -320,6 +349,7 @@ pub(crate) struct Begun {
     pub(crate) listener: Id,
     pub(crate) received_bytes: u64,
     pub(crate) retried: bool,
+    pub(crate) train: Vec<(Time, TrainPacket)>,
 }
 
 /// Returns whether these bytes begin with a whole handshake message: kind (1), length (3, big-endian), body (RFC 8446,

@@ -125,13 +125,16 @@ impl Level {
     /// Opens a packet and returns its frames. `None`: it is not authentic.
     pub(crate) fn open<'a>(&mut self, now: Time, sealed: Sealed<'a>) -> Option<&'a [u8]> {
         let Sealed {
+            header,
             number,
             associated,
             body,
             ..
         } = sealed;
         let length = (self.keys.remote).open(number.into(), associated, body)?;
-        if self.newest.is_none_or(|(newest, _)| number > newest) {
+        // Departures of trains are not remembered at the other end.
+        let is_timed = header.kind != Kind::Train;
+        if is_timed && self.newest.is_none_or(|(newest, _)| number > newest) {
             self.newest = Some((number, now));
         }
         Some(&body[..length])

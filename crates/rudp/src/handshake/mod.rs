@@ -65,6 +65,27 @@ pub(crate) struct TrainPacket {
     pub(crate) size: u16,
 }
 
+impl TrainPacket {
+    /// Returns what a frame says about the packet of `size` bytes that it is in, if it belongs to a train.
+    pub(crate) fn of(frame: &Frame<'_>, size: usize) -> Option<Self> {
+        match *frame {
+            Frame::Train {
+                id,
+                index,
+                count,
+                left,
+            } => Some(Self {
+                id,
+                index,
+                count,
+                left: Duration::from_micros(left.into()),
+                size: u16::try_from(size).unwrap_or(u16::MAX),
+            }),
+            _ => None,
+        }
+    }
+}
+
 /// What a datagram of the set-up did.
 pub(crate) enum SetUpEvent {
     /// The handshake is complete: the peer is authenticated.
@@ -89,6 +110,8 @@ pub(crate) struct Handshake {
     side: Side,
     /// `None` once the handshake is complete.
     tls: Option<Box<dyn Tls>>,
+    /// An authentic packet of the listener came: its id holds, and nothing that anybody can forge counts any more.
+    is_answered: bool,
     envelope: Envelope,
     /// The id to which the connector sent its first packet.
     first: Id,
@@ -203,6 +226,7 @@ impl Handshake {
         Self {
             side,
             tls: Some(tls),
+            is_answered: false,
             first: envelope.from,
             envelope,
             initial,
@@ -244,11 +268,6 @@ impl Handshake {
         self.validated || self.sent_bytes + bytes as u64 <= self.received_bytes
     }
 
-    /// The peer's first packet under data keys came: it has this end's last flight.
-    pub(crate) fn on_confirmed(&mut self) {
-        self.flight = Flight::default();
-    }
-
     /// Takes a datagram of the set-up. Returns whether any of it was authentic, and what it did.
     pub(crate) fn handle(&mut self, now: Time, datagram: &mut [u8]) -> (bool, Vec<SetUpEvent>) {
         let mut events = Vec::new();
@@ -271,8 +290,12 @@ impl Handshake {
             let Some(frames) = level.open(now, sealed) else {
                 continue;
             };
-            if self.side == Side::Connector && self.handshake.is_none() {
+            if self.side == Side::Connector && !self.is_answered {
                 self.envelope.to = header.from;
+                self.is_answered = true;
+            } else if header.from != self.envelope.to {
+                // Another listener answers, or somebody on the path: the first one counts (RFC 9000, section 7.2).
+                continue;
             }
             if !std::mem::replace(&mut counted, true) {
                 self.received_bytes += size as u64;
@@ -326,22 +349,8 @@ impl Handshake {
                     self.rtt = self.rtt.or(rtt);
                     true
                 }
-                (
-                    Ok(Frame::Train {
-                        id,
-                        index,
-                        count,
-                        left,
-                    }),
-                    Kind::Train | Kind::Handshake,
-                ) => {
-                    events.push(SetUpEvent::Train(TrainPacket {
-                        id,
-                        index,
-                        count,
-                        left: Duration::from_micros(left.into()),
-                        size: u16::try_from(size).unwrap_or(u16::MAX),
-                    }));
+                (Ok(frame @ Frame::Train { .. }), Kind::Train | Kind::Handshake) => {
+                    events.extend(TrainPacket::of(&frame, size).map(SetUpEvent::Train));
                     true
                 }
                 (Ok(Frame::Report(report)), Kind::Handshake) => {
@@ -395,7 +404,7 @@ impl Handshake {
         if let Some(token) = packet::token(datagram)
             && is_ours
             && !self.retried
-            && self.handshake.is_none()
+            && !self.is_answered
         {
             self.retried = true;
             self.envelope.token = token.to_vec();
@@ -407,7 +416,7 @@ impl Handshake {
         let is_ours = self.side == Side::Connector
             && header.to == self.envelope.from
             && header.from == self.first
-            && self.handshake.is_none();
+            && !self.is_answered;
         let theirs = packet::listed_versions(datagram).filter(|_| is_ours)?;
         if theirs.contains(&VERSION) {
             return None;
@@ -490,8 +499,9 @@ impl Handshake {
             Side::Listener => (self.envelope.to, self.envelope.from),
         };
         let is_ours = parameters.first == self.first && parameters.connector == connector;
+        // A listener whose load changes may answer one copy of the first messages with a Retry packet and take the next.
         let is_theirs = self.side == Side::Listener
-            || (parameters.listener == listener && parameters.retried == self.retried);
+            || (parameters.listener == listener && (!parameters.retried || self.retried));
         if !is_ours || !is_theirs {
             return Err(Alert::ILLEGAL_PARAMETER);
         }

@@ -35,7 +35,7 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
         let context = format!("{path:?}, {bytes} bytes, seed {seed}");
         outcome.assert_complete(&context);
         assert_eq!(outcome.listener.read, bytes, "{context}");
-        let stats = outcome.connector.connection.stats();
+        let stats = outcome.connector.stats().unwrap();
         assert_eq!(stats.mtu_falls, 0, "{context}: {}", outcome.describe());
         overhead += stats.overhead() / seeds as f64;
         lost += outcome.lost.max(path.loss) / seeds as f64;
@@ -58,7 +58,7 @@ fn a_sleeping_process_repeats_only_what_was_lost() {
         for (rtt, loss) in [(110.0, 0.0), (110.0, 0.0005), (110.0, 0.01), (300.0, 0.01)] {
             for (bytes, seeds) in [(2_770_000, 8), (30_500_000, 2)] {
                 check(&path(rtt, loss), bytes, sleep, seeds, |outcome| {
-                    let stats = outcome.connector.connection.stats();
+                    let stats = outcome.connector.stats().unwrap();
                     // Each timeout is followed by two probes, which repeat what may have come.
                     let most =
                         stats.lost_packets - stats.spurious_losses + 2 * stats.probe_timeouts;
