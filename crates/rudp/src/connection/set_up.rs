@@ -165,6 +165,7 @@ impl Connection {
                 SetUpEvent::Complete(complete) => self.on_complete(now, *complete),
                 SetUpEvent::Train(packet) => self.trains.on_packet(now, packet),
                 SetUpEvent::Report(report) => self.on_report(now, &report),
+                SetUpEvent::Limit(limit) => self.peer_limit = self.peer_limit.max(limit),
                 SetUpEvent::Close(code) => {
                     let alert =
                         (code.checked_sub(CODE_ALERT)).and_then(|alert| u8::try_from(alert).ok());
@@ -242,18 +243,22 @@ impl Connection {
     }
 
     fn try_set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
-        let handshake = self.phase.handshake_mut()?;
-        if let Some(len) = handshake.transmit(now, out) {
+        if let Some(len) = self.phase.handshake_mut()?.transmit(now, out) {
             return Some(len);
         }
         if self.established {
             return None;
         }
+        // What the connector's train showed of the path also says how much of its stream must fit here.
+        let limit = self.limit();
+        let handshake = self.phase.handshake_mut()?;
         if let Some(report) = self.trains.due_report() {
             let mut frames = Vec::new();
             put_report(&mut frames, &report);
+            put_limit(&mut frames, limit);
             if let Some(len) = handshake.put_frames(now, out, &frames) {
                 self.trains.on_report_sent(now);
+                self.advertised = self.advertised.max(limit);
                 return Some(len);
             }
         }
@@ -271,6 +276,8 @@ impl Connection {
         );
         if let Some(report) = self.trains.report().filter(|_| self.side == Side::Listener) {
             put_report(&mut frames, &report);
+            put_limit(&mut frames, limit);
+            self.advertised = self.advertised.max(limit);
         }
         let len = handshake.put_train(now, out, &mut frames)?;
         // Datagrams of the set-up have 1,200 bytes.

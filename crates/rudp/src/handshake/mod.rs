@@ -92,6 +92,8 @@ pub(crate) enum SetUpEvent {
     Complete(Box<Complete>),
     Train(TrainPacket),
     Report(Report),
+    /// The stream to the peer must not pass this place.
+    Limit(u64),
     /// The peer ends the connection with this code.
     Close(u64),
     Failed(ClosedReason),
@@ -128,6 +130,8 @@ pub(crate) struct Handshake {
     give_up_at: Time,
     /// A report that came before the handshake was complete.
     report: Option<Report>,
+    /// The largest limit that came.
+    limit: u64,
 }
 
 /// The randomness of a connection: [`Connection::connect`](crate::Connection::connect) and
@@ -240,6 +244,7 @@ impl Handshake {
             sent_bytes: 0,
             give_up_at: now + timeout,
             report: None,
+            limit: 0,
         }
     }
 
@@ -357,6 +362,13 @@ impl Handshake {
                     match self.is_complete() {
                         true => events.push(SetUpEvent::Report(report)),
                         false => self.report = Some(report),
+                    }
+                    true
+                }
+                (Ok(Frame::Limit(limit)), Kind::Handshake) => {
+                    self.limit = self.limit.max(limit);
+                    if self.is_complete() {
+                        events.push(SetUpEvent::Limit(limit));
                     }
                     true
                 }
@@ -517,7 +529,7 @@ impl Handshake {
         }
         Ok(Complete {
             keys: keys.map_err(|_| Alert::INTERNAL_ERROR)?,
-            limit: parameters.limit,
+            limit: parameters.limit.max(self.limit),
             // Every flight of an honest peer says which packet it answers.
             rtt: (self.rtt).unwrap_or_else(|| now.since(self.began)),
         })

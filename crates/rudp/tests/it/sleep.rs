@@ -36,7 +36,14 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
         outcome.assert_complete(&context);
         assert_eq!(outcome.listener.read, bytes, "{context}");
         let stats = outcome.connector.stats().unwrap();
-        assert_eq!(stats.mtu_falls, 0, "{context}: {}", outcome.describe());
+        // A socket that overflows as the size is raised looks like a path that takes no such size, but not for long.
+        let most_falls = u64::from(outcome.lost > 0.05);
+        let is_large = stats.datagram_size >= 1452;
+        assert!(
+            stats.mtu_falls <= most_falls && is_large,
+            "{context}: {}",
+            outcome.describe()
+        );
         overhead += stats.overhead() / seeds as f64;
         lost += outcome.lost.max(path.loss) / seeds as f64;
         look(&outcome);
