@@ -15,6 +15,8 @@
 //! a report counts from then on.
 
 mod acceptor;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod adversarial;
 mod flight;
 mod level;
 mod packet;
