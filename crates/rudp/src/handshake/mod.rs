@@ -308,8 +308,12 @@ impl Handshake {
                 self.received_bytes += size as u64;
             }
             self.read_frames(now, header.kind, frames, size, &mut events);
+            // The next packet of the datagram may be under keys that follow from the messages of this one.
+            self.advance(now, &mut events);
+            if (events.iter()).any(|event| matches!(event, SetUpEvent::Failed(_))) {
+                break;
+            }
         }
-        self.advance(now, &mut events);
         (counted, events)
     }
 
