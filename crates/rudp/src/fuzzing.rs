@@ -22,7 +22,12 @@ pub fn frames(bytes: &[u8]) {
 
 /// Reads the bytes as the doings of a peer that has the keys and keeps no rule, and of the program at this end.
 pub fn peer(script: &[u8]) {
-    crate::connection::hostile::run(script);
+    crate::connection::adversarial::run(script);
+}
+
+/// Reads the bytes as datagrams of anybody to an acceptor and to connections in their set-up.
+pub fn initial(script: &[u8]) {
+    let _ = crate::handshake::adversarial::run(script);
 }
 
 fn put(out: &mut Vec<u8>, frame: &Frame<'_>) {
@@ -81,6 +86,12 @@ mod tests {
     fn seeds_of_the_fuzzer() {
         seeds("frames", super::frames);
         seeds("peer", super::peer);
+        seeds("initial", super::initial);
+    }
+
+    #[test]
+    fn a_script_that_delivers_everything_sets_a_connection_up() {
+        assert!(crate::handshake::adversarial::run(&[4; 80]));
     }
 
     proptest! {
@@ -89,6 +100,11 @@ mod tests {
         #[test]
         fn no_peer_makes_a_connection_panic(script in prop::collection::vec(any::<u8>(), 0..600)) {
             super::peer(&script);
+        }
+
+        #[test]
+        fn no_datagrams_of_a_set_up_panic(script in prop::collection::vec(any::<u8>(), 0..600)) {
+            super::initial(&script);
         }
 
         #[test]

@@ -53,7 +53,8 @@ pub(crate) struct ToyTls {
     transcript: Context,
     unread: Vec<u8>,
     step: Step,
-    refusal: Option<(Message, Alert)>,
+    /// Answers this message of the peer with this alert.
+    pub(crate) refusal: Option<(Message, Alert)>,
 }
 
 impl ToyTls {
@@ -72,12 +73,6 @@ impl ToyTls {
             },
             refusal: None,
         }
-    }
-
-    /// Answers this message of the peer with this alert.
-    pub(crate) fn refusing(mut self, message: Message, alert: Alert) -> Self {
-        self.refusal = Some((message, alert));
-        self
     }
 
     /// Returns both random numbers, the connector's first.

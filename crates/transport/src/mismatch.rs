@@ -63,7 +63,9 @@ async fn over_tcp(address: &str, security: &Security, ours: &str) -> Option<Tran
 /// Returns whether a description names this transport.
 fn names(description: &str, transport: &str) -> bool {
     let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
-    description.split(is_separator).any(|word| word == transport)
+    description
+        .split(is_separator)
+        .any(|word| word == transport)
 }
 
 async fn over_quic(address: &str, security: &Security, ours: &str) -> Option<TransportError> {

@@ -1,10 +1,10 @@
 //! One end of a connection: what the caller sees, and the parts it is made of.
 
-mod ending;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod hostile;
+pub(crate) mod adversarial;
+mod ending;
 #[cfg(test)]
-mod liar;
+mod invalid_reports;
 mod migration;
 mod payload;
 mod receive;

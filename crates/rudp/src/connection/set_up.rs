@@ -193,7 +193,7 @@ impl Connection {
         }
     }
 
-    fn on_complete(&mut self, now: Time, complete: Complete) {
+    pub(super) fn on_complete(&mut self, now: Time, complete: Complete) {
         self.keys = Some(complete.keys);
         self.peer_limit = complete.limit;
         self.rtt.sample(complete.rtt, std::time::Duration::ZERO);

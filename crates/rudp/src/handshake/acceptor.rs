@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::level::Level;
@@ -160,6 +160,23 @@ impl Acceptor {
     #[must_use]
     pub fn half_open(&self) -> usize {
         self.half_open.len()
+    }
+
+    /// Returns the bytes that are held for them: at most 18 KiB each.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let entries = self.half_open.values();
+        let sizes = entries.map(|entry| {
+            let train = entry.train.capacity() * size_of::<(Time, TrainPacket)>();
+            entry.level.incoming.held_bytes() + train
+        });
+        sizes.sum()
+    }
+
+    /// Returns the bytes of data packets that its connections hold before they can be opened: at most 16 MiB.
+    #[must_use]
+    pub fn early_bytes(&self) -> usize {
+        self.early.load(Ordering::Relaxed)
     }
 
     /// Takes a datagram of the set-up that belongs to no connection.

@@ -118,6 +118,12 @@ impl Level {
         Some(Self::new(Space::Initial, public_keys(side, first)?))
     }
 
+    /// Goes on with this number.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn skip_to(&mut self, number: u32) {
+        self.next_number = number;
+    }
+
     pub(crate) fn space(&self) -> Space {
         self.space
     }

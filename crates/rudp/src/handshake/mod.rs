@@ -15,6 +15,8 @@
 //! a report counts from then on.
 
 mod acceptor;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod adversarial;
 mod flight;
 mod level;
 mod packet;
@@ -306,8 +308,11 @@ impl Handshake {
                 self.received_bytes += size as u64;
             }
             self.read_frames(now, header.kind, frames, size, &mut events);
-            // A packet may bring the keys of the next one in the same datagram.
+            // The next packet of the datagram may be under keys that follow from the messages of this one.
             self.advance(now, &mut events);
+            if (events.iter()).any(|event| matches!(event, SetUpEvent::Failed(_))) {
+                break;
+            }
         }
         (counted, events)
     }

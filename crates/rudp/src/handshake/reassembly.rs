@@ -5,6 +5,9 @@ use crate::ranges::RangeSet;
 /// Bytes of handshake messages at one level; a flight with a certificate and a post-quantum key share has 2,000.
 pub(crate) const MAX_MESSAGES: usize = 16 << 10;
 
+/// Separate pieces that are held. An honest flight has one or two packets, so no more than two pieces.
+const MAX_PIECES: usize = 64;
+
 /// The incoming messages of one level.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
@@ -14,19 +17,21 @@ pub(crate) struct Reassembly {
     read: usize,
 }
 
-/// A piece lies beyond [`MAX_MESSAGES`].
+/// A piece lies beyond [`MAX_MESSAGES`], or is one more than [`MAX_PIECES`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct TooLong;
+pub(crate) struct TooMuch;
 
 impl Reassembly {
     /// Adds a piece. Bytes that came before are ignored.
-    pub(crate) fn insert(&mut self, offset: u16, piece: &[u8]) -> Result<(), TooLong> {
+    pub(crate) fn insert(&mut self, offset: u16, piece: &[u8]) -> Result<(), TooMuch> {
         let start = usize::from(offset);
         let end = start + piece.len();
-        if end > MAX_MESSAGES {
-            return Err(TooLong);
+        if end > MAX_MESSAGES || self.received.len() >= MAX_PIECES {
+            return Err(TooMuch);
         }
         if self.bytes.len() < end {
+            // No more memory than the messages take.
+            self.bytes.reserve_exact(end - self.bytes.len());
             self.bytes.resize(end, 0);
         }
         for gap in self.received.missing_from(start as u64..end as u64) {
@@ -35,6 +40,11 @@ impl Reassembly {
         }
         self.received.insert(start as u64..end as u64);
         Ok(())
+    }
+
+    /// Returns how many bytes are held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Returns all bytes that arrived in order, read or not.
@@ -84,8 +94,13 @@ mod tests {
         stream.insert(1, b"bc").unwrap();
         stream.insert(0, b"axy").unwrap();
         assert_eq!(stream.take(), b"abc");
-        assert_eq!(stream.insert(16_383, b"zz"), Err(TooLong));
+        assert_eq!(stream.insert(16_383, b"zz"), Err(TooMuch));
         stream.insert(16_383, b"z").unwrap();
         assert_eq!(stream.take(), b"");
+        let mut stream = Reassembly::default();
+        for piece in 0..64 {
+            stream.insert(2 * piece, b"z").unwrap();
+        }
+        assert_eq!(stream.insert(128, b"z"), Err(TooMuch));
     }
 }

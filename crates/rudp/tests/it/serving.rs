@@ -64,6 +64,8 @@ pub(crate) struct Listener {
     pub(crate) sessions: usize,
     /// Each connection refuses this message with this alert.
     pub(crate) refusal: Option<(Message, transpute_rudp::Alert)>,
+    /// This byte of the transport parameters is wrong.
+    pub(crate) wrong_parameter: Option<usize>,
 }
 
 impl Listener {
@@ -86,6 +88,7 @@ impl Listener {
             replies: VecDeque::new(),
             sessions: 0,
             refusal: None,
+            wrong_parameter: None,
         }
     }
 
@@ -144,15 +147,19 @@ impl Listener {
         self.random += 1;
         let (seed, encrypted, refusal) = (self.random, self.encrypted, self.refusal);
         let mut sessions = 0;
+        let wrong = self.wrong_parameter;
         let mut tls = |parameters: &[u8]| {
             sessions += 1;
-            Some(match refusal {
-                Some((message, alert)) => {
-                    let toy = ToyTls::new(Side::Listener, entropy(seed), parameters);
-                    Box::new(toy.refusing(message, alert)) as Box<dyn Tls>
-                }
-                None => tls(Side::Listener, encrypted, seed, parameters),
-            })
+            let mut parameters = parameters.to_vec();
+            if let Some(byte) = wrong.and_then(|at| parameters.get_mut(at)) {
+                *byte ^= 1;
+            }
+            if refusal.is_none() {
+                return Some(tls(Side::Listener, encrypted, seed, &parameters));
+            }
+            let mut toy = ToyTls::new(Side::Listener, entropy(seed), &parameters);
+            toy.refusal = refusal;
+            Some(Box::new(toy) as Box<dyn Tls>)
         };
         let accepting = Accepting {
             config: &self.config,

@@ -1,4 +1,4 @@
-//! A peer that has the keys and sends whatever it likes: the state machine must survive it in bounded memory.
+//! A peer that has the keys and sends anything: the state machine must survive it in bounded memory.
 //!
 //! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties in `fuzzing`.
 
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Connection;
 use crate::frame::{self, Ack, BlockPlace, DataHeader, Frame, ParityHeader, Report, read_frame};
+use crate::handshake::Complete;
 use crate::rate::Kind;
 use crate::seal::{HEADER_LEN, TAG_LEN};
 use crate::wire::Reader;
@@ -55,11 +56,30 @@ impl Attacker {
     }
 }
 
+/// Returns an end that is established, with an address to which nothing was sent, and the keys of its peer.
+pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Connection, Keys) {
+    let keys = |side| Keys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
+    let peer = match side {
+        Side::Connector => Side::Listener,
+        Side::Listener => Side::Connector,
+    };
+    let mut connection = Connection::new(side, from, config, Time::ZERO, 1);
+    let complete = Complete {
+        keys: keys(side),
+        limit: 1 << 20,
+        rtt: Duration::from_millis(20),
+    };
+    connection.on_complete(Time::ZERO, complete);
+    if side == Side::Connector {
+        connection.trains.start();
+    }
+    (connection, keys(peer))
+}
+
 /// Reads `script` as a kind of connection, packets of frames and steps of time, and has them all happen to the connection.
 pub(crate) fn run(script: &[u8]) {
     let mut reader = Reader(script);
     let options = reader.u8().unwrap_or(0);
-    let keys = |side| Keys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
     let from = SocketAddr::from(([192, 0, 2, 1], 1));
     let config = Config {
         fec: [FecPolicy::Adaptive, FecPolicy::Off][usize::from(options >> 1 & 1)],
@@ -71,15 +91,10 @@ pub(crate) fn run(script: &[u8]) {
         ..Config::default()
     };
     let mut now = Time::ZERO;
-    let (mut victim, attacker) = if options & 1 == 0 {
-        let victim = Connection::listen(keys(Side::Listener), config, now, 1);
-        (victim, keys(Side::Connector))
-    } else {
-        let victim = Connection::connect(keys(Side::Connector), from, config, now, 1);
-        (victim, keys(Side::Listener))
-    };
+    let side = [Side::Listener, Side::Connector][usize::from(options & 1)];
+    let (mut victim, keys) = established(side, from, config);
     let mut attacker = Attacker {
-        keys: attacker,
+        keys,
         number: 0,
         token: 0,
         largest: 0,
@@ -105,6 +120,11 @@ pub(crate) fn run(script: &[u8]) {
             packet[HEADER_LEN] ^= 1;
             packet.truncate(usize::from(what & 7) * 8);
         }
+        // Now and then from elsewhere.
+        let from = match what & 0x38 {
+            0x38 => SocketAddr::from(([192, 0, 2, 2], u16::from(what & 1))),
+            _ => from,
+        };
         victim.handle_datagram(now, from, &mut packet);
         now = now + Duration::from_micros(reader.uint(2).unwrap_or(0) * 10);
         if victim.next_timeout().is_some_and(|at| at <= now) {
@@ -135,8 +155,8 @@ fn act(victim: &mut Connection, what: u8, now: Time) {
             victim.write(&[7; 20_000]);
         }
         0xf8..=0xfb => victim.finish(),
-        0xfc | 0xfd => victim.on_refused(now, usize::from(victim.mtu.current()), None),
-        0xfe => victim.on_refused(now, 1400, Some(1300)),
+        0xfc | 0xfd => victim.on_refused(usize::from(victim.mtu.current()), None),
+        0xfe => victim.on_refused(1400, Some(1300)),
         0xff => victim.close(now, 5),
         _ => {}
     }

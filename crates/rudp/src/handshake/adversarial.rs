@@ -1,0 +1,306 @@
+//! Anybody sends anything to an acceptor, to its connection in the set-up and to a connector in the set-up.
+//!
+//! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties in `fuzzing`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::level::{Level, public_keys};
+use super::packet::{self, Envelope, Id, Kind, SET_UP_DATAGRAM, Space};
+use super::reassembly::MAX_MESSAGES;
+use super::{AcceptLimits, Accepting, Acceptor, Intake, is_set_up};
+use crate::connection::Connection;
+use crate::frame;
+use crate::toy_tls::ToyTls;
+use crate::wire::Reader;
+use crate::{Config, Side, Time, Tls};
+
+/// Bytes that an end in its set-up may send without any of its peer's: eight copies of a flight, a train.
+const MAX_OWN_BYTES: usize = (8 * 2 + 32) * SET_UP_DATAGRAM;
+
+/// No honest end sends so many datagrams at one moment.
+const MAX_BATCHES: usize = 200;
+
+const LIMITS: AcceptLimits = AcceptLimits {
+    half_open: 4,
+    handshakes: 4,
+    signatures: 4,
+    signatures_per_network: 2,
+};
+
+/// The ids and keys that an attacker on the path knows.
+struct Attacker {
+    first: Id,
+    own: Id,
+    number: u32,
+    /// What was sent, to be sent again.
+    recorded: Vec<Vec<u8>>,
+}
+
+impl Attacker {
+    /// Makes a datagram as the script says: recorded, altered, forged under initial keys, or noise.
+    fn datagram(&mut self, reader: &mut Reader<'_>) -> Vec<u8> {
+        let mut small = || reader.uint(1).unwrap_or(0) as usize;
+        let (kind, a, b) = (small(), small(), small());
+        let noise = |reader: &mut Reader<'_>, count: usize| {
+            let count = count.min(reader.0.len());
+            reader.take(count).unwrap_or_default().to_vec()
+        };
+        let recorded = |at: usize| self.recorded.get(at % self.recorded.len().max(1)).cloned();
+        match kind % 8 {
+            0 => recorded(a).unwrap_or_default(),
+            1 => {
+                let mut datagram = recorded(a).unwrap_or_default();
+                let at = b * 7 % datagram.len().max(1);
+                if let Some(byte) = datagram.get_mut(at) {
+                    *byte ^= 1 << (kind / 8 % 8);
+                }
+                datagram
+            }
+            2 => {
+                let mut datagram = recorded(a).unwrap_or_default();
+                datagram.truncate(b * 5);
+                datagram
+            }
+            3 => {
+                let mut datagram = noise(reader, b);
+                datagram.insert(0, 0x30 | (a as u8 & 7));
+                datagram.resize(datagram.len().max(a * 8), 0);
+                datagram
+            }
+            4 => {
+                // Retry and version packets with the right ids.
+                let answered = packet::Header {
+                    kind: Kind::Initial,
+                    to: self.first,
+                    from: self.own,
+                };
+                match a % 2 {
+                    0 => packet::retry(&answered, &noise(reader, b % 80)),
+                    _ => {
+                        let mut versions = packet::versions(&answered);
+                        versions.truncate(18);
+                        versions.extend(noise(reader, b % 12));
+                        versions
+                    }
+                }
+            }
+            _ => self.forged(kind, (a, b), reader),
+        }
+    }
+
+    /// Makes a packet under initial keys, which anybody on the path has.
+    fn forged(&mut self, kind: usize, (a, b): (usize, usize), reader: &mut Reader<'_>) -> Vec<u8> {
+        let side = [Side::Connector, Side::Listener][kind / 8 % 2];
+        let Some(keys) = public_keys(side, &self.first) else {
+            return Vec::new();
+        };
+        let mut level = Level::new(Space::Initial, keys);
+        level.skip_to(self.number);
+        self.number += 1;
+        let to = match side {
+            Side::Connector => self.first,
+            Side::Listener => self.own,
+        };
+        let envelope = Envelope {
+            to_first: to,
+            to,
+            from: [a as u8; 8],
+            token: vec![7; kind / 16 % 4 * 16],
+        };
+        let mut frames = Vec::new();
+        for _ in 0..=a % 3 {
+            match b % 8 {
+                0..=3 => {
+                    let offset = reader.uint(2).unwrap_or(0) as usize;
+                    let messages = [&[kind as u8 % 3, 0, a as u8], &[b as u8; 400][..]].concat();
+                    frame::put_crypto(&mut frames, offset.min(b * 64), &messages);
+                }
+                4 => frame::put_train(&mut frames, 1, a as u8 % 64, 64, Duration::ZERO),
+                5 => frame::put_close(&mut frames, b as u64),
+                6 => frame::put_limit(&mut frames, 1 << 40),
+                _ => frames.extend(reader.take(a.min(reader.0.len())).unwrap_or_default()),
+            }
+        }
+        let room = SET_UP_DATAGRAM.saturating_sub(frames.len() + envelope.overhead(Space::Initial));
+        frame::put_padding(&mut frames, room);
+        let kind = [Kind::Initial, Kind::Train][b / 64 % 2];
+        let mut datagram = Vec::new();
+        level.put(Time::ZERO, &mut datagram, &envelope, kind, &frames);
+        datagram
+    }
+}
+
+fn tls(side: Side, random: u8, parameters: &[u8]) -> Option<Box<dyn Tls>> {
+    Some(Box::new(ToyTls::new(side, [random; 32], parameters)))
+}
+
+/// A connector, an acceptor and the connection that it made, if any.
+struct Scene {
+    now: Time,
+    connector: Connection,
+    acceptor: Acceptor,
+    accepted: Option<Connection>,
+    sessions: usize,
+    config: Config,
+}
+
+impl Scene {
+    fn new(probe: bool) -> Option<Self> {
+        let config = Config {
+            probe,
+            ..Config::default()
+        };
+        let tls = |parameters: &[u8]| tls(Side::Connector, 1, parameters);
+        let connector = Connection::connect(listener(), config.clone(), Time::ZERO, &[3; 32], tls)?;
+        Some(Self {
+            now: Time::ZERO,
+            connector,
+            acceptor: Acceptor::new(LIMITS, &[5; 16])?,
+            accepted: None,
+            sessions: 0,
+            config,
+        })
+    }
+
+    /// Gives a datagram to the listener, as a driver does. Returns the bytes that come back at once.
+    fn to_listener(&mut self, from: SocketAddr, datagram: &mut [u8]) -> usize {
+        let now = self.now;
+        let is_for = |one: &&mut Connection| one.remote() == from || !is_set_up(datagram);
+        if let Some(connection) = self.accepted.as_mut().filter(is_for) {
+            connection.handle_datagram(now, from, datagram);
+            return 0;
+        }
+        if !is_set_up(datagram) {
+            return 0;
+        }
+        let size = datagram.len();
+        let mut tls = |parameters: &[u8]| {
+            self.sessions += 1;
+            tls(Side::Listener, 2, parameters)
+        };
+        let accepting = Accepting {
+            config: &self.config,
+            entropy: [4; 32],
+            handshakes: usize::from(self.accepted.is_some()),
+            tls: &mut tls,
+        };
+        match (self.acceptor).handle_datagram(now, from, datagram, accepting) {
+            Intake::Ignored => 0,
+            Intake::Reply(reply) => {
+                assert!(reply.len() < size, "an answer to a stranger is smaller");
+                reply.len()
+            }
+            Intake::Connection(connection) => {
+                self.accepted.get_or_insert(*connection);
+                0
+            }
+        }
+    }
+
+    fn check(&self) {
+        assert!(self.acceptor.half_open() <= LIMITS.half_open);
+        let held = LIMITS.half_open * (MAX_MESSAGES + 64 * size_of::<Time>() * 4);
+        assert!(self.acceptor.held_bytes() <= held);
+        // A burst of one second's worth, and what came since.
+        let rate = LIMITS.signatures + LIMITS.signatures_per_network;
+        let seconds = 2 + self.now.as_nanos() / 1_000_000_000;
+        assert!(self.sessions as u64 <= u64::from(rate) * seconds);
+    }
+}
+
+fn listener() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 2], 2))
+}
+
+fn connector(port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], port))
+}
+
+/// Reads `script` as datagrams, deliveries and steps of time, and has them all happen. Returns whether both ends were
+/// established.
+pub(crate) fn run(script: &[u8]) -> bool {
+    let mut reader = Reader(script);
+    let options = reader.u8().unwrap_or(0);
+    let Some(mut scene) = Scene::new(options & 1 == 0) else {
+        return false;
+    };
+    let mut attacker = Attacker {
+        first: [3; 8],
+        own: [3; 8],
+        number: 0,
+        recorded: Vec::new(),
+    };
+    // From and to the connector's address at the listener; what the connector sent.
+    let (mut given, mut got, mut own) = (0, 0, 0);
+    while !reader.is_empty() {
+        let what = reader.u8().unwrap_or(0);
+        if what & 3 != 0 {
+            let mut datagram = attacker.datagram(&mut reader);
+            match what & 3 {
+                1 => {
+                    given += datagram.len();
+                    got += scene.to_listener(connector(1), &mut datagram);
+                }
+                2 => drop(scene.to_listener(connector(2 + u16::from(what >> 4)), &mut datagram)),
+                _ => (scene.connector).handle_datagram(scene.now, listener(), &mut datagram),
+            }
+        }
+        scene.now = scene.now + Duration::from_micros(100 * reader.uint(1).unwrap_or(0));
+        let now = scene.now;
+        let ends = std::iter::once(&mut scene.connector).chain(scene.accepted.as_mut());
+        let mut sent: [Vec<Vec<u8>>; 2] = Default::default();
+        for (end, sent) in ends.zip(&mut sent) {
+            if end.next_timeout().is_some_and(|at| at <= now) {
+                end.handle_timeout(now);
+            }
+            let mut out = Vec::new();
+            while let Some(transmit) = end.poll_transmit(now, &mut out, 10) {
+                let datagrams = out.chunks(transmit.segment_size).map(<[u8]>::to_vec);
+                sent.extend(datagrams);
+                out.clear();
+                assert!(sent.len() < MAX_BATCHES, "sends without end");
+            }
+            while end.poll_event().is_some() {}
+        }
+        for (index, sent) in sent.into_iter().enumerate() {
+            for mut datagram in sent {
+                let is_recorded = attacker.recorded.len() < 100;
+                if is_recorded {
+                    attacker.recorded.push(datagram.clone());
+                }
+                match index {
+                    0 => own += datagram.len(),
+                    _ => got += datagram.len(),
+                }
+                // The script decides whether the path delivers it.
+                match (what & 4 != 0, index) {
+                    (false, _) => {}
+                    (true, 0) => {
+                        given += datagram.len();
+                        got += scene.to_listener(connector(1), &mut datagram);
+                    }
+                    (true, _) => {
+                        (scene.connector).handle_datagram(now, listener(), &mut datagram);
+                    }
+                }
+            }
+        }
+        let is_validated = scene
+            .accepted
+            .as_ref()
+            .is_some_and(Connection::is_validated);
+        let is_first = (scene.accepted.as_ref()).is_none_or(|one| one.remote() == connector(1));
+        assert!(
+            is_validated || !is_first || got <= 3 * given,
+            "{got} for {given}"
+        );
+        assert!(
+            scene.connector.is_established() || own <= MAX_OWN_BYTES,
+            "{own}"
+        );
+        scene.check();
+    }
+    let ends = [Some(&scene.connector), scene.accepted.as_ref()];
+    (ends.iter()).all(|end| end.is_some_and(Connection::is_established))
+}

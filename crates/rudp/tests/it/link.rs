@@ -1,0 +1,153 @@
+//! A connector and a listener, a fixed delay between them, and a filter that sees every datagram.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use transpute_rudp::{Config, Connection, Event, Read, Time};
+
+use crate::serving::{Listener, connect, transmit};
+use crate::sim::address;
+
+/// The delay of each direction.
+pub(crate) const DELAY: Duration = Duration::from_millis(20);
+
+pub(crate) const RTT: Duration = Duration::from_millis(40);
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) is_upward: bool,
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Datagram {
+    /// Returns whether this is a packet of the set-up of this kind, by its first byte.
+    pub(crate) fn is(&self, kind: u8) -> bool {
+        self.bytes.first() == Some(&kind)
+    }
+}
+
+/// When an end was established, and the bytes that it read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) established: Option<Time>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) read: usize,
+}
+
+/// Two ends.
+pub(crate) struct Link {
+    pub(crate) connector: Connection,
+    pub(crate) listener: Listener,
+    pub(crate) now: Time,
+    /// Where the connector's packets come from.
+    pub(crate) source: SocketAddr,
+    /// What the connector and the listener's first connection saw.
+    pub(crate) seen: [Seen; 2],
+    flying: VecDeque<(Time, Datagram)>,
+}
+
+impl Link {
+    pub(crate) fn new(config: &Config) -> Self {
+        let connector = connect(config.clone(), Time::ZERO, true, 1);
+        Self::of(connector, Listener::new(config.clone(), true, 1000))
+    }
+
+    pub(crate) fn of(connector: Connection, listener: Listener) -> Self {
+        Self {
+            connector,
+            listener,
+            now: Time::ZERO,
+            source: address(1),
+            seen: Default::default(),
+            flying: VecDeque::new(),
+        }
+    }
+
+    /// Has a datagram arrive after the delay.
+    pub(crate) fn inject(&mut self, datagram: Datagram) {
+        self.flying.push_back((self.now + DELAY, datagram));
+    }
+
+    /// Runs for this time. `filter` may change a datagram as it leaves; one for which it returns false is lost.
+    pub(crate) fn run(&mut self, time: Duration, filter: &mut dyn FnMut(&mut Datagram) -> bool) {
+        let until = self.now + time;
+        loop {
+            while let Some((_, datagram)) = self.flying.pop_front_if(|(at, _)| *at <= self.now) {
+                self.deliver(datagram);
+            }
+            if self.connector.next_timeout().is_some_and(|at| at <= self.now) {
+                self.connector.handle_timeout(self.now);
+            }
+            self.listener.handle_timeout(self.now);
+            let mut sent = Vec::new();
+            transmit(&mut self.connector, self.now, &mut sent);
+            let upward = sent.into_iter().map(|(to, bytes)| (true, self.source, to, bytes));
+            let down = self.listener.transmit(self.now).into_iter();
+            let down = down.map(|(to, bytes)| (false, address(2), to, bytes));
+            for (is_upward, from, to, bytes) in upward.chain(down).collect::<Vec<_>>() {
+                let mut datagram = Datagram {
+                    is_upward,
+                    from,
+                    to,
+                    bytes,
+                };
+                if filter(&mut datagram) {
+                    self.inject(datagram);
+                }
+            }
+            self.note();
+            let timeouts = [self.connector.next_timeout(), self.listener.next_timeout()];
+            let arrival = self.flying.front().map(|(at, _)| *at);
+            let next = timeouts.into_iter().chain([arrival]).flatten().min();
+            match next {
+                // Timers that are due now were handled: what they allow is sent at the next tick.
+                Some(next) if next < until => {
+                    self.now = next.max(self.now + Duration::from_micros(1));
+                }
+                _ => break,
+            }
+        }
+        self.now = until;
+    }
+
+    fn deliver(&mut self, mut datagram: Datagram) {
+        let Datagram {
+            is_upward,
+            from,
+            to,
+            bytes,
+        } = &mut datagram;
+        if *is_upward {
+            self.listener.handle_datagram(self.now, *from, bytes);
+        } else if *to == self.source {
+            self.connector.handle_datagram(self.now, *from, bytes);
+        }
+    }
+
+    fn note(&mut self) {
+        let now = self.now;
+        let ends = [Some(&mut self.connector), self.listener.connection()];
+        let mut buffer = [0; 4096];
+        for (end, seen) in ends.into_iter().zip(&mut self.seen) {
+            let Some(end) = end else { continue };
+            while let Some(event) = end.poll_event() {
+                if event == Event::Established {
+                    seen.established = Some(now);
+                }
+                seen.events.push(event);
+            }
+            while let Read::Data(count) = end.read(now, &mut buffer) {
+                seen.read += count;
+            }
+        }
+    }
+
+    /// Returns the listener's first connection.
+    pub(crate) fn accepted(&mut self) -> &mut Connection {
+        self.listener.connection().expect("there is a connection")
+    }
+}
