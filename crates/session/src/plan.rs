@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use transpute_ot::{BASE_COUNT, BaseOt, Extension};
+use transpute_transport::PathClass;
 
 use crate::{OtPlan, ot::OT_CHUNK, ot::reply_len};
 
@@ -32,11 +33,8 @@ impl KnownPath {
 /// Bytes per second of a path whose rate is not known: 100 Mbit/s.
 const UNKNOWN_RATE: f64 = 12.5e6;
 
-/// The same of a path as short as [`NEXT_DOOR`]: 10 Gbit/s, which one machine has inside, and fast local networks have.
-const UNKNOWN_RATE_NEXT_DOOR: f64 = 1.25e9;
-
-/// Slow lines do not have round trips under this.
-const NEXT_DOOR: Duration = Duration::from_micros(100);
+/// The same within one host ([`PathClass::SameHost`]): 10 Gbit/s.
+const UNKNOWN_RATE_SAME_HOST: f64 = 1.25e9;
 
 /// What a new connection sends before it hears back: ten segments (RFC 6928). It doubles with every
 /// round trip.
@@ -202,9 +200,9 @@ fn first_bytes(question: &Question, bytes: u64, rate: f64) -> f64 {
 }
 
 fn rates(question: &Question) -> [f64; 2] {
-    let unknown = match question.path.rtt < NEXT_DOOR {
-        true => UNKNOWN_RATE_NEXT_DOOR,
-        false => UNKNOWN_RATE,
+    let unknown = match PathClass::of(question.path.rtt) {
+        PathClass::SameHost => UNKNOWN_RATE_SAME_HOST,
+        _ => UNKNOWN_RATE,
     };
     [question.path.to_garbler, question.path.to_evaluator].map(|rate| {
         rate.filter(|rate| *rate >= 1.0 && rate.is_finite())
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn next_door_half_a_round_trip_is_worth_nothing() {
+    fn within_a_host_half_a_round_trip_is_worth_nothing() {
         let plan = chosen(question(512, 0.05, 1e4));
         assert!(matches!(plan, OtPlan::Extension(_)), "{plan}");
     }

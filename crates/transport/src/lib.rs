@@ -47,6 +47,7 @@ mod handshakes;
 mod identity;
 mod link;
 mod mismatch;
+mod path_class;
 mod preamble;
 mod quic;
 #[cfg(unix)]
@@ -65,6 +66,7 @@ pub use self::{
     error::TransportError,
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
+    path_class::PathClass,
     quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes},

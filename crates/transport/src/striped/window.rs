@@ -14,13 +14,13 @@ use std::{
 use tokio::time::{Instant, Sleep};
 
 use super::frame::{HEADER, RECORD};
-use crate::tcp::{SendWindow, WeakSocket};
+use crate::{
+    PathClass,
+    tcp::{SendWindow, WeakSocket},
+};
 
 /// Bytes that a frame takes beside its own: its header, and what makes a record of TLS 1.3 of it (RFC 8446, section 5.2).
 const OVERHEAD: usize = HEADER + 5 + 1 + 16;
-
-/// On a shorter path there is nothing to gain that timers could measure.
-const SHORTEST: Duration = Duration::from_millis(2);
 
 /// How long stripes are waited for, in round trips: those that `auto` begins when QUIC is late come two round trips and a
 /// quarter after the first, and their handshakes take the processor some time.
@@ -81,7 +81,8 @@ pub(super) struct Patience {
 impl Patience {
     /// Begins to be patient on a path of this length; `None` on one that is too short for it.
     pub(super) fn of(window: SendWindow) -> Option<Self> {
-        let rtt = window.rtt.filter(|rtt| *rtt >= SHORTEST)?;
+        // Within a LAN there is nothing to gain that timers could measure.
+        let rtt = (window.rtt).filter(|rtt| PathClass::of(*rtt) > PathClass::SameLan)?;
         let now = Instant::now();
         let pause = (rtt / LOOKS).max(Duration::from_millis(1));
         Some(Self {
