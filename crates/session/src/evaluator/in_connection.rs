@@ -5,7 +5,6 @@ use transpute_circuit::Bits;
 use super::EvaluatorCore;
 use crate::{
     FrameKind, Inputs, OtPlan, SessionError,
-    layout::Layout,
     ot::{EvaluatorOt, OT_CHUNK},
     session::Lead,
     standing::stock::{Items, write_correct},
@@ -94,10 +93,6 @@ impl EvaluatorCore {
 
     pub(crate) fn lead(&mut self) -> &mut Lead {
         &mut self.lead
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
     }
 
     /// Returns the bytes of tables that are here and not evaluated.

@@ -4,7 +4,6 @@ use super::GarblerCore;
 use crate::{
     Frame, FrameKind, Inputs, OtPlan, SessionError,
     inputs::fetch,
-    layout::Layout,
     pieces::numbered_frame,
     session::{Lead, out_of_order},
     standing::stock::{CORRECT_HEADER, Rows},
@@ -53,10 +52,6 @@ impl GarblerCore {
     #[cfg(test)]
     pub(crate) fn delta(&self) -> Option<transpute_garble::Label> {
         self.garbler.delta()
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
     }
 
     /// Binds the run to its connection.

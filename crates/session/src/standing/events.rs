@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use crate::{AbortReason, Field, FrameKind, OtPlan, Output, Role, SessionError, Traffic};
+use transpute_garble::Scheme;
+
+use crate::{
+    AbortReason, Field, FrameKind, OtPlan, Output, Role, SchemeSet, SessionError, Traffic,
+};
 
 /// One run of a connection, as this side sees it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -80,6 +84,8 @@ pub struct Proposal {
     pub may_be_direct: bool,
     /// Whether it is prepared before its inputs are known.
     pub is_prepared: bool,
+    /// The garbling schemes that the peer allows.
+    pub schemes: SchemeSet,
 }
 
 /// Why a run that the peer called for is not called for here.
@@ -123,4 +129,6 @@ pub struct RunReport {
     pub bytes_received: u64,
     /// How the oblivious transfers were done.
     pub ot: OtPlan,
+    /// The garbling scheme that both sides agreed on.
+    pub scheme: Scheme,
 }
