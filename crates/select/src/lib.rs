@@ -32,10 +32,12 @@ mod loss;
 mod machine;
 mod machines;
 mod model;
+mod monitor;
 mod path;
 mod plausible;
 mod protocol;
 mod rules;
+mod scheme;
 mod settle;
 mod spec;
 mod terms;
@@ -54,11 +56,18 @@ pub use loss::Loss;
 pub use machine::Machine;
 pub use machines::{MachineCache, MachineKey};
 pub use model::{Excess, Factors, Fitted, Model, Prediction, RunSet, Spread, TimeParts};
+pub use monitor::{
+    LossCount, MeasuredPath, NOISE_DEVIATIONS, PathMonitor, WORSE_LOSS, WORSE_RATE, Worse,
+};
 pub use path::{
     Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Source, Udp,
 };
 pub use protocol::{ProtocolRun, Transfers};
 pub use rules::PaperRules;
+pub use scheme::{
+    ASSUMED_RATE, SchemeChoice, SchemeCost, SchemeLimit, SchemeQuestion, SchemeRate, SchemeTime,
+    choose_scheme,
+};
 pub use settle::{Settlement, Unknown};
 pub use spec::{Family, FirstFlight, Law, Spec};
 pub use workload::{End, Parts, Workload};
