@@ -273,7 +273,6 @@ impl Hello {
             batch: terms.batch,
             may_be_direct: accepts_direct && fits && !is_prepared,
             is_prepared,
-            schemes: terms.schemes.allowed,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::{
     garbler::GarblerCore,
     hello::Hello,
     layout::Layout,
+    pieces::whole_frame,
 };
 
 /// The generator of secrets: that of [`StdRng`](rand::rngs::StdRng), in a type that promises to wipe its
@@ -342,6 +343,15 @@ impl Session {
             Farewell::Abort(reason) => (FrameKind::Abort, reason as u8),
         };
         Some(vec![kind as u8, 1, 0, 0, 0, code])
+    }
+
+    /// Returns the frame of this side's hello, for a peer that disagrees before anything was sent: it learns on what.
+    pub(crate) fn hello_frame(&self, tag: &[u8]) -> Vec<u8> {
+        let hello = match &self.0 {
+            Core::Garbler(core) => core.hello(),
+            Core::Evaluator(core) => core.hello(),
+        };
+        whole_frame(FrameKind::Hello, &[tag, &hello.encode()].concat())
     }
 
     /// Returns all that is sent to a peer that is turned away before this side has begun a session.

@@ -56,7 +56,9 @@ mod known;
 mod listening;
 mod machine;
 mod party;
+mod path_watch;
 mod result;
+mod scheme;
 pub mod serve;
 mod workload;
 
@@ -66,6 +68,7 @@ pub use error::Error;
 pub use listening::Listening;
 pub use machine::{MeasureError, Speed, measure, words};
 pub use party::{Connecting, Party};
+pub use path_watch::PathReport;
 pub use result::{Evaluation, Report, Results};
 pub use workload::{Computation, workload};
 
@@ -78,7 +81,7 @@ pub use transpute_select::Machine;
 pub use transpute_session::{
     AbortReason, Config, ConnectionConfig, ConnectionHandle, Decline, DriverOptions, Field,
     InputError, Inputs, KnownPath, Milestone, OtChoice, OtPlan, OutputPolicy, Planned, Prediction,
-    Progress, Repeat, Role, RunOutcome, RunReport, Running, SessionError, Traffic,
+    Progress, Repeat, Role, RunOutcome, RunReport, Running, SchemeSet, SessionError, Traffic,
 };
 pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkStats, LinkTimings, Registry,

@@ -5,6 +5,7 @@ use transpute_circuit::Bits;
 use super::EvaluatorCore;
 use crate::{
     FrameKind, Inputs, OtPlan, SessionError,
+    hello::Hello,
     ot::{EvaluatorOt, OT_CHUNK},
     session::Lead,
     standing::stock::{Items, write_correct},
@@ -89,6 +90,10 @@ impl EvaluatorCore {
     /// Says whether all tables are here and the peer agrees.
     pub(crate) fn is_received(&self) -> bool {
         self.agreed.is_some() && self.chunks_received == self.layout.total_chunks()
+    }
+
+    pub(crate) fn hello(&self) -> &Hello {
+        &self.hello
     }
 
     pub(crate) fn lead(&mut self) -> &mut Lead {

@@ -3,6 +3,7 @@
 use super::GarblerCore;
 use crate::{
     Frame, FrameKind, Inputs, OtPlan, SessionError,
+    hello::Hello,
     inputs::fetch,
     pieces::numbered_frame,
     session::{Lead, out_of_order},
@@ -42,6 +43,10 @@ impl GarblerCore {
             && self.begun == self.terms.config.batch
             && !self.is_running
             && self.channel.is_flushed()
+    }
+
+    pub(crate) fn hello(&self) -> &Hello {
+        &self.hello
     }
 
     pub(crate) fn lead(&mut self) -> &mut Lead {

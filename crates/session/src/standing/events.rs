@@ -4,9 +4,7 @@ use std::fmt;
 
 use transpute_garble::Scheme;
 
-use crate::{
-    AbortReason, Field, FrameKind, OtPlan, Output, Role, SchemeSet, SessionError, Traffic,
-};
+use crate::{AbortReason, Field, FrameKind, OtPlan, Output, Role, SessionError, Traffic};
 
 /// One run of a connection, as this side sees it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -84,8 +82,6 @@ pub struct Proposal {
     pub may_be_direct: bool,
     /// Whether it is prepared before its inputs are known.
     pub is_prepared: bool,
-    /// The garbling schemes that the peer allows.
-    pub schemes: SchemeSet,
 }
 
 /// Why a run that the peer called for is not called for here.

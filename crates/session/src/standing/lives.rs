@@ -211,6 +211,10 @@ impl Connection {
                         error,
                         SessionError::PeerAborted(_) | SessionError::RefusedByPeer(_)
                     );
+                if channel.bytes_sent == 0 && matches!(error, SessionError::Disagreement { .. }) {
+                    self.control(active.session.hello_frame(&run.tag()));
+                }
+                let side = self.side(run.role());
                 if is_sent {
                     if is_received {
                         side.close(run.number);

@@ -175,3 +175,33 @@ fn a_run_that_begins_again_leaves_the_window_to_others() {
         .count();
     assert!(hellos > 6, "none of six runs has begun again");
 }
+
+#[test]
+fn a_side_that_calls_later_and_disagrees_tells_what_it_allows() {
+    let circuit = chain(60);
+    let setup = Setup::new(&circuit, random_inputs(&circuit, 3, 9));
+    let auto = Wish::Auto(Scheme::ThreeHalves).apply(&setup, true);
+    let prf = Wish::Only(Scheme::Prf).apply(&setup, false);
+    let mut pair = Pair::new(6);
+    pair.rest();
+    let evaluator = pair.call(1, Role::Evaluator, &auto);
+    pair.rest();
+    let garbler = pair.call(0, Role::Garbler, &prf);
+    pair.rest();
+    pair.assert_alive();
+    let names = ["prf", "auto:half-gates,three-halves"];
+    for (end, run) in [(0, garbler), (1, evaluator)] {
+        let Some(Err(SessionError::Disagreement {
+            field: Field::Scheme,
+            ours,
+            theirs,
+        })) = &pair.done(end, run).end
+        else {
+            panic!("{:?}", pair.done(end, run));
+        };
+        assert_eq!([ours, theirs], [names[end], names[1 - end]]);
+    }
+    let next = pair.call_both(0, &setup);
+    pair.rest();
+    pair.check(1, next[1], &setup);
+}
