@@ -21,6 +21,7 @@ mod probe;
 mod progress;
 mod protection;
 mod run;
+mod scheme;
 mod selection;
 mod serve;
 mod source;

@@ -76,11 +76,17 @@ pub struct Connection {
     standing: Standing,
     link: LinkInfo,
     stats: LinkStats,
-    role: Role,
-    program: Arc<Program>,
-    split: InputSplit,
-    config: Config,
+    run: Run,
     watch: Mutex<PathWatch>,
+}
+
+/// What is computed on a connection unless the handle calls for something else.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) role: Role,
+    pub(crate) program: Arc<Program>,
+    pub(crate) split: InputSplit,
+    pub(crate) config: Config,
 }
 
 /// What a computation on a [`Connection`] gave.
@@ -115,10 +121,7 @@ impl Connection {
         link: Link,
         settings: ConnectionConfig,
         options: DriverOptions,
-        role: Role,
-        program: Arc<Program>,
-        split: InputSplit,
-        config: Config,
+        run: Run,
         chosen: Option<Chosen>,
     ) -> Result<Self, Error> {
         let encrypted = link.info().encrypted;
@@ -128,17 +131,14 @@ impl Connection {
         });
         let connection = making.await.map_err(|_| SessionError::Cancelled)?;
         let (info, stats) = (link.info().clone(), link.stats());
-        let watch = PathWatch::new(chosen, info.transport, role, stats.clone());
+        let watch = PathWatch::new(chosen, info.transport, run.role, stats.clone());
         let (handle, standing) = stand(connection, link, options);
         Ok(Self {
             handle,
             standing,
             link: info,
             stats,
-            role,
-            program,
-            split,
-            config,
+            run,
             watch: Mutex::new(watch),
         })
     }
@@ -164,7 +164,7 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future cancels this computation and no other.
     pub async fn run_batch(&self, inputs: Box<dyn Inputs>) -> Result<Outcome, Error> {
-        let outcome = finish(self.start(inputs), &self.program).await;
+        let outcome = finish(self.start(inputs), &self.run.program).await;
         self.look_at_path();
         outcome
     }
@@ -173,9 +173,9 @@ impl Connection {
     /// [`look_at_path`](Self::look_at_path) is the caller's business.
     pub fn start(&self, inputs: Box<dyn Inputs>) -> Running {
         self.handle.run(
-            self.role,
-            self.program.clone(),
-            self.split.clone(),
+            self.run.role,
+            self.run.program.clone(),
+            self.run.split.clone(),
             self.next_config().0,
             inputs,
         )
@@ -185,9 +185,9 @@ impl Connection {
     /// the fastest with what was measured last of the path is preferred, and the second value tells why.
     #[must_use]
     pub fn next_config(&self) -> (Config, Option<SchemeChoice>) {
-        let mut config = self.config.clone();
+        let mut config = self.run.config.clone();
         let path = self.watch().to_evaluator();
-        let choice = scheme::prefer(&mut config, self.program.and_count(), path);
+        let choice = scheme::prefer(&mut config, self.run.program.and_count(), path);
         (config, choice)
     }
 
@@ -220,15 +220,15 @@ impl Connection {
         let run = self
             .handle
             .prepare(
-                self.role,
-                self.program.clone(),
-                self.split.clone(),
+                self.run.role,
+                self.run.program.clone(),
+                self.run.split.clone(),
                 self.next_config().0,
             )
             .await?;
         Ok(Prepared {
             run,
-            program: self.program.clone(),
+            program: self.run.program.clone(),
         })
     }
 

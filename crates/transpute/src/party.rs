@@ -26,7 +26,8 @@ pub use connecting::Connecting;
 
 use crate::{
     Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, Speed,
-    choice::Chosen, known::known_path, path_watch, scheme, scheme::PathToEvaluator,
+    choice::Chosen, connection::Run, known::known_path, path_watch, scheme,
+    scheme::PathToEvaluator,
 };
 
 /// One party of a computation.
@@ -450,10 +451,12 @@ impl Party {
             link,
             self.connection,
             self.driver,
-            self.role,
-            self.program,
-            split,
-            self.config,
+            Run {
+                role: self.role,
+                program: self.program,
+                split,
+                config: self.config,
+            },
             chosen,
         )
         .await
