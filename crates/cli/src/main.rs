@@ -20,6 +20,7 @@ mod probe;
 mod progress;
 mod protection;
 mod run;
+mod scheme;
 mod selection;
 mod serve;
 mod source;

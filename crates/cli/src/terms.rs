@@ -3,16 +3,16 @@
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
 use transpute::{
-    BaseOt, Bits, Choice, Config, OutputPolicy, Party, Role, Scheme, garble::Params,
-    transport::auto::Offer,
+    BaseOt, Bits, Choice, Config, OutputPolicy, Party, Role, garble::Params, transport::auto::Offer,
 };
 use zeroize::Zeroizing;
 
 use crate::{
     failure::{Failure, Kind},
-    flags::{PROTOCOL, TRANSPORT, parse_offer, parse_scheme, parse_transport},
+    flags::{PROTOCOL, TRANSPORT, parse_offer, parse_transport},
     inputs::{InputProblem, Wanted},
     protection::Protection,
+    scheme::SchemeWish,
     source,
 };
 
@@ -33,12 +33,12 @@ pub(crate) struct Terms {
     inputs: Vec<InputText>,
     #[command(flatten)]
     protection: Protection,
-    /// The garbling scheme: half-gates, fixed-key, prf or three-halves
+    /// The garbling scheme: half-gates, fixed-key, prf or three-halves; or auto: the fastest on the path among those that both
+    /// sides allow. auto allows half-gates and three-halves, auto:NAME,... those named
     #[arg(
-        long, value_name = "NAME", default_value_t = Scheme::HalfGates,
-        value_parser = parse_scheme, help_heading = PROTOCOL,
+        long, value_name = "NAME|auto[:NAME,...]", default_value = "half-gates", help_heading = PROTOCOL,
     )]
-    pub(crate) scheme: Scheme,
+    pub(crate) scheme: SchemeWish,
     /// The transport: auto, or a name with settings if wanted, such as tcp:cc=bbr,
     /// tcp-striped:n=4,cc=bbr or quic:rate=1g,rtt=110 (bits per second, milliseconds)
     #[arg(
@@ -86,8 +86,18 @@ impl Terms {
                 self.transport
             )));
         }
+        let scheme = match self.scheme {
+            SchemeWish::Only(scheme) => scheme,
+            SchemeWish::Among(_) if self.rekey_period == 1 => return Ok(()),
+            SchemeWish::Among(_) => {
+                return Err(Failure::usage(format!(
+                    "--rekey-period contradicts --scheme {}: name one scheme",
+                    self.scheme
+                )));
+            }
+        };
         let params = Params {
-            scheme: self.scheme,
+            scheme,
             rekey_period: self.rekey_period,
             start: [0; 16],
             nonce: 0,
@@ -116,15 +126,16 @@ impl Terms {
 
     /// Returns what the protocol is told, for one evaluation.
     pub(crate) fn config(&self) -> Config {
-        Config {
-            scheme: self.scheme,
+        let mut config = Config {
             rekey_period: self.rekey_period,
             base_ot: self.base_ot,
             output: self.output_to,
             chunk_len: self.chunk,
             output_check: !self.no_output_check,
             ..Config::default()
-        }
+        };
+        self.scheme.apply(&mut config);
+        config
     }
 
     /// Reads the input values.

@@ -34,6 +34,7 @@ mod law;
 mod loss;
 mod machine;
 mod model;
+mod monitor;
 mod observe;
 mod paper;
 mod path;
@@ -41,6 +42,7 @@ mod policy;
 mod predict;
 mod protocol;
 mod rule;
+mod scheme;
 mod spec;
 mod workload;
 
@@ -54,6 +56,9 @@ pub use law::{Bound, lossy_window};
 pub use loss::Loss;
 pub use machine::Machine;
 pub use model::{Estimate, Fitted, Model, Parameters, RunSet};
+pub use monitor::{
+    LossCount, MeasuredPath, NOISE_DEVIATIONS, PathMonitor, WORSE_LOSS, WORSE_RATE, Worse,
+};
 pub use paper::PaperRules;
 pub use path::{
     Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Source, Udp,
@@ -61,5 +66,9 @@ pub use path::{
 pub use predict::{Prediction, TimeParts};
 pub use protocol::{ProtocolRun, Transfers};
 pub use rule::Rule;
+pub use scheme::{
+    ASSUMED_RATE, SchemeChoice, SchemeCost, SchemeLimit, SchemeQuestion, SchemeRate, SchemeTime,
+    choose_scheme,
+};
 pub use spec::{Family, Law, Spec};
 pub use workload::{End, Parts, Workload};

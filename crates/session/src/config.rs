@@ -9,6 +9,7 @@ use transpute_ot::{BaseOt, Extension};
 use crate::{
     KnownPath,
     plan::{Costs, Planned, Question, plan},
+    schemes::SchemeSet,
     wire::MAX_PAYLOAD,
 };
 
@@ -150,12 +151,18 @@ impl OtPlan {
     }
 }
 
-/// The settings of a session. All but `backend`, `threads` and
-/// `path` must be the same on both sides, with the exception that [`OtChoice::Auto`] gives.
+/// The settings of a session. All but `backend`, `threads`, `path` and the schemes
+/// must be the same on both sides, with the exception that [`OtChoice::Auto`] gives. Of schemes both sides must allow one in common.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The garbling scheme.
+    /// The garbling scheme; if [`other_schemes`](Self::other_schemes) has more, the one that this side prefers.
     pub scheme: Scheme,
+    /// Schemes that this side allows as well. Default: none. With some of them, all must be with free XOR, and
+    /// [`rekey_period`](Self::rekey_period) must be 1.
+    pub other_schemes: SchemeSet,
+    /// Whether this side's preference among schemes decides, because it knows the path: that of the side that connected. If both
+    /// sides say so, or neither, the garbler's counts.
+    pub decides_scheme: bool,
     /// How many consecutive tweaks share one AES key in `half-gates`: a power of two up to 2^20.
     /// Every doubling costs one bit of security and saves key schedules. Default 1.
     pub rekey_period: u32,
@@ -191,6 +198,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             scheme: Scheme::HalfGates,
+            other_schemes: SchemeSet::EMPTY,
+            decides_scheme: false,
             rekey_period: 1,
             ot: OtChoice::Auto,
             base_ot: BaseOt::default(),
@@ -207,6 +216,39 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns all schemes that this side allows.
+    #[must_use]
+    pub fn allowed_schemes(&self) -> SchemeSet {
+        self.other_schemes.with(self.scheme)
+    }
+
+    /// Prefers `scheme`, if it is allowed; whatever was allowed before still is.
+    pub fn prefer_scheme(&mut self, scheme: Scheme) {
+        let allowed = self.allowed_schemes();
+        if allowed.contains(scheme) {
+            self.other_schemes = allowed;
+            self.scheme = scheme;
+        }
+    }
+
+    /// Checks the settings that do not depend on a circuit.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.batch == 0 {
+            return Err(ConfigError::EmptyBatch);
+        }
+        if !(64..=1 << 20).contains(&self.chunk_len) {
+            return Err(ConfigError::ChunkLen {
+                found: self.chunk_len,
+            });
+        }
+        let allowed = self.allowed_schemes();
+        let is_uniform = self.rekey_period == 1 && allowed.iter().all(Scheme::is_free_xor);
+        if allowed.len() > 1 && !is_uniform {
+            return Err(ConfigError::Schemes { allowed });
+        }
+        Ok(())
+    }
+
     /// Decides for `count` oblivious transfers; returns why too, if that is by prediction.
     ///
     /// # Errors
@@ -241,6 +283,14 @@ pub enum ConfigError {
     ChunkLen {
         /// The length given.
         found: u32,
+    },
+    /// Several garbling schemes that a session cannot change between.
+    #[error(
+        "{allowed} cannot be left to choose from: all must be with free XOR and a re-key period of 1"
+    )]
+    Schemes {
+        /// The schemes given.
+        allowed: SchemeSet,
     },
     /// Direct OT for more bits than fit in one message.
     #[error("direct oblivious transfer takes at most {maximum} input bits, not {count}")]

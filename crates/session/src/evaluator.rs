@@ -3,6 +3,7 @@
 mod in_connection;
 mod labels;
 mod planning;
+mod scheme;
 
 use std::{collections::VecDeque, iter};
 
@@ -18,7 +19,7 @@ use crate::{
     Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
     garbler::{decode_bytes, write_output},
-    hello::Hello,
+    hello::{Agreement, Hello},
     helpers::{EvaluatingThreads, Group},
     layout::Layout,
     ot::{EvaluatorOt, OT_CHUNK},
@@ -44,6 +45,8 @@ pub(crate) struct EvaluatorCore {
     setup_received: bool,
     /// Whether the garbler's announced base-OT message is of no use.
     skips_setup: bool,
+    /// Bytes ignored of a garbler that has begun with another scheme than the agreed one, until its second hello.
+    ignored: Option<u64>,
     choices: Choices,
     /// Transfers asked for.
     asked: u64,
@@ -139,6 +142,7 @@ impl EvaluatorCore {
             late,
             setup_received: false,
             skips_setup: false,
+            ignored: None,
             choices,
             asked: 0,
             answered: 0,
@@ -169,7 +173,7 @@ impl EvaluatorCore {
         match (&self.agreed, kind) {
             (Some(_), _) | (None, FrameKind::Hello) => {}
             (None, FrameKind::Open) => return Err(SessionError::other_number_of_runs(true)),
-            (None, _) => return Err(out_of_order(kind)),
+            (None, _) => return self.ignore(kind, payload.len()),
         }
         match kind {
             FrameKind::Hello => self.handle_hello(&payload),
@@ -413,7 +417,15 @@ impl EvaluatorCore {
             return Err(out_of_order(FrameKind::Hello));
         }
         let theirs = Hello::decode(payload)?;
-        let plan = self.hello.agree(&theirs)?;
+        let Agreement {
+            plan,
+            scheme,
+            begins_again,
+        } = self.hello.agree(&theirs)?;
+        if begins_again {
+            return self.await_second_hello();
+        }
+        self.set_scheme(scheme)?;
         self.follow(plan)?;
         self.skips_setup = theirs.announces_setup() && !theirs.has_begun(self.terms.plan);
         let sid = self.terms.session_id(payload, &self.hello.encode());

@@ -2,18 +2,21 @@
 
 mod in_connection;
 mod planning;
+mod scheme;
 
 use std::{collections::VecDeque, iter};
 
 use rand::CryptoRng;
 use transpute_circuit::Bits;
-use transpute_garble::{GarbledOutputs, Garbler, Params, Seed, decode_len};
+use transpute_garble::{GarbledOutputs, Garbler, Params, decode_len};
 use zeroize::Zeroizing;
+
+use scheme::{Undecided, garblers};
 
 use crate::{
     Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
-    hello::Hello,
+    hello::{Agreement, Hello},
     helpers::GarblingThreads,
     layout::Layout,
     ot::{GarblerOt, OT_CHUNK},
@@ -35,6 +38,8 @@ pub(crate) struct GarblerCore {
     /// Garbles, unless others do so; knows the labels of all inputs.
     garbler: Garbler,
     others: Option<GarblingThreads>,
+    /// `None` once the scheme is agreed, and where there is but one.
+    undecided: Option<Undecided>,
     /// `None` before the inputs of a prepared run are known, and behind that.
     inputs: Option<Box<dyn Inputs>>,
     /// Whether the labels of a prepared run's inputs are sent.
@@ -91,31 +96,8 @@ impl GarblerCore {
         hello.set_params(&params);
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *seed);
-        let garbler = || {
-            let garbler = Garbler::new(
-                terms.program.clone(),
-                &terms.split,
-                params,
-                Seed::from_bytes(*seed),
-                config.backend,
-            )?;
-            Ok::<_, SessionError>(if terms.is_prepared() {
-                garbler.sending_garbler_labels()
-            } else {
-                garbler
-            })
-        };
-        let threads = config.threads.get();
-        let others = (threads > 1)
-            .then(|| {
-                let garblers = iter::repeat_with(garbler).take(threads);
-                GarblingThreads::start(
-                    garblers.collect::<Result<_, _>>()?,
-                    config.chunk_len as usize,
-                )
-            })
-            .transpose()?;
-        let garbler = garbler()?;
+        let undecided = Undecided::new(&terms, &seed);
+        let (garbler, others) = garblers(&terms, params, &seed)?;
         let (ot, setup) = GarblerOt::start(
             terms.plan,
             config.base_ot,
@@ -139,6 +121,7 @@ impl GarblerCore {
             outputs: VecDeque::new(),
             garbler,
             others,
+            undecided,
             inputs,
             is_provided: false,
             fetched: VecDeque::new(),
@@ -217,7 +200,7 @@ impl GarblerCore {
             }
             self.send_chunk(out)?;
         } else if self.begun < self.terms.config.batch {
-            if !self.may_begin() {
+            if self.awaits_scheme() || !self.may_begin() {
                 return Ok(self.idle());
             }
             self.begin()?;
@@ -331,6 +314,9 @@ impl GarblerCore {
             if let Some(others) = &mut self.others {
                 others.begin(first, bits.clone())?;
             }
+            if let Some(undecided) = &mut self.undecided {
+                undecided.keep(&bits);
+            }
             self.fetched.push_back(bits);
         }
         Ok(())
@@ -434,7 +420,14 @@ impl GarblerCore {
             return Err(out_of_order(FrameKind::Hello));
         }
         let theirs = Hello::decode(payload)?;
-        let plan = self.hello.agree(&theirs)?;
+        let Agreement {
+            plan,
+            scheme,
+            begins_again,
+        } = self.hello.agree(&theirs)?;
+        if self.follow_scheme(scheme, begins_again, payload)? {
+            return Ok(());
+        }
         self.follow(plan);
         self.skips_setup = theirs.announces_setup() && !theirs.has_begun(plan);
         let sid = self.terms.session_id(&self.hello.encode(), payload);

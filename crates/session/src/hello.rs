@@ -10,20 +10,23 @@ use crate::{
     Config, FrameKind, Proposal, Role, SessionError,
     config::{OtChoice, OtPlan, OutputPolicy},
     error::Field,
+    schemes::{SchemeSet, SchemeTerms},
     wire::{START, starts},
 };
 
 /// Length of an encoded hello.
-pub(crate) const HELLO_LEN: usize = 220;
+pub(crate) const HELLO_LEN: usize = 221;
 
 const MAGIC: [u8; 4] = *b"TPUT";
 
 /// Version of the messages; both sides must have the same.
-const VERSION: u16 = 8;
+const VERSION: u16 = 9;
 
 const FLAG_OUTPUT_CHECK: u8 = 1;
 const FLAG_ENCRYPTED: u8 = 2;
 const FLAG_PREPARED: u8 = 4;
+/// The sender's preference among garbling schemes decides.
+const FLAG_DECIDES: u8 = 8;
 
 /// Bit of a plan's code: the party accepts the peer's plan.
 ///
@@ -51,10 +54,21 @@ pub(crate) struct Hello {
     terms: Terms,
 }
 
-/// The part of a hello that must be equal on both sides.
+/// What both hellos come to where they need not be equal.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Agreement {
+    /// How the oblivious transfers are done.
+    pub(crate) plan: OtPlan,
+    /// The garbling scheme.
+    pub(crate) scheme: Scheme,
+    /// Whether the garbler has begun with another scheme, and begins again with a second hello.
+    pub(crate) begins_again: bool,
+}
+
+/// The part of a hello that the parties agree on: equal on both sides, apart from schemes and transfers.
 #[derive(Clone, Eq, PartialEq)]
 struct Terms {
-    scheme: u8,
+    schemes: SchemeTerms,
     /// The plan that the party begins with, and [`OPEN`].
     ot: u8,
     base_ot: u8,
@@ -103,7 +117,11 @@ impl Hello {
             prf_nonce: 0,
             setup_hash: [0; 32],
             terms: Terms {
-                scheme: config.scheme.code(),
+                schemes: SchemeTerms {
+                    preferred: config.scheme,
+                    allowed: config.allowed_schemes(),
+                    decides: config.decides_scheme,
+                },
                 ot: plan.code() | if is_open { OPEN } else { 0 },
                 base_ot: config.base_ot.code(),
                 output: config.output.code(),
@@ -126,6 +144,30 @@ impl Hello {
         self.terms.flags |= FLAG_PREPARED;
     }
 
+    /// Prefers another of the schemes that are allowed, before the hello is sent.
+    pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) {
+        self.terms.schemes.preferred = scheme;
+    }
+
+    /// Allows the agreed scheme and no other.
+    pub(crate) fn settle_scheme(&mut self, scheme: Scheme) {
+        self.terms.schemes.preferred = scheme;
+        self.terms.schemes.allowed = SchemeSet::of(&[scheme]);
+    }
+
+    /// Turns a hello that was sent into one that begins again with the agreed scheme.
+    pub(crate) fn renew(&mut self, scheme: Scheme, rng: &mut impl CryptoRng) {
+        rng.fill_bytes(&mut self.nonce);
+        self.setup_hash = [0; 32];
+        self.settle_scheme(scheme);
+    }
+
+    /// Says whether a garbler with this hello sends tables before it has the peer's.
+    pub(crate) fn begins_at_once(&self) -> bool {
+        let is_prepared = self.terms.flags & FLAG_PREPARED != 0;
+        self.terms.schemes.begins_at_once(is_prepared)
+    }
+
     /// Announces the base-OT message that follows.
     pub(crate) fn set_setup(&mut self, message: &[u8]) {
         self.setup_hash = Sha256::digest(message).into();
@@ -138,7 +180,7 @@ impl Hello {
         self.prf_nonce = params.nonce;
     }
 
-    /// Returns the garbling parameters that a garbler's hello announces.
+    /// Returns the garbling parameters that a garbler's hello announces, for the scheme in `config`.
     pub(crate) fn params(&self, config: &Config) -> Params {
         Params {
             scheme: config.scheme,
@@ -158,8 +200,14 @@ impl Hello {
             Role::Garbler => 0,
             Role::Evaluator => 1,
         };
-        out.extend_from_slice(&[role, terms.scheme, terms.ot, terms.output, terms.flags]);
-        out.push(terms.base_ot);
+        let SchemeTerms {
+            preferred,
+            allowed,
+            decides,
+        } = terms.schemes;
+        let flags = terms.flags | (u8::from(decides) * FLAG_DECIDES);
+        out.extend_from_slice(&[role, preferred.code(), allowed.code()]);
+        out.extend_from_slice(&[terms.ot, terms.output, flags, terms.base_ot]);
         out.extend_from_slice(&terms.rekey_period.to_le_bytes());
         out.extend_from_slice(&terms.chunk_len.to_le_bytes());
         out.extend_from_slice(&terms.batch.to_le_bytes());
@@ -208,7 +256,7 @@ impl Hello {
         let hello = reader.hello().ok_or(wrong_length)?;
         hello.ok_or(SessionError::Unexpected {
             kind: FrameKind::Hello,
-            problem: "its role has an unknown value",
+            problem: "its role or its garbling schemes have an unknown value",
         })
     }
 
@@ -228,11 +276,11 @@ impl Hello {
         }
     }
 
-    /// Compares a peer's hello with ours; returns how the oblivious transfers are done.
+    /// Compares a peer's hello with ours; returns what both come to.
     ///
     /// # Errors
     /// `Disagreement` on the first field that differs; `Unexpected` for a plan that cannot be.
-    pub(crate) fn agree(&self, theirs: &Self) -> Result<OtPlan, SessionError> {
+    pub(crate) fn agree(&self, theirs: &Self) -> Result<Agreement, SessionError> {
         if self.role == theirs.role {
             return Err(SessionError::Disagreement {
                 field: Field::Role,
@@ -240,20 +288,30 @@ impl Hello {
                 theirs: theirs.role.to_string(),
             });
         }
-        self.terms.compare(&theirs.terms)?;
         let (garbler, evaluator) = match self.role {
             Role::Garbler => (&self.terms, &theirs.terms),
             Role::Evaluator => (&theirs.terms, &self.terms),
         };
+        let scheme = SchemeTerms::agree(&garbler.schemes, &evaluator.schemes);
+        self.terms.compare(&theirs.terms, scheme.is_some())?;
         let decides = if garbler.ot & OPEN == 0 {
             garbler
         } else {
             evaluator
         };
         let plan = decides.plan().filter(|plan| self.terms.can_do(*plan));
-        plan.ok_or(SessionError::Unexpected {
-            kind: FrameKind::Hello,
-            problem: "its oblivious transfers are impossible with these settings",
+        let (Some(plan), Some(scheme)) = (plan, scheme) else {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::Hello,
+                problem: "its oblivious transfers are impossible with these settings",
+            });
+        };
+        let is_prepared = garbler.flags & FLAG_PREPARED != 0;
+        Ok(Agreement {
+            plan,
+            scheme,
+            begins_again: garbler.schemes.begins_at_once(is_prepared)
+                && scheme != garbler.schemes.preferred,
         })
     }
 
@@ -296,12 +354,9 @@ impl Hello {
 }
 
 impl Terms {
-    fn compare(&self, theirs: &Self) -> Result<(), SessionError> {
+    fn compare(&self, theirs: &Self, has_scheme: bool) -> Result<(), SessionError> {
         let flag = |terms: &Self, flag| terms.flags & flag != 0;
         let yes_no = |yes: bool| if yes { "on" } else { "off" }.to_owned();
-        let scheme = |code| {
-            Scheme::from_code(code).map_or_else(|| format!("scheme {code}"), |s| s.to_string())
-        };
         let differ = |field, ours: String, theirs: String| {
             Err(SessionError::Disagreement {
                 field,
@@ -318,8 +373,9 @@ impl Terms {
         {
             return differ(Field::InputSplit, self.split_text(), theirs.split_text());
         }
-        if self.scheme != theirs.scheme {
-            return differ(Field::Scheme, scheme(self.scheme), scheme(theirs.scheme));
+        if !has_scheme {
+            let text = |terms: &Self| terms.schemes.to_string();
+            return differ(Field::Scheme, text(self), text(theirs));
         }
         if self.output != theirs.output {
             let text = |code| match code {
@@ -435,7 +491,7 @@ impl Reader<'_> {
     /// Reads what follows the version: outer `None` if it is too short, inner if a byte has no
     /// meaning.
     fn hello(&mut self) -> Option<Option<Hello>> {
-        let [role, scheme, ot, output, flags, base_ot] = self.array()?;
+        let [role, scheme, allowed, ot, output, flags, base_ot] = self.array()?;
         let (rekey_period, chunk_len) = (self.u32()?, self.u32()?);
         let (batch, table_lead) = (self.u64()?, self.u64()?);
         let circuit = self.array()?;
@@ -447,6 +503,11 @@ impl Reader<'_> {
             1 => Role::Evaluator,
             _ => return Some(None),
         };
+        let schemes = (Scheme::from_code(scheme).zip(SchemeSet::from_code(allowed)))
+            .filter(|(preferred, allowed)| allowed.contains(*preferred));
+        let Some((preferred, allowed)) = schemes else {
+            return Some(None);
+        };
         Some(Some(Hello {
             role,
             nonce,
@@ -455,11 +516,15 @@ impl Reader<'_> {
             prf_nonce,
             setup_hash,
             terms: Terms {
-                scheme,
+                schemes: SchemeTerms {
+                    preferred,
+                    allowed,
+                    decides: flags & FLAG_DECIDES != 0,
+                },
                 ot,
                 base_ot,
                 output,
-                flags,
+                flags: flags & !FLAG_DECIDES,
                 rekey_period,
                 chunk_len,
                 batch,

@@ -26,6 +26,7 @@ mod pieces;
 mod plan;
 mod queue;
 mod report;
+mod schemes;
 mod session;
 mod standing;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use hello::{HELLO_START, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};
 pub use plan::{Costs, KnownPath, Planned, Prediction, Question, plan};
 pub use report::{Milestone, Progress, Report, Traffic};
+pub use schemes::SchemeSet;
 pub(crate) use session::SecretRng;
 pub use session::{Output, Progressed, Session};
 pub use standing::{

@@ -127,6 +127,8 @@ pub struct Report {
     pub elapsed: Duration,
     /// One-way flights the protocol needs until the evaluator can have its output.
     pub flights: u32,
+    /// The garbling scheme that both sides agreed on.
+    pub scheme: transpute_garble::Scheme,
     /// How the oblivious transfers were done.
     pub ot: crate::OtPlan,
     /// What public-key oblivious transfer rested on.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rand::CryptoRng;
 use transpute_circuit::{Bits, InputSplit, Program};
+use transpute_garble::Scheme;
 
 use crate::{
     Config, Frame, FrameKind, Inputs, KnownPath, OtPlan, Planned, Progress, Role, SessionError,
@@ -14,13 +15,15 @@ use crate::{
     garbler::GarblerCore,
     hello::Hello,
     layout::Layout,
+    pieces::whole_frame,
 };
 
 /// The generator of secrets: that of [`StdRng`](rand::rngs::StdRng), in a type that promises to wipe its
 /// key and its output when dropped.
 pub(crate) type SecretRng = chacha20::ChaCha12Rng;
 
-/// What everything in a session refers to.
+/// What everything in a session refers to. Its scheme is the preferred one until the hellos agree, then the agreed one.
+#[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) config: Config,
     pub(crate) plan: OtPlan,
@@ -60,15 +63,7 @@ impl Terms {
         plan: OtPlan,
         setting: Setting,
     ) -> Result<Self, SessionError> {
-        if config.batch == 0 {
-            return Err(ConfigError::EmptyBatch.into());
-        }
-        if !(64..=1 << 20).contains(&config.chunk_len) {
-            return Err(ConfigError::ChunkLen {
-                found: config.chunk_len,
-            }
-            .into());
-        }
+        config.check()?;
         Ok(Self {
             choices: split.evaluator_bits(),
             total_choices: total_choices(&split, &config)?,
@@ -91,6 +86,17 @@ impl Terms {
         let (plan, planned) = self.config.plan(self.total_choices)?;
         self.planned = planned;
         Ok(std::mem::replace(&mut self.plan, plan) != plan)
+    }
+
+    /// Returns the bytes of all tables of the batch, under the scheme with the most of those that are allowed.
+    pub(crate) fn max_tables(&self) -> Result<u64, SessionError> {
+        let mut most = 0;
+        for scheme in self.config.allowed_schemes().iter() {
+            let mut terms = self.clone();
+            terms.config.scheme = scheme;
+            most = most.max(Layout::new(&terms)?.total_tables());
+        }
+        Ok(most)
     }
 
     /// Says whether tables are made before the inputs are known.
@@ -243,6 +249,22 @@ impl Session {
         }
     }
 
+    /// Prefers a garbling scheme, once the path is known. Of no effect if the scheme is not among those that are allowed,
+    /// and behind the first [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// [`SessionError::Garble`], [`SessionError::Thread`].
+    pub fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
+        let config = &self.terms().config;
+        if scheme == config.scheme || !config.allowed_schemes().contains(scheme) {
+            return Ok(());
+        }
+        match &mut self.0 {
+            Core::Garbler(core) => core.prefer_scheme(scheme),
+            Core::Evaluator(core) => core.prefer_scheme(scheme),
+        }
+    }
+
     /// Returns this party's role.
     #[must_use]
     pub fn role(&self) -> Role {
@@ -321,6 +343,15 @@ impl Session {
             Farewell::Abort(reason) => (FrameKind::Abort, reason as u8),
         };
         Some(vec![kind as u8, 1, 0, 0, 0, code])
+    }
+
+    /// Returns the frame of this side's hello, for a peer that disagrees before anything was sent: it learns on what.
+    pub(crate) fn hello_frame(&self, tag: &[u8]) -> Vec<u8> {
+        let hello = match &self.0 {
+            Core::Garbler(core) => core.hello(),
+            Core::Evaluator(core) => core.hello(),
+        };
+        whole_frame(FrameKind::Hello, &[tag, &hello.encode()].concat())
     }
 
     /// Returns all that is sent to a peer that is turned away before this side has begun a session.
@@ -410,6 +441,17 @@ impl Lead {
             layout,
             committed: 0,
             answered: 0,
+        }
+    }
+
+    /// Returns the accounting of what is sent in another layout, before anything counts.
+    pub(crate) fn renewed(&self, layout: Layout) -> Self {
+        Self {
+            layout,
+            limit: self.limit,
+            others: self.others,
+            committed: 0,
+            answered: self.answered,
         }
     }
 

@@ -1,15 +1,23 @@
 //! A link on which any number of computations run.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use transpute_circuit::{Bits, InputSplit, Program};
+use transpute_select::SchemeChoice;
 use transpute_session::{
     Config, ConnectionConfig, ConnectionHandle, DriverOptions, Inputs, PreparedRun, Role,
     RunOutcome, RunReport, Running, SessionError, Standing, stand,
 };
 use transpute_transport::{Link, LinkInfo, LinkStats};
 
-use crate::{Error, Evaluation};
+use crate::{
+    Error, Evaluation, PathReport,
+    path_watch::{Chosen, PathWatch},
+    scheme,
+};
 
 /// A link to a peer on which any number of computations run, one after the other or at the same time,
 /// without another handshake.
@@ -68,10 +76,17 @@ pub struct Connection {
     standing: Standing,
     link: LinkInfo,
     stats: LinkStats,
-    role: Role,
-    program: Arc<Program>,
-    split: InputSplit,
-    config: Config,
+    run: Run,
+    watch: Mutex<PathWatch>,
+}
+
+/// What is computed on a connection unless the handle calls for something else.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) role: Role,
+    pub(crate) program: Arc<Program>,
+    pub(crate) split: InputSplit,
+    pub(crate) config: Config,
 }
 
 /// What a computation on a [`Connection`] gave.
@@ -106,10 +121,8 @@ impl Connection {
         link: Link,
         settings: ConnectionConfig,
         options: DriverOptions,
-        role: Role,
-        program: Arc<Program>,
-        split: InputSplit,
-        config: Config,
+        run: Run,
+        chosen: Option<Chosen>,
     ) -> Result<Self, Error> {
         let encrypted = link.info().encrypted;
         // Some milliseconds of arithmetic, which would keep other tasks of this thread waiting.
@@ -118,16 +131,15 @@ impl Connection {
         });
         let connection = making.await.map_err(|_| SessionError::Cancelled)?;
         let (info, stats) = (link.info().clone(), link.stats());
+        let watch = PathWatch::new(chosen, info.transport, run.role, stats.clone());
         let (handle, standing) = stand(connection, link, options);
         Ok(Self {
             handle,
             standing,
             link: info,
             stats,
-            role,
-            program,
-            split,
-            config,
+            run,
+            watch: Mutex::new(watch),
         })
     }
 
@@ -152,14 +164,47 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future cancels this computation and no other.
     pub async fn run_batch(&self, inputs: Box<dyn Inputs>) -> Result<Outcome, Error> {
-        let running = self.handle.run(
-            self.role,
-            self.program.clone(),
-            self.split.clone(),
-            self.config.clone(),
+        let outcome = finish(self.start(inputs), &self.run.program).await;
+        self.look_at_path();
+        outcome
+    }
+
+    /// Calls for a computation of the whole batch now, not when the future is first polled, so that several calls pair in order.
+    /// [`look_at_path`](Self::look_at_path) is the caller's business.
+    pub fn start(&self, inputs: Box<dyn Inputs>) -> Running {
+        self.handle.run(
+            self.run.role,
+            self.run.program.clone(),
+            self.run.split.clone(),
+            self.next_config().0,
             inputs,
-        );
-        finish(running, &self.program).await
+        )
+    }
+
+    /// Returns the settings of the next computation. If this side connected and several garbling schemes are allowed, the one that is
+    /// the fastest with what was measured last of the path is preferred, and the second value tells why.
+    #[must_use]
+    pub fn next_config(&self) -> (Config, Option<SchemeChoice>) {
+        let mut config = self.run.config.clone();
+        let path = self.watch().to_evaluator();
+        let choice = scheme::prefer(&mut config, self.run.program.and_count(), path);
+        (config, choice)
+    }
+
+    /// Looks at what the transport has measured of the path, at most ten times a second. [`run`](Self::run) and
+    /// [`run_batch`](Self::run_batch) do so at the end; who calls with the [`handle`](Self::handle) does it when a computation is over.
+    pub fn look_at_path(&self) {
+        self.watch().look();
+    }
+
+    /// Compares the path as it was measured last with the one that the transport was chosen by.
+    #[must_use]
+    pub fn path_report(&self) -> PathReport {
+        self.watch().report()
+    }
+
+    fn watch(&self) -> MutexGuard<'_, PathWatch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the tables of a computation made and sent before its inputs are known; the peer must do the
@@ -175,15 +220,15 @@ impl Connection {
         let run = self
             .handle
             .prepare(
-                self.role,
-                self.program.clone(),
-                self.split.clone(),
-                self.config.clone(),
+                self.run.role,
+                self.run.program.clone(),
+                self.run.split.clone(),
+                self.next_config().0,
             )
             .await?;
         Ok(Prepared {
             run,
-            program: self.program.clone(),
+            program: self.run.program.clone(),
         })
     }
 

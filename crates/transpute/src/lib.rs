@@ -55,7 +55,9 @@ mod error;
 mod known;
 mod listening;
 mod party;
+mod path_watch;
 mod result;
+mod scheme;
 pub mod serve;
 mod workload;
 
@@ -64,6 +66,7 @@ pub use connection::{Connection, Outcome, Prepared};
 pub use error::Error;
 pub use listening::Listening;
 pub use party::{Connecting, Party};
+pub use path_watch::PathReport;
 pub use result::{Evaluation, Report, Results};
 pub use workload::{Computation, typical_machine};
 
@@ -76,7 +79,7 @@ pub use transpute_select::Machine;
 pub use transpute_session::{
     AbortReason, Config, ConnectionConfig, ConnectionHandle, Decline, DriverOptions, Field,
     InputError, Inputs, KnownPath, Milestone, OtChoice, OtPlan, OutputPolicy, Planned, Prediction,
-    Progress, Repeat, Role, RunOutcome, RunReport, Running, SessionError, Traffic,
+    Progress, Repeat, Role, RunOutcome, RunReport, Running, SchemeSet, SessionError, Traffic,
 };
 pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkStats, LinkTimings, Registry,

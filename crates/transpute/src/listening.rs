@@ -93,10 +93,14 @@ impl Listening {
         let Self {
             party,
             mut listener,
-            ..
+            reason,
         } = self;
         let link = first_peer(&mut *listener).await?;
-        party.stand(link).await
+        let why = Why {
+            reason,
+            selection: None,
+        };
+        party.stand(link, why).await
     }
 }
 

@@ -15,7 +15,7 @@ use transpute_ot::BaseOt;
 use transpute_select::{Auto, Chooser, End, Selection, Workload};
 use transpute_session::{
     Config, ConnectionConfig, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role,
-    Session, SessionError,
+    SchemeSet, Session, SessionError,
 };
 use transpute_transport::{
     Fingerprint, Identity, Link, Registry, Security, Transport, TransportError, auto::Offer,
@@ -25,7 +25,7 @@ pub use connecting::Connecting;
 
 use crate::{
     Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, choice::Chosen,
-    known::known_path,
+    connection::Run, known::known_path, path_watch, scheme, scheme::PathToEvaluator,
 };
 
 /// One party of a computation.
@@ -157,10 +157,22 @@ impl Party {
         self
     }
 
-    /// Sets the garbling scheme.
+    /// Sets the garbling scheme: this one and no other.
     #[must_use]
     pub fn scheme(mut self, scheme: Scheme) -> Self {
         self.config.scheme = scheme;
+        self.config.other_schemes = SchemeSet::EMPTY;
+        self
+    }
+
+    /// Allows several garbling schemes, such as [`SchemeSet::RECOMMENDED`]. The party that connects chooses one that both allow, by
+    /// what it knows of the path. Nothing changes if the set is empty.
+    #[must_use]
+    pub fn schemes(mut self, allowed: SchemeSet) -> Self {
+        if let Some(first) = allowed.iter().next() {
+            self.config.scheme = first;
+            self.config.other_schemes = allowed;
+        }
         self
     }
 
@@ -366,18 +378,37 @@ impl Party {
     }
 
     /// Makes a link one for any number of computations.
-    pub(crate) async fn stand(self, link: Link) -> Result<Connection, Error> {
+    pub(crate) async fn stand(mut self, link: Link, why: Why) -> Result<Connection, Error> {
         let split = self.split()?;
+        self.runs = (1, 1);
+        let run = self.workload(End::Connector);
+        let chosen = match (why.selection, run) {
+            (Some(selection), Ok(run)) => Some(path_watch::Chosen {
+                selection,
+                chooser: (self.chosen_chooser()),
+                run,
+            }),
+            _ => None,
+        };
         Connection::new(
             link,
             self.connection,
             self.driver,
-            self.role,
-            self.program,
-            split,
-            self.config,
+            Run {
+                role: self.role,
+                program: self.program,
+                split,
+                config: self.config,
+            },
+            chosen,
         )
         .await
+    }
+
+    /// Returns what chooses the transport.
+    fn chosen_chooser(&self) -> Arc<dyn Chooser> {
+        let default = || Arc::new(transpute_select::Rule) as Arc<dyn Chooser>;
+        self.chooser.clone().unwrap_or_else(default)
     }
 
     pub(crate) async fn run_over(
@@ -397,9 +428,19 @@ impl Party {
         let stats = link.stats();
         let (role, batch) = (self.role, self.config.batch);
         let mut session = (ready.session.await).unwrap_or(Err(SessionError::Cancelled))?;
-        if let Some(path) = known_path(&info, &stats.snapshot(), why.selection.as_deref(), role) {
-            // Another plan than was begun with takes milliseconds.
-            let planning = move || session.set_path(path).map(|()| session);
+        let path = known_path(&info, &stats.snapshot(), why.selection.as_deref(), role);
+        let mut config = self.config.clone();
+        let known = PathToEvaluator::of(path.as_ref(), why.selection.as_deref(), role);
+        let choice = scheme::prefer(&mut config, self.program.and_count(), known);
+        if path.is_some() || choice.is_some() {
+            // Another plan or scheme than was begun with takes milliseconds.
+            let planning = move || {
+                session.prefer_scheme(config.scheme)?;
+                if let Some(path) = path {
+                    session.set_path(path)?;
+                }
+                Ok(session)
+            };
             let planned = tokio::task::spawn_blocking(planning).await;
             session = planned.unwrap_or(Err(SessionError::Cancelled))?;
         }
@@ -424,6 +465,7 @@ impl Party {
                 role,
                 reason: why.reason,
                 selection: why.selection,
+                scheme: choice,
                 link: info,
                 path,
                 session: outcome.report,

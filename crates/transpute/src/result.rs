@@ -1,7 +1,7 @@
 //! What a run gives back.
 
 use transpute_circuit::{Bits, Program};
-use transpute_select::Selection;
+use transpute_select::{SchemeChoice, Selection};
 use transpute_session::{Milestone, Role};
 use transpute_transport::{LinkInfo, LinkSnapshot};
 
@@ -59,6 +59,9 @@ pub struct Report {
     pub reason: String,
     /// How it was chosen, if this party chose it: the path, and what was predicted for each transport.
     pub selection: Option<Box<Selection>>,
+    /// Why this party preferred its garbling scheme, if it chose among several. The one that was used is in
+    /// [`session`](Self::session).
+    pub scheme: Option<SchemeChoice>,
     /// The link: transport, addresses, peer, encryption, time to connect and authenticate.
     pub link: LinkInfo,
     /// The link's figures at the end.

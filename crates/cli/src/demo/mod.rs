@@ -18,16 +18,17 @@ use tokio::{
     process::{Child, ChildStderr, Command},
     time::timeout,
 };
-use transpute::{Choice, Identity, Scheme};
+use transpute::{Choice, Identity};
 
 use self::case::{AES, Case};
 use crate::{
     failure::{Failure, Kind},
-    flags::{at_least_one, parse_scheme, parse_transport},
+    flags::{at_least_one, parse_transport},
     interrupt::unless_interrupted,
     log,
     output::{self, grouped},
     run::RunReport,
+    scheme::SchemeWish,
 };
 
 /// How long all of it may take.
@@ -38,9 +39,13 @@ const MAX_PRINTED: u64 = 16 << 20;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The garbling scheme: half-gates, fixed-key, prf or three-halves
-    #[arg(long, value_name = "NAME", default_value_t = Scheme::HalfGates, value_parser = parse_scheme)]
-    scheme: Scheme,
+    /// The garbling scheme: half-gates, fixed-key, prf or three-halves; or auto, or auto:NAME,...: the fastest on the path
+    #[arg(
+        long,
+        value_name = "NAME|auto[:NAME,...]",
+        default_value = "half-gates"
+    )]
+    scheme: SchemeWish,
     /// The transport, by name or auto
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
     transport: Choice,

@@ -1,6 +1,7 @@
 //! `transpute run`: one party of a computation.
 
 mod args;
+mod path;
 mod phases;
 mod repeat;
 mod report;

@@ -10,15 +10,16 @@ use std::{
 use serde::Serialize;
 use tokio::time::timeout;
 use transpute::{
-    Bits, Connection, ConnectionConfig, OtChoice, Party, Repeat, Role, RunOutcome, Running,
+    Bits, Connection, ConnectionConfig, OtChoice, Party, Repeat, Role, RunOutcome, Running, Scheme,
     SessionError,
 };
 
-use super::Args;
+use super::{Args, path::Path};
 use crate::{
     failure::Failure,
     interrupt::unless_interrupted,
     output::{self, OutputValue, grouped, milliseconds},
+    scheme::SchemeReport,
 };
 
 /// Time that a failed connection has to tell its peer why it ends. A live peer answers after a round trip.
@@ -36,8 +37,7 @@ pub(super) fn run(
             "--ot: a standing connection extends its own transfers; with --repeat it is auto or direct",
         ));
     }
-    let (program, split) = (party.program().clone(), party.split()?);
-    let config = args.config(args.batch.map_or(1, NonZeroU64::get));
+    let program = party.program().clone();
     let party = party.expect_runs(count.get(), args.pipeline() as u64);
     let party = party.connection_config(ConnectionConfig {
         garbles: args.terms.role == Role::Garbler,
@@ -56,19 +56,10 @@ pub(super) fn run(
             (None, Some(address)) => party.connect(address).open().await?,
             (None, None) => return Err(Failure::usage("--listen or --connect is needed")),
         };
-        let handle = connection.handle();
-        let call = || {
-            let (program, inputs) = (program.clone(), Box::new(Repeat(bits.clone())));
-            handle.run(
-                args.terms.role,
-                program,
-                split.clone(),
-                config.clone(),
-                inputs,
-            )
-        };
+        let call = || connection.start(Box::new(Repeat(bits.clone())));
+        let ended = || connection.look_at_path();
         let mut runs = Runs::new(args, &program);
-        if let Err(failure) = runs.all(count.get(), args.pipeline(), call).await {
+        if let Err(failure) = runs.all(count.get(), args.pipeline(), call, ended).await {
             // The peer learns why, too.
             let _ = timeout(LINGER, connection.close()).await;
             return Err(failure);
@@ -102,6 +93,8 @@ struct Runs<'a> {
     bytes_sent: u64,
     bytes_received: u64,
     ot: String,
+    /// Of the last.
+    scheme: Option<Scheme>,
 }
 
 impl<'a> Runs<'a> {
@@ -117,17 +110,20 @@ impl<'a> Runs<'a> {
             bytes_sent: 0,
             bytes_received: 0,
             ot: String::new(),
+            scheme: None,
         }
     }
 
-    /// Runs once, and then the rest, `most` at a time.
+    /// Runs once, and then the rest, `most` at a time; calls `ended` after each.
     async fn all(
         &mut self,
         count: u64,
         most: usize,
         call: impl Fn() -> Running,
+        ended: impl Fn(),
     ) -> Result<(), Failure> {
         self.note(0, call().await.map_err(|error| self.failure(error))?)?;
+        ended();
         let started = Instant::now();
         let mut under_way = VecDeque::new();
         let mut called = 1;
@@ -139,6 +135,7 @@ impl<'a> Runs<'a> {
             // Not empty: there are as many calls as numbers.
             if let Some(running) = under_way.pop_front() {
                 self.note(number, running.await.map_err(|error| self.failure(error))?)?;
+                ended();
             }
         }
         self.warm_total = started.elapsed();
@@ -152,6 +149,7 @@ impl<'a> Runs<'a> {
     fn note(&mut self, number: u64, outcome: RunOutcome) -> Result<(), Failure> {
         self.bytes_sent += outcome.report.bytes_sent;
         self.bytes_received += outcome.report.bytes_received;
+        self.scheme = Some(outcome.report.scheme);
         let outputs: Vec<_> = (outcome.outputs.iter())
             .map(|bits| self.program.split_outputs(bits))
             .collect();
@@ -191,7 +189,10 @@ impl<'a> Runs<'a> {
 #[derive(Serialize)]
 struct Report {
     role: String,
+    /// Of the last run.
     scheme: String,
+    /// Why this party would now prefer which; nothing unless it chooses among several.
+    scheme_choice: Option<SchemeReport>,
     transport: &'static str,
     circuit: String,
     peer: String,
@@ -210,6 +211,7 @@ struct Report {
     bytes_sent: u64,
     bytes_received: u64,
     times_ms: Times,
+    path: Path,
     /// Runs after the first, over the time from the second call to the end of the last.
     warm_runs_per_second: Option<f64>,
     peak_heap_bytes: u64,
@@ -258,7 +260,8 @@ impl Report {
         let seconds = runs.warm_total.as_secs_f64();
         Self {
             role: args.terms.role.to_string(),
-            scheme: args.terms.scheme.to_string(),
+            scheme: (runs.scheme).map_or_else(String::new, |scheme| scheme.to_string()),
+            scheme_choice: connection.next_config().1.as_ref().map(SchemeReport::new),
             transport: link.transport,
             circuit: args.terms.circuit.clone(),
             peer: link.peer_address.clone(),
@@ -278,6 +281,7 @@ impl Report {
                 first: milliseconds(runs.first),
                 warm: Warm::of(&runs.warm),
             },
+            path: Path::new(&connection.path_report()),
             warm_runs_per_second: (!runs.warm.is_empty())
                 .then(|| (runs.warm.len() as f64 / seconds * 10.0).round() / 10.0),
             peak_heap_bytes: crate::HEAP.max_allocated() as u64,
@@ -309,6 +313,18 @@ impl Report {
                  {rate} runs/s",
                 warm.median, warm.p95, warm.least, warm.most, self.pipeline,
             );
+        }
+        if let Some(choice) = &self.scheme_choice {
+            let _ = write!(text, "\nscheme: {}", choice.line(&self.scheme));
+        }
+        if let Some(predicted) = self.path.predicted_run_ms {
+            let _ = write!(
+                text,
+                "\npath:  another run is predicted to take {predicted:.1} ms"
+            );
+        }
+        if let Some(warning) = &self.path.warning {
+            let _ = write!(text, "\npath:  {warning}");
         }
         text
     }

@@ -8,6 +8,7 @@ use transpute::{Milestone, Planned, Program, Results, Scheme};
 use super::Args;
 use crate::{
     output::{OutputValue, grouped, hex, milliseconds},
+    scheme::SchemeReport,
     selection::SelectionReport,
 };
 
@@ -15,7 +16,10 @@ use crate::{
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct RunReport {
     pub(crate) role: String,
+    /// The one that both parties agreed on.
     pub(crate) scheme: String,
+    /// Why this party preferred which; nothing unless it chose among several.
+    pub(crate) scheme_choice: Option<SchemeReport>,
     pub(crate) transport: String,
     pub(crate) transport_reason: String,
     /// How the transport was chosen; nothing unless this party did so.
@@ -145,7 +149,8 @@ impl RunReport {
         let ands = program.and_count() * report.batch;
         Self {
             role: report.role.to_string(),
-            scheme: args.terms.scheme.to_string(),
+            scheme: session.scheme.to_string(),
+            scheme_choice: report.scheme.as_ref().map(SchemeReport::new),
             transport: report.link.transport.to_owned(),
             transport_reason: report.reason.clone(),
             selection: report.selection.as_deref().map(SelectionReport::new),
@@ -246,6 +251,9 @@ impl RunReport {
             grouped(bytes.outputs),
             grouped(bytes.framing),
         );
+        if let Some(choice) = &self.scheme_choice {
+            let _ = write!(text, "\nscheme: {}", choice.line(&self.scheme));
+        }
         if let Some(plan) = &self.ot_plan {
             let _ = write!(
                 text,

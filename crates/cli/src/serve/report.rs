@@ -29,6 +29,7 @@ pub(super) struct RunLine {
     bytes_sent: Option<u64>,
     bytes_received: Option<u64>,
     ot: Option<String>,
+    scheme: Option<String>,
     /// Of each evaluation; empty for a party that learns no output.
     evaluations: Vec<Vec<OutputValue>>,
 }
@@ -49,6 +50,7 @@ impl RunLine {
             bytes_sent: done.map(|outcome| outcome.report.bytes_sent),
             bytes_received: done.map(|outcome| outcome.report.bytes_received),
             ot: done.map(|outcome| outcome.report.ot.to_string()),
+            scheme: done.map(|outcome| outcome.report.scheme.to_string()),
             evaluations: done.map_or_else(Vec::new, |outcome| {
                 (outcome.evaluations.iter())
                     .map(|evaluation| OutputValue::list(&evaluation.outputs))

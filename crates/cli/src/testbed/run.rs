@@ -48,7 +48,7 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     circuits: Vec<String>,
-    /// Garbling schemes, or all
+    /// Garbling schemes, or all; auto for the one that the parties choose
     #[arg(
         long,
         alias = "scheme",
@@ -181,9 +181,18 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
     Ok(Matrix {
         scenarios: sweep.apply(&base).map_err(scenario_failure)?,
         circuits: args.circuits.clone(),
-        schemes: names("--schemes", &args.schemes, Scheme::ALL, |name| {
-            Scheme::from_str(name).map_err(Into::into)
-        })?,
+        schemes: names(
+            "--schemes",
+            &args.schemes,
+            Scheme::ALL.map(|scheme| scheme.to_string()),
+            |name| {
+                match name {
+                    // The parties choose, as they do with transports.
+                    AUTO => Ok(name.to_owned()),
+                    _ => Ok(Scheme::from_str(name)?.to_string()),
+                }
+            },
+        )?,
         transports: with_auto(&args.transports)?,
         batches: args.batch.clone(),
         encrypted: !args.plaintext,

@@ -132,11 +132,13 @@ fn check(section: &str, printed: &[&Value]) {
 
 #[test]
 fn the_fields_of_a_run_are_documented() {
-    let [garbler, evaluator] = meet_both(&[]);
+    let [garbler, evaluator] = meet_both(&["--scheme", "auto"]);
+    assert!(evaluator["scheme_choice"].is_object());
     assert!(evaluator["selection"].is_object() && evaluator["ot_plan"].is_object());
     check("Run", &[&evaluator]);
     check("Run", &[&garbler]);
-    let [garbler, evaluator] = meet_both(&["--repeat", "3"]);
+    let [garbler, evaluator] = meet_both(&["--repeat", "3", "--scheme", "auto"]);
+    assert!(evaluator["scheme_choice"].is_object());
     assert_eq!(evaluator["evaluations"][0][0]["hex"], CIPHERTEXT);
     check("Repeat", &[&evaluator]);
     check("Repeat", &[&garbler]);

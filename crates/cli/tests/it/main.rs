@@ -15,6 +15,8 @@ mod probe;
 mod refusals;
 mod run;
 #[cfg(target_os = "linux")]
+mod scheme;
+#[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
 #[path = "../common/skip.rs"]

@@ -21,7 +21,7 @@ fn run(args: &[&str]) -> Option<Finished> {
 }
 
 /// Passes on what a command of the testbed did, unless this machine cannot emulate paths.
-fn unless_impossible(finished: Finished) -> Option<Finished> {
+pub(crate) fn unless_impossible(finished: Finished) -> Option<Finished> {
     let lacks = [
         "cannot create network namespaces",
         "cannot open /dev/net/tun",

@@ -151,6 +151,7 @@ impl<F: FnMut(Output)> Engine<F> {
             milestones: self.milestones,
             elapsed: self.started.elapsed(),
             flights: terms.plan.flights(),
+            scheme: terms.config.scheme,
             ot: terms.plan,
             base_ot: terms.config.base_ot,
             planned: terms.planned,

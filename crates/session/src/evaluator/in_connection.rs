@@ -5,7 +5,7 @@ use transpute_circuit::Bits;
 use super::EvaluatorCore;
 use crate::{
     FrameKind, Inputs, OtPlan, SessionError,
-    layout::Layout,
+    hello::Hello,
     ot::{EvaluatorOt, OT_CHUNK},
     session::Lead,
     standing::stock::{Items, write_correct},
@@ -92,12 +92,12 @@ impl EvaluatorCore {
         self.agreed.is_some() && self.chunks_received == self.layout.total_chunks()
     }
 
-    pub(crate) fn lead(&mut self) -> &mut Lead {
-        &mut self.lead
+    pub(crate) fn hello(&self) -> &Hello {
+        &self.hello
     }
 
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
+    pub(crate) fn lead(&mut self) -> &mut Lead {
+        &mut self.lead
     }
 
     /// Returns the bytes of tables that are here and not evaluated.

@@ -3,8 +3,8 @@
 use super::GarblerCore;
 use crate::{
     Frame, FrameKind, Inputs, OtPlan, SessionError,
+    hello::Hello,
     inputs::fetch,
-    layout::Layout,
     pieces::numbered_frame,
     session::{Lead, out_of_order},
     standing::stock::{CORRECT_HEADER, Rows},
@@ -45,6 +45,10 @@ impl GarblerCore {
             && self.channel.is_flushed()
     }
 
+    pub(crate) fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
     pub(crate) fn lead(&mut self) -> &mut Lead {
         &mut self.lead
     }
@@ -53,10 +57,6 @@ impl GarblerCore {
     #[cfg(test)]
     pub(crate) fn delta(&self) -> Option<transpute_garble::Label> {
         self.garbler.delta()
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
     }
 
     /// Binds the run to its connection.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use transpute_garble::Scheme;
+
 use crate::{AbortReason, Field, FrameKind, OtPlan, Output, Role, SessionError, Traffic};
 
 /// One run of a connection, as this side sees it.
@@ -123,4 +125,6 @@ pub struct RunReport {
     pub bytes_received: u64,
     /// How the oblivious transfers were done.
     pub ot: OtPlan,
+    /// The garbling scheme that both sides agreed on.
+    pub scheme: Scheme,
 }

@@ -109,11 +109,7 @@ impl Connection {
         )?;
         let mut reserved = 0;
         if is_prepared {
-            let layout = match &mut session.0 {
-                Core::Garbler(core) => core.layout().clone(),
-                Core::Evaluator(core) => core.layout().clone(),
-            };
-            reserved = layout.total_tables();
+            reserved = session.terms().max_tables()?;
             let limit = self.limits().prepared;
             let free = limit.saturating_sub(self.side(run.role()).prepared);
             if reserved > free {
@@ -203,6 +199,7 @@ impl Connection {
                     } else {
                         active.session.terms().plan
                     },
+                    scheme: active.session.terms().config.scheme,
                 };
                 side.close(run.number);
                 self.events.push_back(Event::Ended(run, Ok(report)));
@@ -214,6 +211,10 @@ impl Connection {
                         error,
                         SessionError::PeerAborted(_) | SessionError::RefusedByPeer(_)
                     );
+                if channel.bytes_sent == 0 && matches!(error, SessionError::Disagreement { .. }) {
+                    self.control(active.session.hello_frame(&run.tag()));
+                }
+                let side = self.side(run.role());
                 if is_sent {
                     if is_received {
                         side.close(run.number);

@@ -17,7 +17,7 @@ pub(super) const OPEN_LEN: usize = 92;
 const MAGIC: [u8; 4] = *b"TPUS";
 
 /// Version of standing connections; both sides must have the same.
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 
 const FLAG_ENCRYPTED: u8 = 1;
 const FLAG_ML_KEM: u8 = 2;

@@ -100,13 +100,13 @@ fn another_version_is_refused_by_name() {
     let ends = Pair::new(&setup, &setup).run(&mut |_, mut frame| {
         if frame.kind == crate::FrameKind::Hello {
             let mut payload = frame.payload.to_vec();
-            payload[4] = 9;
+            payload[4] = 10;
             frame.payload = payload.into();
         }
         vec![frame]
     });
     assert!(matches!(
         ends.evaluator,
-        Err(SessionError::Disagreement { field: Field::Version, theirs, .. }) if theirs == "9"
+        Err(SessionError::Disagreement { field: Field::Version, theirs, .. }) if theirs == "10"
     ));
 }

@@ -117,9 +117,10 @@ fn the_document_lists_the_fields_of_a_hello() {
         let found = rows.iter().find(|row| row[2].starts_with(start));
         found.unwrap_or_else(|| panic!("no field {start:?}"))
     };
-    let encoded = |checked: bool, encrypted: bool, prepared: bool| {
+    let encoded = |checked: bool, encrypted: bool, prepared: bool, decides: bool| {
         let mut setup = Setup::new(&chain(1), random_inputs(&chain(1), 1, 1));
         setup.config.output_check = checked;
+        setup.config.decides_scheme = decides;
         let program = transpute_circuit::Program::compile(&setup.circuit);
         let mut hello = Hello::new(
             Role::Garbler,
@@ -138,15 +139,19 @@ fn the_document_lists_the_fields_of_a_hello() {
     let flags = row("bit 0");
     let at: usize = flags[0].parse().unwrap();
     for (set, meaning) in [
-        (encoded(true, false, false), "outputs are checked"),
-        (encoded(false, true, false), "the link is encrypted"),
-        (encoded(false, false, true), "the run is prepared"),
+        (encoded(true, false, false, false), "outputs are checked"),
+        (encoded(false, true, false, false), "the link is encrypted"),
+        (encoded(false, false, true, false), "the run is prepared"),
+        (
+            encoded(false, false, false, true),
+            "the party's preference among schemes decides",
+        ),
     ] {
         let text = format!("bit {}: {meaning}", set[at].trailing_zeros());
         assert!(flags[2].split("; ").any(|bit| bit == text), "{text}");
         assert_eq!(set[at].count_ones(), 1);
     }
-    assert_eq!(flags[2].split("; ").count(), 3, "{flags:?}");
+    assert_eq!(flags[2].split("; ").count(), 4, "{flags:?}");
 
     let (_, output) = row("output to: ")[2].split_once(": ").unwrap();
     let output = codes(output);

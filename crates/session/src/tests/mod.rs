@@ -8,6 +8,7 @@ mod hostile;
 mod negotiation;
 mod reads;
 mod runs;
+mod schemes;
 mod standing;
 mod transfers;
 

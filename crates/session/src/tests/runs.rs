@@ -6,7 +6,7 @@ use transpute_garble::{Backend, Scheme};
 use transpute_ot::{BaseOt, Extension};
 
 use super::{Pair, Setup, chain, circuits, random_inputs};
-use crate::{FrameKind, OtChoice, OutputPolicy, Role, SessionError};
+use crate::{FrameKind, OtChoice, OutputPolicy, Role, SchemeSet, SessionError};
 
 const POLICIES: [OutputPolicy; 3] = [
     OutputPolicy::Evaluator,
@@ -264,6 +264,18 @@ proptest! {
 fn the_wire_format_is_the_documented_one() {
     let circuit = chain(100);
     let mut hasher = blake3::Hasher::new();
+    let mut add = |garbler: &Setup, evaluator: &Setup| {
+        let ends = Pair::new(garbler, evaluator).run(&mut |_, frame| vec![frame]);
+        // One direction after the other: how the two interleave is no part of the format.
+        for role in [Role::Garbler, Role::Evaluator] {
+            for (_, frame) in ends.delivered.iter().filter(|(from, _)| *from == role) {
+                hasher.update(&[frame.kind as u8]);
+                hasher.update(&(frame.payload.len() as u32).to_le_bytes());
+                hasher.update(&frame.payload);
+            }
+        }
+        ends.garbler.unwrap();
+    };
     for scheme in Scheme::ALL {
         for ot in OT_CHOICES {
             for base_ot in BaseOt::ALL {
@@ -273,21 +285,19 @@ fn the_wire_format_is_the_documented_one() {
                 setup.config.ot = ot;
                 setup.config.base_ot = base_ot;
                 setup.config.output = OutputPolicy::Both;
-                let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
-                // One direction after the other: how the two interleave is no part of the format.
-                for role in [Role::Garbler, Role::Evaluator] {
-                    for (_, frame) in ends.delivered.iter().filter(|(from, _)| *from == role) {
-                        hasher.update(&[frame.kind as u8]);
-                        hasher.update(&(frame.payload.len() as u32).to_le_bytes());
-                        hasher.update(&frame.payload);
-                    }
-                }
-                ends.garbler.unwrap();
+                add(&setup, &setup);
             }
         }
     }
+    // A garbler that begins again, within its first chunk.
+    let evaluator = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
+    let mut garbler = evaluator.clone();
+    garbler.config.scheme = Scheme::ThreeHalves;
+    garbler.config.other_schemes = SchemeSet::RECOMMENDED;
+    garbler.config.decides_scheme = true;
+    add(&garbler, &evaluator);
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "e33fef16c7a23d60f5f2576f1fa1f768493fe7926e514263fd14369ebb445fd0"
+        "a310f2abbfcb0671e4af881d25c350e6872ffe11227c8d62f357586323d92b48"
     );
 }

@@ -65,7 +65,8 @@ impl Connecting {
     /// # Cancel safety
     /// Dropping the future cuts the link.
     pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
-        let Self { party, address } = self;
+        let Self { mut party, address } = self;
+        party.config.decides_scheme = true;
         let security = party.security()?;
         let ready = party.get_ready(inputs)?;
         let (party, link, why) = reach(party, &address, &security).await?;
@@ -80,11 +81,12 @@ impl Connecting {
     /// # Cancel safety
     /// Dropping the future cuts the link.
     pub async fn open(self) -> Result<Connection, Error> {
-        let Self { party, address } = self;
+        let Self { mut party, address } = self;
+        party.config.decides_scheme = true;
         let security = party.security()?;
         party.split()?;
-        let (party, link, _) = reach(party, &address, &security).await?;
-        party.stand(link).await
+        let (party, link, why) = reach(party, &address, &security).await?;
+        party.stand(link, why).await
     }
 }
 

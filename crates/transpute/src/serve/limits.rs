@@ -300,7 +300,7 @@ mod tests {
         let own = ConnectionConfig::default();
         let config = Limits::default().connection(&own, std::slice::from_ref(&aes));
         // 32 hellos with corrections, each frame with its tag and 128 bytes.
-        assert!(config.held >= 32 * (220 + 128 + 12 + 16 + 128) + 256 * 64);
+        assert!(config.held >= 32 * (221 + 128 + 12 + 16 + 128) + 256 * 64);
         assert!(config.held <= own.held);
         assert_eq!(config.held_transfers, 32 * 128);
         assert_eq!((config.max_runs, config.window), (32, own.window));

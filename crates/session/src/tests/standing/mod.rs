@@ -6,6 +6,7 @@ mod flights;
 mod hostile;
 mod negotiation;
 mod runs;
+mod schemes;
 mod serving;
 mod transfers;
 

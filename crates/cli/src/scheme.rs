@@ -1,0 +1,176 @@
+//! `--scheme`: one garbling scheme, or several to choose from.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use transpute::{
+    Config, Scheme, SchemeSet,
+    select::{SchemeChoice, SchemeLimit, SchemeRate},
+};
+
+use crate::{flags::parse_scheme, output::milliseconds};
+
+/// What stands for a choice.
+const AUTO: &str = "auto";
+
+/// The schemes that this party allows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SchemeWish {
+    /// This one and no other.
+    Only(Scheme),
+    /// The one of these that is the fastest on the path, as the party that connects predicts.
+    Among(SchemeSet),
+}
+
+impl SchemeWish {
+    /// Sets the schemes of a session.
+    pub(crate) fn apply(self, config: &mut Config) {
+        (config.scheme, config.other_schemes) = match self {
+            Self::Only(scheme) => (scheme, SchemeSet::EMPTY),
+            // Not empty, by the parser.
+            Self::Among(set) => (set.iter().next().unwrap_or(config.scheme), set),
+        };
+    }
+}
+
+impl FromStr for SchemeWish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(rest) = text.strip_prefix(AUTO) else {
+            return parse_scheme(text).map(Self::Only);
+        };
+        if rest.is_empty() {
+            return Ok(Self::Among(SchemeSet::RECOMMENDED));
+        }
+        let Some(names) = rest.strip_prefix(':') else {
+            return parse_scheme(text).map(Self::Only);
+        };
+        let mut set = SchemeSet::EMPTY;
+        for name in names.split(',') {
+            let scheme = parse_scheme(name)?;
+            if !scheme.is_free_xor() {
+                return Err(format!(
+                    "{scheme} cannot be one of several to choose from: its labels are made in another way"
+                ));
+            }
+            set = set.with(scheme);
+        }
+        Ok(Self::Among(set))
+    }
+}
+
+impl fmt::Display for SchemeWish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Only(scheme) => scheme.fmt(f),
+            Self::Among(SchemeSet::RECOMMENDED) => f.pad(AUTO),
+            Self::Among(set) => write!(f, "{AUTO}:{set}"),
+        }
+    }
+}
+
+/// Why this party preferred a garbling scheme, in the JSON of a run.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct SchemeReport {
+    /// The scheme that is the fastest of those that this party allows. The one that was used is another one if the peer does not allow it.
+    pub(crate) preferred: String,
+    pub(crate) reason: String,
+    /// Rate of the path that it was chosen for, towards the evaluator; nothing if it counts as unlimited.
+    pub(crate) rate_mbit: Option<f64>,
+    /// Whether that rate was known.
+    pub(crate) is_rate_known: bool,
+    /// The fastest first.
+    pub(crate) predictions: Vec<SchemePrediction>,
+}
+
+/// How long the tables of a scheme take to be made and carried.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct SchemePrediction {
+    pub(crate) scheme: String,
+    pub(crate) ms: f64,
+    /// What limits: `bytes` or `computing`.
+    pub(crate) limit: String,
+}
+
+impl SchemeReport {
+    pub(crate) fn new(choice: &SchemeChoice) -> Self {
+        Self {
+            preferred: choice.chosen().name.to_owned(),
+            reason: choice.to_string(),
+            rate_mbit: match choice.rate {
+                SchemeRate::Known(rate) => Some(rate * 8e-6),
+                SchemeRate::Assumed => Some(transpute::select::ASSUMED_RATE * 8e-6),
+                SchemeRate::Unlimited => None,
+            },
+            is_rate_known: matches!(choice.rate, SchemeRate::Known(_)),
+            predictions: (choice.ranking.iter())
+                .map(|time| SchemePrediction {
+                    scheme: time.name.to_owned(),
+                    ms: std::time::Duration::try_from_secs_f64(time.seconds)
+                        .map_or(f64::MAX, milliseconds),
+                    limit: match time.limit {
+                        SchemeLimit::Bytes => "bytes",
+                        SchemeLimit::Computing => "computing",
+                    }
+                    .to_owned(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Returns a line for people about the scheme that was used.
+    pub(crate) fn line(&self, used: &str) -> String {
+        match used == self.preferred {
+            true => format!("{used}: {}", self.reason),
+            false => format!(
+                "{used}, since the peer does not allow {}: {}",
+                self.preferred, self.reason
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_read_back() {
+        for (text, allowed) in [
+            ("half-gates", SchemeSet::of(&[Scheme::HalfGates])),
+            ("prf", SchemeSet::of(&[Scheme::Prf])),
+            ("auto", SchemeSet::RECOMMENDED),
+            (
+                "auto:half-gates,fixed-key",
+                SchemeSet::of(&[Scheme::HalfGates, Scheme::FixedKey]),
+            ),
+            ("auto:three-halves", SchemeSet::of(&[Scheme::ThreeHalves])),
+        ] {
+            let wish: SchemeWish = text.parse().unwrap();
+            assert_eq!(wish.to_string(), text);
+            let mut config = Config::default();
+            wish.apply(&mut config);
+            assert_eq!(config.allowed_schemes(), allowed, "{text}");
+        }
+        // In any order.
+        let wish: SchemeWish = "auto:three-halves,half-gates".parse().unwrap();
+        assert_eq!(wish.to_string(), AUTO);
+    }
+
+    #[test]
+    fn what_is_no_wish_is_named() {
+        for (text, complaint) in [
+            ("auto:", "unknown garbling scheme \"\""),
+            ("auto:half-gates,halfgates", "did you mean half-gates?"),
+            (
+                "auto:half-gates,prf",
+                "prf cannot be one of several to choose from",
+            ),
+            ("automatic", "unknown garbling scheme \"automatic\""),
+        ] {
+            let error = text.parse::<SchemeWish>().unwrap_err();
+            assert!(error.contains(complaint), "{text}: {error}");
+        }
+    }
+}

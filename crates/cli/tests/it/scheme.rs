@@ -1,0 +1,140 @@
+//! `--scheme auto`, and what a connection for many runs tells about its path.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{
+    harness::{CIPHERTEXT, KEY, PLAINTEXT, Party, Process, aes, meet, write},
+    testbed::unless_impossible,
+};
+
+/// Runs AES-128 with each party's `--scheme`; the first one listens.
+fn schemes(listener: usize, wishes: [&str; 2], more: &[&str]) -> [Value; 2] {
+    let mut parties = aes();
+    parties.rotate_left(listener);
+    let mut wishes = wishes.into_iter();
+    let [first, second] = parties.map(|party| {
+        let wish = wishes.next().unwrap_or_default();
+        party.and(["--scheme", wish]).and(more.iter().copied())
+    });
+    meet(first, second).map(|party| party.expect(0).json())
+}
+
+#[test]
+fn the_party_that_connects_chooses_among_what_both_allow() {
+    for listener in [0, 1] {
+        for (wishes, used) in [
+            // Loopback: computing limits.
+            (["auto", "auto"], "half-gates"),
+            (["three-halves", "auto"], "three-halves"),
+            (["auto", "three-halves"], "three-halves"),
+            (["auto:half-gates,fixed-key", "auto"], "half-gates"),
+        ] {
+            let [first, second] = schemes(listener, wishes, &[]);
+            for report in [&first, &second] {
+                assert_eq!(report["scheme"], used, "{wishes:?}");
+            }
+            let evaluator = if listener == 0 { &second } else { &first };
+            assert_eq!(evaluator["outputs"][0]["hex"], CIPHERTEXT, "{wishes:?}");
+            assert!(first["scheme_choice"].is_null());
+            let choice = &second["scheme_choice"];
+            assert_eq!(choice.is_object(), wishes[1] == "auto", "{wishes:?}");
+            if choice.is_object() {
+                assert_eq!(choice["preferred"], "half-gates", "{choice}");
+                assert_eq!(choice["predictions"][0]["limit"], "computing", "{choice}");
+            }
+            let [first, second] = schemes(listener, wishes, &["--repeat", "2"]);
+            for report in [first, second] {
+                assert_eq!(report["scheme"], used, "{wishes:?}");
+                assert_eq!(report["path"]["is_worse"], false, "{report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parties_without_a_common_scheme_hear_what_the_other_allows() {
+    let [garbler, evaluator] = aes();
+    let (garbler, address) = garbler.and(["--scheme", "prf"]).listen();
+    let evaluator = (evaluator.and(["--scheme", "auto"])).connect(&address);
+    let allowed = ["prf", "auto:half-gates,three-halves"];
+    for (party, [ours, theirs]) in [(garbler, allowed), (evaluator, [allowed[1], allowed[0]])] {
+        let expected = format!("garbling scheme: {ours} here, {theirs} at the peer");
+        party.finish().fails(5, &expected);
+    }
+}
+
+#[test]
+fn schemes_that_cannot_be_chosen_from_are_usage_errors() {
+    for (flags, complaint) in [
+        (
+            &["--scheme", "auto:half-gates,prf"][..],
+            "prf cannot be one of several",
+        ),
+        (&["--scheme", "auto:halfgates"], "did you mean half-gates?"),
+        (
+            &["--scheme", "auto", "--rekey-period", "8"],
+            "--rekey-period contradicts --scheme auto",
+        ),
+    ] {
+        let party = Party::plaintext("garbler", "aes128").input(0, KEY);
+        let party = party.and(flags.iter().copied()).connect("127.0.0.1:1");
+        party.finish().fails(2, complaint);
+    }
+}
+
+/// Runs a batch of AES-128 many times over a path that changes after half a second. The garbler, who sends the tables, connects; returns
+/// what it tells, as JSON or text.
+fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<String> {
+    let scenario = write(folder, "path.toml", scenario);
+    let binary = env!("CARGO_BIN_EXE_transpute");
+    let run = |role: &str, input: &str, more: &str| {
+        format!(
+            "{binary} run --role {role} --circuit aes128 --batch 10 --repeat 16 --plaintext \
+             --scheme auto --input {input} {more}"
+        )
+    };
+    let evaluator = run(
+        "evaluator",
+        &format!("1={PLAINTEXT}"),
+        "--listen $TRANSPUTE_B:7700 -q",
+    );
+    let garbler = run(
+        "garbler",
+        &format!("0={KEY}"),
+        &format!("--connect $TRANSPUTE_B:7700 {more}"),
+    );
+    let exec = ["testbed", "exec", "--scenario", &scenario];
+    let finished =
+        Process::start([&exec[..], &["--a", &garbler, "--b", &evaluator]].concat()).finish();
+    let finished = unless_impossible(finished)?.expect(0);
+    Some(format!("{}{}", finished.stdout, finished.stderr))
+}
+
+#[test]
+fn a_path_that_becomes_slower_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    // Two megabytes of tables for each run: 40 ms, then 400 ms.
+    let scenario = "rtt_ms = 10\nrate_mbit = 400\n[[changes]]\nat_s = 0.5\nrate_mbit = 40";
+    let Some(told) = over_a_changing_path(folder.path(), scenario, "--json") else {
+        return;
+    };
+    let line = told.lines().find(|line| line.starts_with('{'));
+    let report: Value = serde_json::from_str(line.unwrap_or_default()).unwrap();
+    let path = &report["path"];
+    let rate = |of: &str| path[of]["rate_mbit"].as_f64().unwrap();
+    assert_eq!(path["is_worse"], true, "{report}");
+    assert!(rate("chosen_by") > 100.0, "{report}");
+    assert!((20.0..60.0).contains(&rate("now")), "{report}");
+    assert!(
+        path["predicted_run_ms"].as_f64().unwrap() > 300.0,
+        "{report}"
+    );
+    assert_eq!(report["scheme"], "three-halves", "{report}");
+    let warning = path["warning"].as_str().unwrap();
+    assert!(
+        warning.starts_with("the path is worse than when "),
+        "{warning}"
+    );
+}

@@ -1,0 +1,171 @@
+//! The monitor of a path, with scripted samples.
+
+use std::time::Duration;
+
+use transpute_select::{LossCount, MeasuredPath, PathMonitor, Worse};
+use transpute_transport::PathSample;
+
+/// The figures of a link: a rate in bytes per second that the path limited or not, packets sent and lost so far.
+fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
+    let mut sample = PathSample::default();
+    sample.min_rtt = Some(Duration::from_millis(20));
+    sample.delivery_rate = Some(rate);
+    sample.delivery_rate_app_limited = Some(is_app_limited);
+    sample.packets_sent = Some(sent);
+    sample.packets_lost = Some(lost);
+    sample
+}
+
+/// 100 Mbit/s that lose one packet in a thousand.
+const CHOSEN_BY: MeasuredPath = MeasuredPath {
+    rtt: Some(Duration::from_millis(20)),
+    rate: Some(12.5e6),
+    loss: Some(LossCount {
+        sent: 10_000,
+        lost: 10,
+    }),
+};
+
+fn watched(samples: &[PathSample]) -> PathMonitor {
+    let mut monitor = PathMonitor::new(CHOSEN_BY);
+    for sample in samples {
+        monitor.look(sample);
+    }
+    monitor
+}
+
+#[test]
+fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
+    for (rate, is_app_limited, is_worse) in [
+        (12_000_000, false, false),
+        (6_250_001, false, false),
+        (6_250_000, false, true),
+        (6_250_000, true, false),
+        (1_000, true, false),
+    ] {
+        let monitor = watched(&[sample(rate, is_app_limited, 1000, 1)]);
+        let worse = monitor.worse().is_some_and(|worse| worse.rate.is_some());
+        assert_eq!(worse, is_worse, "{rate} {is_app_limited}");
+        let expected = if is_app_limited { 12.5e6 } else { rate as f64 };
+        assert_eq!(monitor.estimate().rate, Some(expected));
+    }
+}
+
+#[test]
+fn loss_is_worse_if_it_doubles_beyond_the_noise() {
+    for (sent, lost, is_worse) in [
+        // 0.1 %, and 0.19 % of very many: less than twice as much.
+        (10_000, 10, false),
+        (1_000_000, 1_900, false),
+        (1_000_000, 3_000, true),
+        // Twice as much, three times as much: within the noise of so few packets.
+        (1_000, 2, false),
+        (1_000, 3, false),
+        (1_000, 10, true),
+        (100, 1, false),
+        (100, 5, true),
+        (0, 0, false),
+    ] {
+        let monitor = watched(&[sample(12_500_000, false, sent, lost)]);
+        let worse = monitor.worse().is_some_and(|worse| worse.loss.is_some());
+        assert_eq!(worse, is_worse, "{lost} of {sent}");
+    }
+}
+
+/// The constants are what the requirement says: a change moves these edges.
+#[test]
+fn noise_is_three_standard_deviations() {
+    let before = LossCount {
+        sent: 10_000,
+        lost: 100,
+    };
+    // With as many packets the pooled deviation at 100 and 200 lost is 0.00172: 0.0100 is 5.8 of them.
+    let now = |sent, lost| LossCount { sent, lost };
+    assert!(now(10_000, 200).is_worse_than(before));
+    assert!(!now(10_000, 199).is_worse_than(before), "not twice as much");
+    // Of 900 packets 18 are 2.8 deviations more than 9, of 1,100 packets 22 are 3.1.
+    assert!(!now(900, 18).is_worse_than(before));
+    assert!(now(1_100, 22).is_worse_than(before));
+    let clean = LossCount {
+        sent: 10_000,
+        lost: 0,
+    };
+    assert!(!clean.is_worse_than(before) && !clean.is_worse_than(clean));
+    assert!(!now(0, 0).is_worse_than(before) && !now(10, 10).is_worse_than(now(0, 0)));
+}
+
+#[test]
+fn packets_count_since_the_last_look() {
+    let mut monitor = watched(&[sample(12_500_000, false, 100_000, 100)]);
+    assert_eq!(monitor.worse(), None);
+    // 5 % of the last thousand are lost in the sum of all.
+    monitor.look(&sample(12_500_000, false, 101_000, 150));
+    let worse = monitor.worse().unwrap();
+    let now = LossCount {
+        sent: 1_000,
+        lost: 50,
+    };
+    let expected = Worse {
+        rate: None,
+        loss: Some([CHOSEN_BY.loss.unwrap(), now]),
+    };
+    assert_eq!(worse, expected);
+    assert_eq!(monitor.estimate().loss, Some(now));
+    // Nothing was sent since: what was measured last stays.
+    monitor.look(&sample(12_500_000, true, 101_000, 150));
+    assert_eq!(monitor.worse(), Some(expected));
+    // The path recovers.
+    monitor.look(&sample(12_500_000, false, 111_000, 160));
+    assert_eq!(monitor.worse(), None);
+}
+
+#[test]
+fn what_was_not_known_is_what_is_measured_first() {
+    let mut monitor = PathMonitor::new(MeasuredPath::default());
+    assert_eq!(monitor.estimate(), MeasuredPath::default());
+    monitor.look(&sample(10_000_000, true, 0, 0));
+    assert_eq!(monitor.chosen_by().rate, None);
+    monitor.look(&sample(10_000_000, false, 5_000, 5));
+    assert_eq!(monitor.chosen_by().rate, Some(1e7));
+    assert_eq!(monitor.worse(), None);
+    monitor.look(&sample(4_000_000, false, 10_000, 1_005));
+    let worse = monitor.worse().unwrap();
+    assert_eq!(worse.rate, Some([1e7, 4e6]));
+    assert_eq!(
+        worse.to_string(),
+        "rate 32.0 Mbit/s, was 80.0; loss 20.00 %, was 0.10 %"
+    );
+    // A transport that counts what it sent again, and nothing else.
+    let mut monitor = PathMonitor::default();
+    let mut tcp = PathSample::default();
+    (tcp.packets_sent, tcp.retransmits) = (Some(1000), Some(30));
+    monitor.look(&tcp);
+    let expected = LossCount {
+        sent: 1000,
+        lost: 30,
+    };
+    assert_eq!(monitor.estimate().loss, Some(expected));
+}
+
+#[test]
+fn another_transport_is_better_only_on_a_worse_path() {
+    let asked = std::cell::Cell::new(0);
+    let choose = |path: &MeasuredPath| {
+        asked.set(asked.get() + 1);
+        let loss = path.loss?.fraction();
+        Some(if loss > 0.01 { "rudp" } else { "tcp" })
+    };
+    let mut monitor = PathMonitor::new(CHOSEN_BY);
+    assert_eq!(monitor.better(&"tcp", choose), None);
+    monitor.look(&sample(12_500_000, false, 1_000, 2));
+    assert_eq!(monitor.better(&"tcp", choose), None);
+    assert_eq!(
+        asked.get(),
+        0,
+        "nobody is asked about a path that is as it was"
+    );
+    monitor.look(&sample(12_500_000, false, 2_000, 52));
+    assert_eq!(monitor.better(&"tcp", choose), Some("rudp"));
+    assert_eq!(monitor.better(&"rudp", choose), None);
+    assert_eq!(monitor.better(&"tcp", |_| None), None);
+}

@@ -1,0 +1,56 @@
+//! An evaluator that evaluates under another scheme than it was made for.
+
+use transpute_garble::Scheme;
+
+use super::EvaluatorCore;
+use crate::{FrameKind, MAX_PAYLOAD, SessionError, layout::Layout, session::out_of_order};
+
+impl EvaluatorCore {
+    /// Prefers another scheme, if the hello has not left.
+    pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
+        if self.setup.is_none() {
+            return Ok(());
+        }
+        self.hello.prefer_scheme(scheme);
+        self.set_scheme(scheme)
+    }
+
+    /// Expects tables of another scheme, before any is here. Transfers are the same under all schemes with free XOR.
+    pub(super) fn set_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
+        if scheme == self.terms.config.scheme {
+            return Ok(());
+        }
+        self.terms.config.scheme = scheme;
+        self.layout = Layout::new(&self.terms)?;
+        self.lead = self.lead.renewed(self.layout.clone());
+        (self.terms.progress).set_total(self.layout.total_tables());
+        Ok(())
+    }
+
+    /// Waits for the garbler to begin again: it has begun with a scheme that this side does not allow, before it knew that.
+    pub(super) fn await_second_hello(&mut self) -> Result<(), SessionError> {
+        if self.ignored.is_some() {
+            return Err(out_of_order(FrameKind::Hello));
+        }
+        self.ignored = Some(0);
+        Ok(())
+    }
+
+    /// Ignores what such a garbler had sent before it heard of this side: a base-OT message, and tables within the lead.
+    pub(super) fn ignore(&mut self, kind: FrameKind, len: usize) -> Result<(), SessionError> {
+        let limit = self.lead.limit().saturating_add(2 * MAX_PAYLOAD as u64);
+        match (&mut self.ignored, kind) {
+            (Some(bytes), FrameKind::OtSetup | FrameKind::Tables) => {
+                *bytes += len as u64;
+                if *bytes <= limit {
+                    return Ok(());
+                }
+                Err(SessionError::Unexpected {
+                    kind,
+                    problem: "it runs further ahead of the labels than agreed",
+                })
+            }
+            _ => Err(out_of_order(kind)),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A garbler that changes the scheme it was made for.
+
+use std::{collections::VecDeque, iter, num::NonZeroUsize};
+
+use rand::SeedableRng;
+use transpute_circuit::Bits;
+use transpute_garble::{Garbler, Params, Scheme, Seed};
+use zeroize::Zeroizing;
+
+use super::GarblerCore;
+use crate::{
+    InputError, Inputs, SecretRng, SessionError, channel::Channel, helpers::GarblingThreads,
+    layout::Layout, session::Terms,
+};
+
+/// What garbles, and the threads that do so instead, if there are any.
+pub(super) type Garblers = (Garbler, Option<GarblingThreads>);
+
+/// What a garbler keeps until the scheme is agreed, if it allows several.
+pub(super) struct Undecided {
+    /// The seed of all labels, for the same labels under another scheme.
+    seed: Zeroizing<[u8; 32]>,
+    /// This party's input bits that were fetched, for tables of another scheme.
+    fetched: VecDeque<Bits>,
+}
+
+impl Undecided {
+    /// Returns what to keep, unless there is nothing to decide.
+    pub(super) fn new(terms: &Terms, seed: &Zeroizing<[u8; 32]>) -> Option<Self> {
+        (terms.config.allowed_schemes().len() > 1).then(|| Self {
+            seed: seed.clone(),
+            fetched: VecDeque::new(),
+        })
+    }
+
+    pub(super) fn keep(&mut self, bits: &[Bits]) {
+        self.fetched.extend(bits.iter().cloned());
+    }
+}
+
+/// Makes what garbles with one seed, under the scheme of `params`.
+pub(super) fn garblers(
+    terms: &Terms,
+    params: Params,
+    seed: &Zeroizing<[u8; 32]>,
+) -> Result<Garblers, SessionError> {
+    let config = &terms.config;
+    let garbler = || {
+        let garbler = Garbler::new(
+            terms.program.clone(),
+            &terms.split,
+            params,
+            Seed::from_bytes(**seed),
+            config.backend,
+        )?;
+        Ok::<_, SessionError>(if terms.is_prepared() {
+            garbler.sending_garbler_labels()
+        } else {
+            garbler
+        })
+    };
+    let threads = config.threads;
+    let others = (threads > NonZeroUsize::MIN)
+        .then(|| {
+            let garblers = iter::repeat_with(garbler).take(threads.get());
+            GarblingThreads::start(
+                garblers.collect::<Result<_, _>>()?,
+                config.chunk_len as usize,
+            )
+        })
+        .transpose()?;
+    Ok((garbler()?, others))
+}
+
+impl GarblerCore {
+    /// Prefers another scheme, if the hello has not left.
+    pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
+        if self.setup.is_none() {
+            return Ok(());
+        }
+        self.hello.prefer_scheme(scheme);
+        self.set_scheme(scheme)
+    }
+
+    /// Says whether tables wait for the peer's hello because it may decide on the scheme.
+    pub(super) fn awaits_scheme(&self) -> bool {
+        self.agreed.is_none() && !self.hello.begins_at_once()
+    }
+
+    /// Does what both hellos come to. A garbler that has sent a hello and perhaps tables of another scheme begins again, and returns true.
+    pub(super) fn follow_scheme(
+        &mut self,
+        scheme: Scheme,
+        begins_again: bool,
+        theirs: &[u8],
+    ) -> Result<bool, SessionError> {
+        if begins_again && self.setup.is_none() {
+            self.begin_again(scheme, theirs)?;
+            return Ok(true);
+        }
+        if begins_again {
+            // The evaluator is told of no other scheme, so it waits for no second hello.
+            self.hello.settle_scheme(scheme);
+        }
+        if scheme != self.terms.config.scheme {
+            self.set_scheme(scheme)?;
+        }
+        self.undecided = None;
+        Ok(false)
+    }
+
+    /// Garbles under another scheme, before any table was made. The labels of inputs and their offset stay what they are: they depend
+    /// on the seed alone, whatever the scheme with free XOR.
+    fn set_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
+        let Some(undecided) = &self.undecided else {
+            return Ok(());
+        };
+        self.terms.config.scheme = scheme;
+        let params = self.hello.params(&self.terms.config);
+        (self.garbler, self.others) = garblers(&self.terms, params, &undecided.seed)?;
+        self.layout = Layout::new(&self.terms)?;
+        self.lead = self.lead.renewed(self.layout.clone());
+        (self.terms.progress).set_total(self.layout.total_tables());
+        Ok(())
+    }
+
+    /// Sends a second hello and garbles with fresh secrets. Nothing may be used again: two garblings of the same labels, or with one
+    /// start value, weaken each other.
+    fn begin_again(&mut self, scheme: Scheme, theirs: &[u8]) -> Result<(), SessionError> {
+        let mut rng = SecretRng::from_seed(*self.late);
+        let mut hello = self.hello.clone();
+        hello.renew(scheme, &mut rng);
+        let mut terms = self.terms.clone();
+        terms.config.scheme = scheme;
+        terms.config.other_schemes = crate::SchemeSet::EMPTY;
+        let fetched = self.undecided.take().map(|undecided| undecided.fetched);
+        let inputs: Option<Box<dyn Inputs>> = self.inputs.take().map(|rest| {
+            let fetched = fetched.unwrap_or_default();
+            Box::new(Again { fetched, rest }) as Box<dyn Inputs>
+        });
+        let channel = std::mem::replace(&mut self.channel, Channel::new(false));
+        let mut again = Self::new(terms, channel, hello, inputs, &mut rng)?;
+        again.lead = self.lead.renewed(again.layout.clone());
+        *self = again;
+        self.handle_hello(theirs)
+    }
+}
+
+/// Inputs of which some were fetched before.
+struct Again {
+    fetched: VecDeque<Bits>,
+    rest: Box<dyn Inputs>,
+}
+
+impl Inputs for Again {
+    fn bits(&mut self, instance: u64) -> Result<Bits, InputError> {
+        match self.fetched.pop_front() {
+            Some(bits) => Ok(bits),
+            None => self.rest.bits(instance),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Which garbling schemes the parties allow, and which one both hellos come to.
+
+use std::fmt;
+
+use transpute_garble::Scheme;
+
+/// A set of garbling schemes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SchemeSet(u8);
+
+impl SchemeSet {
+    /// No scheme.
+    pub const EMPTY: Self = Self(0);
+
+    /// The schemes that a choice may be left to without a word from the user: those with a fresh hash key for each session. Security
+    /// of `fixed-key` decays with all gates ever garbled; `prf` is never the fastest.
+    pub const RECOMMENDED: Self = Self::of(&[Scheme::HalfGates, Scheme::ThreeHalves]);
+
+    /// Returns the set of these schemes.
+    #[must_use]
+    pub const fn of(schemes: &[Scheme]) -> Self {
+        let (mut set, mut index) = (0, 0);
+        while index < schemes.len() {
+            set |= 1 << schemes[index].code();
+            index += 1;
+        }
+        Self(set)
+    }
+
+    /// Returns the set with one more scheme.
+    #[must_use]
+    pub const fn with(self, scheme: Scheme) -> Self {
+        Self(self.0 | 1 << scheme.code())
+    }
+
+    /// Returns the schemes in both sets.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Says whether the set has a scheme.
+    #[must_use]
+    pub const fn contains(self, scheme: Scheme) -> bool {
+        self.0 >> scheme.code() & 1 == 1
+    }
+
+    /// Returns the schemes in the order of their codes.
+    pub fn iter(self) -> impl Iterator<Item = Scheme> {
+        (Scheme::ALL.into_iter()).filter(move |scheme| self.contains(*scheme))
+    }
+
+    /// Returns the number of schemes.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Says whether there are none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns the byte in messages: bit n is the scheme with code n.
+    pub(crate) const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// Returns what a byte stands for; `None` if one of its bits is no scheme.
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        (code & !Self::of(&Scheme::ALL).0 == 0).then_some(Self(code))
+    }
+}
+
+/// Names with commas between.
+impl fmt::Display for SchemeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.iter().map(|scheme| scheme.to_string()).collect();
+        f.pad(&names.join(","))
+    }
+}
+
+/// What a hello contains about garbling schemes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SchemeTerms {
+    /// The scheme that the party prefers; it is allowed.
+    pub(crate) preferred: Scheme,
+    pub(crate) allowed: SchemeSet,
+    /// Whether the party's preference decides: it knows the path.
+    pub(crate) decides: bool,
+}
+
+impl SchemeTerms {
+    /// Returns the scheme of a session with these two parties; `None` if they allow none in common.
+    ///
+    /// The preference of the party that decides counts; if both or neither do, the garbler's. If the other party does not allow
+    /// that, it is the first that both allow, in the order of codes. So it is never a scheme that a party did not allow,
+    /// whatever the other one sends.
+    pub(crate) fn agree(garbler: &Self, evaluator: &Self) -> Option<Scheme> {
+        let common = garbler.allowed.common(evaluator.allowed);
+        let decider = match evaluator.decides && !garbler.decides {
+            true => evaluator,
+            false => garbler,
+        };
+        match common.contains(decider.preferred) {
+            true => Some(decider.preferred),
+            false => common.iter().next(),
+        }
+    }
+
+    /// Says whether a garbler with these terms sends tables of its preferred scheme before it has the peer's hello.
+    pub(crate) fn begins_at_once(&self, is_prepared: bool) -> bool {
+        self.allowed.len() == 1 || (self.decides && !is_prepared)
+    }
+}
+
+impl fmt::Display for SchemeTerms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.allowed.len() {
+            1 => self.preferred.fmt(f),
+            _ => write!(f, "auto:{}", self.allowed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All sets of schemes that are not empty.
+    fn sets() -> impl Iterator<Item = SchemeSet> {
+        (1..16).map(|code| SchemeSet::from_code(code).unwrap())
+    }
+
+    #[test]
+    fn sets_are_read_back() {
+        for set in sets() {
+            assert_eq!(SchemeSet::from_code(set.code()), Some(set));
+            assert_eq!(set.iter().count(), set.len());
+            assert_eq!(SchemeSet::of(&set.iter().collect::<Vec<_>>()), set);
+        }
+        assert_eq!(SchemeSet::from_code(0x10), None);
+        assert_eq!(
+            SchemeSet::RECOMMENDED.to_string(),
+            "half-gates,three-halves"
+        );
+        assert!(SchemeSet::EMPTY.is_empty());
+    }
+
+    #[test]
+    fn every_pair_agrees_on_what_both_allow_or_on_nothing() {
+        for (ours, theirs) in sets().flat_map(|ours| sets().map(move |theirs| (ours, theirs))) {
+            let common = ours.common(theirs);
+            for (first, second) in
+                (ours.iter()).flat_map(|first| theirs.iter().map(move |second| (first, second)))
+            {
+                for flags in 0..4 {
+                    let garbler = SchemeTerms {
+                        preferred: first,
+                        allowed: ours,
+                        decides: flags & 1 != 0,
+                    };
+                    let evaluator = SchemeTerms {
+                        preferred: second,
+                        allowed: theirs,
+                        decides: flags & 2 != 0,
+                    };
+                    let agreed = SchemeTerms::agree(&garbler, &evaluator);
+                    assert_eq!(agreed.is_some(), !common.is_empty());
+                    let decider = if flags == 2 { second } else { first };
+                    match agreed {
+                        Some(scheme) if common.contains(decider) => assert_eq!(scheme, decider),
+                        Some(scheme) => assert!(common.contains(scheme)),
+                        None => {}
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a connection for any number of computations knows of its path: what the transport was chosen by, and what was measured last.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use transpute_select::{
+    Candidate, Chooser, Loss, LossCount, MeasuredPath, PathMonitor, Rate, Selection, Spec,
+    Workload, Worse,
+};
+use transpute_session::Role;
+use transpute_transport::LinkStats;
+
+use crate::scheme::{PathToEvaluator, exact};
+
+/// Time between two looks at the link's figures, unless somebody asks: a look costs a system call for each TCP connection.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What the transport was chosen by, on the side that chose.
+pub(crate) struct Chosen {
+    pub(crate) selection: Box<Selection>,
+    pub(crate) chooser: Arc<dyn Chooser>,
+    /// One run on the connection.
+    pub(crate) run: Workload,
+}
+
+/// The path of a connection.
+pub(crate) struct PathWatch {
+    monitor: PathMonitor,
+    chosen: Option<Chosen>,
+    transport: &'static str,
+    role: Role,
+    stats: LinkStats,
+    looked: Option<Instant>,
+}
+
+/// How the path of a connection is now, compared with the one that its transport was chosen by.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PathReport {
+    /// The path that the transport was chosen by; what was not known then is what was measured first. Rate and loss are of the
+    /// direction in which this side sends.
+    pub chosen_by: MeasuredPath,
+    /// What was measured last.
+    pub now: MeasuredPath,
+    /// In which way the path is worse, if it is.
+    pub worse: Option<Worse>,
+    /// The transport in use.
+    pub transport: String,
+    /// The transport that would now be chosen, if the path is worse and that is another one. `None` on a side that did not choose.
+    pub better: Option<String>,
+    /// Predicted time of one run on this connection with the path as it is now. `None` on a side that did not choose.
+    pub predicted_run: Option<Duration>,
+}
+
+/// For people, on one line; nothing if the path is not worse.
+impl fmt::Display for PathReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(worse) = &self.worse else {
+            return Ok(());
+        };
+        write!(
+            f,
+            "the path is worse than when {} was chosen: {worse}",
+            self.transport
+        )?;
+        match &self.better {
+            Some(better) => write!(f, "; {better} would now be better"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl PathWatch {
+    pub(crate) fn new(
+        chosen: Option<Chosen>,
+        transport: &'static str,
+        role: Role,
+        stats: LinkStats,
+    ) -> Self {
+        let chosen_by = chosen
+            .as_ref()
+            .map_or_else(MeasuredPath::default, |chosen| {
+                let path = &chosen.selection.path;
+                MeasuredPath {
+                    rtt: Duration::try_from_secs_f64(path.rtt.min_s).ok(),
+                    rate: path.up.rate.and_then(exact),
+                    loss: path.up.loss.map(|loss| LossCount {
+                        sent: loss.sent(),
+                        lost: loss.lost(),
+                    }),
+                }
+            });
+        Self {
+            monitor: PathMonitor::new(chosen_by),
+            chosen,
+            transport,
+            role,
+            stats,
+            looked: None,
+        }
+    }
+
+    /// Looks at the link's figures, at the end of a run.
+    pub(crate) fn look(&mut self) {
+        if self
+            .looked
+            .is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL)
+        {
+            self.monitor.look(&self.stats.path());
+            self.looked = Some(Instant::now());
+        }
+    }
+
+    /// Returns what is known of the path to the evaluator.
+    pub(crate) fn to_evaluator(&self) -> PathToEvaluator {
+        let estimate = self.monitor.estimate();
+        PathToEvaluator {
+            rtt: estimate.rtt,
+            rate: match self.role {
+                Role::Garbler => estimate.rate,
+                // This side sends in the other direction; of this one it knows what the transport was chosen by.
+                Role::Evaluator => (self.chosen.as_ref())
+                    .and_then(|chosen| chosen.selection.path.down.rate)
+                    .and_then(exact),
+            },
+        }
+    }
+
+    pub(crate) fn report(&self) -> PathReport {
+        let now = self.monitor.estimate();
+        let current = self.current();
+        let ranking = self.rank(&now).unwrap_or_default();
+        let better = self.monitor.better(&current, |_| {
+            ranking.first().map(|(transport, _)| transport.clone())
+        });
+        let predicted_run = (ranking.iter())
+            .find(|(transport, _)| *transport == current)
+            .and_then(|(_, seconds)| Duration::try_from_secs_f64(*seconds).ok());
+        PathReport {
+            chosen_by: self.monitor.chosen_by(),
+            now,
+            worse: self.monitor.worse(),
+            transport: current,
+            better,
+            predicted_run,
+        }
+    }
+
+    /// Returns the transport in use, with its settings if they are known.
+    fn current(&self) -> String {
+        let winner = (self.chosen.as_ref()).map(|chosen| chosen.selection.choice.winner());
+        match winner.filter(|winner| winner.name() == self.transport) {
+            Some(winner) => winner.to_string(),
+            None => self.transport.to_owned(),
+        }
+    }
+
+    /// Ranks the transports by the chooser, on this path: each with the predicted time of a run in seconds once it is connected.
+    fn rank(&self, now: &MeasuredPath) -> Option<Vec<(String, f64)>> {
+        let chosen = self.chosen.as_ref()?;
+        let mut path = chosen.selection.path.clone();
+        if let Some(rtt) = now.rtt {
+            path.rtt.min_s = rtt.as_secs_f64();
+        }
+        if let Some(rate) = now.rate {
+            path.up.rate = Some(Rate::known(rate * 8.0));
+        }
+        if let Some(loss) = now.loss {
+            path.up.loss = Loss::new(loss.lost, loss.sent).ok();
+        }
+        let specs = (chosen.selection.choice.ranking().iter()).map(|ranked| &ranked.transport);
+        let candidates: Vec<_> = specs
+            .cloned()
+            .map(|spec: Spec| Candidate::of(spec))
+            .collect();
+        let choice = (chosen.chooser)
+            .choose(&path, &chosen.run, &candidates)
+            .ok()?;
+        let ranking = choice.ranking().iter().map(|ranked| {
+            let prediction = &ranked.prediction;
+            let seconds = prediction.seconds - prediction.parts.setup_s;
+            (ranked.transport.to_string(), seconds)
+        });
+        Some(ranking.collect())
+    }
+}
+
+impl fmt::Debug for PathWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PathWatch")
+            .field("monitor", &self.monitor)
+            .finish_non_exhaustive()
+    }
+}
