@@ -76,8 +76,10 @@ impl Link {
     pub(crate) fn run(&mut self, time: Duration, filter: &mut dyn FnMut(&mut Datagram) -> bool) {
         let until = self.now + time;
         loop {
-            while let Some((_, datagram)) = self.flying.pop_front_if(|(at, _)| *at <= self.now) {
-                self.deliver(datagram);
+            while self.flying.front().is_some_and(|(at, _)| *at <= self.now) {
+                if let Some((_, datagram)) = self.flying.pop_front() {
+                    self.deliver(datagram);
+                }
             }
             if self.connector.next_timeout().is_some_and(|at| at <= self.now) {
                 self.connector.handle_timeout(self.now);
