@@ -316,8 +316,8 @@ impl Connection {
     /// than came from it, and a train must leave at once to show the rate of the path. A connector that sends no train gets
     /// one when it is validated.
     pub(super) fn maybe_answer_with_train(&mut self) {
-        let is_due = self.trains.incoming_is_over()
-            && (self.trains.has_incoming() || self.established);
+        let is_due =
+            self.trains.incoming_is_over() && (self.trains.has_incoming() || self.established);
         if self.side == Side::Listener && is_due {
             self.trains.start();
         }

@@ -152,8 +152,7 @@ impl Scene {
             ..Config::default()
         };
         let tls = |parameters: &[u8]| tls(Side::Connector, 1, parameters);
-        let connector =
-            Connection::connect(listener(), config.clone(), Time::ZERO, &[3; 32], tls)?;
+        let connector = Connection::connect(listener(), config.clone(), Time::ZERO, &[3; 32], tls)?;
         Some(Self {
             now: Time::ZERO,
             connector,
@@ -287,10 +286,19 @@ pub(crate) fn run(script: &[u8]) -> bool {
                 }
             }
         }
-        let is_validated = scene.accepted.as_ref().is_some_and(Connection::is_validated);
+        let is_validated = scene
+            .accepted
+            .as_ref()
+            .is_some_and(Connection::is_validated);
         let is_first = (scene.accepted.as_ref()).is_none_or(|one| one.remote() == connector(1));
-        assert!(is_validated || !is_first || got <= 3 * given, "{got} for {given}");
-        assert!(scene.connector.is_established() || own <= MAX_OWN_BYTES, "{own}");
+        assert!(
+            is_validated || !is_first || got <= 3 * given,
+            "{got} for {given}"
+        );
+        assert!(
+            scene.connector.is_established() || own <= MAX_OWN_BYTES,
+            "{own}"
+        );
         scene.check();
     }
     let ends = [Some(&scene.connector), scene.accepted.as_ref()];

@@ -41,7 +41,11 @@ fn first_packets(seed: u64, config: &Config) -> Vec<Vec<u8>> {
 /// Bytes of datagrams that hold nothing but a packet of a train.
 fn train_bytes(sent: &[(SocketAddr, Vec<u8>)]) -> usize {
     let is_train = |bytes: &&Vec<u8>| bytes[0] == HANDSHAKE && bytes.len() == 1200;
-    sent.iter().map(|(_, bytes)| bytes).filter(is_train).map(Vec::len).sum()
+    sent.iter()
+        .map(|(_, bytes)| bytes)
+        .filter(is_train)
+        .map(Vec::len)
+        .sum()
 }
 
 /// Somebody sends packets of a connector, each several times, and never answers.
@@ -160,7 +164,13 @@ fn tokens_of_others_are_worth_nothing() {
             other.handle_datagram(now, from, &mut message);
         }
         let replies = other.transmit(now);
-        (other.sessions, replies.iter().filter(|(_, bytes)| bytes[0] == RETRY).count())
+        (
+            other.sessions,
+            replies
+                .iter()
+                .filter(|(_, bytes)| bytes[0] == RETRY)
+                .count(),
+        )
     };
     let now = link.now;
     assert_eq!(sessions(address(1), now, &|_| {}), (1, 0));
@@ -227,7 +237,10 @@ fn retry_packets_count_once() {
         }
         assert!(link.connector.is_established() && link.accepted().is_established());
         tokens.dedup();
-        assert!(tokens.len() <= 1 && tokens != [[3; 36].to_vec()], "{tokens:?}");
+        assert!(
+            tokens.len() <= 1 && tokens != [[3; 36].to_vec()],
+            "{tokens:?}"
+        );
         assert_eq!(tokens.is_empty(), false);
     }
 }
@@ -347,7 +360,9 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
     assert!(got <= 3 * given, "{got} for {given}");
     let sessions = link.listener.sessions as u64;
     assert!(sessions > 0 && sessions <= max_sessions, "{sessions}");
-    let established = link.seen[0].established.expect("the honest connector gets through");
+    let established = link.seen[0]
+        .established
+        .expect("the honest connector gets through");
     // One round trip more than usual, and a lost copy or two.
     let took = established.since(honest.unwrap());
     assert!(took <= 2 * RTT + 10 * MS, "{took:?}");

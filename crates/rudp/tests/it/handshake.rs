@@ -114,9 +114,15 @@ fn a_handshake_takes_one_round_trip_and_measures_it() {
         // The connector's train takes 0.3 ms.
         let (connector, listener) = (&outcome.connector, &outcome.listener);
         let established = at(connector.established_at);
-        assert!((rtt_ms..rtt_ms + 0.6).contains(&established), "{established}");
+        assert!(
+            (rtt_ms..rtt_ms + 0.6).contains(&established),
+            "{established}"
+        );
         let established = at(listener.established_at);
-        assert!((1.5 * rtt_ms..1.5 * rtt_ms + 0.8).contains(&established), "{established}");
+        assert!(
+            (1.5 * rtt_ms..1.5 * rtt_ms + 0.8).contains(&established),
+            "{established}"
+        );
         for end in [connector, listener] {
             let min_rtt = end.stats().unwrap().min_rtt.as_secs_f64() * 1e3;
             assert!((rtt_ms..rtt_ms + 0.4).contains(&min_rtt), "{min_rtt}");
@@ -199,7 +205,10 @@ fn the_last_flight_is_repeated_until_it_arrives() {
         let established = link.seen[1].established.expect("established");
         let expected = Time::ZERO + 3 * RTT / 2 + departure * MS;
         let late = established.since(expected);
-        assert!(established >= expected && late < MS, "{lost}: {established:?}");
+        assert!(
+            established >= expected && late < MS,
+            "{lost}: {established:?}"
+        );
         assert_eq!(link.seen[1].read, 3000, "{lost}");
         assert!(count <= lost + 5, "repetitions end: {count} for {lost}");
     }
@@ -249,7 +258,9 @@ fn early_data_wait_for_the_last_messages() {
 fn early_data_of_an_unknown_address_are_dropped() {
     let mut link = Link::new(&Config::default());
     link.connector.write(&[1; 200_000]);
-    link.run(3 * RTT, &mut |datagram| !(datagram.is_upward && datagram.is(HANDSHAKE)));
+    link.run(3 * RTT, &mut |datagram| {
+        !(datagram.is_upward && datagram.is(HANDSHAKE))
+    });
     assert!(link.connector.is_established());
     assert_eq!(link.listener.acceptor.early_bytes(), 0);
     assert!(link.accepted().stats().ignored_foreign > 10);
@@ -270,8 +281,13 @@ fn early_data_are_bounded() {
     let mut most = 0;
     for number in 0..20 {
         let tls = |parameters: &[u8]| Some(tls(Side::Connector, true, number, parameters));
-        let connector =
-            Connection::connect(address(2), config.clone(), Time::ZERO, &entropy(number), tls);
+        let connector = Connection::connect(
+            address(2),
+            config.clone(),
+            Time::ZERO,
+            &entropy(number),
+            tls,
+        );
         let mut link = Link::of(connector.unwrap(), listener);
         link.source = address(100 + number as u16);
         link.run(2 * RTT, &mut |datagram| {
@@ -297,18 +313,31 @@ fn early_data_are_bounded() {
 }
 
 /// Runs a handshake that is to fail, for so long. Returns how both ends closed.
-fn failing(connector: Connection, mut listener: Listener, time: Duration) -> [Option<ClosedReason>; 2] {
+fn failing(
+    connector: Connection,
+    mut listener: Listener,
+    time: Duration,
+) -> [Option<ClosedReason>; 2] {
     listener.sessions = 0;
     let mut link = Link::of(connector, listener);
     link.run(time, &mut |_| true);
     for seen in &link.seen {
         let is_established = seen.events.contains(&Event::Established);
-        let closed = seen.events.iter().filter(|event| matches!(event, Event::Closed(_)));
+        let closed = seen
+            .events
+            .iter()
+            .filter(|event| matches!(event, Event::Closed(_)));
         assert_eq!(closed.count(), 1, "{:?}", seen.events);
         assert!(!is_established || seen.events.first() != Some(&Event::Closed(None)));
     }
-    assert_eq!(link.seen[1].established, None, "the listener authenticated nobody");
-    [link.connector.closed_reason(), link.accepted().closed_reason()]
+    assert_eq!(
+        link.seen[1].established, None,
+        "the listener authenticated nobody"
+    );
+    [
+        link.connector.closed_reason(),
+        link.accepted().closed_reason(),
+    ]
 }
 
 fn connector_with(change: impl FnOnce(&mut ToyTls), wrong: Option<usize>) -> Connection {
@@ -346,7 +375,11 @@ fn alerts_reach_the_other_end() {
     // Without keys of the handshake a connector cannot say so: anybody on the path could.
     let listener = Listener::new(Config::default(), true, 1000);
     let refusing = |toy: &mut ToyTls| toy.refusal = Some((Message::ServerHello, alert));
-    let closed = failing(connector_with(refusing, None), listener, Duration::from_secs(8));
+    let closed = failing(
+        connector_with(refusing, None),
+        listener,
+        Duration::from_secs(8),
+    );
     let blocked = Some(ClosedReason::PathBlocked(Duration::from_secs(5)));
     assert_eq!(closed, [here, blocked]);
 }

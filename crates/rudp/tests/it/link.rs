@@ -81,13 +81,19 @@ impl Link {
                     self.deliver(datagram);
                 }
             }
-            if self.connector.next_timeout().is_some_and(|at| at <= self.now) {
+            if self
+                .connector
+                .next_timeout()
+                .is_some_and(|at| at <= self.now)
+            {
                 self.connector.handle_timeout(self.now);
             }
             self.listener.handle_timeout(self.now);
             let mut sent = Vec::new();
             transmit(&mut self.connector, self.now, &mut sent);
-            let upward = sent.into_iter().map(|(to, bytes)| (true, self.source, to, bytes));
+            let upward = sent
+                .into_iter()
+                .map(|(to, bytes)| (true, self.source, to, bytes));
             let down = self.listener.transmit(self.now).into_iter();
             let down = down.map(|(to, bytes)| (false, address(2), to, bytes));
             for (is_upward, from, to, bytes) in upward.chain(down).collect::<Vec<_>>() {

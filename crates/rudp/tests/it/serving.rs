@@ -132,8 +132,7 @@ impl Listener {
             let id = (datagram.get(1..5)).and_then(|id| id.try_into().ok().map(u32::from_le_bytes));
             let by_id = |one: &Served| one.connection.local_id().is_some_and(|own| id == Some(own));
             // Data may overtake the connector's last messages, before which the listener does not know its id.
-            let is_early =
-                |one: &Served| one.connection.local_id().is_none() && one.from == from;
+            let is_early = |one: &Served| one.connection.local_id().is_none() && one.from == from;
             let known = self.served.iter().position(by_id);
             known.or_else(|| self.served.iter().position(is_early))
         };
