@@ -76,16 +76,24 @@ impl Link {
     pub(crate) fn run(&mut self, time: Duration, filter: &mut dyn FnMut(&mut Datagram) -> bool) {
         let until = self.now + time;
         loop {
-            while let Some((_, datagram)) = self.flying.pop_front_if(|(at, _)| *at <= self.now) {
-                self.deliver(datagram);
+            while self.flying.front().is_some_and(|(at, _)| *at <= self.now) {
+                if let Some((_, datagram)) = self.flying.pop_front() {
+                    self.deliver(datagram);
+                }
             }
-            if self.connector.next_timeout().is_some_and(|at| at <= self.now) {
+            if self
+                .connector
+                .next_timeout()
+                .is_some_and(|at| at <= self.now)
+            {
                 self.connector.handle_timeout(self.now);
             }
             self.listener.handle_timeout(self.now);
             let mut sent = Vec::new();
             transmit(&mut self.connector, self.now, &mut sent);
-            let upward = sent.into_iter().map(|(to, bytes)| (true, self.source, to, bytes));
+            let upward = sent
+                .into_iter()
+                .map(|(to, bytes)| (true, self.source, to, bytes));
             let down = self.listener.transmit(self.now).into_iter();
             let down = down.map(|(to, bytes)| (false, address(2), to, bytes));
             for (is_upward, from, to, bytes) in upward.chain(down).collect::<Vec<_>>() {

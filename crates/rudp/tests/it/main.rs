@@ -2,9 +2,13 @@
 
 use transpute_rudp::{Alert, Cipher, DataSecret, HandshakeKeys, PacketKey, Side, TAG_BYTES, Tls};
 
+mod admission;
 mod adversary;
 mod golden;
 mod grid;
+mod handshake;
+mod link;
+mod migration;
 mod narrow;
 mod random;
 mod serving;

@@ -157,6 +157,7 @@ pub(crate) struct End {
     pub(crate) last_read_at: Time,
     pub(crate) established_at: Option<Time>,
     pub(crate) path_estimate: Option<u64>,
+    pub(crate) estimated_at: Option<Time>,
     salt: u64,
     peer_salt: u64,
     pattern: Vec<u8>,
@@ -222,6 +223,7 @@ impl End {
             last_read_at: Time::ZERO,
             established_at: None,
             path_estimate: None,
+            estimated_at: None,
             salt,
             peer_salt,
             pattern: Vec::new(),
@@ -254,7 +256,10 @@ impl End {
         while let Some(event) = connection.poll_event() {
             match event {
                 Event::Established => self.established_at = Some(now),
-                Event::PathEstimated { rate, .. } => self.path_estimate = Some(rate),
+                Event::PathEstimated { rate, .. } => {
+                    self.path_estimate = Some(rate);
+                    self.estimated_at = self.estimated_at.or(Some(now));
+                }
                 Event::Delivered => self.delivered = true,
                 Event::Closed(reason) => self.closed = Some(reason),
                 _ => {}

@@ -1,0 +1,435 @@
+//! The set-up of a connection over paths that lose, reorder, duplicate and alter packets, and with peers that refuse.
+
+use std::time::Duration;
+
+use transpute_rudp::{AcceptLimits, Alert, ClosedReason, Config, Connection, Event, Side, Time};
+use transpute_testbed::scenario::{GilbertElliott, PathConfig};
+
+use crate::link::{Datagram, Link, RTT};
+use crate::serving::{Listener, entropy, tls};
+use crate::sim::{Setup, address, run};
+use crate::toy_tls::{DECRYPT_ERROR, Message, ToyTls};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// First bytes of packets of the set-up.
+const INITIAL: u8 = 0x30;
+const HANDSHAKE: u8 = 0x31;
+
+fn path(rtt_ms: f64) -> PathConfig {
+    PathConfig {
+        delay_ms: rtt_ms / 2.0,
+        rate_mbit: Some(100.0),
+        ..PathConfig::default()
+    }
+}
+
+/// Sets connections up over this path and has each carry some bytes both ways.
+fn survives(path: &PathConfig, corrupt: f64, seeds: u64) {
+    for seed in 0..seeds {
+        for encrypted in [true, false] {
+            let mut setup = Setup::new(path, 1000, seed);
+            setup.down_bytes = 1000;
+            setup.corrupt = corrupt;
+            setup.encrypted = encrypted;
+            let outcome = run(&setup);
+            outcome.assert_complete(&format!("seed {seed}, {path:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_handshake_completes_under_thirty_percent_loss() {
+    let path = PathConfig {
+        loss: 0.3,
+        ..path(40.0)
+    };
+    survives(&path, 0.0, 100);
+}
+
+#[test]
+fn a_handshake_completes_under_reordering_and_duplication() {
+    let path = PathConfig {
+        reorder: 0.3,
+        duplicate: 0.3,
+        jitter_ms: 5.0,
+        ..path(40.0)
+    };
+    survives(&path, 0.0, 100);
+}
+
+#[test]
+fn altered_packets_are_as_good_as_lost() {
+    survives(&path(40.0), 0.2, 100);
+}
+
+#[test]
+fn a_handshake_completes_under_bursts_of_loss() {
+    let path = PathConfig {
+        burst: Some(GilbertElliott {
+            p_enter: 0.05,
+            p_leave: 0.3,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        }),
+        ..path(40.0)
+    };
+    survives(&path, 0.0, 100);
+}
+
+/// Copies of flights cost no timeout, which is 333 ms at least: a handshake that takes at most three times 10 ms longer
+/// than one and a half round trips has lost no flight.
+#[test]
+fn two_percent_of_losses_cost_no_timeout() {
+    const HANDSHAKES: u64 = 20_000;
+    let path = PathConfig {
+        loss: 0.02,
+        ..path(100.0)
+    };
+    let mut slow = 0;
+    for seed in 0..HANDSHAKES {
+        let mut setup = Setup::new(&path, 0, seed);
+        setup.connector.probe = false;
+        setup.listener.probe = false;
+        setup.patience = Duration::from_millis(181);
+        let outcome = run(&setup);
+        let ends = [&outcome.connector, &outcome.listener];
+        slow += u64::from(ends.iter().any(|end| end.established_at.is_none()));
+    }
+    let share = 1.0 - slow as f64 / HANDSHAKES as f64;
+    eprintln!("{slow} of {HANDSHAKES} handshakes had to wait: {share} did not");
+    assert!(share >= 0.999, "{share}");
+}
+
+#[test]
+fn a_handshake_takes_one_round_trip_and_measures_it() {
+    for rtt_ms in [1.0, 20.0, 300.0] {
+        let path = PathConfig {
+            rate_mbit: Some(1000.0),
+            ..path(rtt_ms)
+        };
+        let outcome = run(&Setup::new(&path, 1000, 1));
+        outcome.assert_complete("clean");
+        let at = |at: Option<Time>| at.unwrap().as_nanos() as f64 / 1e6;
+        // The connector's train takes 0.3 ms.
+        let (connector, listener) = (&outcome.connector, &outcome.listener);
+        let established = at(connector.established_at);
+        assert!(
+            (rtt_ms..rtt_ms + 0.6).contains(&established),
+            "{established}"
+        );
+        let established = at(listener.established_at);
+        assert!(
+            (1.5 * rtt_ms..1.5 * rtt_ms + 0.8).contains(&established),
+            "{established}"
+        );
+        for end in [connector, listener] {
+            let min_rtt = end.stats().unwrap().min_rtt.as_secs_f64() * 1e3;
+            assert!((rtt_ms..rtt_ms + 0.4).contains(&min_rtt), "{min_rtt}");
+        }
+    }
+}
+
+#[test]
+fn both_trains_are_reported_within_a_round_trip() {
+    let up = PathConfig {
+        delay_ms: 50.0,
+        rate_mbit: Some(100.0),
+        ..PathConfig::default()
+    };
+    let down = PathConfig {
+        rate_mbit: Some(40.0),
+        ..up.clone()
+    };
+    let mut setup = Setup::new(&up, 2_000_000, 1);
+    setup.down = down;
+    let mut outcome = run(&setup);
+    outcome.assert_complete("trains");
+    let context = outcome.describe();
+    // The train takes 3.2 ms up; a report 0.1 ms down, behind the listener's flight.
+    let told = outcome.connector.estimated_at.expect("a report");
+    assert!(told < Time::ZERO + 106 * MS, "{told:?}");
+    // The other report leaves with the first data.
+    let told = outcome.listener.estimated_at.expect("a report");
+    assert!(told < Time::ZERO + 170 * MS, "{told:?}");
+    let is_near = |rate: Option<u64>, expected: f64| {
+        let rate = rate.expect("a rate") as f64;
+        assert!((rate / expected - 1.0).abs() < 0.1, "{rate}: {context}");
+    };
+    for (end, out_rate, in_rate) in [
+        (&mut outcome.connector, 12.5e6, 5e6),
+        (&mut outcome.listener, 5e6, 12.5e6),
+    ] {
+        let connection = end.connection().unwrap();
+        let sent = connection.outgoing_train().expect("a report came");
+        let came = connection.incoming_train().expect("a train came");
+        is_near(sent.rate, out_rate);
+        is_near(came.rate, in_rate);
+        for train in [sent, came] {
+            assert_eq!((train.sent, train.received), (32, 32));
+            assert_eq!((train.clear, train.clear_received), (32, 32));
+        }
+    }
+}
+
+/// A train whose connector lost a packet of its first messages still counts.
+#[test]
+fn a_train_counts_although_the_first_messages_were_incomplete() {
+    for lost in [0, 1] {
+        let mut link = Link::new(&Config::default());
+        let mut initials = 0;
+        link.run(3 * RTT, &mut |datagram| {
+            let is_first = datagram.is_upward && datagram.is(INITIAL);
+            initials += u32::from(is_first);
+            !(is_first && initials == lost + 1)
+        });
+        assert!(link.connector.is_established());
+        let train = link.connector.outgoing_train().expect("a report");
+        assert_eq!(train.received, 32, "without initial packet {lost}");
+    }
+}
+
+/// The connector repeats its last flight behind its data until the listener has it.
+#[test]
+fn the_last_flight_is_repeated_until_it_arrives() {
+    let departures = [0, 0, 5, 10, 20, 40, 80, 160, 320, 640];
+    for (lost, departure) in departures.into_iter().enumerate() {
+        let mut link = Link::new(&Config::default());
+        link.connector.write(&[1; 3000]);
+        let mut count = 0;
+        link.run(Duration::from_secs(4), &mut |datagram| {
+            let is_last = datagram.is_upward && datagram.is(HANDSHAKE);
+            count += usize::from(is_last);
+            !(is_last && count <= lost)
+        });
+        let established = link.seen[1].established.expect("established");
+        let expected = Time::ZERO + 3 * RTT / 2 + departure * MS;
+        let late = established.since(expected);
+        assert!(
+            established >= expected && late < MS,
+            "{lost}: {established:?}"
+        );
+        assert_eq!(link.seen[1].read, 3000, "{lost}");
+        assert!(count <= lost + 5, "repetitions end: {count} for {lost}");
+    }
+}
+
+/// Data that overtake the connector's last messages wait for them, once the address is known to be the connector's.
+#[test]
+fn early_data_wait_for_the_last_messages() {
+    // A table without room: every connector needs a token, which shows its address.
+    let limits = AcceptLimits {
+        half_open: 0,
+        ..AcceptLimits::default()
+    };
+    let config = Config::default();
+    let listener = Listener::with_limits(config.clone(), true, 1000, limits);
+    let connector = Link::new(&config).connector;
+    let mut link = Link::of(connector, listener);
+    assert_eq!(link.connector.write(&[1; 90_000]), 90_000);
+    let mut held = Vec::new();
+    link.run(RTT * 4, &mut |datagram| {
+        let is_last = datagram.is_upward && datagram.is(HANDSHAKE);
+        if is_last {
+            held.push(datagram.clone());
+        }
+        !is_last
+    });
+    assert!(link.connector.is_established());
+    let early = link.listener.acceptor.early_bytes();
+    assert!(early > 80_000, "{early}");
+    let accepted = link.accepted();
+    assert!(!accepted.is_established() && accepted.is_validated());
+    assert_eq!((accepted.readable(), link.seen[1].read), (0, 0));
+    let retransmitted = link.connector.stats().retransmitted_packets;
+    link.inject(held.swap_remove(0));
+    link.run(2 * RTT, &mut |_| true);
+    assert_eq!(link.seen[1].read, 90_000);
+    assert_eq!(link.listener.acceptor.early_bytes(), 0);
+    let stats = link.connector.stats();
+    assert!(
+        stats.retransmitted_packets <= retransmitted + 2,
+        "what was held is not sent again: {stats:?}"
+    );
+}
+
+/// Data from an address that is not known to be the connector's are not held.
+#[test]
+fn early_data_of_an_unknown_address_are_dropped() {
+    let mut link = Link::new(&Config::default());
+    link.connector.write(&[1; 200_000]);
+    link.run(3 * RTT, &mut |datagram| {
+        !(datagram.is_upward && datagram.is(HANDSHAKE))
+    });
+    assert!(link.connector.is_established());
+    assert_eq!(link.listener.acceptor.early_bytes(), 0);
+    assert!(link.accepted().stats().ignored_foreign > 10);
+}
+
+/// What is held is bounded for a connection and for all of them.
+#[test]
+fn early_data_are_bounded() {
+    let limits = AcceptLimits {
+        half_open: 0,
+        ..AcceptLimits::default()
+    };
+    let config = Config {
+        probe: false,
+        ..Config::default()
+    };
+    let mut listener = Listener::with_limits(config.clone(), true, 1000, limits);
+    let mut most = 0;
+    for number in 0..20 {
+        let tls = |parameters: &[u8]| Some(tls(Side::Connector, true, number, parameters));
+        let connector = Connection::connect(
+            address(2),
+            config.clone(),
+            Time::ZERO,
+            &entropy(number),
+            tls,
+        );
+        let mut link = Link::of(connector.unwrap(), listener);
+        link.source = address(100 + number as u16);
+        link.run(2 * RTT, &mut |datagram| {
+            !(datagram.is_upward && datagram.is(HANDSHAKE))
+        });
+        let before = link.listener.acceptor.early_bytes();
+        for size in [27, 1472] {
+            for _ in 0..20_000 {
+                let mut datagram = vec![0x10; size];
+                (link.listener).handle_datagram(link.now, link.source, &mut datagram);
+            }
+        }
+        let after = link.listener.acceptor.early_bytes();
+        assert!(after - before <= 1 << 20);
+        most = most.max(after);
+        listener = link.listener;
+    }
+    assert!((15 << 20..=16 << 20).contains(&most), "{most}");
+    for connection in listener.connections() {
+        assert!(!connection.is_established());
+        connection.close(Time::ZERO, 0);
+    }
+}
+
+/// Runs a handshake that is to fail, for so long. Returns how both ends closed.
+fn failing(
+    connector: Connection,
+    mut listener: Listener,
+    time: Duration,
+) -> [Option<ClosedReason>; 2] {
+    listener.sessions = 0;
+    let mut link = Link::of(connector, listener);
+    link.run(time, &mut |_| true);
+    for seen in &link.seen {
+        let is_established = seen.events.contains(&Event::Established);
+        let closed = seen
+            .events
+            .iter()
+            .filter(|event| matches!(event, Event::Closed(_)));
+        assert_eq!(closed.count(), 1, "{:?}", seen.events);
+        assert!(!is_established || seen.events.first() != Some(&Event::Closed(None)));
+    }
+    assert_eq!(
+        link.seen[1].established, None,
+        "the listener authenticated nobody"
+    );
+    [
+        link.connector.closed_reason(),
+        link.accepted().closed_reason(),
+    ]
+}
+
+fn connector_with(change: impl FnOnce(&mut ToyTls), wrong: Option<usize>) -> Connection {
+    let tls = |parameters: &[u8]| {
+        let mut parameters = parameters.to_vec();
+        if let Some(at) = wrong {
+            parameters[at] ^= 1;
+        }
+        let mut toy = ToyTls::new(Side::Connector, entropy(1), &parameters);
+        change(&mut toy);
+        Some(Box::new(toy) as Box<dyn transpute_rudp::Tls>)
+    };
+    let config = Config::default();
+    Connection::connect(address(2), config, Time::ZERO, &entropy(1), tls).unwrap()
+}
+
+/// The end that refuses and the end that is refused both know within two round trips.
+#[test]
+fn alerts_reach_the_other_end() {
+    let alert = Alert(42);
+    let (here, there) = (
+        Some(ClosedReason::HandshakeFailed(42)),
+        Some(ClosedReason::RefusedByPeer(42)),
+    );
+    for message in [Message::ClientHello, Message::ConnectorFinished] {
+        let mut listener = Listener::new(Config::default(), true, 1000);
+        listener.refusal = Some((message, alert));
+        let closed = failing(connector_with(|_| {}, None), listener, 2 * RTT + 2 * MS);
+        assert_eq!(closed, [there, here], "{message:?}");
+    }
+    let listener = Listener::new(Config::default(), true, 1000);
+    let refusing = |toy: &mut ToyTls| toy.refusal = Some((Message::ListenerFinished, alert));
+    let closed = failing(connector_with(refusing, None), listener, 2 * RTT);
+    assert_eq!(closed, [here, there]);
+    // Without keys of the handshake a connector cannot say so: anybody on the path could.
+    let listener = Listener::new(Config::default(), true, 1000);
+    let refusing = |toy: &mut ToyTls| toy.refusal = Some((Message::ServerHello, alert));
+    let closed = failing(
+        connector_with(refusing, None),
+        listener,
+        Duration::from_secs(8),
+    );
+    let blocked = Some(ClosedReason::PathBlocked(Duration::from_secs(5)));
+    assert_eq!(closed, [here, blocked]);
+}
+
+/// Every id and the mark of a Retry packet in the transport parameters is compared with the packets.
+#[test]
+fn wrong_transport_parameters_are_refused() {
+    let illegal = Alert::ILLEGAL_PARAMETER.0;
+    let (here, there) = (
+        Some(ClosedReason::HandshakeFailed(illegal)),
+        Some(ClosedReason::RefusedByPeer(illegal)),
+    );
+    // First id, own id; the version.
+    for at in (0..16).chain([23]) {
+        let listener = Listener::new(Config::default(), true, 1000);
+        let closed = failing(connector_with(|_| {}, Some(at)), listener, 2 * RTT + 2 * MS);
+        assert_eq!(closed, [there, here], "byte {at} of the connector's");
+    }
+    // First id, the connector's, own; whether there was a Retry packet; the version.
+    for at in (0..25).chain([32]) {
+        let mut listener = Listener::new(Config::default(), true, 1000);
+        listener.wrong_parameter = Some(at);
+        let closed = failing(connector_with(|_| {}, None), listener, 2 * RTT);
+        assert_eq!(closed, [here, there], "byte {at} of the listener's");
+    }
+}
+
+/// An end whose messages were not those of its peer notices: here, another number as the listener's random.
+#[test]
+fn a_handshake_that_was_tampered_with_fails() {
+    assert_eq!(DECRYPT_ERROR, Alert(51));
+    let mut link = Link::new(&Config::default());
+    // Somebody on the path answers instead of the listener.
+    let mut other = Listener::new(Config::default(), true, 5000);
+    let mut answers: Vec<Datagram> = Vec::new();
+    link.run(RTT / 2 - MS, &mut |datagram| {
+        other.handle_datagram(Time::ZERO, address(1), &mut datagram.bytes.clone());
+        for (to, bytes) in other.transmit(Time::ZERO) {
+            answers.push(Datagram {
+                is_upward: false,
+                from: address(2),
+                to,
+                bytes,
+            });
+        }
+        true
+    });
+    // Its first packet wins, and the rest comes from the listener.
+    link.inject(answers.swap_remove(0));
+    link.run(3 * RTT, &mut |_| true);
+    assert_eq!(link.seen[0].established, None);
+    assert!(!link.connector.is_established() && !link.accepted().is_established());
+}
