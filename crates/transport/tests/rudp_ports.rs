@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+#[path = "auto/always.rs"]
+mod always;
 mod meeting;
 mod relay;
 
@@ -16,7 +18,10 @@ use transpute_transport::{
     auto::{AutoListener, Offer},
 };
 
-use self::meeting::{patient, pinned, race_for};
+use self::{
+    always::race_for,
+    meeting::{patient, pinned},
+};
 
 /// Bounds a test that would hang.
 const LONG: Duration = Duration::from_secs(20);
