@@ -100,7 +100,7 @@ impl Setup {
 
 /// What is at one end of the path.
 enum Role {
-    Connector(Connection),
+    Connector(Box<Connection>),
     Listener(Listener),
 }
 
@@ -412,7 +412,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     );
     let mut ends = [
         End::new(
-            Role::Connector(connector),
+            Role::Connector(Box::new(connector)),
             setup.up_bytes,
             0xaaaa_0000_0000,
             0x5555_0000_0000,
