@@ -101,7 +101,7 @@ impl Setup {
 /// What is at one end of the path.
 enum Role {
     Connector(Box<Connection>),
-    Listener(Listener),
+    Listener(Box<Listener>),
 }
 
 impl Role {
@@ -418,7 +418,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
             0x5555_0000_0000,
         ),
         End::new(
-            Role::Listener(listener),
+            Role::Listener(Box::new(listener)),
             setup.down_bytes,
             0x5555_0000_0000,
             0xaaaa_0000_0000,
