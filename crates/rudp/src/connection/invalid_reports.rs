@@ -370,10 +370,10 @@ proptest! {
             let victim = &scene.victim;
             let got: u64 = scene.got.iter().sum();
             prop_assert!(got <= OWN_BYTES + ANSWER_BYTES * count, "{got} for {count} datagrams");
-            for at in 0..ADDRESSES {
-                was_at[at] |= victim.remote() == address(at);
+            for (at, was_at) in was_at.iter_mut().enumerate() {
+                *was_at |= victim.remote() == address(at);
                 let (given, got) = (scene.given[at], scene.got[at]);
-                prop_assert!(was_at[at] || got <= 3 * given, "{got} for {given}");
+                prop_assert!(*was_at || got <= 3 * given, "{got} for {given}");
             }
             prop_assert!(victim.events.len() <= MOST_EVENTS, "{} events", victim.events.len());
             for train in [victim.outgoing_train(), victim.incoming_train()].into_iter().flatten() {

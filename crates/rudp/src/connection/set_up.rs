@@ -9,8 +9,8 @@ use crate::config::Config;
 use crate::event::{CODE_ALERT, ClosedReason, Event};
 use crate::frame::{put_limit, put_padding, put_report, put_train};
 use crate::handshake::{
-    Begun, Complete, EarlyBytes, Entropy, Handshake, Id, SET_UP_DATAGRAM, SetUpEvent, Tls,
-    split_entropy,
+    BeginTls, Begun, Complete, EarlyBytes, Entropy, Handshake, Id, SET_UP_DATAGRAM, SetUpEvent,
+    Tls, split_entropy,
 };
 use crate::keys::Side;
 use crate::seal::TAG_LEN;
@@ -94,7 +94,7 @@ impl Connection {
         (from, begun): (SocketAddr, Begun),
         mut config: Config,
         (seed, early): (u64, EarlyBytes),
-        tls: &mut dyn FnMut(&[u8]) -> Option<Box<dyn Tls>>,
+        tls: &mut BeginTls<'_>,
     ) -> Option<Self> {
         // A listener under load sends no train.
         config.probe &= !begun.retried;

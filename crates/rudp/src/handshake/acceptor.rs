@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::level::Level;
 use super::packet::{self, Header, Id, Kind, SET_UP_DATAGRAM};
-use super::tls::Tls;
+use super::tls::BeginTls;
 use super::token::Tokens;
 use super::{Entropy, TrainPacket, split_entropy};
 use crate::config::Config;
@@ -136,8 +136,8 @@ pub struct Accepting<'a> {
     pub entropy: Entropy,
     /// Connections whose handshake is under way.
     pub handshakes: usize,
-    /// Begins a TLS handshake with these transport parameters. `None`: the library refuses.
-    pub tls: &'a mut dyn FnMut(&[u8]) -> Option<Box<dyn Tls>>,
+    /// Begins a TLS handshake.
+    pub tls: &'a mut BeginTls<'a>,
 }
 
 impl Acceptor {

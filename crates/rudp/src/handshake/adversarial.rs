@@ -136,17 +136,17 @@ fn tls(side: Side, random: u8, parameters: &[u8]) -> Option<Box<dyn Tls>> {
 }
 
 /// A connector, an acceptor and the connection that it made, if any.
-struct Scene {
+pub(super) struct Scene {
     now: Time,
-    connector: Connection,
+    pub(super) connector: Connection,
     acceptor: Acceptor,
-    accepted: Option<Connection>,
+    pub(super) accepted: Option<Connection>,
     sessions: usize,
     config: Config,
 }
 
 impl Scene {
-    fn new(probe: bool) -> Option<Self> {
+    pub(super) fn new(probe: bool) -> Option<Self> {
         let config = Config {
             probe,
             ..Config::default()
@@ -164,7 +164,7 @@ impl Scene {
     }
 
     /// Gives a datagram to the listener, as a driver does. Returns the bytes that come back at once.
-    fn to_listener(&mut self, from: SocketAddr, datagram: &mut [u8]) -> usize {
+    pub(super) fn give_listener(&mut self, from: SocketAddr, datagram: &mut [u8]) -> usize {
         let now = self.now;
         let is_for = |one: &&mut Connection| one.remote() == from || !is_set_up(datagram);
         if let Some(connection) = self.accepted.as_mut().filter(is_for) {
@@ -209,7 +209,7 @@ impl Scene {
     }
 }
 
-fn listener() -> SocketAddr {
+pub(super) fn listener() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 2], 2))
 }
 
@@ -240,9 +240,9 @@ pub(crate) fn run(script: &[u8]) -> bool {
             match what & 3 {
                 1 => {
                     given += datagram.len();
-                    got += scene.to_listener(connector(1), &mut datagram);
+                    got += scene.give_listener(connector(1), &mut datagram);
                 }
-                2 => drop(scene.to_listener(connector(2 + u16::from(what >> 4)), &mut datagram)),
+                2 => drop(scene.give_listener(connector(2 + u16::from(what >> 4)), &mut datagram)),
                 _ => (scene.connector).handle_datagram(scene.now, listener(), &mut datagram),
             }
         }
@@ -278,7 +278,7 @@ pub(crate) fn run(script: &[u8]) -> bool {
                     (false, _) => {}
                     (true, 0) => {
                         given += datagram.len();
-                        got += scene.to_listener(connector(1), &mut datagram);
+                        got += scene.give_listener(connector(1), &mut datagram);
                     }
                     (true, _) => {
                         (scene.connector).handle_datagram(now, listener(), &mut datagram);

@@ -18,6 +18,8 @@ mod acceptor;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod adversarial;
 mod flight;
+#[cfg(test)]
+mod forgeries;
 mod level;
 mod packet;
 mod parameters;
@@ -33,7 +35,7 @@ pub use self::{
     acceptor::{AcceptLimits, Accepting, Acceptor, Intake},
     packet::{VERSION, is_set_up},
     plaintext::{Agreed, PlaintextTls},
-    tls::{Alert, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, TAG_BYTES, Tls},
+    tls::{Alert, BeginTls, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, TAG_BYTES, Tls},
 };
 pub(crate) use self::{
     acceptor::{Begun, EarlyBytes},

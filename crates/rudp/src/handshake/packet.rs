@@ -7,7 +7,7 @@
 //! | 2 | 8 | id of the receiver |
 //! | 10 | 8 | id of the sender |
 //!
-//! docs/rudp.md, "Set-up packets", has the rest of each kind.
+//! docs/rudp.md, "Packets", has the rest of each kind.
 
 use super::tls::{PacketKey, TAG_BYTES};
 use crate::wire::{Reader, put_uint};

@@ -52,6 +52,9 @@ pub enum DataSecret {
     Plaintext,
 }
 
+/// Begins the handshake of a listener with these transport parameters. `None`: the library refuses.
+pub type BeginTls<'a> = dyn FnMut(&[u8]) -> Option<Box<dyn Tls>> + 'a;
+
 /// One end of a TLS 1.3 handshake with the extension of QUIC for transport parameters (RFC 9001, section 8.2).
 pub trait Tls: Send {
     /// Appends handshake messages of the current level to `out`. Returns the keys of the handshake level once: whatever is

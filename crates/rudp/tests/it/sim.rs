@@ -100,8 +100,8 @@ impl Setup {
 
 /// What is at one end of the path.
 enum Role {
-    Connector(Connection),
-    Listener(Listener),
+    Connector(Box<Connection>),
+    Listener(Box<Listener>),
 }
 
 impl Role {
@@ -412,13 +412,13 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     );
     let mut ends = [
         End::new(
-            Role::Connector(connector),
+            Role::Connector(Box::new(connector)),
             setup.up_bytes,
             0xaaaa_0000_0000,
             0x5555_0000_0000,
         ),
         End::new(
-            Role::Listener(listener),
+            Role::Listener(Box::new(listener)),
             setup.down_bytes,
             0x5555_0000_0000,
             0xaaaa_0000_0000,
