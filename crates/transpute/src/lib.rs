@@ -55,6 +55,7 @@ mod error;
 mod known;
 mod listening;
 mod party;
+mod protocol;
 mod result;
 pub mod serve;
 mod workload;
