@@ -28,6 +28,9 @@ pub enum Reliability {
     Detect,
 }
 
+/// The shortest idle timeout: a blackout of 5 s and a keep-alive interval.
+const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
+
 /// Settings of one end of a connection. The ends may differ in all of them.
 ///
 /// The default suits paths up to 1 Gbit/s at 300 ms.
@@ -38,18 +41,17 @@ pub struct Config {
     /// What is known of the path in this end's direction. Too high a rate costs loss for a round trip or two. What the
     /// probe train finds replaces the rate. Default: nothing.
     pub prior: PathPrior,
-    /// Whether to send a train of full packets during the set-up, by which the other end measures the path. Costs up to
-    /// 188 kB. Default: yes.
+    /// Whether to send a train of packets during the set-up, by which the other end measures the path. Costs 39 kB. Default: yes.
     pub probe: bool,
     /// Whether losses are corrected by redundancy. Default: yes.
     pub fec: FecPolicy,
     /// What happens when packets are lost. Default: repair.
     pub reliability: Reliability,
-    /// After how long without any authentic packet the connection is given up; 10 s at least, so that a blackout of 5 s
-    /// cannot end it. Default: 30 s.
+    /// Time without any authentic packet after which the connection is given up; 7 s at least, so that a blackout of 5 s
+    /// cannot end a transfer. Default: 7 s.
     pub idle_timeout: Duration,
     /// After how long without sending to ask for a sign of life. `None`: never; then a connection without traffic ends
-    /// by the idle timeout. Default: 3 s.
+    /// by the idle timeout. Default: 2 s.
     pub keep_alive: Option<Duration>,
     /// How long to try to reach the other end by UDP. Default: 5 s.
     pub setup_timeout: Duration,
@@ -73,8 +75,8 @@ impl Default for Config {
             probe: true,
             fec: FecPolicy::default(),
             reliability: Reliability::default(),
-            idle_timeout: Duration::from_secs(30),
-            keep_alive: Some(Duration::from_secs(3)),
+            idle_timeout: MIN_IDLE_TIMEOUT,
+            keep_alive: Some(Duration::from_secs(2)),
             setup_timeout: Duration::from_secs(5),
             max_datagram: 1472,
             max_receive_window: 64 << 20,
@@ -87,6 +89,6 @@ impl Default for Config {
 impl Config {
     /// Returns the idle timeout that holds.
     pub(crate) fn idle_timeout(&self) -> Duration {
-        self.idle_timeout.max(Duration::from_secs(10))
+        self.idle_timeout.max(MIN_IDLE_TIMEOUT)
     }
 }

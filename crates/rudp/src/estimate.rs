@@ -38,8 +38,6 @@ const LEAST_STRETCHES: usize = 8;
 pub struct PathPrior {
     /// The rate at which to begin, in bytes on the wire per second. `None`: not known.
     pub rate: Option<u64>,
-    /// The round-trip time, by which a lost packet of the set-up is sent again sooner. `None`: not known.
-    pub rtt: Option<Duration>,
     /// The share of packets lost. `None`: not known.
     pub loss: Option<f64>,
 }

@@ -44,6 +44,22 @@ pub enum ClosedReason {
     /// The system refuses to send packets of the least size, because the interface takes none that large.
     #[error("expected an interface that takes datagrams of 1200 bytes, got one that does not")]
     PathTooNarrow,
+    /// The listener knows other versions of the protocol only; the newest of them.
+    #[error(
+        "expected a listener that knows version {ours} of the protocol, got one that knows version {theirs}"
+    )]
+    VersionMismatch {
+        /// The version of this end.
+        ours: u8,
+        /// The newest version of the listener.
+        theirs: u8,
+    },
+    /// This end refused the peer during the handshake, with this TLS alert.
+    #[error("this end ended the handshake with TLS alert {0}")]
+    HandshakeFailed(u8),
+    /// The peer refused this end during the handshake, with this TLS alert.
+    #[error("the other end ended the handshake with TLS alert {0}")]
+    RefusedByPeer(u8),
     /// Nothing authentic was heard for so long.
     #[error("nothing was heard from the other end for {0:?}")]
     TimedOut(Duration),
@@ -101,3 +117,6 @@ pub(crate) const CODE_LOST: u64 = (1 << 62) + 3;
 
 /// The code with which an end says that everything was delivered both ways.
 pub(crate) const CODE_COMPLETE: u64 = (1 << 62) + 2;
+
+/// The code of TLS alert 0; the codes of the others follow (RFC 9000, section 20.1, does the same).
+pub(crate) const CODE_ALERT: u64 = (1 << 62) + 0x100;

@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::handshake::Space;
 use crate::wire::{Reader, Truncated, put_uint, put_varint, varint_len};
 
 /// How many ranges of packet numbers an acknowledgement lists at most, newest first.
@@ -20,6 +21,9 @@ pub(crate) const STREAM_END: u64 = 1 << 48;
 pub(crate) const DATA_HEADER: usize = 7;
 pub(crate) const BLOCK_DATA_HEADER: usize = 12;
 
+/// Bytes of a crypto frame beside its messages.
+pub(crate) const CRYPTO_HEADER: usize = 5;
+
 /// Bytes of a parity frame beside its symbol.
 pub(crate) const PARITY_HEADER: usize = 14;
 
@@ -33,6 +37,8 @@ const REPORT: u8 = 0x0a;
 const LIMIT: u8 = 0x07;
 const CLOSE: u8 = 0x08;
 const PARITY: u8 = 0x09;
+const CRYPTO: u8 = 0x0b;
+const SEEN: u8 = 0x0c;
 /// Low bits: 1 the data end the stream, 2 they have a place in a block.
 const DATA: u8 = 0x10;
 const DATA_END: u8 = 0x01;
@@ -129,6 +135,10 @@ pub(crate) enum Frame<'a> {
     Report(Report),
     Limit(u64),
     Close(u64),
+    /// A piece of the handshake messages of the packet's level, and its place among them.
+    Crypto(u16, &'a [u8]),
+    /// The largest number of a packet of this level that came, and for how long it was held.
+    Seen(Space, u32, Duration),
     Parity(ParityHeader, &'a [u8]),
     Data(DataHeader, &'a [u8]),
 }
@@ -188,6 +198,21 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
         }
         LIMIT => Frame::Limit(reader.uint(6)?),
         CLOSE => Frame::Close(reader.uint(8)?),
+        CRYPTO => {
+            // Two bytes each.
+            let (offset, length) = (reader.uint(2)? as u16, reader.uint(2)?);
+            Frame::Crypto(offset, reader.take(length as usize)?)
+        }
+        SEEN => {
+            let space = match reader.u8()? {
+                0 => Space::Initial,
+                1 => Space::Handshake,
+                _ => return Err(Malformed),
+            };
+            // Four bytes fit.
+            let number = reader.uint(4)? as u32;
+            Frame::Seen(space, number, Duration::from_micros(reader.uint(4)?))
+        }
         PARITY => {
             let header = ParityHeader {
                 block: reader.uint(4)? as u32,
@@ -317,6 +342,21 @@ pub(crate) fn put_limit(out: &mut Vec<u8>, limit: u64) {
 pub(crate) fn put_close(out: &mut Vec<u8>, code: u64) {
     out.push(CLOSE);
     put_uint(out, code, 8);
+}
+
+/// `offset` and the length of `messages` are below 2^16.
+pub(crate) fn put_crypto(out: &mut Vec<u8>, offset: usize, messages: &[u8]) {
+    out.push(CRYPTO);
+    put_uint(out, offset as u64, 2);
+    put_uint(out, messages.len() as u64, 2);
+    out.extend_from_slice(messages);
+}
+
+/// `held` is how long ago the packet came.
+pub(crate) fn put_seen(out: &mut Vec<u8>, space: Space, number: u32, held: Duration) {
+    out.extend_from_slice(&[SEEN, u8::from(space == Space::Handshake)]);
+    put_uint(out, number.into(), 4);
+    put_uint(out, (held.as_micros() as u64).min(u32::MAX.into()), 4);
 }
 
 pub(crate) fn put_parity(out: &mut Vec<u8>, header: &ParityHeader, symbol: &[u8]) {

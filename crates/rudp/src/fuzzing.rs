@@ -47,6 +47,8 @@ fn put(out: &mut Vec<u8>, frame: &Frame<'_>) {
         Frame::Report(report) => frame::put_report(out, report),
         Frame::Limit(limit) => frame::put_limit(out, *limit),
         Frame::Close(code) => frame::put_close(out, *code),
+        Frame::Crypto(offset, messages) => frame::put_crypto(out, (*offset).into(), messages),
+        Frame::Seen(space, number, held) => frame::put_seen(out, *space, *number, *held),
         Frame::Parity(header, symbol) => frame::put_parity(out, header, symbol),
         Frame::Data(header, data) => {
             frame::put_data_header(out, header);

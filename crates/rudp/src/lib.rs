@@ -1,11 +1,10 @@
 //! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or clocks.
 //!
 //! A [`Connection`] is one end. It takes datagrams, times and bytes of the stream, and gives datagrams, times and bytes.
-//! Its keys come from a TLS session that the ends already have ([`Keys`]); it never speaks to anybody without them. What
-//! is special about it:
+//! An [`Acceptor`] makes the connections of a listener. Properties of the protocol:
 //!
-//! - The set-up takes one round trip and measures the path in both directions by trains of packets, so that data start at
-//!   the rate of the path, not at a packet per round trip ([`estimate`]).
+//! - A TLS 1.3 handshake in its own packets ([`Tls`]) sets a connection up in one round trip. It measures the path in both
+//!   directions by trains of packets, so that data start at the rate of the path ([`estimate`]).
 //! - Losses are corrected by redundancy where that is cheaper than a round trip ([`fec`]), and by retransmission in any
 //!   case.
 //! - Loss is not mistaken for congestion ([`rate`]).
@@ -25,7 +24,8 @@
 //! | `mtu` | which packet size passes |
 //! | `pacer` | spaces packets at a rate |
 //! | `redundancy`, `protection` | blocks and their correction symbols; how many |
-//! | `setup` | the first round trip |
+//! | `handshake` | the set-up: TLS messages in packets, flights and their copies, tokens, the acceptor |
+//! | `trains` | trains of packets and reports on them |
 //! | `connection` | all of them together |
 //! | [`rate`] | how fast to send |
 //! | [`fec`] | parity, so that what is lost need not be asked for |
@@ -44,6 +44,7 @@ mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod handshake;
 mod keys;
 mod mtu;
 mod pacer;
@@ -57,14 +58,21 @@ mod rtt;
 mod seal;
 mod send_stream;
 mod sent;
-mod setup;
 mod stats;
 mod time;
+#[cfg(any(test, feature = "fuzzing"))]
+mod toy_tls;
+mod trains;
 mod wire;
 
 pub use config::{Config, FecPolicy, Reliability};
 pub use connection::{Connection, Read, Transmit};
 pub use event::{ClosedReason, Event, Violation};
+pub use handshake::{
+    AcceptLimits, Accepting, Acceptor, Agreed, Alert, DataSecret, EXPORTER_LABEL, Entropy,
+    HandshakeKeys, Id, Intake, PacketKey, PlaintextTls, TAG_BYTES, Tls, VERSION, is_set_up,
+    receiver,
+};
 pub use keys::{Cipher, KeyError, Keys, Side};
 pub use seal::is_packet;
 pub use stats::{Limit, Stats, TrainResult};

@@ -7,6 +7,11 @@ use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
 /// A train that lost more than this share may have overflowed a queue all the same, which says nothing about the path otherwise.
 const MOST_TRAIN_LOSS: f64 = 0.1;
 
+/// Packets of the prior that a train is weighed against. A train of 32 that lost none makes for a loss of 0.3 %, of which a
+/// block of 200 segments bears 1 % in all but one of 50 cases: without, a transfer of one flight over a path that loses 1 % took
+/// a round trip longer in one of four.
+const TRAIN_PRIOR: f64 = 128.0;
+
 /// A block is no shorter for the sake of time: one symbol for fewer segments would cost more than 2 %.
 const LEAST_SEGMENTS: usize = 64;
 
@@ -32,16 +37,16 @@ impl Protection {
         }
     }
 
-    /// Takes what a train showed, as a prior: 128 packets are few, but all there is for the first round trip. That is also
+    /// Takes what a train showed, as a prior: its packets are few, but all there is for the first round trip. That is also
     /// why a train of the other direction counts: most paths that lose there lose here.
     pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
         let lost = f64::from(sent.saturating_sub(received));
-        if lost == 0.0 || lost > MOST_TRAIN_LOSS * f64::from(sent) {
+        if lost > MOST_TRAIN_LOSS * f64::from(sent) {
             return;
         }
-        // A few of so few say less than they seem to, and the greater of two trains says more than the path loses: at 1 %,
-        // two in the mean.
-        let loss = (lost + 0.5) / (f64::from(sent) + 128.0);
+        // The train counts as much as TRAIN_PRIOR packets, of which half a one was lost: few packets show less than the
+        // path loses where they show nothing, and more where they show losses.
+        let loss = (lost + 0.5) / (f64::from(sent) + TRAIN_PRIOR);
         if self.observed < OBSERVED && loss > self.train_loss {
             self.train_loss = loss;
             self.loss = LossEstimate::with_prior(loss);

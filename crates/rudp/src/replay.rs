@@ -30,9 +30,10 @@ impl ReplayWindow {
         self.end - number <= REPLAY_WINDOW && self.seen[word(number)] & bit(number) == 0
     }
 
-    /// Notes an authentic packet.
-    pub(crate) fn note(&mut self, number: u64) {
-        if number >= self.end {
+    /// Notes an authentic packet. Returns whether its number is the largest so far.
+    pub(crate) fn note(&mut self, number: u64) -> bool {
+        let is_newest = number >= self.end;
+        if is_newest {
             if number - self.end >= REPLAY_WINDOW {
                 self.seen.fill(0);
             } else {
@@ -43,6 +44,7 @@ impl ReplayWindow {
             self.end = number + 1;
         }
         self.seen[word(number)] |= bit(number);
+        is_newest
     }
 }
 

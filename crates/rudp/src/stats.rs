@@ -57,6 +57,8 @@ pub struct Stats {
     pub bytes_in_flight: u64,
     /// The size of full packets in bytes of UDP payload.
     pub datagram_size: u16,
+    /// Times that the peer's address changed.
+    pub moves: u64,
     /// How often full packets stopped passing.
     pub mtu_falls: u64,
     /// Bytes per second at which packets arrive at the other end, as it says; zero: not known.
@@ -178,6 +180,7 @@ pub(crate) struct Counters {
     pub(crate) ignored_forged: u64,
     pub(crate) ignored_replayed: u64,
     pub(crate) dropped_packets: u64,
+    pub(crate) moves: u64,
     pub(crate) peer_arrival_rate: u64,
     pub(crate) limited_by: Limit,
 }

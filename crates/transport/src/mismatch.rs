@@ -4,8 +4,7 @@
 //! description, such as `udp` or `auto (tcp, quic)`, and reads that of the other. TLS has authenticated both by then, as
 //! far as there are pins.
 //!
-//! A connector that finds nothing at its own port asks at the other one: over QUIC where TCP was refused, and over TCP
-//! where QUIC was.
+//! A connector that finds nothing at its own port asks over the other protocols: TCP, QUIC and reliable UDP.
 
 use std::{io, time::Duration};
 
@@ -17,10 +16,10 @@ use crate::{
     tls::NO_COMMON_TRANSPORT,
 };
 
-/// How long the other port may take to answer: a handshake over a path of several hundred milliseconds.
+/// Time for an answer of another protocol: a handshake over a path of several hundred milliseconds.
 const ASK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Replaces the error of a connector over TCP by a better one, if the listener uses `quic`.
+/// Replaces the error of a connector that was refused over TCP by a better one, if the listener uses another transport.
 pub(crate) async fn explain_refused(
     error: TransportError,
     address: &str,
@@ -31,8 +30,39 @@ pub(crate) async fn explain_refused(
         &error,
         TransportError::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused
     );
-    if !is_refused {
-        return error;
+    match is_refused {
+        true => ask(address, security, ours).await.unwrap_or(error),
+        false => error,
+    }
+}
+
+/// Asks over all protocols which transport the listener uses. `None`: nothing answers, or it takes this one too.
+pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+    let asking = async {
+        tokio::select! {
+            Some(error) = over_tcp(address, security, ours) => Some(error),
+            Some(error) = over_quic(address, security, ours) => Some(error),
+            Some(error) = over_rudp(address, security, ours) => Some(error),
+            else => None,
+        }
+    };
+    tokio::time::timeout(ASK_TIMEOUT, asking).await.ok()?
+}
+
+async fn over_tcp(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+    let connector = Connector::new(security, &[], ours).ok()?;
+    let route = Route::find(address, TcpOptions::default()).await.ok()?;
+    let (socket, context) = route.open(UNSENT_LIMIT).await.ok()?;
+    let error = connector.authenticate(socket, context).await.err()?;
+    match &error {
+        TransportError::NoCommonTransport { theirs, .. } if !theirs.contains(ours) => Some(error),
+        _ => None,
+    }
+}
+
+async fn over_quic(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+    if ours == Quic::NAME {
+        return None;
     }
     let options = QuicOptions {
         connect_timeout: ASK_TIMEOUT,
@@ -45,32 +75,32 @@ pub(crate) async fn explain_refused(
     match asked {
         Ok(authenticated) => {
             let mut reader = authenticated.bare.reader;
-            let _ = tokio::time::timeout(ASK_TIMEOUT, reader.read(&mut [0])).await;
+            let _ = reader.read(&mut [0]).await;
         }
         Err(TransportError::ClosedDuringHandshake) => {}
-        Err(_) => return error,
+        Err(_) => return None,
     }
-    TransportError::NoCommonTransport {
+    Some(TransportError::NoCommonTransport {
         ours: ours.into(),
         theirs: Quic::NAME.into(),
+    })
+}
+
+#[cfg(unix)]
+async fn over_rudp(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+    let rudp = crate::Rudp::default();
+    let asked = rudp.connect_over(address, security, &[NO_COMMON_TRANSPORT]);
+    let bare = asked.await.ok()?.bare;
+    let mut stream = tokio::io::join(bare.reader, bare.writer);
+    match tell(&mut stream, ours).await {
+        error @ TransportError::NoCommonTransport { .. } => Some(error),
+        _ => None,
     }
 }
 
-/// Asks over TCP why nothing answers to QUIC. `None` if nothing is known, or the listener takes `quic` too.
-pub(crate) async fn ask_over_tcp(address: &str, security: &Security) -> Option<TransportError> {
-    let asking = async {
-        let connector = Connector::new(security, &[], Quic::NAME)?;
-        let route = Route::find(address, TcpOptions::default()).await?;
-        let (socket, context) = route.open(UNSENT_LIMIT).await?;
-        connector.authenticate(socket, context).await
-    };
-    match tokio::time::timeout(ASK_TIMEOUT, asking).await {
-        Ok(Err(error @ TransportError::NoCommonTransport { .. })) => match &error {
-            TransportError::NoCommonTransport { theirs, .. } if theirs.contains(Quic::NAME) => None,
-            _ => Some(error),
-        },
-        _ => None,
-    }
+#[cfg(not(unix))]
+async fn over_rudp(_: &str, _: &Security, _: &str) -> Option<TransportError> {
+    None
 }
 
 /// Returns the error that says what each side uses, or why the peer's description cannot be had.

@@ -180,7 +180,7 @@ pub(crate) fn transport_of<'a>(
     })
 }
 
-fn cipher(connection: &CommonState) -> String {
+pub(crate) fn cipher(connection: &CommonState) -> String {
     let group = connection.negotiated_key_exchange_group();
     let suite = connection.negotiated_cipher_suite();
     match (group, suite) {

@@ -11,6 +11,7 @@ use transpute_transport::{
 async fn rudp_conforms() {
     let mut options = conformance::Options::default();
     options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
+    options.port = Port::Udp;
     let report = conformance::run(&Rudp::default(), &options)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
@@ -18,7 +19,7 @@ async fn rudp_conforms() {
     assert_eq!(report.checks.len(), 53);
 }
 
-/// Garbage at the UDP port, other controllers, and no probe.
+/// Other controllers, and no probe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rudp_conforms_with_other_settings() {
     let mut options = conformance::Options::default();
@@ -46,6 +47,7 @@ async fn rudp_conforms_over_ipv6() {
     }
     let mut options = conformance::Options::default();
     options.address = "[::1]:0".into();
+    options.port = Port::Udp;
     options.payload = 1 << 20;
     options.seed = 5;
     if let Err(error) = conformance::run(&Rudp::default(), &options).await {

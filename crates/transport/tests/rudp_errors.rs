@@ -81,21 +81,6 @@ async fn pair(rudp: &Rudp) -> (Link, Link, relay::Relay, Box<dyn Listener>) {
     (accepted.unwrap(), connected.unwrap(), relay, listener)
 }
 
-/// The process of the peer has ended: its system closes the control connection.
-#[tokio::test]
-async fn a_killed_peer_is_noticed_at_once() {
-    let (accepted, connected, relay, _listener) = pair(&Rudp::default()).await;
-    relay.tcp.abort();
-    for link in [accepted, connected] {
-        let (mut reader, mut writer) = link.into_parts();
-        let read = tokio::time::timeout(Duration::from_secs(5), reader.read(&mut [0; 1])).await;
-        let error = TransportError::from_io(read.unwrap().unwrap_err());
-        assert!(matches!(error, TransportError::Truncated), "{error}");
-        let error = TransportError::from_io(writer.write(&[1]).await.unwrap_err());
-        assert!(matches!(error, TransportError::ConnectionReset), "{error}");
-    }
-}
-
 /// What a party says last may cross the leaving of a peer that has everything; nothing is lost by it.
 #[tokio::test]
 async fn finishing_after_the_peer_has_finished_and_left_is_no_error() {

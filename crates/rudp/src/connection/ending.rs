@@ -134,7 +134,7 @@ impl Connection {
     }
 
     /// Ends the connection without telling anybody.
-    pub(super) fn fail(&mut self, _now: Time, reason: ClosedReason) {
+    pub(super) fn fail(&mut self, reason: ClosedReason) {
         if self.state.is_open() {
             self.events.push_back(Event::Closed(Some(reason)));
         }
@@ -169,7 +169,7 @@ impl Connection {
         }
     }
 
-    fn announce(&mut self, now: Time, reason: Option<ClosedReason>, code: u64) {
+    pub(super) fn announce(&mut self, now: Time, reason: Option<ClosedReason>, code: u64) {
         let timeout = self.rtt.probe_timeout(0);
         self.readable = true;
         self.events.push_back(Event::Closed(reason));
@@ -179,10 +179,6 @@ impl Connection {
         } else {
             now + LINGER.max(8 * timeout)
         };
-        if self.remote.is_none() {
-            self.state = State::Closed(reason);
-            return;
-        }
         self.state = State::Ending(Notice {
             reason,
             code,
@@ -219,6 +215,18 @@ impl Connection {
                 notice.copies = 1;
             }
         } else if wants_answer && now >= notice.last + NOTICE_INTERVAL {
+            notice.copies = notice.copies.max(1);
+        }
+    }
+
+    /// A packet of the set-up came although the connection is over here.
+    pub(super) fn answer_set_up_when_over(&mut self, now: Time, is_close: bool) {
+        let State::Ending(notice) = &mut self.state else {
+            return;
+        };
+        if is_close {
+            notice.until = now;
+        } else if now >= notice.last + NOTICE_INTERVAL {
             notice.copies = notice.copies.max(1);
         }
     }

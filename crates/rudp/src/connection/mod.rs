@@ -5,8 +5,10 @@ mod ending;
 pub(crate) mod hostile;
 #[cfg(test)]
 mod liar;
+mod migration;
 mod payload;
 mod receive;
+mod set_up;
 mod timers;
 mod transmit;
 
@@ -22,23 +24,26 @@ use crate::event::{ClosedReason, Event};
 use crate::fec::{BlockEncoder, DecoderStore, Limits};
 use crate::flow::Window;
 use crate::frame::{BLOCK_DATA_HEADER, PARITY_HEADER};
+use crate::handshake::Handshake;
 use crate::keys::{Keys, Side};
 use crate::mtu::{MIN_DATAGRAM, Mtu};
 use crate::pacer::Pacer;
 use crate::protection::Protection;
-use crate::rate::{DeliverySampler, HEADER_BYTES, RateController, Settings, bytes_in};
+use crate::rate::{DeliverySampler, RateController, bytes_in};
 use crate::recv_stream::RecvStream;
 use crate::redundancy::Redundancy;
 use crate::replay::ReplayWindow;
 use crate::rtt::Rtt;
-use crate::seal::{Opener, PACKET_OVERHEAD, Sealer};
+use crate::seal::PACKET_OVERHEAD;
 use crate::send_stream::SendStream;
 use crate::sent::SentLog;
-use crate::setup::Setup;
 use crate::stats::{Counters, Stats, TrainResult};
+use crate::trains::Trains;
 
 pub use ending::Read;
 use ending::State;
+use migration::Migration;
+use set_up::Early;
 pub use transmit::Transmit;
 
 /// The least that either stream may be bounded to.
@@ -59,14 +64,18 @@ const MAX_PATIENCE: Duration = Duration::from_micros(200);
 pub struct Connection {
     side: Side,
     config: Config,
-    sealer: Sealer,
-    opener: Opener,
+    phase: Phase,
+    /// The keys of data packets, once the handshake is complete.
+    keys: Option<Keys>,
+    early: Early,
     replay: ReplayWindow,
     forgeries: u64,
-    remote: Option<SocketAddr>,
+    remote: SocketAddr,
+    migration: Migration,
     state: State,
-    setup: Setup,
+    trains: Trains,
     established: bool,
+    established_at: Time,
     next_number: u64,
 
     send: SendStream,
@@ -106,8 +115,6 @@ pub struct Connection {
     /// The rate to begin with is one that the train could not tell from a greater or, pushed together, a smaller one.
     unproven: bool,
     mtu: Mtu,
-    /// What was made last is a packet of the probe train.
-    train_made: bool,
 
     last_heard: Time,
     last_sent: Time,
@@ -116,34 +123,31 @@ pub struct Connection {
     counters: Counters,
 }
 
+/// Whether packets of the set-up may still come and go.
+enum Phase {
+    SetUp(Box<Handshake>),
+    Data,
+}
+
+impl Phase {
+    fn handshake(&self) -> Option<&Handshake> {
+        match self {
+            Self::SetUp(handshake) => Some(handshake),
+            Self::Data => None,
+        }
+    }
+
+    fn handshake_mut(&mut self) -> Option<&mut Handshake> {
+        match self {
+            Self::SetUp(handshake) => Some(handshake),
+            Self::Data => None,
+        }
+    }
+}
+
 impl Connection {
-    /// Begins a connection to a listener at this address. The first call of [`poll_transmit`](Self::poll_transmit) has
-    /// the first packet.
-    ///
-    /// `seed`: a random number, different for each connection.
-    #[must_use]
-    pub fn connect(keys: Keys, remote: SocketAddr, config: Config, now: Time, seed: u64) -> Self {
-        let mut connection = Self::new(keys, Some(remote), config, now, seed);
-        connection.setup.challenge(now);
-        connection.setup.start_train();
-        connection
-    }
-
-    /// Waits for a connector, whose address is that of the first authentic packet.
-    ///
-    /// `seed`: a random number, different for each connection.
-    #[must_use]
-    pub fn listen(keys: Keys, config: Config, now: Time, seed: u64) -> Self {
-        Self::new(keys, None, config, now, seed)
-    }
-
-    fn new(keys: Keys, remote: Option<SocketAddr>, config: Config, now: Time, seed: u64) -> Self {
-        let packet_bytes = u64::from(config.max_datagram.max(MIN_DATAGRAM)) + HEADER_BYTES;
-        let settings = Settings {
-            packet_bytes,
-            fixed_rate: (config.prior.rate).unwrap_or(Settings::default().fixed_rate),
-            ..Settings::default()
-        };
+    fn new(side: Side, remote: SocketAddr, config: Config, now: Time, seed: u64) -> Self {
+        let settings = migration::settings(&config);
         let most_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
         // The room of a datagram is never zero nor beyond what a code takes, since datagrams have at most 2^16 bytes and
         // sizes are capped at jumbo frames.
@@ -155,18 +159,21 @@ impl Connection {
         let mut recv = RecvStream::default();
         recv.raise_limit(window.bytes());
         let controller = config.controller.controller(&settings);
-        let mut pacer = Pacer::new(now, config.max_burst, packet_bytes);
+        let mut pacer = Pacer::new(now, config.max_burst, settings.packet_bytes);
         pacer.set_rate(now, controller.pacing_rate());
         Self {
-            side: keys.side,
-            sealer: keys.sealer,
-            opener: keys.opener,
+            side,
+            phase: Phase::Data,
+            keys: None,
+            early: Early::default(),
             replay: ReplayWindow::new(),
             forgeries: 0,
             remote,
             state: State::Open,
-            setup: Setup::new(now, seed, &config),
+            migration: Migration::new(seed),
+            trains: Trains::new(config.probe),
             established: false,
+            established_at: now,
             next_number: 0,
             send: SendStream::default(),
             sent: SentLog::new(),
@@ -198,7 +205,6 @@ impl Connection {
             seeded: false,
             unproven: false,
             mtu: Mtu::new(config.max_datagram.min(crate::fec::MAX_SEGMENT as u16)),
-            train_made: false,
             last_heard: now,
             last_sent: now,
             readable: false,
@@ -228,6 +234,11 @@ impl Connection {
         } else {
             0
         }
+    }
+
+    /// Asks the other end for a sign of life, because something suggests that it is gone.
+    pub fn probe(&mut self) {
+        self.ping |= self.established;
     }
 
     /// Ends the outgoing stream. What was written is delivered first; the other direction goes on.
@@ -289,9 +300,9 @@ impl Connection {
         None
     }
 
-    /// Returns the address of the other end, once it is known.
+    /// Returns the address of the other end.
     #[must_use]
-    pub fn remote(&self) -> Option<SocketAddr> {
+    pub fn remote(&self) -> SocketAddr {
         self.remote
     }
 
@@ -301,13 +312,13 @@ impl Connection {
         self.side
     }
 
-    /// Returns the id on packets to this end.
+    /// Returns the id on data packets to this end; `None` until the handshake is complete.
     #[must_use]
-    pub fn local_id(&self) -> u32 {
-        self.opener.id()
+    pub fn local_id(&self) -> Option<u32> {
+        self.keys.as_ref().map(Keys::local_id)
     }
 
-    /// Returns whether packets are known to pass in both directions.
+    /// Returns whether the peer is authenticated and packets pass in both directions.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.established
@@ -346,13 +357,13 @@ impl Connection {
     /// Returns what the train of the other end's set-up told; `None` until it is over, and if there was none.
     #[must_use]
     pub fn incoming_train(&self) -> Option<TrainResult> {
-        self.setup.measured()
+        self.trains.measured()
     }
 
     /// Says whether a train of the other end is arriving, so that more of the path is known soon.
     #[must_use]
     pub fn is_train_arriving(&self) -> bool {
-        !self.setup.incoming_is_over()
+        !self.trains.incoming_is_over()
     }
 
     /// Returns for how long packets that have arrived may be left lying while more are coming, so that they are taken
@@ -398,6 +409,7 @@ impl Connection {
             min_rtt: self.rtt.min(),
             bytes_in_flight: self.sent.bytes_in_flight(),
             datagram_size: self.mtu.current(),
+            moves: counters.moves,
             mtu_falls: self.mtu.falls(),
             peer_arrival_rate: counters.peer_arrival_rate,
             arrival_rate: self.acks.arrival_rate(),

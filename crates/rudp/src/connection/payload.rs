@@ -10,10 +10,14 @@ use crate::frame::{
 use crate::rate::{HEADER_BYTES, Kind};
 use crate::seal::PACKET_OVERHEAD;
 use crate::send_stream::Segment;
-use crate::setup::{DATA_TRAIN, DATA_TRAIN_PACKETS};
+use crate::trains::{DATA_TRAIN, DATA_TRAIN_PACKETS};
 
 /// Data shorter than this wait for the next packet where there is more of them.
 const MIN_DATA: usize = 32;
+
+/// Time for which the first data wait for the report on the train of the set-up: a train of 39 kB takes as long over 5
+/// Mbit/s. Until then they leave as into any unknown path.
+const REPORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(60);
 
 impl Connection {
     /// Puts one thing into the packet: lost data, a correction symbol, new data, or an old piece as a sign of life.
@@ -97,7 +101,7 @@ impl Connection {
     fn put_new(&mut self, now: Time, out: &mut Vec<u8>, room: usize, draft: &mut Draft) -> bool {
         let before = out.len();
         let mut room = room;
-        if self.wants_data_train() && self.data_train.is_none() && self.send.unsent() > 0 {
+        if self.wants_data_train(now) && self.data_train.is_none() && self.send.unsent() > 0 {
             let count = self.send.unsent() / u64::from(self.mtu.current());
             // A handful of packets tells nothing.
             let count = u8::try_from(count)
@@ -163,8 +167,17 @@ impl Connection {
         true
     }
 
-    fn wants_data_train(&self) -> bool {
-        !self.seeded && self.config.controller != Kind::Fixed && self.established
+    fn wants_data_train(&self, now: Time) -> bool {
+        !self.seeded
+            && self.config.controller != Kind::Fixed
+            && self.report_timeout().is_none_or(|at| at <= now)
+    }
+
+    /// Returns until when a report on the train of the set-up is expected, if it is: it comes behind the peer's last
+    /// messages, by the time that the train takes to arrive.
+    pub(super) fn report_timeout(&self) -> Option<Time> {
+        let is_expected = self.trains.has_sent() && self.outgoing_train.is_none() && !self.seeded;
+        is_expected.then(|| self.established_at + REPORT_PATIENCE)
     }
 
     /// Ends the open block where it is full or the stream ends.

@@ -8,13 +8,13 @@ use crate::Time;
 use crate::event::{CODE_COMPLETE, CODE_LOST, ClosedReason, Event, Violation};
 use crate::fec::{FecError, ParityId};
 use crate::frame::{Ack, DataHeader, Frame, ParityHeader, Report, read_frame};
-use crate::keys::Side;
+use crate::handshake::{TrainPacket, is_set_up};
 use crate::rate::{HEADER_BYTES, RttView};
 use crate::recv_stream::{Insertion, StreamViolation};
 use crate::seal::Reject;
 use crate::sent::{AckOutcome, SentPacket};
-use crate::setup::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::stats::TrainResult;
+use crate::trains::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::wire::Reader;
 
 /// After this many forgeries the keys are given up (RFC 9001, section 6.6: 2^36 for ChaCha20-Poly1305).
@@ -41,7 +41,15 @@ impl Connection {
         if self.is_drained() {
             return;
         }
-        let Ok(number) = self.opener.number(datagram) else {
+        if is_set_up(datagram) {
+            self.handle_set_up(now, from, datagram);
+            return;
+        }
+        let Some(keys) = &mut self.keys else {
+            self.hold_early(now, from, datagram);
+            return;
+        };
+        let Ok(number) = keys.opener.number(datagram) else {
             self.counters.ignored_foreign += 1;
             return;
         };
@@ -50,7 +58,7 @@ impl Connection {
             return;
         }
         let size = datagram.len();
-        let frames = match self.opener.open(number, datagram) {
+        let frames = match keys.opener.open(number, datagram) {
             Ok(frames) => &*frames,
             Err(Reject::NotOurs) => {
                 self.counters.ignored_foreign += 1;
@@ -60,19 +68,17 @@ impl Connection {
                 self.counters.ignored_forged += 1;
                 self.forgeries += 1;
                 if self.forgeries >= MAX_FORGERIES {
-                    self.fail(now, ClosedReason::KeysExhausted);
+                    self.fail(ClosedReason::KeysExhausted);
                 }
                 return;
             }
         };
-        self.replay.note(number);
+        let is_newest = self.replay.note(number);
         self.counters.received_packets += 1;
         self.counters.received_bytes += size as u64;
         self.last_heard = now;
-        if self.setup.on_received(size) && self.side == Side::Listener {
-            self.remote = Some(from);
-            self.setup.challenge(now);
-        }
+        self.on_confirmed();
+        self.check_address(now, (from, size), is_newest);
         if !self.state.is_open() {
             self.answer_when_over(now, frames);
             return;
@@ -81,7 +87,7 @@ impl Connection {
             number,
             ..Reading::default()
         };
-        if let Err(violation) = self.read_frames(now, frames, size, &mut reading) {
+        if let Err(violation) = self.read_frames(now, from, (frames, size), &mut reading) {
             self.violate(now, violation);
             return;
         }
@@ -103,8 +109,8 @@ impl Connection {
     fn read_frames(
         &mut self,
         now: Time,
-        frames: &[u8],
-        size: usize,
+        from: SocketAddr,
+        (frames, size): (&[u8], usize),
         reading: &mut Reading,
     ) -> Result<(), Violation> {
         let mut reader = Reader(frames);
@@ -121,17 +127,13 @@ impl Connection {
             match frame {
                 Frame::Padding | Frame::Ping => {}
                 Frame::Ack(ack) => self.on_ack(now, &ack)?,
-                Frame::Challenge(token) => self.setup.on_challenge(token),
-                Frame::Response(token) => self.on_response(now, token),
-                Frame::Train {
-                    id,
-                    index,
-                    count,
-                    left,
-                } => {
-                    let size = u16::try_from(size).unwrap_or(u16::MAX);
-                    let left = std::time::Duration::from_micros(left.into());
-                    self.setup.on_train(now, (id, index, count), left, size);
+                Frame::Challenge(token) => self.migration.on_challenge(token),
+                Frame::Response(token) => self.on_response(now, from, token),
+                Frame::Crypto(..) | Frame::Seen(..) => return Err(Violation::Malformed),
+                Frame::Train { .. } => {
+                    if let Some(packet) = TrainPacket::of(&frame, size) {
+                        self.trains.on_packet(now, packet);
+                    }
                 }
                 Frame::Report(report) => self.on_report(now, &report),
                 Frame::Limit(limit) => self.peer_limit = self.peer_limit.max(limit),
@@ -143,19 +145,8 @@ impl Connection {
         Ok(())
     }
 
-    fn on_response(&mut self, now: Time, token: u64) {
-        if let Some(rtt) = self.setup.on_response(now, token) {
-            self.rtt.sample(rtt, std::time::Duration::ZERO);
-            self.established = true;
-            self.events.push_back(Event::Established);
-            if let Some(rate) = self.config.prior.rate {
-                self.seed(now, rate);
-            }
-        }
-    }
-
     /// Begins at a rate that somebody knows.
-    fn seed(&mut self, now: Time, rate: u64) {
+    pub(super) fn seed(&mut self, now: Time, rate: u64) {
         self.seeded = true;
         let rtt = if self.rtt.is_known() {
             self.rtt.min()
@@ -169,13 +160,13 @@ impl Connection {
     /// Says whether a packet of this train has left.
     fn has_sent_train(&self, train: u8) -> bool {
         match train {
-            SETUP_TRAIN => self.setup.has_sent_train(),
+            SETUP_TRAIN => self.trains.has_sent(),
             DATA_TRAIN => self.data_train.is_some_and(|(next, ..)| next > 0),
             _ => false,
         }
     }
 
-    fn on_report(&mut self, now: Time, report: &Report) {
+    pub(super) fn on_report(&mut self, now: Time, report: &Report) {
         // What the other end says of a train that it cannot have seen would replace what the program knows.
         if !self.has_sent_train(report.train) {
             return;
@@ -184,7 +175,7 @@ impl Connection {
             self.mtu.on_passed(report.largest, None);
         }
         // The path cannot have shown to be faster than any part of the train left.
-        let sent = (report.train == SETUP_TRAIN).then(|| self.setup.train_rate());
+        let sent = (report.train == SETUP_TRAIN).then(|| self.trains.sent_rate());
         let most = (sent.flatten()).map_or(TrainResult::MAX_CLAIM, |sent| {
             sent.min(TrainResult::MAX_CLAIM)
         });
@@ -437,18 +428,11 @@ impl Connection {
 
     /// Reports the incoming train if it is over, and learns from it.
     pub(super) fn check_train(&mut self, now: Time) {
-        if self.setup.check_train(now)
-            && let Some((received, count)) = self.setup.incoming_result()
+        if self.trains.check(now)
+            && let Some((received, count)) = self.trains.incoming_result()
         {
             self.protection.on_train(received, count);
             self.events.push_back(Event::PathMeasured);
-        }
-    }
-
-    /// The listener's train goes out with its first answer; if all that came is part of the connector's train, once that is over.
-    pub(super) fn maybe_answer_with_train(&mut self) {
-        if self.side == Side::Listener && self.remote.is_some() && self.setup.incoming_is_over() {
-            self.setup.start_train();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What happens when nothing does.
 
 use super::Connection;
-use super::transmit::LEAST_ALLOWANCE;
 use crate::Time;
 use crate::event::ClosedReason;
 
@@ -19,14 +18,16 @@ impl Connection {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         if self.state.is_over() {
-            return self.notice_timeout();
+            // The last flight goes with the notices.
+            let flight = self.set_up_timeout().filter(|_| self.established);
+            return (self.notice_timeout()).map(|at| flight.map_or(at, |flight| flight.min(at)));
         }
-        let allowed =
-            self.setup.spare_allowance() >= LEAST_ALLOWANCE as u64 && self.remote.is_some();
         [
-            self.setup.next_timeout(),
-            self.acks.due().filter(|_| allowed),
-            self.loss_timeout().filter(|_| allowed),
+            self.set_up_timeout(),
+            self.trains.next_timeout(),
+            self.migration.next_timeout(),
+            self.acks.due(),
+            self.loss_timeout(),
             self.pacing_timeout(),
             self.block_timeout(),
             self.keep_alive_timeout(),
@@ -40,18 +41,22 @@ impl Connection {
 
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Time) {
+        let gives_up =
+            (self.phase.handshake_mut()).is_some_and(|set_up| set_up.handle_timeout(now));
         if self.state.is_over() {
             self.handle_notice_timeout(now);
             return;
         }
-        self.check_train(now);
-        if self.setup.handle_timeout(now) {
-            self.fail(now, ClosedReason::PathBlocked(self.config.setup_timeout));
+        if gives_up {
+            self.fail(ClosedReason::PathBlocked(self.config.setup_timeout));
             return;
         }
+        self.check_train(now);
+        self.trains.handle_timeout(now);
+        self.migration.handle_timeout(now);
         self.maybe_answer_with_train();
         if self.idle_timeout() <= now {
-            self.fail(now, ClosedReason::TimedOut(self.config.idle_timeout()));
+            self.fail(ClosedReason::TimedOut(self.config.idle_timeout()));
             return;
         }
         if self.loss_timeout().is_some_and(|at| at <= now) {
@@ -71,6 +76,10 @@ impl Connection {
         if self.keep_alive_timeout().is_some_and(|at| at <= now) {
             self.ping = true;
         }
+    }
+
+    fn set_up_timeout(&self) -> Option<Time> {
+        self.phase.handshake()?.next_timeout()
     }
 
     /// Returns when packets under way count as lost, or when to ask for a sign of life.

@@ -6,19 +6,13 @@ use super::Connection;
 use crate::Time;
 use crate::event::ClosedReason;
 use crate::frame::{
-    MAX_ACK_PIECES, put_ack, put_challenge, put_close, put_limit, put_padding, put_ping,
-    put_report, put_response, put_train,
+    MAX_ACK_PIECES, put_ack, put_close, put_limit, put_padding, put_ping, put_report,
 };
-use crate::keys::Side;
 use crate::mtu::MIN_DATAGRAM;
 use crate::rate::HEADER_BYTES;
 use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
 use crate::sent::{Contents, SentPacket};
-use crate::setup::{SETUP_TRAIN, TRAIN_PACKETS};
 use crate::stats::Limit;
-
-/// Less than this is not worth a packet to an end that may not be where it seems to be.
-pub(super) const LEAST_ALLOWANCE: usize = 200;
 
 /// What may be in flight at a rate that nothing confirms, before anything has been delivered.
 const UNPROVEN_FLIGHT: u64 = 4 << 20;
@@ -58,14 +52,19 @@ impl Connection {
         out: &mut Vec<u8>,
         max_segments: usize,
     ) -> Option<Transmit> {
-        let destination = self.remote?;
+        let destination = self.remote;
         let start = out.len();
-        self.train_made = false;
         if self.state.is_over() {
-            let len = self.close_notice(now, out)?;
+            let len = self.last_packet(now, out)?;
             return Some(single(destination, len, false));
         }
         if let Some(len) = self.set_up_packet(now, out) {
+            return Some(single(destination, len, true));
+        }
+        if !self.established {
+            return None;
+        }
+        if let Some((destination, len)) = self.path_packet(now, out) {
             return Some(single(destination, len, true));
         }
         if let Some(len) = self.size_probe(now, out) {
@@ -114,40 +113,37 @@ impl Connection {
     /// called at once for what [`poll_transmit`](Self::poll_transmit) returned last. `fits`: the largest size that it would
     /// take, if it says.
     ///
-    /// Smaller ones are made from now on, and a packet of the probe train is made again. Below 1,200 bytes there is no
-    /// smaller one: during the set-up, the connection ends with [`ClosedReason::PathTooNarrow`].
-    pub fn on_refused(&mut self, now: Time, size: usize, fits: Option<u16>) {
+    /// Smaller ones are made from now on. Below 1,200 bytes there is no smaller one: during the set-up, the connection ends with [`ClosedReason::PathTooNarrow`].
+    pub fn on_refused(&mut self, size: usize, fits: Option<u16>) {
         if size <= usize::from(MIN_DATAGRAM) {
             // Later, it may be about another datagram, or pass: then this one is as good as lost.
             if !self.established {
-                self.fail(now, ClosedReason::PathTooNarrow);
+                self.fail(ClosedReason::PathTooNarrow);
             }
             return;
         }
         // Datagrams have less than 2^16 bytes.
         self.mtu
             .on_refused(u16::try_from(size).unwrap_or(u16::MAX), fits);
-        if std::mem::take(&mut self.train_made) {
-            self.setup.on_train_refused();
-        }
     }
 
     /// Makes room for a header.
-    fn begin(&self, out: &mut Vec<u8>) {
+    pub(super) fn begin(&self, out: &mut Vec<u8>) {
         out.resize(out.len() + HEADER_LEN, 0);
     }
 
     /// Ends the packet that starts at this place of the buffer, and counts it.
-    fn seal(&mut self, now: Time, out: &mut Vec<u8>, start: usize) -> Option<()> {
+    pub(super) fn seal(&mut self, now: Time, out: &mut Vec<u8>, start: usize) -> Option<()> {
         let number = self.next_number;
         if number + 1 >= PACKET_NUMBER_END {
-            self.fail(now, ClosedReason::KeysExhausted);
+            self.fail(ClosedReason::KeysExhausted);
             out.truncate(start);
             return None;
         }
         out.resize(out.len() + TAG_LEN, 0);
-        if self.sealer.seal(number, &mut out[start..]).is_err() {
-            self.fail(now, ClosedReason::Crypto);
+        let sealed = (self.keys.as_mut()).map(|keys| keys.sealer.seal(number, &mut out[start..]));
+        if !matches!(sealed, Some(Ok(()))) {
+            self.fail(ClosedReason::Crypto);
             out.truncate(start);
             return None;
         }
@@ -155,23 +151,33 @@ impl Connection {
         let size = out.len() - start;
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += size as u64;
-        self.setup.on_sent(size);
         self.last_sent = now;
         Some(())
     }
 
-    /// Appends a packet that tells the other end of the end of the connection, if one is due and the limit on an
-    /// unvalidated path allows it (RFC 9000, section 8.1).
+    /// Appends a packet of a connection that is over.
+    fn last_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        // The peer cannot read the notice before it has the last flight.
+        if self.keys.is_some()
+            && let Some(handshake) = self.phase.handshake_mut()
+            && let Some(len) = handshake.transmit(now, out)
+        {
+            return Some(len);
+        }
+        self.close_notice(now, out)
+    }
+
+    /// Appends a packet that tells the other end of the end of the connection, if one is due.
     fn close_notice(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         let code = self.due_notice()?;
+        if self.keys.is_none() {
+            let len = self.phase.handshake_mut()?.put_close(now, out, code);
+            // What may not be sent now is not made up for.
+            self.on_notice_sent(now);
+            return len;
+        }
         let start = out.len();
-        // A connector was given the address by its caller; only a listener may be made to send to a forged one.
-        let allowance = match self.side {
-            Side::Listener => self.setup.allowance(),
-            Side::Connector => u64::MAX,
-        };
-        let size = allowance.min(MIN_DATAGRAM.into()) as usize;
-        let ack_room = size.checked_sub(PACKET_OVERHEAD + CLOSE_LEN)?;
+        let ack_room = usize::from(MIN_DATAGRAM) - PACKET_OVERHEAD - CLOSE_LEN;
         self.begin(out);
         // The peer must still learn which of its data arrived before the end.
         if let Some(mut ack) = self.acks.compose(now) {
@@ -183,62 +189,6 @@ impl Connection {
         put_close(out, code);
         self.seal(now, out, start)?;
         self.on_notice_sent(now);
-        Some(out.len() - start)
-    }
-
-    /// Sends challenges and answers, then the probe train.
-    fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
-        let start = out.len();
-        let (challenge, response) = (self.setup.due_challenge(), self.setup.due_response());
-        if challenge.is_some() || response.is_some() {
-            // An answer alone need not show that packets of the size pass, and a peer may ask for many.
-            let pad = self.side == Side::Connector && !self.established && challenge.is_some();
-            let most = if pad { usize::from(MIN_DATAGRAM) } else { 200 };
-            if self.setup.allowance() < most as u64 && self.side == Side::Listener {
-                return None;
-            }
-            self.begin(out);
-            if let Some(token) = challenge {
-                put_challenge(out, token);
-                self.setup.on_challenge_sent();
-            }
-            if let Some(token) = response {
-                put_response(out, token);
-                self.setup.on_response_sent();
-            }
-            put_limit(out, self.limit());
-            self.advertised = self.advertised.max(self.recv.limit());
-            if pad {
-                put_padding(out, start + most - TAG_LEN - out.len());
-            }
-            self.seal(now, out, start)?;
-            return Some(out.len() - start);
-        }
-        let index = self.setup.due_train()?;
-        let size = u64::from(self.mtu.most());
-        if self.side == Side::Listener && self.setup.spare_allowance() < size {
-            return None;
-        }
-        self.begin(out);
-        let (challenge, response) = self.setup.train_tokens();
-        let since = self.setup.train_since(now);
-        put_train(out, SETUP_TRAIN, index, TRAIN_PACKETS, since);
-        if let Some(token) = challenge {
-            put_challenge(out, token);
-        }
-        if let Some(token) = response {
-            put_response(out, token);
-        }
-        if let Some(report) = self.setup.report() {
-            put_report(out, &report);
-        }
-        put_limit(out, self.limit());
-        let padding = start + usize::from(self.mtu.most()) - TAG_LEN - out.len();
-        put_padding(out, padding);
-        self.seal(now, out, start)?;
-        self.setup.on_train_sent(now, self.mtu.most());
-        self.train_made = true;
-        self.counters.probe_packets += 1;
         Some(out.len() - start)
     }
 
@@ -267,11 +217,7 @@ impl Connection {
     /// Puts frames into a packet of at most this size. `None`: there is nothing to send.
     fn build(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Draft> {
         let start = out.len();
-        let allowance = usize::try_from(self.setup.spare_allowance()).unwrap_or(usize::MAX);
-        if allowance < LEAST_ALLOWANCE {
-            return None;
-        }
-        let mut most = most.min(allowance);
+        let mut most = most;
         // The second probe after a silence is small: it tells a black hole for large packets from a dead path.
         if self.probes == 1 && self.backoff > 1 {
             most = most.min(usize::from(MIN_DATAGRAM));
@@ -285,9 +231,9 @@ impl Connection {
         self.begin(out);
         let room = |out: &Vec<u8>| (start + most - TAG_LEN).saturating_sub(out.len());
         let sends_data = self.may_send_data(now);
-        if let Some(report) = self.setup.due_report() {
+        if let Some(report) = self.trains.due_report() {
             put_report(out, &report);
-            self.setup.on_report_sent(now);
+            self.trains.on_report_sent(now);
             draft.any = true;
         }
         let due = self.acks.due().is_some_and(|due| due <= now);
@@ -326,9 +272,8 @@ impl Connection {
 
     /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to be sent.
     fn may_send(&mut self, now: Time) -> bool {
-        let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
         let window = self.window();
-        allowed
+        self.established
             && !self.sent.is_full()
             && self.sent.bytes_in_flight() + u64::from(self.mtu.current()) + HEADER_BYTES <= window
             && (self.data_train_left() || self.pacer.is_open(now))
@@ -346,7 +291,7 @@ impl Connection {
     }
 
     fn may_probe(&self) -> bool {
-        (self.established || self.side == Side::Listener) && !self.sent.is_full()
+        self.established && !self.sent.is_full()
     }
 
     fn may_send_data(&mut self, now: Time) -> bool {
@@ -399,9 +344,9 @@ impl Connection {
     }
 
     /// Returns how far the other end may send, from what has been read.
-    fn limit(&mut self) -> u64 {
+    pub(super) fn limit(&mut self) -> u64 {
         let arrival = self.acks.arrival_rate();
-        let rate = arrival.max(self.setup.incoming_rate());
+        let rate = arrival.max(self.trains.incoming_rate());
         self.window.update(rate, arrival, self.rtt.min());
         let limit = self.recv.read_offset() + self.window.bytes();
         self.recv.raise_limit(limit);
@@ -428,14 +373,9 @@ impl Connection {
 
     /// Returns when the pacer lets the next packet go, if that is all it waits for.
     pub(super) fn pacing_timeout(&self) -> Option<Time> {
-        let allowed = self.established || (self.side == Side::Listener && self.remote.is_some());
         let wire = u64::from(self.mtu.current()) + HEADER_BYTES;
         let fits = self.sent.bytes_in_flight() + wire <= self.window();
-        (allowed
-            && fits
-            && self.has_payload()
-            && !self.sent.is_full()
-            && self.setup.spare_allowance() >= LEAST_ALLOWANCE as u64)
+        (self.established && fits && self.has_payload() && !self.sent.is_full())
             .then(|| self.pacer.opens_at())
     }
 }

@@ -1,22 +1,21 @@
-//! The bytes on the wire are those that docs/rudp.md describes. When this fails, the format has changed: so must the
-//! document, and the version in the first words of the control connection.
+//! The bytes on the wire are those that docs/rudp.md describes. A failure means that the format has changed: then the
+//! document and the version in set-up packets change too.
 
 use std::fmt::Write;
 
-use transpute_rudp::{Config, Connection, Read, Side, Time};
+use transpute_rudp::{Config, Read, Time};
 
-use crate::sim::{address, keys};
+use crate::serving::pair;
+use crate::sim::address;
 
 /// Runs a short exchange without loss and returns every datagram, `(from the connector, bytes)`.
 fn exchange(encrypted: bool) -> Vec<(bool, Vec<u8>)> {
     let mut config = Config::default();
     // Losses that are worth correcting.
     config.prior.loss = Some(0.05);
-    let connector_keys = keys(Side::Connector, encrypted);
-    let mut connector =
-        Connection::connect(connector_keys, address(2), config.clone(), Time::ZERO, 1);
-    let mut listener = Connection::listen(keys(Side::Listener, encrypted), config, Time::ZERO, 2);
-    let mut packets = Vec::new();
+    let mut first = Vec::new();
+    let (mut connector, mut listener) = pair([config.clone(), config], encrypted, 1, &mut first);
+    let mut packets: Vec<_> = first.into_iter().map(|packet| (true, packet)).collect();
     let mut now = Time::ZERO;
     let mut wrote = false;
     let mut buffer = [0; 65_536];

@@ -41,7 +41,7 @@ fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
         setup.listener.probe = prior;
         let outcome = transfer(&setup);
         let ratio = outcome.transfer().as_secs_f64() / limit(rtt, bytes);
-        let stats = outcome.connector.connection.stats();
+        let stats = outcome.connector.stats().unwrap();
         line += &format!(" {ratio:.3}({:.1}%)", 100.0 * overhead(&stats));
         ratios.push(ratio);
         // What overflowed the queue was lost as well.

@@ -1,12 +1,17 @@
 //! Two connections, joined by an emulated path under a virtual clock.
 
+use transpute_rudp::{Alert, Cipher, DataSecret, HandshakeKeys, PacketKey, Side, TAG_BYTES, Tls};
+
 mod adversary;
 mod golden;
 mod grid;
 mod narrow;
 mod random;
+mod serving;
 mod sim;
 mod sleep;
 mod speed;
 mod survive;
+#[path = "../../src/toy_tls.rs"]
+mod toy_tls;
 mod vanish;

@@ -35,7 +35,7 @@ fn a_train_that_is_refused_goes_out_at_the_size_that_fits() {
         let outcome = transfer(Some((most, said)), true);
         let context = format!("{most} {said}");
         outcome.assert_complete(&context);
-        let stats = outcome.connector.connection.stats();
+        let stats = outcome.connector.stats().unwrap();
         assert_eq!(stats.datagram_size, expected, "{context}");
         assert_eq!((stats.lost_packets, stats.mtu_falls), (0, 0), "{context}");
         // The train told the rate of the path, as always.
@@ -55,7 +55,7 @@ fn a_refused_size_is_not_tried_without_a_train_either() {
     for said in [false, true] {
         let outcome = transfer(Some((1372, said)), false);
         outcome.assert_complete("no train");
-        let size = outcome.connector.connection.stats().datagram_size;
+        let size = outcome.connector.stats().unwrap().datagram_size;
         assert_eq!(size, if said { 1372 } else { 1300 });
     }
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use transpute_rudp::{
-    Cipher, ClosedReason, Config, Connection, Event, Keys, Read, Side, Stats, Time,
-};
+use transpute_rudp::{AcceptLimits, ClosedReason, Config, Connection, Event, Read, Stats, Time};
 use transpute_testbed::model::{Path, derive_seed};
 use transpute_testbed::scenario::PathConfig;
+
+use crate::serving::{Listener, connect};
 
 /// What a path counts besides UDP payload.
 const IP_UDP: usize = 28;
@@ -49,6 +49,18 @@ pub(crate) struct Setup {
     /// The first 2 ms of what arrives at the listener come so many times faster, as if somebody on the way had slept, and a
     /// packet takes 3 us to send.
     pub(crate) squeeze: Option<u32>,
+    /// What the listener spends on connectors that are not authenticated.
+    pub(crate) limits: AcceptLimits,
+    /// From when on the connector's packets come from another port, and packets to the old one are lost.
+    pub(crate) rebind: Option<Duration>,
+}
+
+impl Setup {
+    /// Returns where packets of the connector come from.
+    fn connector_address(&self, now: Time) -> SocketAddr {
+        let is_moved = self.rebind.is_some_and(|at| now >= Time::ZERO + at);
+        address(if is_moved { 9 } else { 1 })
+    }
 }
 
 /// A process that gets no processor now and then, for 20 to 50 ms, while its socket goes on taking packets.
@@ -80,13 +92,61 @@ impl Setup {
             interface: None,
             sleep: None,
             squeeze: None,
+            limits: AcceptLimits::default(),
+            rebind: None,
+        }
+    }
+}
+
+/// What is at one end of the path.
+enum Role {
+    Connector(Connection),
+    Listener(Listener),
+}
+
+impl Role {
+    fn connection(&mut self) -> Option<&mut Connection> {
+        match self {
+            Self::Connector(connection) => Some(connection),
+            Self::Listener(listener) => listener.connection(),
+        }
+    }
+
+    fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
+        match self {
+            Self::Connector(connection) => connection.handle_datagram(now, from, datagram),
+            Self::Listener(listener) => listener.handle_datagram(now, from, datagram),
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        match self {
+            Self::Connector(connection) => connection.next_timeout(),
+            Self::Listener(listener) => listener.next_timeout(),
+        }
+    }
+
+    /// Does what is due.
+    fn handle_timeout(&mut self, now: Time) {
+        if self.next_timeout().is_some_and(|at| at <= now) {
+            match self {
+                Self::Connector(connection) => connection.handle_timeout(now),
+                Self::Listener(listener) => listener.handle_timeout(now),
+            }
+        }
+    }
+
+    fn take_reply(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        match self {
+            Self::Connector(_) => None,
+            Self::Listener(listener) => listener.take_reply(),
         }
     }
 }
 
 /// One end and its application.
 pub(crate) struct End {
-    pub(crate) connection: Connection,
+    role: Role,
     to_write: u64,
     written: u64,
     finished: bool,
@@ -142,16 +202,16 @@ impl Outcome {
             "{:?} {:?}\n{:?}\n{:?}",
             self.connector.closed,
             self.listener.closed,
-            self.connector.connection.stats(),
-            self.listener.connection.stats()
+            self.connector.stats(),
+            self.listener.stats()
         )
     }
 }
 
 impl End {
-    fn new(connection: Connection, to_write: u64, salt: u64, peer_salt: u64) -> Self {
+    fn new(role: Role, to_write: u64, salt: u64, peer_salt: u64) -> Self {
         Self {
-            connection,
+            role,
             to_write,
             written: 0,
             finished: false,
@@ -168,9 +228,30 @@ impl End {
         }
     }
 
+    /// Returns the connection of this end, if it came to one.
+    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+        self.role.connection()
+    }
+
+    /// Returns the numbers of the connection, if there is one.
+    pub(crate) fn stats(&self) -> Option<Stats> {
+        match &self.role {
+            Role::Connector(connection) => Some(connection.stats()),
+            Role::Listener(listener) => listener.first().map(Connection::stats),
+        }
+    }
+
+    /// Returns whether there is no connection, or none that sends anything more.
+    fn is_drained(&mut self) -> bool {
+        self.connection().is_none_or(|one| one.is_drained())
+    }
+
     /// Writes and reads what it can, and notes what happened. Panics where data are altered.
     fn work(&mut self, now: Time, buffer: &mut [u8]) {
-        while let Some(event) = self.connection.poll_event() {
+        let Some(connection) = self.role.connection() else {
+            return;
+        };
+        while let Some(event) = connection.poll_event() {
             match event {
                 Event::Established => self.established_at = Some(now),
                 Event::PathEstimated { rate, .. } => self.path_estimate = Some(rate),
@@ -183,12 +264,12 @@ impl End {
             while self.written < self.to_write {
                 let take = (self.to_write - self.written)
                     .min(65_536)
-                    .min(self.connection.writable());
+                    .min(connection.writable());
                 if take == 0 {
                     break;
                 }
                 fill(&mut self.pattern, self.salt, self.written, take as usize);
-                let taken = self.connection.write(&self.pattern);
+                let taken = connection.write(&self.pattern);
                 assert!(taken as u64 <= take);
                 self.written += taken as u64;
                 if taken == 0 {
@@ -197,11 +278,11 @@ impl End {
             }
             if self.written == self.to_write && !self.finished {
                 self.finished = true;
-                self.connection.finish();
+                connection.finish();
             }
         }
         loop {
-            match self.connection.read(now, buffer) {
+            match connection.read(now, buffer) {
                 Read::Data(count) => {
                     fill(&mut self.pattern, self.peer_salt, self.read, count);
                     assert!(
@@ -234,14 +315,6 @@ fn fill(out: &mut Vec<u8>, salt: u64, offset: u64, count: usize) {
     }
     out.drain(..skip);
     out.truncate(count);
-}
-
-pub(crate) fn keys(side: Side, encrypted: bool) -> Keys {
-    if encrypted {
-        Keys::new(side, &[3; 32], b"simulation", Cipher::Aes128Gcm).unwrap()
-    } else {
-        Keys::plaintext(side, b"simulation").unwrap()
-    }
 }
 
 pub(crate) fn address(port: u16) -> SocketAddr {
@@ -306,6 +379,11 @@ impl Inbox {
 }
 
 impl Direction {
+    fn send(&mut self, now: Time, datagram: &[u8]) {
+        let packet = [&[0; IP_UDP], datagram].concat();
+        self.path.enqueue(now.as_nanos(), Packet(packet));
+    }
+
     fn chance(&mut self) -> u64 {
         self.random = self.random.wrapping_add(1);
         derive_seed(self.random, 77)
@@ -315,28 +393,27 @@ impl Direction {
 /// Runs a transfer until both ends are drained.
 pub(crate) fn run(setup: &Setup) -> Outcome {
     let start = Time::ZERO;
-    let connector = Connection::connect(
-        keys(Side::Connector, setup.encrypted),
-        address(2),
+    let connector = connect(
         setup.connector.clone(),
         start,
+        setup.encrypted,
         derive_seed(setup.seed, 1),
     );
-    let listener = Connection::listen(
-        keys(Side::Listener, setup.encrypted),
+    let listener = Listener::with_limits(
         setup.listener.clone(),
-        start,
+        setup.encrypted,
         derive_seed(setup.seed, 2),
+        setup.limits,
     );
     let mut ends = [
         End::new(
-            connector,
+            Role::Connector(connector),
             setup.up_bytes,
             0xaaaa_0000_0000,
             0x5555_0000_0000,
         ),
         End::new(
-            listener,
+            Role::Listener(listener),
             setup.down_bytes,
             0x5555_0000_0000,
             0xaaaa_0000_0000,
@@ -381,27 +458,29 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                 continue;
             }
             let timers_first = setup.sleep.is_some_and(|sleep| sleep.timers_first);
-            if timers_first && end.connection.next_timeout().is_some_and(|at| at <= now) {
-                end.connection.handle_timeout(now);
+            if timers_first {
+                end.role.handle_timeout(now);
             }
-            let from = address(if index == 0 { 2 } else { 1 });
+            let connector_address = setup.connector_address(now);
+            let from = [address(2), connector_address][index];
             for (at, mut datagram) in inbox.held.drain(..) {
                 taken[1 - index] += 1;
-                end.connection.handle_datagram(at, from, &mut datagram);
+                end.role.handle_datagram(at, from, &mut datagram);
             }
             inbox.bytes = 0;
-            if end.connection.next_timeout().is_some_and(|at| at <= now) {
-                end.connection.handle_timeout(now);
-            }
+            end.role.handle_timeout(now);
             end.work(now, &mut buffer);
-            loop {
+            while let Some((_, reply)) = end.role.take_reply() {
+                sent[index] += 1;
+                directions[index].send(now, &reply);
+            }
+            while let Some(connection) = end.role.connection() {
                 out.clear();
                 let mut at = now;
                 if setup.squeeze.is_some() && now == start {
                     at = now + Duration::from_micros(3 * sent[index]);
                 }
-                let Some(transmit) = end.connection.poll_transmit(at, &mut out, setup.segments)
-                else {
+                let Some(transmit) = connection.poll_transmit(at, &mut out, setup.segments) else {
                     break;
                 };
                 assert_eq!(transmit.len, out.len());
@@ -412,19 +491,15 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                     && transmit.segment_size > most
                 {
                     let fits = said.then_some(most as u16);
-                    (end.connection).on_refused(now, transmit.segment_size, fits);
+                    connection.on_refused(transmit.segment_size, fits);
                     continue;
                 }
                 for datagram in out.chunks(transmit.segment_size) {
                     sent[index] += 1;
-                    if datagram.len() > mtu {
-                        continue;
+                    let is_gone = index == 1 && transmit.destination != connector_address;
+                    if datagram.len() <= mtu && !is_gone {
+                        directions[index].send(now, datagram);
                     }
-                    let mut packet = vec![0; IP_UDP];
-                    packet.extend_from_slice(datagram);
-                    directions[index]
-                        .path
-                        .enqueue(now.as_nanos(), Packet(packet));
                 }
             }
             end.work(now, &mut buffer);
@@ -432,14 +507,14 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         if 2 * ends[1].read > setup.up_bytes {
             ahead = ahead.max(ends[0].written - ends[1].read);
         }
-        if ends.iter().all(|end| end.connection.is_drained()) {
+        if ends.iter_mut().all(End::is_drained) {
             break;
         }
         let arrivals = directions
             .iter()
             .filter_map(|direction| direction.path.next_deadline().map(Time::from_nanos));
         let timeouts = (ends.iter().zip(&inboxes)).filter_map(|(end, inbox)| {
-            let at = end.connection.next_timeout()?;
+            let at = end.role.next_timeout()?;
             Some(if now < inbox.asleep_until {
                 inbox.asleep_until
             } else {
@@ -454,8 +529,8 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
             assert!(
                 stuck < 1000,
                 "busy at {now:?}: {:?} {:?}",
-                ends[0].connection.next_timeout(),
-                ends[1].connection.next_timeout()
+                ends[0].role.next_timeout(),
+                ends[1].role.next_timeout()
             );
         } else {
             stuck = 0;
@@ -465,7 +540,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
             break;
         }
     }
-    let hung = !ends.iter().all(|end| end.closed.is_some());
+    let hung = !(ends.iter_mut()).all(|end| end.closed.is_some() || end.connection().is_none());
     let [connector, listener] = ends;
     Outcome {
         connector,

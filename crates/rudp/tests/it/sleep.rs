@@ -35,8 +35,15 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
         let context = format!("{path:?}, {bytes} bytes, seed {seed}");
         outcome.assert_complete(&context);
         assert_eq!(outcome.listener.read, bytes, "{context}");
-        let stats = outcome.connector.connection.stats();
-        assert_eq!(stats.mtu_falls, 0, "{context}: {}", outcome.describe());
+        let stats = outcome.connector.stats().unwrap();
+        // A socket that overflows as the size is raised looks like a path that takes no such size, but not for long.
+        let most_falls = u64::from(outcome.lost > 0.05);
+        let is_large = stats.datagram_size >= 1452;
+        assert!(
+            stats.mtu_falls <= most_falls && is_large,
+            "{context}: {}",
+            outcome.describe()
+        );
         overhead += stats.overhead() / seeds as f64;
         lost += outcome.lost.max(path.loss) / seeds as f64;
         look(&outcome);
@@ -58,7 +65,7 @@ fn a_sleeping_process_repeats_only_what_was_lost() {
         for (rtt, loss) in [(110.0, 0.0), (110.0, 0.0005), (110.0, 0.01), (300.0, 0.01)] {
             for (bytes, seeds) in [(2_770_000, 8), (30_500_000, 2)] {
                 check(&path(rtt, loss), bytes, sleep, seeds, |outcome| {
-                    let stats = outcome.connector.connection.stats();
+                    let stats = outcome.connector.stats().unwrap();
                     // Each timeout is followed by two probes, which repeat what may have come.
                     let most =
                         stats.lost_packets - stats.spurious_losses + 2 * stats.probe_timeouts;

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use transpute_rudp::rate::Kind;
-use transpute_rudp::{Config, Connection, Read, Side, Time};
+use transpute_rudp::{Config, Read, Time};
 
-use crate::sim::{address, keys};
+use crate::serving::pair;
+use crate::sim::address;
 
 /// Prints packets per second through both ends on one core. Judges nothing: machines differ.
 #[test]
@@ -23,14 +24,7 @@ fn packets_per_second() {
             ..Config::default()
         };
         config.prior.rate = Some(1_250_000_000);
-        let mut a = Connection::connect(
-            keys(Side::Connector, encrypted),
-            address(2),
-            config.clone(),
-            Time::ZERO,
-            1,
-        );
-        let mut b = Connection::listen(keys(Side::Listener, encrypted), config, Time::ZERO, 2);
+        let (mut a, mut b) = pair([config.clone(), config], encrypted, 1, &mut Vec::new());
         let data = vec![7; 1 << 16];
         let mut buffer = vec![0; 1 << 18];
         let (mut written, mut read) = (0, 0);

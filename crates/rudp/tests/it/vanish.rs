@@ -81,7 +81,7 @@ fn vanish(config: &Config, idle_timeout: Duration, traffic: Traffic) {
 #[test]
 fn a_vanished_peer_is_reported_within_the_idle_timeout() {
     for traffic in [Traffic::Idle, Traffic::Sending, Traffic::Receiving] {
-        for (asked, holds) in [(30, 30), (12, 12), (1, 10)] {
+        for (asked, holds) in [(30, 30), (12, 12), (7, 7), (1, 7)] {
             let config = Config {
                 idle_timeout: Duration::from_secs(asked),
                 ..Config::default()

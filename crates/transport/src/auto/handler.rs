@@ -7,12 +7,11 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use super::{
     Accepted, NAME, Offer, Pick,
     message::{self, Message},
-    rudp,
 };
 use crate::{
     Quic, Rudp, Tcp, TcpStriped, TransportError,
     link::Bare,
-    quic,
+    quic, rudp,
     striped::{Join, Stripe},
     tcp::{Acceptor, Channel, Context, Greeter, Socket, UNSENT_LIMIT},
 };
@@ -177,6 +176,7 @@ impl rudp::Host for Handler {
     type Guest = Box<Accepted>;
 
     const TRANSPORTS: &'static [&'static str] = &[NAME, Rudp::NAME];
+    const NAME: &'static str = Rudp::NAME;
 
     async fn host(
         self,

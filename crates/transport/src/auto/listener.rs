@@ -7,12 +7,11 @@ use async_trait::async_trait;
 use super::{
     AutoOptions, NAME, Offer, Pick,
     handler::{self, Handler, Incoming},
-    rudp::RudpListener,
 };
 use crate::{
     Link, Listener, Quic, Rudp, Security, StripedOptions, TcpStriped, TransportError,
     quic::QuicListener,
-    rudp::{Foreign, Listening, bind_on_both, ports},
+    rudp::{Foreign, Listening, RudpListener, bind_on_both, ports},
     striped::{Founded, Gatherer, Groups, Host},
     tcp::{Acceptor, Port},
 };
@@ -114,7 +113,7 @@ impl AutoListener {
         }
         if let Some(door) = door.filter(|_| has_rudp) {
             let message = offer.encode();
-            let rudp = RudpListener::beside(handler, door, security, message, options.rudp);
+            let rudp = RudpListener::beside(handler, door, security, &message, options.rudp);
             listener.rudp = Some(rudp?);
         }
         listener._listening = listening;

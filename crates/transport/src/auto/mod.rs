@@ -56,9 +56,7 @@ mod pick;
 mod policy;
 mod race;
 mod report;
-mod rudp_stub;
 
-use self::rudp_stub as rudp;
 pub use self::{
     listener::{Accepted, AutoListener},
     offer::Offer,

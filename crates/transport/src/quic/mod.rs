@@ -204,7 +204,7 @@ impl Transport for Quic {
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
         let asking = async {
             tokio::time::sleep(ASK_AFTER).await;
-            mismatch::ask_over_tcp(address, security).await
+            mismatch::ask(address, security, Self::NAME).await
         };
         let connected = tokio::select! {
             biased;
@@ -214,7 +214,7 @@ impl Transport for Quic {
         match connected {
             Ok(authenticated) => Ok(authenticated.bare.link()),
             Err(error @ TransportError::Connect { .. }) => {
-                let better = mismatch::ask_over_tcp(address, security).await;
+                let better = mismatch::ask(address, security, Self::NAME).await;
                 Err(better.unwrap_or(error))
             }
             Err(error) => Err(error),

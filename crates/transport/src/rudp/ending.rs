@@ -4,7 +4,8 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use transpute_rudp::ClosedReason;
 
-use crate::TransportError;
+use super::handshake::SECURITY_MISMATCH;
+use crate::{TransportError, tls};
 
 /// The code with which a link is closed that was dropped.
 pub(super) const DROPPED: u64 = 1;
@@ -13,8 +14,6 @@ pub(super) const DROPPED: u64 = 1;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
     Core(ClosedReason),
-    /// The control connection ended.
-    PeerDied,
     /// The peer's system says that nobody listens.
     Refused,
 }
@@ -34,6 +33,9 @@ impl Broken {
                 address: peer.to_string(),
                 after: waited,
             },
+            Some(Ending::Core(ClosedReason::ClosedByPeer(_))) => {
+                TransportError::ClosedDuringHandshake
+            }
             _ => self.reading(),
         }
     }
@@ -49,7 +51,7 @@ impl Broken {
     /// Says what it means to somebody who reads.
     pub(super) fn reading(&self) -> TransportError {
         match self.0 {
-            None | Some(Ending::PeerDied | Ending::Refused) => TransportError::Truncated,
+            None | Some(Ending::Refused) => TransportError::Truncated,
             Some(Ending::Core(reason)) => match reason {
                 ClosedReason::ClosedByPeer(_) => TransportError::Truncated,
                 _ => other(reason),
@@ -61,7 +63,7 @@ impl Broken {
     pub(super) fn writing(&self) -> TransportError {
         match self.0 {
             None => TransportError::Closed,
-            Some(Ending::PeerDied | Ending::Refused) => TransportError::ConnectionReset,
+            Some(Ending::Refused) => TransportError::ConnectionReset,
             Some(Ending::Core(reason)) => match reason {
                 ClosedReason::ClosedByPeer(_) => TransportError::ConnectionReset,
                 _ => other(reason),
@@ -74,10 +76,29 @@ fn other(reason: ClosedReason) -> TransportError {
     match reason {
         ClosedReason::TimedOut(_) | ClosedReason::PathBlocked(_) => TransportError::PeerVanished,
         ClosedReason::ClosedHere(_) => TransportError::Closed,
+        ClosedReason::VersionMismatch { ours, theirs } => TransportError::NotTranspute {
+            evidence: format!(
+                "it speaks version {theirs} of reliable UDP, and this side version {ours}"
+            ),
+        },
+        ClosedReason::RefusedByPeer(alert) | ClosedReason::HandshakeFailed(alert) => {
+            of_alert(alert)
+        }
         ClosedReason::Lost { arrived, sent } => TransportError::PacketsLost { arrived, sent },
         _ => TransportError::Io {
             source: io::Error::new(io::ErrorKind::InvalidData, reason),
         },
+    }
+}
+
+/// Returns what an alert of the handshake means to the side that receives it.
+fn of_alert(alert: u8) -> TransportError {
+    match alert {
+        SECURITY_MISMATCH => TransportError::SecurityMismatch {
+            ours: "TLS or plaintext",
+            theirs: "the other",
+        },
+        alert => tls::explain(&rustls::Error::AlertReceived(alert.into())),
     }
 }
 

@@ -1,9 +1,8 @@
 //! One UDP socket and the links on it. A thread serves them (`server`).
 
 use std::{
-    collections::HashMap,
     io,
-    net::IpAddr,
+    net::SocketAddr,
     os::unix::net::UnixStream,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -13,15 +12,22 @@ use std::{
     time::Instant,
 };
 
-use transpute_rudp::{Connection, Time};
+use transpute_rudp::Time;
 
-use super::{foreign::Foreign, link::Shared, server::Server, socket::Socket};
+use super::{
+    foreign::Foreign,
+    intake::{FirstPacket, Intake},
+    link::Shared,
+    routes::Routes,
+    server::Server,
+    socket::Socket,
+};
 
 /// A UDP socket and its links.
 pub(super) struct Endpoint {
     pub(super) socket: Socket,
     origin: Instant,
-    links: Mutex<HashMap<u32, Arc<Shared>>>,
+    routes: Mutex<Routes>,
     /// Links were added that the thread has not seen.
     grown: AtomicBool,
     /// The pipe that wakes the thread, and its reading end.
@@ -30,6 +36,8 @@ pub(super) struct Endpoint {
     /// Until when the thread sleeps if nobody wakes it, nanoseconds; zero while it is awake.
     sleeps_until: AtomicU64,
     users: Mutex<Users>,
+    /// What makes links of first packets, while a listener accepts them.
+    intake: Mutex<Option<Intake>>,
 }
 
 /// Users of an endpoint other than its links.
@@ -63,12 +71,13 @@ impl Endpoint {
         let endpoint = Arc::new(Self {
             socket,
             origin: Instant::now(),
-            links: Mutex::default(),
+            routes: Mutex::default(),
             grown: AtomicBool::new(false),
             waker,
             wakened,
             sleeps_until: AtomicU64::new(0),
             users: Mutex::default(),
+            intake: Mutex::default(),
         });
         endpoint.add_door(&mut endpoint.users())
     }
@@ -161,50 +170,74 @@ impl Endpoint {
     }
 
     pub(super) fn links(&self) -> Vec<Arc<Shared>> {
-        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.values().map(Arc::clone).collect()
+        self.routes().all.clone()
     }
 
-    pub(super) fn link(&self, id: u32) -> Option<Arc<Shared>> {
-        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.get(&id).map(Arc::clone)
+    /// Returns the link that a datagram from this address belongs to.
+    pub(super) fn route(&self, from: SocketAddr, datagram: &[u8]) -> Option<Arc<Shared>> {
+        self.routes().find(from, datagram)
+    }
+
+    /// Lets data packets find a link whose keys are there.
+    ///
+    /// A link whose id is taken, which is as likely as guessing 32 bits, cannot be used.
+    pub(super) fn register(&self, link: &Arc<Shared>) {
+        if !self.routes().register(link) {
+            link.abandon();
+        }
     }
 
     pub(super) fn forget_ended(&self) {
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|_, link| !link.is_over());
+        self.routes().forget_ended();
+    }
+
+    /// Adds a link, which datagrams of its set-up find.
+    fn add(&self, link: &Arc<Shared>, is_sole: bool) {
+        self.routes().add(link, is_sole);
+        self.grown.store(true, Ordering::SeqCst);
+    }
+
+    /// Adds the link of a connector, to which all datagrams belong.
+    pub(super) fn add_sole(&self, link: &Arc<Shared>) {
+        self.add(link, true);
+        self.wake();
+    }
+
+    /// Begins to accept connectors.
+    pub(super) fn accept(&self, intake: Intake) {
+        *self.lock_intake() = Some(intake);
+    }
+
+    /// Ends that: first packets are ignored.
+    pub(super) fn accept_nobody(&self) {
+        *self.lock_intake() = None;
+    }
+
+    /// Takes a first packet of a connector. The thread calls this.
+    pub(super) fn take_first(self: &Arc<Self>, arrival: &FirstPacket, datagram: &mut [u8]) {
+        let mut intake = self.lock_intake();
+        let taken = intake
+            .as_mut()
+            .and_then(|intake| intake.take(self, arrival, datagram));
+        drop(intake);
+        if let Some(link) = taken {
+            self.add(&link, false);
+            link.serve();
+        }
+    }
+
+    fn lock_intake(&self) -> MutexGuard<'_, Option<Intake>> {
+        self.intake.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Door {
     pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.0
-    }
-
-    /// Adds a connection. `from`: the address to send from, where the socket has several. `control`: the name of what
-    /// decides how fast it sends.
-    ///
-    /// `None`: its id is taken, which is as likely as guessing 32 bits.
-    pub(super) fn add(
-        &self,
-        connection: Connection,
-        from: Option<IpAddr>,
-        control: &'static str,
-    ) -> Option<Arc<Shared>> {
-        let id = connection.local_id();
-        let link = Arc::new(Shared::new(connection, Arc::clone(&self.0), from, control));
-        let mut links = self.0.links.lock().unwrap_or_else(PoisonError::into_inner);
-        match links.entry(id) {
-            std::collections::hash_map::Entry::Occupied(_) => return None,
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(Arc::clone(&link));
-            }
-        }
-        drop(links);
-        self.0.grown.store(true, Ordering::SeqCst);
-        // What came for it before is waiting.
-        self.0.wake();
-        Some(link)
     }
 }
 

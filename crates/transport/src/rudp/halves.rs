@@ -14,15 +14,15 @@ use super::{
     ending::Broken,
     link::{Shared, Wakes},
 };
-use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare, tcp::Channel};
+use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
 
 /// So much is sent without waiting for a flush.
 const EAGER: usize = 32 << 10;
 
 /// A connection that is up, and nobody's link yet.
-pub(crate) struct Open {
-    pub(crate) reader: Reader,
-    pub(crate) writer: Writer,
+pub(super) struct Open {
+    reader: Reader,
+    writer: Writer,
     shared: Arc<Shared>,
 }
 
@@ -38,17 +38,9 @@ impl Open {
         }
     }
 
-    /// Makes it what is to be a link. The control connection is held until it has ended, and watched.
-    pub(crate) fn over(
-        self,
-        channel: &Channel,
-        info: LinkInfo,
-    ) -> Result<Bare<Reader, Writer>, TransportError> {
-        let control = channel.socket().duplicate();
-        let relaxed = channel.socket().relax();
-        let control = (relaxed.and(control)).map_err(TransportError::from_io)?;
-        self.shared.watch(control);
-        Ok(Bare {
+    /// Makes it what is to be a link.
+    pub(super) fn bare(self, info: LinkInfo) -> Bare<Reader, Writer> {
+        Bare {
             probe: Arc::new(RudpProbe {
                 shared: Arc::downgrade(&self.shared),
                 last_sample: self.shared.last_sample(),
@@ -56,7 +48,7 @@ impl Open {
             reader: self.reader,
             writer: self.writer,
             info,
-        })
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr},
-    os::fd::OwnedFd,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -12,8 +11,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::io::Errno;
-use transpute_rudp::{Connection, Event, Time, Transmit};
+use transpute_rudp::{Connection, Event, Id, Time, Transmit};
 
 use super::{
     ending::{Broken, DROPPED, Ending},
@@ -24,7 +22,6 @@ use crate::PathSample;
 
 /// A connection, shared by the thread of its endpoint and the halves of a link.
 pub(super) struct Shared {
-    id: u32,
     /// When the thread is to look, nanoseconds.
     deadline: AtomicU64,
     /// For how long arrivals may be left in the socket while more are coming, nanoseconds.
@@ -32,22 +29,18 @@ pub(super) struct Shared {
     over: AtomicBool,
     state: Mutex<State>,
     pub(super) endpoint: Arc<Endpoint>,
-    control: OnceLock<OwnedFd>,
-    control_ended: AtomicBool,
-    /// Nothing was received yet.
-    new: AtomicBool,
+    /// Data packets find the link.
+    registered: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
-/// What is waited for while a connection is set up; for what is to be known of the path, a little while.
+/// What is waited for while a connection is set up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Wait {
-    /// Packets pass in both directions.
-    Passing,
-    /// And it is known how fast the path is in this end's direction.
-    Estimate,
-    /// And in the other.
-    Both,
+pub(super) enum Wait {
+    /// The peer is authenticated.
+    Established,
+    /// And it is known how fast the path is in both directions, or will not be.
+    Measured,
 }
 
 /// What the lock protects.
@@ -95,14 +88,13 @@ impl Shared {
         control: &'static str,
     ) -> Self {
         Self {
-            id: connection.local_id(),
             deadline: AtomicU64::new(0),
             patience: AtomicU64::new(0),
             over: AtomicBool::new(false),
             state: Mutex::new(State {
                 connection,
                 control,
-                outgoing: Vec::with_capacity(65_536),
+                outgoing: Vec::new(),
                 pending: None,
                 from,
                 reader: None,
@@ -118,15 +110,31 @@ impl Shared {
                 abandoned: None,
             }),
             endpoint,
-            control: OnceLock::new(),
-            control_ended: AtomicBool::new(false),
-            new: AtomicBool::new(true),
+            registered: AtomicBool::new(false),
             last_sample: Arc::default(),
         }
     }
 
-    pub(super) fn id(&self) -> u32 {
-        self.id
+    /// Returns the id on data packets, once there is one.
+    pub(super) fn data_id(&self) -> Option<u32> {
+        let id = self.lock().connection.local_id();
+        self.registered.store(id.is_some(), Ordering::Relaxed);
+        id
+    }
+
+    /// Returns the peer's address, and the ids on packets of the set-up.
+    pub(super) fn set_up_route(&self) -> (SocketAddr, [Option<Id>; 2]) {
+        let state = self.lock();
+        let ids = state.connection.set_up_ids();
+        (
+            state.connection.remote(),
+            ids.map_or([None; 2], |ids| ids.map(Some)),
+        )
+    }
+
+    /// Returns whether [`data_id`](Self::data_id) was known when it was last asked for.
+    pub(super) fn is_registered(&self) -> bool {
+        self.registered.load(Ordering::Relaxed)
     }
 
     pub(super) fn deadline(&self) -> u64 {
@@ -142,18 +150,8 @@ impl Shared {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// Returns whether this is asked for the first time.
-    pub(super) fn is_new(&self) -> bool {
-        self.new.swap(false, Ordering::Relaxed)
-    }
-
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the control connection as long as its end means something.
-    pub(super) fn control(&self) -> Option<&OwnedFd> {
-        (self.control.get()).filter(|_| !self.control_ended.load(Ordering::Relaxed))
     }
 
     /// Takes datagrams, and does what follows from them. Answers leave before anybody learns of it: a program may end with
@@ -209,7 +207,8 @@ impl Shared {
             if let Some(abandoned) = state.abandoned {
                 deadline = deadline.min(abandoned.as_nanos());
             }
-            if let (Some(until), Some(_)) = (state.estimate_due(), &state.opener) {
+            if let (Some(until), Some((_, Wait::Measured))) = (state.estimate_due(), &state.opener)
+            {
                 deadline = deadline.min(until.as_nanos());
             }
         }
@@ -227,28 +226,17 @@ impl Shared {
         wakes
     }
 
-    /// The peer's end of the control connection is gone.
-    pub(super) fn control_ended(&self) {
-        let error = (self.control.get()).map(rustix::net::sockopt::socket_error);
-        self.control_ended.store(true, Ordering::Relaxed);
-        match error {
-            // Only the network has failed; whether UDP still passes is for its own timers to find out.
-            Some(Ok(Err(
-                Errno::TIMEDOUT
-                | Errno::HOSTUNREACH
-                | Errno::NETUNREACH
-                | Errno::NETDOWN
-                | Errno::HOSTDOWN,
-            ))) => {}
-            _ => self.fail(Ending::PeerDied),
-        }
-    }
-
-    /// The peer's system says that nobody listens. Anybody on the path can say so; it counts only in the beginning.
+    /// The peer's system says that nobody listens. Anybody on the path can say so: later than in the beginning, the peer is
+    /// asked for a sign of life.
     pub(super) fn refused(&self) {
-        if self.lock().established.is_none() {
-            self.fail(Ending::Refused);
+        let mut state = self.lock();
+        if state.established.is_some() {
+            state.connection.probe();
+            self.settle(state);
+            return;
         }
+        drop(state);
+        self.fail(Ending::Refused);
     }
 
     fn fail(&self, ending: Ending) {
@@ -264,7 +252,7 @@ impl Shared {
         wakes.wake();
     }
 
-    /// Waits until packets pass in both directions, and a little longer for what they tell about the path.
+    /// Waits until the connection is established, or until the path is measured as well.
     pub(super) fn poll_open(&self, cx: &Context<'_>, wait: Wait) -> Poll<Result<(), Broken>> {
         let mut state = self.lock();
         if let Some(broken) = state.broken() {
@@ -291,13 +279,6 @@ impl Shared {
         let now = self.endpoint.now();
         state.abandoned = Some(if state.finished { now + LINGER } else { now });
         self.settle(state);
-    }
-
-    /// Lets the thread watch the control connection, which is held until the connection has ended.
-    pub(super) fn watch(&self, control: OwnedFd) {
-        let _ = self.control.set(control);
-        self.deadline.store(0, Ordering::SeqCst);
-        self.endpoint.look_by(0);
     }
 
     /// Returns where the last figures will be once the connection is gone.
@@ -372,7 +353,7 @@ impl State {
                 }
                 Err(error) if is_too_large(&error) => {
                     let most = largest_datagram(transmit.destination, self.from);
-                    (self.connection).on_refused(endpoint.now(), transmit.segment_size, most);
+                    self.connection.on_refused(transmit.segment_size, most);
                 }
                 Err(error) => tracing::trace!(%error, "a packet could not be sent"),
                 Ok(()) => {}
@@ -410,11 +391,7 @@ impl State {
 
     /// Returns whether packets pass, and have told what is waited for or took too long to.
     fn is_open(&self, wait: Wait, now: Time) -> bool {
-        let is_known = match wait {
-            Wait::Passing => true,
-            Wait::Estimate => self.estimated,
-            Wait::Both => self.estimated && self.measured,
-        };
+        let is_known = wait == Wait::Established || (self.estimated && self.measured);
         self.estimate_due()
             .is_some_and(|due| is_known || now >= due)
     }
@@ -473,7 +450,7 @@ impl Wakes {
 mod tests {
     use std::net::UdpSocket;
 
-    use transpute_rudp::{Cipher, Config, Keys, Side};
+    use transpute_rudp::{Config, PlaintextTls, Tls};
 
     use super::*;
     use crate::rudp::socket::Socket;
@@ -484,10 +461,16 @@ mod tests {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let peer = silent.local_addr().unwrap();
         let door = Endpoint::start(Socket::connecting(peer, 1 << 16).unwrap()).unwrap();
-        let keys = Keys::new(Side::Connector, &[1; 32], b"", Cipher::Aes128Gcm).unwrap();
-        let now = door.endpoint().now();
-        let connection = Connection::connect(keys, peer, Config::default(), now, 1);
-        let link = door.add(connection, None, "bbr").unwrap();
+        let endpoint = door.endpoint();
+        let tls = |parameters: &[u8]| {
+            let agreed = Arc::default();
+            let tls = PlaintextTls::connector([1; 16], parameters, &["test"], agreed);
+            Some(Box::new(tls) as Box<dyn Tls>)
+        };
+        let now = endpoint.now();
+        let connection = Connection::connect(peer, Config::default(), now, &[1; 32], tls).unwrap();
+        let link = Arc::new(Shared::new(connection, Arc::clone(endpoint), None, "bbr"));
+        endpoint.add_sole(&link);
         link.abandon();
         let given_up = link.lock().abandoned.unwrap();
         assert!(link.deadline() > given_up.as_nanos());

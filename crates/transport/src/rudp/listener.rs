@@ -1,153 +1,275 @@
-//! The listening end: a TCP port and a UDP port of the same number.
+//! The listening end: a UDP port, which QUIC may share.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
 
 use super::{
-    Attempt, RudpOptions, UNSENT_LIMIT,
+    RudpOptions,
+    connect::{Attempt, Authenticated},
     endpoint::{Door, Listening},
-    hello::Hello,
+    handshake,
+    intake::{Incoming, Intake},
     ports,
 };
 use crate::{
-    Link, Listener, Security, TransportError,
-    tcp::{Acceptor, Context, Greeter, Port, Socket as ControlSocket, address},
+    Link, Listener, Rudp, Security, TransportError, Udp,
+    handshakes::Handshakes,
+    mismatch,
+    tcp::address,
+    throttle::{self, Throttle},
+    tls::NO_COMMON_TRANSPORT,
 };
-use async_trait::async_trait;
 
-pub(crate) struct RudpListener {
-    port: Port<RudpGreeter>,
-    _listening: Listening,
+/// What a listener does with an authenticated connection until it is a link.
+pub(crate) trait Host: Clone + Send + 'static {
+    /// What comes of a connection.
+    type Guest: Send + 'static;
+
+    /// The transports that a peer may name by ALPN.
+    const TRANSPORTS: &'static [&'static str];
+
+    /// The transport that links are named after.
+    const NAME: &'static str;
+
+    /// Hears what the connector wants. `None`: nothing comes of it, and nobody need know.
+    fn host(
+        self,
+        authenticated: Authenticated,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Option<Self::Guest>, TransportError>> + Send;
 }
 
-/// Authenticates a connector and sees its UDP connection through the set-up.
-#[derive(Clone)]
-struct RudpGreeter {
-    acceptor: Acceptor,
+/// Makes a link of every connection to `rudp`.
+#[derive(Clone, Copy)]
+struct PlainRudp;
+
+/// Makes a link of every connection to `udp`.
+#[derive(Clone, Copy)]
+struct PlainUdp;
+
+impl Host for PlainRudp {
+    type Guest = Link;
+
+    const TRANSPORTS: &'static [&'static str] = &[Rudp::NAME, NO_COMMON_TRANSPORT];
+    const NAME: &'static str = Rudp::NAME;
+
+    async fn host(
+        self,
+        authenticated: Authenticated,
+        timeout: Duration,
+    ) -> Result<Option<Link>, TransportError> {
+        link_of(authenticated, Self::NAME, timeout).await.map(Some)
+    }
+}
+
+impl Host for PlainUdp {
+    type Guest = Link;
+
+    const TRANSPORTS: &'static [&'static str] = &[Udp::NAME, NO_COMMON_TRANSPORT];
+    const NAME: &'static str = Udp::NAME;
+
+    async fn host(
+        self,
+        authenticated: Authenticated,
+        timeout: Duration,
+    ) -> Result<Option<Link>, TransportError> {
+        link_of(authenticated, Self::NAME, timeout).await.map(Some)
+    }
+}
+
+async fn link_of(
+    authenticated: Authenticated,
+    ours: &str,
+    timeout: Duration,
+) -> Result<Link, TransportError> {
+    let bare = authenticated.bare;
+    if authenticated.transport != NO_COMMON_TRANSPORT {
+        return Ok(bare.link());
+    }
+    let peer = bare.info.peer_address.clone();
+    let mut stream = tokio::io::join(bare.reader, bare.writer);
+    let told = tokio::time::timeout(timeout, mismatch::tell(&mut stream, ours)).await;
+    Err(told.unwrap_or(TransportError::Timeout {
+        waiting_for: "the peer to name its transport",
+        address: peer,
+        after: timeout,
+    }))
+}
+
+/// Accepts connections on a UDP port.
+pub(crate) struct RudpListener<H: Host> {
+    local: SocketAddr,
+    /// Keeps the socket.
     door: Arc<Door>,
-    transport: &'static str,
-    options: RudpOptions,
+    incoming: mpsc::UnboundedReceiver<Incoming>,
+    handshakes: Handshakes<Outcome<H::Guest>>,
+    host: H,
+    timeout: Duration,
+    log: Throttle,
+    /// Set where no other protocol shares the port.
+    _listening: Option<Listening>,
 }
 
-/// How often to try for a number that is free on both ports.
-const TRIES: usize = 32;
-
-impl RudpListener {
-    pub(crate) async fn bind(
-        address: &str,
-        security: &Security,
-        transport: &'static str,
-        options: RudpOptions,
-    ) -> Result<Self, TransportError> {
-        let acceptor = Acceptor::new(security, &[transport], transport)?;
-        bind_on_both(address, |candidate| {
-            Self::bind_both(candidate, &acceptor, transport, options)
-        })
-        .await
-    }
-
-    async fn bind_both(
-        candidate: SocketAddr,
-        acceptor: &Acceptor,
-        transport: &'static str,
-        options: RudpOptions,
-    ) -> Result<Self, TransportError> {
-        let listen_error = |source| TransportError::Listen {
-            address: candidate.to_string(),
-            source,
-        };
-        let listening = ports::listen(candidate, options.socket_buffer, None)
-            .await
-            .map_err(listen_error)?;
-        let local = listening.door().local();
-        let greeter = RudpGreeter {
-            acceptor: acceptor.clone(),
-            door: Arc::clone(listening.door()),
-            transport,
-            options,
-        };
-        let port = Port::bind(&local.to_string(), greeter, options.tcp).await?;
-        Ok(Self {
-            port,
-            _listening: listening,
-        })
-    }
+struct Outcome<T> {
+    peer: SocketAddr,
+    result: Result<Option<T>, TransportError>,
 }
 
-/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the addresses of `address` that
-/// takes it.
-///
-/// # Errors
-/// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], and the last of `bind`.
-pub(crate) async fn bind_on_both<T, B>(
+/// Listens for a transport of this family.
+pub(crate) async fn listen(
     address: &str,
-    bind: impl Fn(SocketAddr) -> B,
-) -> Result<T, TransportError>
-where
-    B: Future<Output = Result<T, TransportError>>,
-{
+    security: &Security,
+    name: &'static str,
+    options: RudpOptions,
+) -> Result<Box<dyn Listener>, TransportError> {
     let listen_error = |source| TransportError::Listen {
         address: address.into(),
         source,
     };
-    let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
+    let mut bound = Err(io::ErrorKind::AddrNotAvailable.into());
     for candidate in address::resolve(address).await? {
-        for _ in 0..TRIES {
-            error = match bind(candidate).await {
-                Ok(listener) => return Ok(listener),
-                Err(error) => error,
-            };
-            // With port 0 the system has chosen a number for UDP that may be taken for TCP.
-            if candidate.port() != 0 || !is_taken(&error) {
-                break;
-            }
+        bound = ports::listen(candidate, options.socket_buffer, None).await;
+        if bound.is_ok() {
+            break;
         }
     }
-    Err(match error {
-        TransportError::Listen { source, .. } => listen_error(source),
-        other => other,
+    let listening = bound.map_err(listen_error)?;
+    Ok(match super::is_repaired(name) {
+        true => RudpListener::alone(PlainRudp, listening, security, options)?,
+        false => RudpListener::alone(PlainUdp, listening, security, options)?,
     })
 }
 
-fn is_taken(error: &TransportError) -> bool {
-    matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+impl<H: Host<Guest = Link>> RudpListener<H> {
+    fn alone(
+        host: H,
+        listening: Listening,
+        security: &Security,
+        options: RudpOptions,
+    ) -> Result<Box<dyn Listener>, TransportError> {
+        let door = Arc::clone(listening.door());
+        let mut listener = Self::beside(host, door, security, &[], options)?;
+        listener._listening = Some(listening);
+        Ok(Box::new(listener))
+    }
 }
 
-impl Greeter for RudpGreeter {
-    type Guest = Link;
+impl<H: Host> RudpListener<H> {
+    /// Accepts connections on a UDP port that other protocols may use as well, as long as somebody keeps it.
+    ///
+    /// `message`: what is said to every connector in plaintext mode; with TLS, the certificate says it.
+    pub(crate) fn beside(
+        host: H,
+        door: Arc<Door>,
+        security: &Security,
+        message: &[u8],
+        options: RudpOptions,
+    ) -> Result<Self, TransportError> {
+        let credentials = handshake::server(security, H::TRANSPORTS, message)?;
+        let (sender, incoming) = mpsc::unbounded_channel();
+        let is_repaired = super::is_repaired(H::NAME);
+        let intake = Intake::new(credentials, options, is_repaired, sender).ok_or_else(|| {
+            TransportError::Tls {
+                detail: "the cryptographic library refuses to make a key".into(),
+            }
+        })?;
+        door.endpoint().accept(intake);
+        Ok(Self {
+            local: door.local(),
+            door,
+            incoming,
+            handshakes: Handshakes::new(options.max_handshakes),
+            host,
+            timeout: options.setup_timeout,
+            log: Throttle::new(),
+            _listening: None,
+        })
+    }
 
-    const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
-
-    async fn greet(self, socket: ControlSocket, context: Context) -> Result<Link, TransportError> {
-        let farewell = socket.clone();
-        let result = self.try_greet(socket, context).await;
-        if result.is_err() {
-            farewell.close_politely().await;
+    /// Waits for the next connection of which something comes. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<H::Guest, TransportError> {
+        loop {
+            // Every branch is cancel-safe, and nothing is awaited outside of them.
+            tokio::select! {
+                biased;
+                Some(outcome) = self.handshakes.next() => {
+                    if let Some(guest) = self.finished(outcome) {
+                        return Ok(guest);
+                    }
+                }
+                incoming = self.incoming.recv() => match incoming {
+                    Some(incoming) => self.begin(incoming),
+                    None => return Err(TransportError::Accept {
+                        address: self.local.to_string(),
+                        source: io::Error::new(io::ErrorKind::NotConnected, "the UDP socket broke"),
+                    }),
+                },
+            }
         }
-        result
+    }
+
+    fn begin(&mut self, incoming: Incoming) {
+        let local = match incoming.to {
+            Some(ip) => SocketAddr::new(ip.to_canonical(), self.local.port()),
+            None => self.local,
+        };
+        let peer = SocketAddr::new(incoming.from.ip().to_canonical(), incoming.from.port());
+        let (host, timeout) = (self.host.clone(), self.timeout);
+        self.handshakes.begin(peer.ip(), async move {
+            let result = welcome(host, incoming, (local, peer), timeout).await;
+            Outcome { peer, result }
+        });
+    }
+
+    fn finished(&mut self, outcome: Outcome<H::Guest>) -> Option<H::Guest> {
+        let Outcome { peer, result } = outcome;
+        match result {
+            Ok(guest) => {
+                tracing::debug!(%peer, is_guest = guest.is_some(), "accepted a connection");
+                guest
+            }
+            Err(error) => {
+                throttle::warn_of_rejected(&mut self.log, peer, &error);
+                None
+            }
+        }
     }
 }
 
-impl RudpGreeter {
-    async fn try_greet(
-        self,
-        socket: ControlSocket,
-        context: Context,
-    ) -> Result<Link, TransportError> {
-        let mut channel = self.acceptor.authenticate(socket, context).await?;
-        let hello = Hello::read(&mut channel, self.transport).await?;
-        let door = Arc::clone(&self.door);
-        let attempt = Attempt::listen(&hello, &channel, self.transport, &door, self.options)?;
-        super::finish(channel, attempt, self.transport).await
-    }
+async fn welcome<H: Host>(
+    host: H,
+    incoming: Incoming,
+    addresses: (SocketAddr, SocketAddr),
+    timeout: Duration,
+) -> Result<Option<H::Guest>, TransportError> {
+    let began: Instant = incoming.began;
+    let attempt = Attempt::new(Arc::clone(&incoming.link), incoming.outcome.clone());
+    let authenticated = attempt
+        .authenticated(H::NAME, addresses, (Duration::ZERO, began))
+        .await?;
+    host.host(authenticated, timeout).await
 }
 
 #[async_trait]
-impl Listener for RudpListener {
+impl<H: Host<Guest = Link>> Listener for RudpListener<H> {
     fn local_address(&self) -> String {
-        self.port.local_address()
+        address::reachable(self.local).to_string()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {
-        self.port.next().await
+        self.next().await
+    }
+}
+
+impl<H: Host> Drop for RudpListener<H> {
+    fn drop(&mut self) {
+        self.door.endpoint().accept_nobody();
     }
 }

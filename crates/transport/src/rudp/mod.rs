@@ -1,16 +1,12 @@
 //! Reliable UDP: starts at the rate of the path and corrects losses without asking; for long, fast or lossy paths.
 //!
-//! The protocol is [`transpute_rudp`]; here are its sockets and its clock. A *control connection* over TCP authenticates
-//! the peer as the transport `tcp` does and yields the keys. It stays open and carries nothing more: when it ends, the
-//! peer's process has ended, which UDP alone would tell only after seconds. The UDP port has the same number as the TCP
-//! port.
+//! The protocol is [`transpute_rudp`]; here are its sockets, its clock, and rustls for its handshake.
 //!
 //! # Round trips
 //!
-//! One for TCP, one for TLS, one for UDP: the connector's first UDP packets leave right behind its last one of TLS, and a
-//! listener that has not seen that yet holds them back for as long (`stash`). In that one round trip the path is
-//! probed in both directions. A link is there when packets pass both ways, and 60 ms later at most if the probe's answer
-//! is late; 400 ms while it arrives, as it does for long on a slow path.
+//! One: TLS 1.3 runs inside the protocol's own packets, and in the same round trip the path is measured in both directions.
+//! A link is there when the peer is authenticated; what the trains of the set-up tell comes some hundred microseconds
+//! later, or as late as they take to arrive over a slow path.
 //!
 //! # Who drives it
 //!
@@ -18,46 +14,37 @@
 //! at once, so that a message waits for no other thread. Shutting a writer down waits until the peer has everything; a
 //! link that is dropped after that was begun is finished in the background, for 10 s at most.
 
-mod attempt;
+mod connect;
 mod ending;
 mod endpoint;
 mod flow;
 mod foreign;
 mod halves;
-pub(crate) mod hello;
+mod handshake;
+mod intake;
 mod link;
 mod listener;
 mod options;
 pub(crate) mod ports;
+mod routes;
 mod server;
 mod socket;
-mod stash;
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 pub use self::options::{RudpControl, RudpOptions};
 pub(crate) use self::{
-    attempt::{Attempt, Watch},
+    connect::{Authenticated, Watch},
     endpoint::{Door, Listening},
     foreign::{Batch, Foreign},
-    halves::Open,
-    hello::Hello,
-    link::Wait,
-    listener::{RudpListener, bind_on_both},
+    halves::{Reader, Writer},
+    listener::{Host, RudpListener, listen},
     options::bits_per_second,
+    ports::bind_on_both,
 };
-use crate::{
-    Link, Listener, Security, Settings, Transport, TransportError, mismatch,
-    tcp::{Channel, Connector, Route},
-};
+use crate::{Link, Listener, Security, Settings, Transport, TransportError, mismatch};
 
 /// The reliable-UDP transport, named `rudp`.
 #[derive(Clone, Debug, Default)]
@@ -76,9 +63,6 @@ impl Rudp {
     }
 }
 
-/// Unsent bytes that the kernel may hold of a control connection.
-const UNSENT_LIMIT: u32 = 64 * 1024;
-
 #[async_trait]
 impl Transport for Rudp {
     fn name(&self) -> &'static str {
@@ -86,8 +70,8 @@ impl Transport for Rudp {
     }
 
     fn describe(&self) -> &'static str {
-        "reliable UDP: starts at the path's rate and corrects losses; for long, fast or lossy paths; needs TCP and UDP on \
-         one port number"
+        "reliable UDP: starts at the path's rate and corrects losses; for long, fast or lossy paths; needs an open UDP \
+         port"
     }
 
     fn configure(
@@ -103,8 +87,7 @@ impl Transport for Rudp {
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let listener = RudpListener::bind(address, security, Self::NAME, self.options).await?;
-        Ok(Box::new(listener))
+        listen(address, security, Self::NAME, self.options).await
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
@@ -112,92 +95,49 @@ impl Transport for Rudp {
     }
 }
 
+impl Rudp {
+    /// Connects to a listener that uses one of these transports.
+    pub(crate) async fn connect_over(
+        &self,
+        address: &str,
+        security: &Security,
+        transports: &[&str],
+    ) -> Result<Authenticated, TransportError> {
+        connect::connect(address, security, Self::NAME, transports, self.options).await
+    }
+}
+
+/// Returns whether a transport of this family sends lost data again.
+fn is_repaired(name: &str) -> bool {
+    name != crate::Udp::NAME
+}
+
+/// A listener that has not answered by then may use a transport over TCP, or QUIC.
+const ASK_AFTER: Duration = Duration::from_millis(500);
+
 /// Connects a transport of this family.
 pub(crate) async fn connect(
     address: &str,
     security: &Security,
-    transport: &'static str,
+    name: &'static str,
     options: RudpOptions,
 ) -> Result<Link, TransportError> {
-    let connector = Connector::new(security, &[transport], transport)?;
-    let route = Route::find(address, options.tcp).await?;
-    let (control, context) = match route.open(UNSENT_LIMIT).await {
-        Ok(open) => open,
-        Err(error) => {
-            return Err(mismatch::explain_refused(error, address, security, transport).await);
+    let asking = async {
+        tokio::time::sleep(ASK_AFTER).await;
+        mismatch::ask(address, security, name).await
+    };
+    let transports = [name];
+    let connected = tokio::select! {
+        biased;
+        connected = connect::connect(address, security, name, &transports, options) => connected,
+        Some(error) = asking => Err(error),
+    };
+    match connected {
+        Ok(authenticated) => Ok(authenticated.bare.link()),
+        Err(error @ TransportError::UdpBlocked { .. }) => {
+            let better = mismatch::ask(address, security, name).await;
+            Err(better.unwrap_or(error))
         }
-    };
-    let mut channel = connector.authenticate(control, context.clone()).await?;
-    let hello = Hello::new(transport);
-    let greeting = async {
-        channel.write_all(hello.bytes()).await?;
-        channel.flush().await
-    };
-    context
-        .limit("the hello to be sent", greeting)
-        .await?
-        .map_err(TransportError::from_io)?;
-    let attempt = Attempt::connect(&hello, &channel, transport, options)?;
-    attempt::warm_up();
-    finish(channel, attempt, transport).await
-}
-
-/// Sees a connection through its set-up and makes a link of it.
-pub(crate) async fn finish(
-    channel: Channel,
-    attempt: Attempt,
-    transport: &'static str,
-) -> Result<Link, TransportError> {
-    let started = Instant::now();
-    let peer = channel.context().peer;
-    let (result, channel) = set_up(channel, &attempt, peer, started).await;
-    result?;
-    let mut info = channel.info(transport);
-    info.timings.handshake += started.elapsed();
-    Ok(attempt.take().over(&channel, info)?.link())
-}
-
-/// Waits for UDP to work, or for the control connection to say why it will not.
-async fn set_up(
-    mut channel: Channel,
-    attempt: &Attempt,
-    peer: SocketAddr,
-    started: Instant,
-) -> (Result<(), TransportError>, Channel) {
-    let mut byte = [0];
-    let blocked = tokio::select! {
-        opened = attempt.wait(Wait::Estimate) => match opened {
-            Ok(()) => return (Ok(()), channel),
-            Err(broken) => broken.during_setup(peer, started.elapsed()),
-        },
-        read = channel.read(&mut byte) => return (Err(farewell(read)), channel),
-    };
-    // The word of an authenticated peer explains more than that of its system. That it leaves explains nothing: it has
-    // waited as long.
-    let read = tokio::time::timeout(GRACE, channel.read(&mut byte)).await;
-    let error = match read {
-        Ok(read @ Err(_)) => match farewell(read) {
-            TransportError::ClosedDuringHandshake => blocked,
-            word => word,
-        },
-        _ => blocked,
-    };
-    (Err(error), channel)
-}
-
-/// How long to wait for a reason when UDP does not work.
-const GRACE: Duration = Duration::from_millis(50);
-
-/// What it means that the control connection ends, or speaks, during the set-up.
-fn farewell(read: io::Result<usize>) -> TransportError {
-    match read {
-        Ok(0) => TransportError::ClosedDuringHandshake,
-        Ok(_) => TransportError::NotTranspute {
-            evidence: "it speaks where it should wait; it may use another transport".into(),
-        },
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            TransportError::ClosedDuringHandshake
-        }
-        Err(error) => TransportError::from_io(error),
+        Err(error) => Err(error),
     }
 }

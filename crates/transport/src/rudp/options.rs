@@ -4,7 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use transpute_rudp::{Config, FecPolicy, Reliability, estimate::PathPrior};
 
-use crate::{Settings, TcpOptions, TransportError, tcp::Channel, udp::Udp};
+use crate::{Settings, TransportError};
 
 pub use transpute_rudp::rate::Kind as RudpControl;
 
@@ -12,9 +12,6 @@ pub use transpute_rudp::rate::Kind as RudpControl;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RudpOptions {
-    /// What concerns the control connection: the time to connect and to authenticate, and how many handshakes run at
-    /// once.
-    pub tcp: TcpOptions,
     /// What decides how fast to send. Default: [`RudpControl::Bbr`].
     pub control: RudpControl,
     /// Rate that the path carries to the peer, in bytes on the wire per second, if it is known. What the probe of the
@@ -22,11 +19,13 @@ pub struct RudpOptions {
     pub rate: Option<u64>,
     /// Whether losses are corrected by redundancy. Default: yes.
     pub correction: bool,
-    /// Whether to measure the path in the set-up, with 188 kB each way. Default: yes.
+    /// Whether to measure the path in the set-up, with 39 kB each way. Default: yes.
     pub probe: bool,
-    /// How long to wait for the first answer over UDP. Default: 3 s.
+    /// Handshakes that a listener runs at once. Default: 128.
+    pub max_handshakes: usize,
+    /// How long to wait for the first answer over UDP, and on the listening side for the end of a handshake. Default: 3 s.
     pub setup_timeout: Duration,
-    /// After how long a silent peer is taken for gone, 10 s at least. Default: 10 s.
+    /// After how long a silent peer counts as gone, 7 s at least; it is asked for a sign of life every 2 s. Default: 7 s.
     pub idle_timeout: Duration,
     /// Bytes of buffer to ask of the system for the UDP socket, each way. What it grants is read back, and a warning
     /// names the setting to raise if it is less than half of it. Default: 8 MiB.
@@ -36,13 +35,13 @@ pub struct RudpOptions {
 impl Default for RudpOptions {
     fn default() -> Self {
         Self {
-            tcp: TcpOptions::default(),
+            max_handshakes: 128,
             control: RudpControl::default(),
             rate: None,
             correction: true,
             probe: true,
             setup_timeout: Duration::from_secs(3),
-            idle_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(7),
             socket_buffer: 8 << 20,
         }
     }
@@ -75,16 +74,10 @@ impl RudpOptions {
         self.probe && !(self.control == RudpControl::Fixed && self.rate.is_some())
     }
 
-    /// Returns the settings of a connection of this transport to the peer of a control connection.
-    pub(super) fn config(&self, transport: &str, channel: &Channel) -> Config {
-        let rtt = channel.socket().probe().sample().least_rtt();
-        self.config_for(transport, channel.context().peer.ip(), rtt)
-    }
-
-    fn config_for(&self, transport: &str, peer: IpAddr, rtt: Option<Duration>) -> Config {
+    /// Returns the settings of a connection to this peer. `is_repaired`: lost data are sent again.
+    pub(super) fn config(&self, is_repaired: bool, peer: IpAddr) -> Config {
         let prior = PathPrior {
             rate: self.rate,
-            rtt,
             ..PathPrior::default()
         };
         Config {
@@ -96,10 +89,9 @@ impl RudpOptions {
             } else {
                 FecPolicy::Off
             },
-            reliability: if transport == Udp::NAME {
-                Reliability::Detect
-            } else {
-                Reliability::Repair
+            reliability: match is_repaired {
+                true => Reliability::Repair,
+                false => Reliability::Detect,
             },
             idle_timeout: self.idle_timeout,
             setup_timeout: self.setup_timeout,
@@ -163,10 +155,9 @@ mod tests {
         let mut settings = Settings::parse("rudp", "cc=sabul,rate=1g,fec=off,probe=off").unwrap();
         let options = RudpOptions::default().configured(&mut settings).unwrap();
         settings.finish().unwrap();
-        let config = options.config_for("rudp", "::1".parse().unwrap(), Some(Duration::ZERO));
+        let config = options.config(true, "::1".parse().unwrap());
         assert_eq!(config.controller, RudpControl::Sabul);
         assert_eq!(config.prior.rate, Some(125_000_000));
-        assert_eq!(config.prior.rtt, Some(Duration::ZERO));
         assert_eq!((config.fec, config.probe), (FecPolicy::Off, false));
         assert_eq!(config.max_datagram, DATAGRAM_V6);
     }

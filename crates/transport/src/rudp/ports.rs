@@ -11,6 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::{TransportError, tcp::address};
+
 use super::{
     Foreign,
     endpoint::{Endpoint, Listening},
@@ -65,4 +67,46 @@ fn register(endpoint: &Arc<Endpoint>) {
 fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
     let endpoints = ENDPOINTS.lock().unwrap_or_else(PoisonError::into_inner);
     (endpoints.iter().filter_map(Weak::upgrade)).find(|endpoint| endpoint.socket.local() == address)
+}
+
+/// Attempts to find a number that is free on both ports.
+const TRIES: usize = 32;
+
+/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the addresses of `address` that
+/// takes it.
+///
+/// # Errors
+/// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], and the last of `bind`.
+pub(crate) async fn bind_on_both<T, B>(
+    address: &str,
+    bind: impl Fn(SocketAddr) -> B,
+) -> Result<T, TransportError>
+where
+    B: Future<Output = Result<T, TransportError>>,
+{
+    let listen_error = |source| TransportError::Listen {
+        address: address.into(),
+        source,
+    };
+    let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
+    for candidate in address::resolve(address).await? {
+        for _ in 0..TRIES {
+            error = match bind(candidate).await {
+                Ok(listener) => return Ok(listener),
+                Err(error) => error,
+            };
+            // With port 0 the system has chosen a number for UDP that may be taken for TCP.
+            if candidate.port() != 0 || !is_taken(&error) {
+                break;
+            }
+        }
+    }
+    Err(match error {
+        TransportError::Listen { source, .. } => listen_error(source),
+        other => other,
+    })
+}
+
+fn is_taken(error: &TransportError) -> bool {
+    matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
 }

@@ -15,9 +15,9 @@ use transpute_rudp::Time;
 use super::{
     endpoint::{Endpoint, NEVER},
     flow::Flow,
+    intake::FirstPacket,
     link::Shared,
     socket::{Arrival, BUFFERS, Inbox},
-    stash::{Held, Stash},
 };
 
 /// What the thread needs.
@@ -25,7 +25,6 @@ pub(super) struct Server {
     endpoint: Arc<Endpoint>,
     links: Vec<Arc<Shared>>,
     inbox: Inbox,
-    stash: Stash,
     flow: Flow,
     /// Until when the thread looks around more often than it must, so that writers need not wake it.
     alert_until: Time,
@@ -50,7 +49,6 @@ impl Server {
             endpoint,
             links: Vec::new(),
             inbox: Inbox::new(),
-            stash: Stash::default(),
             flow: Flow::default(),
             alert_until: Time::ZERO,
         }
@@ -66,7 +64,6 @@ impl Server {
             }
             let now = self.endpoint.now();
             for link in &self.links {
-                self.stash.hand_over(link);
                 if link.deadline() <= now.as_nanos() {
                     link.serve();
                 }
@@ -81,18 +78,13 @@ impl Server {
                 }
                 continue;
             }
-            let ended = self.sleep();
+            self.sleep();
             self.receive();
-            // What a peer said before its process ended may have come in the same moment.
-            for link in ended {
-                link.control_ended();
-            }
         }
     }
 
-    /// Waits for packets, for the next deadline, to be woken, or for a control connection to end. Returns the links of which
-    /// that has ended.
-    fn sleep(&mut self) -> Vec<Arc<Shared>> {
+    /// Waits for packets, for the next deadline, or to be woken.
+    fn sleep(&mut self) {
         let links = &self.links;
         let earliest = || {
             let deadlines = links.iter().map(|link| link.deadline());
@@ -110,7 +102,7 @@ impl Server {
         self.endpoint.sleep_until(until);
         if earliest() < until {
             self.endpoint.sleep_until(0);
-            return Vec::new();
+            return;
         }
         let timeout = (until != NEVER).then(|| {
             let wait = Time::from_nanos(until).since(now);
@@ -119,20 +111,15 @@ impl Server {
                 tv_nsec: wait.subsec_nanos().into(),
             }
         });
-        let controls: Vec<_> = (links.iter())
-            .filter_map(|link| Some((link, link.control()?)))
-            .collect();
-        let mut fds = Vec::with_capacity(2 + controls.len());
         let arrivals = if pause.is_some() {
             PollFlags::empty()
         } else {
             PollFlags::IN
         };
-        fds.push(PollFd::new(&self.endpoint.socket, arrivals));
-        fds.push(PollFd::new(&self.endpoint.wakened, PollFlags::IN));
-        for (_, control) in &controls {
-            fds.push(PollFd::new(&**control, control_flags()));
-        }
+        let mut fds = [
+            PollFd::new(&self.endpoint.socket, arrivals),
+            PollFd::new(&self.endpoint.wakened, PollFlags::IN),
+        ];
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
@@ -142,10 +129,6 @@ impl Server {
         }
         self.endpoint.sleep_until(0);
         let woken = !fds[1].revents().is_empty();
-        let ended = (controls.iter().zip(&fds[2..]))
-            .filter(|(_, fd)| !fd.revents().is_empty())
-            .map(|((link, _), _)| Arc::clone(link))
-            .collect();
         if woken {
             self.alert_until = self.endpoint.now() + ALERT_FOR;
             let mut scratch = [0; 64];
@@ -153,7 +136,6 @@ impl Server {
             {
             }
         }
-        ended
     }
 
     fn receive(&mut self) {
@@ -199,47 +181,59 @@ impl Server {
         };
         let mut arrivals: Vec<_> = (self.inbox.arrivals(buffers)).filter(is_ours).collect();
         let mut datagrams = 0;
-        for group in arrivals.chunk_by_mut(|one, next| id(one.bytes) == id(next.bytes)) {
+        for group in arrivals.chunk_by_mut(is_of_one_link) {
+            let Some(first) = group.first() else { continue };
             datagrams += (group.iter())
                 .map(|arrival| arrival.bytes.len().div_ceil(arrival.stride))
                 .sum::<usize>();
-            // Packets that came together are for one connection: a connector has a socket of its own.
-            let Some(id) = group.first().and_then(|arrival| id(arrival.bytes)) else {
-                continue;
-            };
-            if let Some(link) = self.endpoint.link(id) {
+            if let Some(link) = self.endpoint.route(first.from, first.bytes) {
                 link.take(group.iter_mut().flat_map(|arrival| {
                     let (at, from) = (now - arrival.age, arrival.from);
                     (arrival.bytes.chunks_mut(arrival.stride))
                         .map(move |datagram| (at, from, datagram))
                 }));
-            } else if self.endpoint.has_door() {
-                for arrival in group {
-                    for datagram in arrival.bytes.chunks(arrival.stride) {
-                        self.stash.put(Held {
-                            id,
-                            at: now - arrival.age,
-                            from: arrival.from,
-                            datagram: datagram.to_vec(),
-                        });
-                    }
+                if !link.is_registered() {
+                    self.endpoint.register(&link);
                 }
+            } else {
+                take_first(&self.endpoint, now, group);
             }
         }
         datagrams
     }
 }
 
-/// Returns the connection id that a datagram carries behind its first byte.
-fn id(datagram: &[u8]) -> Option<u32> {
-    let bytes = datagram.get(1..5)?;
-    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+/// Returns whether datagrams belong to the same link: they come from one address, and carry the same id.
+fn is_of_one_link(one: &Arrival<'_>, next: &Arrival<'_>) -> bool {
+    let id = |arrival: &Arrival<'_>| {
+        let is_set_up = transpute_rudp::is_set_up(arrival.bytes);
+        let end = if is_set_up { 10 } else { 5 };
+        arrival.bytes.get(..end).map(|start| start[1..].to_vec())
+    };
+    one.from == next.from && id(one) == id(next)
 }
 
-/// What shows that a control connection has ended. Nothing is read from it any more.
-fn control_flags() -> PollFlags {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    return PollFlags::RDHUP;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    return PollFlags::HUP;
+/// Takes datagrams that belong to no link yet. The first of them may begin one, which the others belong to.
+fn take_first(endpoint: &Arc<Endpoint>, now: Time, group: &mut [Arrival<'_>]) {
+    for arrival in group {
+        let packet = FirstPacket {
+            at: now - arrival.age,
+            from: arrival.from,
+            to: arrival.to,
+        };
+        for datagram in arrival.bytes.chunks_mut(arrival.stride) {
+            match endpoint.route(packet.from, datagram) {
+                Some(link) => {
+                    link.take(std::iter::once((packet.at, packet.from, datagram)));
+                    if !link.is_registered() {
+                        endpoint.register(&link);
+                    }
+                }
+                None if transpute_rudp::is_set_up(datagram) => {
+                    endpoint.take_first(&packet, datagram);
+                }
+                None => {}
+            }
+        }
+    }
 }

@@ -407,15 +407,6 @@ impl Channel {
         }
     }
 
-    /// Returns the cipher that was agreed; `None` in plaintext.
-    pub(crate) fn suite(&self) -> Option<rustls::CipherSuite> {
-        let Stream::Tls(stream) = &self.stream else {
-            return None;
-        };
-        let (_, connection) = stream.get_ref();
-        (connection.negotiated_cipher_suite()).map(|suite| suite.suite())
-    }
-
     pub(crate) fn into_halves(self) -> (LinkReader, LinkWriter) {
         match self.stream {
             Stream::Tls(stream) => {

@@ -65,7 +65,6 @@ pub(crate) struct Socket(Arc<Connection>);
 /// it gives up at the first probe that is due after this time: 3 + 2 + 2 + 2 = 9 s.
 pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
 const KEEPALIVE_PROBES: u32 = 3;
-const RELAXED_KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// A handle on a [`Connection`] that does not keep it open.
 #[derive(Clone, Default)]
@@ -137,12 +136,6 @@ impl Socket {
         })
     }
 
-    /// Returns another descriptor of the connection, which stays open as long as one of them does.
-    #[cfg(unix)]
-    pub(crate) fn duplicate(&self) -> io::Result<std::os::fd::OwnedFd> {
-        std::os::fd::AsFd::as_fd(&*self.0.stream).try_clone_to_owned()
-    }
-
     /// Changes the congestion control of the open connection.
     pub(crate) fn set_congestion_control(
         &self,
@@ -169,19 +162,6 @@ impl Socket {
     /// Returns a handle that does not keep the connection open.
     pub(crate) fn downgrade(&self) -> WeakSocket {
         WeakSocket(Arc::downgrade(&self.0))
-    }
-
-    /// Lets the connection survive a silence of a minute: for one that carries nothing and only shows that the peer's
-    /// process exists.
-    pub(crate) fn relax(&self) -> io::Result<()> {
-        let socket = SockRef::from(&*self.0.stream);
-        let keepalive = TcpKeepalive::new()
-            .with_time(RELAXED_KEEPALIVE)
-            .with_interval(RELAXED_KEEPALIVE)
-            .with_retries(KEEPALIVE_PROBES);
-        socket.set_tcp_keepalive(&keepalive)?;
-        set_user_timeout(&socket, 3 * RELAXED_KEEPALIVE);
-        Ok(())
     }
 
     /// Ends a failed handshake so that the peer can read what it was told: closing at once, with bytes unread, would

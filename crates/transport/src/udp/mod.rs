@@ -9,9 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Link, Listener, RudpControl, RudpOptions, Security, Settings, TcpOptions, Transport,
-    TransportError,
-    rudp::{self, RudpListener},
+    Link, Listener, RudpControl, RudpOptions, Security, Settings, Transport, TransportError, rudp,
 };
 
 /// UDP without repair, named `udp`.
@@ -27,8 +25,6 @@ pub struct UdpOptions {
     /// The rate to send at, in bytes on the wire per second, from the first packet to the last. Default: what a probe of
     /// the path finds in the set-up.
     pub rate: Option<u64>,
-    /// What concerns the control connection.
-    pub tcp: TcpOptions,
 }
 
 impl Udp {
@@ -47,7 +43,6 @@ impl Udp {
             rate: self.options.rate,
             probe: self.options.rate.is_none(),
             correction: false,
-            tcp: self.options.tcp,
             ..RudpOptions::default()
         }
     }
@@ -80,8 +75,7 @@ impl Transport for Udp {
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let listener = RudpListener::bind(address, security, Self::NAME, self.driver()).await?;
-        Ok(Box::new(listener))
+        rudp::listen(address, security, Self::NAME, self.driver()).await
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {

@@ -1,13 +1,8 @@
-//! Two parties that connect over one of several transports, for all tests of `auto`.
-
-#![allow(dead_code, reason = "no test uses all of it")]
+//! What two parties need that connect over one of several transports.
 
 use std::{sync::Arc, time::Duration};
 
-use transpute_transport::{
-    Identity, Security, TransportError,
-    auto::{self, AutoListener, AutoOptions, Decision, Pick, Policy, Progress, Won},
-};
+use transpute_transport::{Identity, Security, auto::AutoOptions};
 
 /// Options for machines that are busy with other tests.
 pub(crate) fn patient() -> AutoOptions {
@@ -23,32 +18,4 @@ pub(crate) fn pinned() -> (Security, Security) {
     let (a, b) = (identity(), identity());
     let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
     (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
-}
-
-/// Picks the same transport whatever the race has learnt.
-pub(crate) struct Always(pub(crate) Pick);
-
-impl Policy for Always {
-    fn decide(&self, _: &Progress) -> Decision {
-        Decision::Pick(self.0)
-    }
-}
-
-/// Races with a policy that always picks the same transport.
-pub(crate) async fn race_for(
-    pick: &str,
-    address: &str,
-    security: &Security,
-    options: AutoOptions,
-) -> Result<Won, TransportError> {
-    let policy = Always(pick.parse().unwrap());
-    auto::race(address, security, options, &policy).await
-}
-
-/// Serves a listener that is not to accept a link until the future is done.
-pub(crate) async fn beside<T>(listener: &mut AutoListener, future: impl Future<Output = T>) -> T {
-    tokio::select! {
-        output = future => output,
-        accepted = listener.next() => panic!("{accepted:?}"),
-    }
 }

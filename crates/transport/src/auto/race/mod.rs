@@ -14,9 +14,9 @@ use tokio::{
 };
 
 use self::open::{Established, Event};
-use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage, rudp};
+use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage};
 use crate::{
-    Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic,
+    Link, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic, rudp,
     tcp::{Channel, Connector},
 };
 
@@ -59,6 +59,9 @@ pub async fn race(
         {
             failed.push((pick, error.root().to_string()));
         }
+        if let Some(refusal) = race.refusal() {
+            return Err(refusal);
+        }
         race.progress.elapsed = race.started.elapsed();
         let pick = match policy.decide(&race.progress) {
             Decision::Pick(pick) if race.is_up(&pick) => pick,
@@ -82,7 +85,6 @@ pub async fn race(
                     failed,
                 });
             }
-            Err(error @ TransportError::PeerRefusedUs { .. }) => return Err(error),
             Err(error) => {
                 tracing::warn!(transport = %pick, %error, "the transport that was picked failed");
                 failed.push((pick, error.to_string()));
@@ -113,9 +115,10 @@ pub async fn probe(
     let mut race = Race::begin(address, security, options)?;
     while race.changed().await {}
     race.progress.elapsed = race.started.elapsed();
-    match race.first_up() {
-        Some(_) => Ok(race.progress),
-        None => Err(race.failure()),
+    match (race.refusal(), race.first_up()) {
+        (Some(refusal), _) => Err(refusal),
+        (None, None) => Err(race.failure()),
+        (None, Some(_)) => Ok(race.progress),
     }
 }
 
@@ -311,14 +314,26 @@ impl Race {
         picks.into_iter().find(|pick| self.is_up(pick))
     }
 
+    /// Returns the errors of the connections that failed.
+    fn failures(&self) -> impl Iterator<Item = TransportError> {
+        let stages = [Tcp::NAME, Rudp::NAME, Quic::NAME].map(|name| (name, self.stage(name)));
+        stages
+            .into_iter()
+            .filter_map(|(transport, stage)| match stage {
+                Stage::Failed(source) => Some(TransportError::NotUp { transport, source }),
+                _ => None,
+            })
+    }
+
+    /// Returns the listener's refusal of this end's identity: it holds for every transport.
+    fn refusal(&self) -> Option<TransportError> {
+        let is_refusal =
+            |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
+        self.failures().find(is_refusal)
+    }
+
     /// Returns why there is no link: the first error that tells more than that nobody answered, else the first one.
     fn failure(&self) -> TransportError {
-        let mut failures = Vec::new();
-        for transport in [Tcp::NAME, Rudp::NAME, Quic::NAME] {
-            if let Stage::Failed(source) = self.stage(transport) {
-                failures.push(TransportError::NotUp { transport, source });
-            }
-        }
         let tells = |error: &TransportError| {
             !matches!(
                 error.root(),
@@ -327,13 +342,14 @@ impl Race {
                     | TransportError::UdpBlocked { .. }
             )
         };
-        let telling = failures.iter().position(tells).unwrap_or(0);
         let offered = self.progress.offer.iter().flat_map(Offer::names);
-        let absent = || TransportError::NotOffered {
-            transport: NAME,
-            offered: offered.map(String::from).collect(),
-        };
-        failures.into_iter().nth(telling).unwrap_or_else(absent)
+        (self.failures().find(tells))
+            .or_else(|| self.failures().next())
+            // Everything is absent.
+            .unwrap_or_else(|| TransportError::NotOffered {
+                transport: NAME,
+                offered: offered.map(String::from).collect(),
+            })
     }
 }
 

@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{NAME, Offer, Race, Stage, rudp};
+use super::{NAME, Offer, Race, Stage};
 use crate::{
     Quic, Rudp, Tcp, TransportError,
     auto::{ControlReport, QuicReport, RudpReport},
     link::Bare,
+    rudp,
     tcp::{Context, Route, Socket, UNSENT_LIMIT},
 };
 

@@ -1,12 +1,8 @@
 //! Whatever is picked passes the conformance suite, with everything else tried beside it.
 
-#![cfg(unix)]
-
-mod meeting;
-mod picked;
-
-use picked::Picked;
 use transpute_transport::conformance::{self, Mode, Port};
+
+use crate::picked::Picked;
 
 async fn conforms(text: &str, modes: &[Mode], port: Port, seed: u64) {
     let mut options = conformance::Options::default();

@@ -1,11 +1,6 @@
 //! What was recorded of a connection and is sent again, from elsewhere: it is not answered beyond what a greeting is, and changes
 //! nothing.
 
-#![cfg(unix)]
-
-mod meeting;
-mod relay;
-
 use std::time::Duration;
 
 use tokio::{
@@ -18,7 +13,11 @@ use transpute_transport::{
     auto::{AutoListener, Connections, Offer},
 };
 
-use self::meeting::{patient, pinned, race_for};
+use crate::{
+    always::race_for,
+    meeting::{patient, pinned},
+    relay,
+};
 
 /// Far beyond what any of this takes: a hang, not a slow machine.
 const FOREVER: Duration = Duration::from_secs(60);

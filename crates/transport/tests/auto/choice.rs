@@ -1,9 +1,5 @@
 //! Each transport can be picked and carries what a link carries, and whatever is not a choice is refused.
 
-#![cfg(unix)]
-
-mod meeting;
-
 use std::sync::Arc;
 
 use tokio::{
@@ -15,7 +11,11 @@ use transpute_transport::{
     auto::{self, Accepted, AutoListener, Offer, Pick},
 };
 
-use self::meeting::{beside, patient, pinned, race_for};
+use crate::{
+    always::race_for,
+    beside,
+    meeting::{patient, pinned},
+};
 
 fn unpinned() -> (Security, Security) {
     let security = || Security::Unpinned {

@@ -6,7 +6,7 @@ use transpute_transport::{
     auto::{self, AutoListener, Offer, Pick},
 };
 
-use crate::meeting::{Always, patient};
+use crate::{always::Always, meeting::patient};
 
 /// Everything is tried, and this becomes the link.
 pub(crate) struct Picked(pub(crate) Pick);

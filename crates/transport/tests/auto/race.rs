@@ -1,10 +1,5 @@
 //! What a race does while connections come up, fail or keep silent, and when it asks its policy.
 
-#![cfg(unix)]
-
-mod meeting;
-mod relay;
-
 use std::{
     sync::{Mutex, atomic::Ordering},
     time::{Duration, Instant},
@@ -18,7 +13,12 @@ use transpute_transport::{
     },
 };
 
-use self::meeting::{beside, patient, pinned, race_for};
+use crate::{
+    always::race_for,
+    beside,
+    meeting::{patient, pinned},
+    relay,
+};
 
 /// Decides by a function, and keeps what it was asked with.
 struct By<F>(F, Mutex<Vec<Progress>>);

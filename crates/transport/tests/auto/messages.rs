@@ -1,9 +1,5 @@
 //! The messages of `auto` byte by byte, and the errors where they are nonsense.
 
-#![cfg(unix)]
-
-mod meeting;
-
 use std::time::Duration;
 
 use tokio::{
@@ -15,7 +11,7 @@ use transpute_transport::{
     auto::{AutoListener, AutoOptions, Offer},
 };
 
-use self::meeting::{beside, race_for};
+use crate::{always::race_for, beside};
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
 const ALL: &[u8] = b"tpoffer2\x14\x00tcp,tcp-striped,rudp\x02\x00hi";

@@ -1,0 +1,325 @@
+//! The set-up of a connection: from the first packet to the keys of its data.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use super::{Connection, Phase};
+use crate::Time;
+use crate::config::Config;
+use crate::event::{CODE_ALERT, ClosedReason, Event};
+use crate::frame::{put_limit, put_padding, put_report, put_train};
+use crate::handshake::{
+    Begun, Complete, EarlyBytes, Entropy, Handshake, Id, SET_UP_DATAGRAM, SetUpEvent, Tls,
+    split_entropy,
+};
+use crate::keys::Side;
+use crate::seal::TAG_LEN;
+use crate::trains::{SETUP_TRAIN, TRAIN_PACKETS};
+
+/// Bytes of data packets that a listener holds for one connection whose handshake is not complete: its last messages may
+/// come behind the data.
+const MAX_EARLY: usize = 1 << 20;
+
+/// The same over all connections of a listener.
+const MAX_ALL_EARLY: usize = 16 << 20;
+
+/// Bytes that a held packet costs beyond its own.
+const EARLY_OVERHEAD: usize = size_of::<(Time, SocketAddr, Vec<u8>)>();
+
+/// Data packets that came before their keys.
+#[derive(Default)]
+pub(super) struct Early {
+    packets: Vec<(Time, SocketAddr, Vec<u8>)>,
+    bytes: usize,
+    all: EarlyBytes,
+}
+
+impl Early {
+    /// Holds a packet, unless too much is held already.
+    fn put(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        let size = datagram.len() + EARLY_OVERHEAD;
+        let is_allowed = self.bytes + size <= MAX_EARLY
+            && self.all.load(Ordering::Relaxed) + size <= MAX_ALL_EARLY;
+        if is_allowed {
+            self.bytes += size;
+            self.all.fetch_add(size, Ordering::Relaxed);
+            self.packets.push((now, from, datagram.to_vec()));
+        }
+    }
+
+    fn take(&mut self) -> Vec<(Time, SocketAddr, Vec<u8>)> {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+        std::mem::take(&mut self.packets)
+    }
+}
+
+impl Drop for Early {
+    fn drop(&mut self) {
+        self.take();
+    }
+}
+
+impl Connection {
+    /// Begins a connection to a listener at this address. The first call of [`poll_transmit`](Self::poll_transmit) has
+    /// the first packet.
+    ///
+    /// `entropy` are random bytes, different for each connection. `tls` begins a TLS handshake with these transport
+    /// parameters.
+    ///
+    /// `None`: `tls` returned it, or the cryptographic library refuses.
+    #[must_use]
+    pub fn connect(
+        remote: SocketAddr,
+        config: Config,
+        now: Time,
+        entropy: &Entropy,
+        tls: impl FnOnce(&[u8]) -> Option<Box<dyn Tls>>,
+    ) -> Option<Self> {
+        let (first, own, seed) = split_entropy(entropy);
+        let timeout = config.setup_timeout;
+        let mut connection = Self::new(Side::Connector, remote, config, now, seed);
+        let limit = connection.recv.limit();
+        let tls = tls(&Handshake::connector_parameters(first, own, limit))?;
+        let handshake = Handshake::connect(now, (first, own), tls, timeout)?;
+        connection.phase = Phase::SetUp(Box::new(handshake));
+        connection.advertised = limit;
+        connection.trains.start();
+        Some(connection)
+    }
+
+    /// Begins a connection to a connector whose first messages are complete.
+    pub(crate) fn accept(
+        now: Time,
+        (from, begun): (SocketAddr, Begun),
+        mut config: Config,
+        (seed, early): (u64, EarlyBytes),
+        tls: &mut dyn FnMut(&[u8]) -> Option<Box<dyn Tls>>,
+    ) -> Option<Self> {
+        // A listener under load sends no train.
+        config.probe &= !begun.retried;
+        let timeout = config.setup_timeout;
+        let mut connection = Self::new(Side::Listener, from, config, now, seed);
+        let limit = connection.recv.limit();
+        let tls = tls(&Handshake::listener_parameters(&begun, limit))?;
+        connection.early.all = early;
+        connection.advertised = limit;
+        for (at, packet) in &begun.train {
+            connection.trains.on_packet(*at, *packet);
+        }
+        let (handshake, events) = Handshake::accept(now, begun, tls, timeout);
+        connection.phase = Phase::SetUp(Box::new(handshake));
+        connection.on_set_up_events(now, events);
+        Some(connection)
+    }
+
+    /// Returns the ids on packets of the set-up to this end; `None` once it needs none.
+    ///
+    /// Whoever distributes datagrams keeps them as long as the connection, because late packets of the set-up must not
+    /// begin another one.
+    #[must_use]
+    pub fn set_up_ids(&self) -> Option<[Id; 2]> {
+        Some(self.phase.handshake()?.local_ids())
+    }
+
+    /// Returns whether the peer has shown that it is where it seems to be.
+    #[must_use]
+    pub fn is_validated(&self) -> bool {
+        (self.phase.handshake()).is_none_or(Handshake::is_validated)
+    }
+
+    /// Takes a datagram of the set-up.
+    pub(super) fn handle_set_up(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
+        let size = datagram.len();
+        let Some(handshake) = (self.phase.handshake_mut()).filter(|_| from == self.remote) else {
+            self.counters.ignored_foreign += 1;
+            return;
+        };
+        let (is_authentic, events) = handshake.handle(now, datagram);
+        if !is_authentic {
+            self.counters.ignored_foreign += 1;
+        } else {
+            self.counters.received_packets += 1;
+            self.counters.received_bytes += size as u64;
+            // Packets of the set-up can be replayed: they are no sign of life once data packets pass.
+            if !self.established {
+                self.last_heard = now;
+            }
+        }
+        if !self.state.is_open() {
+            let is_close = |event: &SetUpEvent| matches!(event, SetUpEvent::Close(_));
+            if is_authentic {
+                self.answer_set_up_when_over(now, events.iter().any(is_close));
+            }
+            return;
+        }
+        self.on_set_up_events(now, events);
+    }
+
+    fn on_set_up_events(&mut self, now: Time, events: Vec<SetUpEvent>) {
+        for event in events {
+            if self.state.is_over() {
+                return;
+            }
+            match event {
+                SetUpEvent::Complete(complete) => self.on_complete(now, *complete),
+                SetUpEvent::Train(packet) => self.trains.on_packet(now, packet),
+                SetUpEvent::Report(report) => self.on_report(now, &report),
+                SetUpEvent::Limit(limit) => self.peer_limit = self.peer_limit.max(limit),
+                SetUpEvent::Close(code) => {
+                    let alert =
+                        (code.checked_sub(CODE_ALERT)).and_then(|alert| u8::try_from(alert).ok());
+                    let reason = match alert {
+                        Some(alert) => ClosedReason::RefusedByPeer(alert),
+                        None => ClosedReason::ClosedByPeer(code),
+                    };
+                    self.fail(reason);
+                }
+                SetUpEvent::Failed(reason) => self.fail_set_up(now, reason),
+            }
+        }
+        self.check_train(now);
+        self.maybe_answer_with_train();
+    }
+
+    /// Holds a data packet for which there are no keys yet.
+    pub(super) fn hold_early(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        let is_expected = (self.phase.handshake()).is_some_and(Handshake::is_validated)
+            && self.side == Side::Listener
+            && from == self.remote;
+        match is_expected {
+            true => self.early.put(now, from, datagram),
+            false => self.counters.ignored_foreign += 1,
+        }
+    }
+
+    fn on_complete(&mut self, now: Time, complete: Complete) {
+        self.keys = Some(complete.keys);
+        self.peer_limit = complete.limit;
+        self.rtt.sample(complete.rtt, std::time::Duration::ZERO);
+        self.established = true;
+        self.established_at = now;
+        self.events.push_back(Event::Established);
+        if let Some(rate) = self.config.prior.rate {
+            self.seed(now, rate);
+        }
+        // The peer must learn that this end has the keys, even if the program is silent.
+        self.ping = true;
+        if self.side == Side::Listener {
+            // What is left of the train goes under data keys.
+            self.phase = Phase::Data;
+        }
+        for (at, from, mut datagram) in self.early.take() {
+            self.handle_datagram(at, from, &mut datagram);
+        }
+    }
+
+    /// The peer's first packet under data keys came.
+    pub(super) fn on_confirmed(&mut self) {
+        // It has this end's last flight, and sends nothing more under the keys of the handshake.
+        self.phase = Phase::Data;
+    }
+
+    fn fail_set_up(&mut self, now: Time, reason: ClosedReason) {
+        match reason {
+            ClosedReason::HandshakeFailed(alert) => {
+                self.announce(now, Some(reason), CODE_ALERT + u64::from(alert));
+            }
+            ClosedReason::Violation(violation) => self.violate(now, violation),
+            _ => self.fail(reason),
+        }
+    }
+
+    /// Appends a packet of the set-up: of a flight, a train, or a report for which there are no data keys yet. Returns its
+    /// length.
+    pub(super) fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        let sent = self.try_set_up_packet(now, out);
+        if let Some(len) = sent {
+            self.counters.sent_packets += 1;
+            self.counters.sent_bytes += len as u64;
+            self.last_sent = now;
+        }
+        sent.or_else(|| self.train_under_data_keys(now, out))
+    }
+
+    fn try_set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        if let Some(len) = self.phase.handshake_mut()?.transmit(now, out) {
+            return Some(len);
+        }
+        if self.established {
+            return None;
+        }
+        // What the connector's train showed of the path also says how much of its stream must fit here.
+        let limit = self.limit();
+        let handshake = self.phase.handshake_mut()?;
+        if let Some(report) = self.trains.due_report() {
+            let mut frames = Vec::new();
+            put_report(&mut frames, &report);
+            put_limit(&mut frames, limit);
+            if let Some(len) = handshake.put_frames(now, out, &frames) {
+                self.trains.on_report_sent(now);
+                self.advertised = self.advertised.max(limit);
+                return Some(len);
+            }
+        }
+        let index = self.trains.due_packet()?;
+        if !handshake.may_send_train(SET_UP_DATAGRAM) {
+            return None;
+        }
+        let mut frames = Vec::new();
+        put_train(
+            &mut frames,
+            SETUP_TRAIN,
+            index,
+            TRAIN_PACKETS,
+            self.trains.elapsed(now),
+        );
+        if let Some(report) = self.trains.report().filter(|_| self.side == Side::Listener) {
+            put_report(&mut frames, &report);
+            put_limit(&mut frames, limit);
+            self.advertised = self.advertised.max(limit);
+        }
+        let len = handshake.put_train(now, out, &mut frames)?;
+        // Datagrams of the set-up have 1,200 bytes.
+        self.trains.on_packet_sent(now, len as u16);
+        self.counters.probe_packets += 1;
+        Some(len)
+    }
+
+    /// Appends a packet of a train that is left over from the set-up.
+    fn train_under_data_keys(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        if !self.established {
+            return None;
+        }
+        let index = self.trains.due_packet()?;
+        let start = out.len();
+        self.begin(out);
+        put_train(
+            out,
+            SETUP_TRAIN,
+            index,
+            TRAIN_PACKETS,
+            self.trains.elapsed(now),
+        );
+        if let Some(report) = self.trains.report() {
+            put_report(out, &report);
+        }
+        put_limit(out, self.limit());
+        put_padding(out, start + SET_UP_DATAGRAM - TAG_LEN - out.len());
+        self.seal(now, out, start)?;
+        self.trains.on_packet_sent(now, SET_UP_DATAGRAM as u16);
+        self.counters.probe_packets += 1;
+        Some(out.len() - start)
+    }
+
+    /// The listener's train leaves once the connector's is over: before its address is validated, no more bytes go to it
+    /// than came from it, and a train must leave at once to show the rate of the path. A connector that sends no train gets
+    /// one when it is validated.
+    pub(super) fn maybe_answer_with_train(&mut self) {
+        let is_due =
+            self.trains.incoming_is_over() && (self.trains.has_incoming() || self.established);
+        if self.side == Side::Listener && is_due {
+            self.trains.start();
+        }
+    }
+}

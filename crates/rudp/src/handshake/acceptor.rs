@@ -1,0 +1,362 @@
+//! The listening end before there is a connection: first packets of anybody, at bounded cost.
+//!
+//! A first packet makes an entry of a bounded table until the connector's messages are complete. Then a connection is made,
+//! which costs a signature and a key exchange. Above a load that the caller sets, a connector must show first that it can
+//! be reached at its address: it gets a token, for which nothing is kept here (RFC 9000, section 8.1.2).
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use super::level::Level;
+use super::packet::{self, Header, Id, Kind, SET_UP_DATAGRAM};
+use super::tls::Tls;
+use super::token::Tokens;
+use super::{Entropy, TrainPacket, split_entropy};
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::frame::{Frame, read_frame};
+use crate::trains::TRAIN_PACKETS;
+use crate::{Side, Time};
+
+/// Time after which an incomplete entry is dropped. A connector repeats its first messages within one second, so the third
+/// repetition finds the entry.
+const MAX_AGE: Duration = Duration::from_secs(3);
+
+/// Packets of a train that an entry remembers: as many as a connector of this version sends.
+const MAX_TRAIN: usize = TRAIN_PACKETS as usize;
+
+/// Answers to packets of other versions per second. They are smaller than what they answer, and one is enough for a
+/// connector.
+const VERSION_ANSWERS: u32 = 100;
+
+/// Source networks whose signatures are counted apart; those beyond share one count.
+const MAX_NETWORKS: usize = 1024;
+
+/// What a listener spends on connectors that are not authenticated yet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AcceptLimits {
+    /// Connectors whose first messages are incomplete, each with up to 16 KiB. Default: 256.
+    pub half_open: usize,
+    /// Handshakes under way from half of which on connectors must show their address, and above which they are ignored.
+    /// Default: 128.
+    pub handshakes: usize,
+    /// Signatures per second for connectors that have not shown their address. Default: 256, a tenth of a core.
+    pub signatures: u32,
+    /// Signatures per second for connectors of one network (24 bits of IPv4, 48 bits of IPv6) that have. Default: 64.
+    pub signatures_per_network: u32,
+}
+
+impl Default for AcceptLimits {
+    fn default() -> Self {
+        Self {
+            half_open: 256,
+            handshakes: 128,
+            signatures: 256,
+            signatures_per_network: 64,
+        }
+    }
+}
+
+/// What comes of a datagram.
+pub enum Intake {
+    /// Nothing.
+    Ignored,
+    /// This datagram is to be sent back.
+    Reply(Vec<u8>),
+    /// A connection whose handshake has begun.
+    Connection(Box<Connection>),
+}
+
+/// A rate limit with bursts of one second's worth: the generic cell rate algorithm (ITU-T I.371).
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    per_second: u32,
+    /// Time at which the bucket would be full again.
+    full_at: Time,
+}
+
+impl Bucket {
+    fn new(per_second: u32) -> Self {
+        Self {
+            per_second,
+            full_at: Time::ZERO,
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1) / self.per_second.max(1)
+    }
+
+    fn has_room(&self, now: Time) -> bool {
+        self.full_at.since(now) + self.interval() <= Duration::from_secs(1)
+    }
+
+    fn take(&mut self, now: Time) -> bool {
+        let has_room = self.has_room(now);
+        if has_room {
+            self.full_at = self.full_at.max(now) + self.interval();
+        }
+        has_room
+    }
+}
+
+/// A connector whose first messages are incomplete.
+struct HalfOpen {
+    level: Level,
+    began: Time,
+    received_bytes: u64,
+    retried: bool,
+    /// Packets of the train that follows the first messages: it measures the path although one of them was lost.
+    train: Vec<(Time, TrainPacket)>,
+}
+
+/// The bytes that connections may hold before they can be opened, over all connections of a listener.
+pub(crate) type EarlyBytes = Arc<AtomicUsize>;
+
+/// Takes first packets and makes connections of them.
+pub struct Acceptor {
+    limits: AcceptLimits,
+    tokens: Tokens,
+    half_open: HashMap<(SocketAddr, Id), HalfOpen>,
+    signatures: Bucket,
+    networks: HashMap<[u8; 6], Bucket>,
+    other_networks: Bucket,
+    versions: Bucket,
+    early: EarlyBytes,
+}
+
+/// What [`Acceptor::handle_datagram`] needs beside the datagram.
+pub struct Accepting<'a> {
+    /// Settings of a new connection.
+    pub config: &'a Config,
+    /// Random bytes, different for each call.
+    pub entropy: Entropy,
+    /// Connections whose handshake is under way.
+    pub handshakes: usize,
+    /// Begins a TLS handshake with these transport parameters. `None`: the library refuses.
+    pub tls: &'a mut dyn FnMut(&[u8]) -> Option<Box<dyn Tls>>,
+}
+
+impl Acceptor {
+    /// Makes an acceptor whose tokens are sealed under this random key. `None`: the cryptographic library refuses.
+    #[must_use]
+    pub fn new(limits: AcceptLimits, token_key: &[u8; 16]) -> Option<Self> {
+        Some(Self {
+            limits,
+            tokens: Tokens::new(token_key)?,
+            half_open: HashMap::new(),
+            signatures: Bucket::new(limits.signatures),
+            networks: HashMap::new(),
+            other_networks: Bucket::new(limits.signatures_per_network),
+            versions: Bucket::new(VERSION_ANSWERS),
+            early: EarlyBytes::default(),
+        })
+    }
+
+    /// Returns the number of connectors whose first messages are incomplete.
+    #[must_use]
+    pub fn half_open(&self) -> usize {
+        self.half_open.len()
+    }
+
+    /// Takes a datagram of the set-up that belongs to no connection.
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        accepting: Accepting<'_>,
+    ) -> Intake {
+        let Some(header) = packet::header(datagram).filter(|_| datagram.len() >= SET_UP_DATAGRAM)
+        else {
+            return Intake::Ignored;
+        };
+        match header.kind {
+            Kind::Initial => {}
+            Kind::Train => {
+                self.take_train(now, (from, header.to), datagram);
+                return Intake::Ignored;
+            }
+            Kind::OtherVersion if self.versions.take(now) => {
+                return Intake::Reply(packet::versions(&header));
+            }
+            _ => return Intake::Ignored,
+        }
+        let key = (from, header.to);
+        let is_known = self.half_open.contains_key(&key);
+        if !is_known && let Some(refusal) = self.admit(now, from, datagram, &accepting) {
+            return refusal;
+        }
+        self.take_messages(now, (from, header), datagram, accepting)
+    }
+
+    /// Makes an entry for a new connector, or returns what it gets instead.
+    fn admit(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        accepting: &Accepting<'_>,
+    ) -> Option<Intake> {
+        let Some((sealed, _)) = packet::split(datagram) else {
+            return Some(Intake::Ignored);
+        };
+        let header = sealed.header;
+        let ids = (header.to, header.from);
+        let is_shown = !sealed.token.is_empty() && self.tokens.check(now, from, ids, sealed.token);
+        if accepting.handshakes >= self.limits.handshakes && is_shown {
+            return Some(Intake::Ignored);
+        }
+        (self.half_open).retain(|_, entry| now.since(entry.began) <= MAX_AGE);
+        let is_full = self.half_open.len() >= self.limits.half_open;
+        let is_busy = is_full
+            || accepting.handshakes >= self.limits.handshakes / 2
+            || !self.signatures.has_room(now);
+        if is_busy && !is_shown {
+            return Some(self.ask_to_return(now, from, &header));
+        }
+        if is_full {
+            let oldest = (self.half_open.iter()).min_by_key(|(_, entry)| entry.began);
+            if let Some(key) = oldest.map(|(key, _)| *key) {
+                self.half_open.remove(&key);
+            }
+        }
+        let Some(level) = Level::initial(Side::Listener, &header.to) else {
+            return Some(Intake::Ignored);
+        };
+        let entry = HalfOpen {
+            level,
+            began: now,
+            received_bytes: 0,
+            retried: is_shown,
+            train: Vec::new(),
+        };
+        self.half_open.insert((from, header.to), entry);
+        None
+    }
+
+    fn ask_to_return(&mut self, now: Time, from: SocketAddr, header: &Header) -> Intake {
+        match self.tokens.make(now, from, (header.to, header.from)) {
+            Some(token) => Intake::Reply(packet::retry(header, &token)),
+            None => Intake::Ignored,
+        }
+    }
+
+    /// Remembers a packet of a train whose connector has an entry.
+    fn take_train(&mut self, now: Time, key: (SocketAddr, Id), datagram: &mut [u8]) {
+        let size = datagram.len();
+        let Some(entry) = (self.half_open.get_mut(&key)).filter(|one| one.train.len() < MAX_TRAIN)
+        else {
+            return;
+        };
+        let frames = packet::split(datagram).and_then(|(sealed, _)| entry.level.open(now, sealed));
+        let Some(frames) = frames else { return };
+        let frame = read_frame(&mut packet::frames(frames));
+        if let Some(packet) = frame.ok().and_then(|frame| TrainPacket::of(&frame, size)) {
+            entry.received_bytes += size as u64;
+            entry.train.push((now, packet));
+        }
+    }
+
+    fn take_messages(
+        &mut self,
+        now: Time,
+        (from, header): (SocketAddr, Header),
+        datagram: &mut [u8],
+        accepting: Accepting<'_>,
+    ) -> Intake {
+        let key = (from, header.to);
+        let size = datagram.len() as u64;
+        let Some(entry) = self.half_open.get_mut(&key) else {
+            return Intake::Ignored;
+        };
+        let opened = packet::split(datagram)
+            .and_then(|(sealed, _)| entry.level.open(now, sealed))
+            .map(<[u8]>::to_vec);
+        let Some(frames) = opened else {
+            if entry.received_bytes == 0 {
+                self.half_open.remove(&key);
+            }
+            return Intake::Ignored;
+        };
+        entry.received_bytes += size;
+        let mut reader = packet::frames(&frames);
+        while !reader.is_empty() {
+            match read_frame(&mut reader) {
+                Ok(Frame::Padding) => {}
+                Ok(Frame::Crypto(offset, messages))
+                    if entry.level.incoming.insert(offset, messages).is_ok() => {}
+                _ => return Intake::Ignored,
+            }
+        }
+        if !is_complete(entry.level.incoming.in_order()) {
+            return Intake::Ignored;
+        }
+        let Some(entry) = self.half_open.remove(&key) else {
+            return Intake::Ignored;
+        };
+        if entry.retried {
+            if !self.network(now, from.ip()).take(now) {
+                return Intake::Ignored;
+            }
+        } else if !self.signatures.take(now) {
+            return self.ask_to_return(now, from, &header);
+        }
+        let (own, _, seed) = split_entropy(&accepting.entropy);
+        let begun = Begun {
+            level: entry.level,
+            first: header.to,
+            connector: header.from,
+            listener: own,
+            received_bytes: entry.received_bytes,
+            retried: entry.retried,
+            train: entry.train,
+        };
+        let early = Arc::clone(&self.early);
+        let config = accepting.config.clone();
+        let connection =
+            Connection::accept(now, (from, begun), config, (seed, early), accepting.tls);
+        connection.map_or(Intake::Ignored, |connection| {
+            Intake::Connection(Box::new(connection))
+        })
+    }
+
+    fn network(&mut self, now: Time, ip: IpAddr) -> &mut Bucket {
+        let mut network = [0; 6];
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => network[..3].copy_from_slice(&ip.octets()[..3]),
+            IpAddr::V6(ip) => network.copy_from_slice(&ip.octets()[..6]),
+        }
+        if self.networks.len() >= MAX_NETWORKS && !self.networks.contains_key(&network) {
+            (self.networks).retain(|_, bucket| bucket.full_at > now);
+            if self.networks.len() >= MAX_NETWORKS {
+                return &mut self.other_networks;
+            }
+        }
+        let limit = self.limits.signatures_per_network;
+        (self.networks.entry(network)).or_insert_with(|| Bucket::new(limit))
+    }
+}
+
+/// A connector whose first messages are complete.
+pub(crate) struct Begun {
+    pub(crate) level: Level,
+    pub(crate) first: Id,
+    pub(crate) connector: Id,
+    pub(crate) listener: Id,
+    pub(crate) received_bytes: u64,
+    pub(crate) retried: bool,
+    pub(crate) train: Vec<(Time, TrainPacket)>,
+}
+
+/// Returns whether these bytes begin with a whole handshake message: kind (1), length (3, big-endian), body (RFC 8446,
+/// section 4).
+fn is_complete(messages: &[u8]) -> bool {
+    let Some((&[_, a, b, c], body)) = messages.split_first_chunk() else {
+        return false;
+    };
+    body.len() >= u32::from_be_bytes([0, a, b, c]) as usize
+}

@@ -1,0 +1,115 @@
+//! Transport parameters: what each end says about itself inside the TLS handshake, which authenticates them.
+//!
+//! | bytes | field | of |
+//! | --- | --- | --- |
+//! | 8 | id of the listener in the connector's first packet | both |
+//! | 8 | id of the connector | both |
+//! | 8 | id of the listener | listener |
+//! | 1 | 1 after a Retry packet, otherwise 0 | listener |
+//! | 6 | place that the stream to the sender of the parameters must not pass | both |
+//! | 1, then each 1 | number of versions, versions that the sender knows | both |
+//!
+//! They repeat what packets said without protection, so that nobody on the path can change it unnoticed (RFC 9000, section
+//! 7.3; RFC 9368).
+
+use super::packet::{Id, MAX_VERSIONS, VERSION};
+use crate::{Side, wire::Reader, wire::put_uint};
+
+/// What an end says about itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Parameters {
+    pub(crate) side: Side,
+    pub(crate) first: Id,
+    pub(crate) connector: Id,
+    /// Zero in the connector's.
+    pub(crate) listener: Id,
+    /// False in the connector's.
+    pub(crate) retried: bool,
+    pub(crate) limit: u64,
+}
+
+impl Parameters {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&self.first);
+        bytes.extend_from_slice(&self.connector);
+        if self.side == Side::Listener {
+            bytes.extend_from_slice(&self.listener);
+            bytes.push(u8::from(self.retried));
+        }
+        put_uint(&mut bytes, self.limit, 6);
+        bytes.extend_from_slice(&[1, VERSION]);
+        bytes
+    }
+
+    /// Reads the parameters of the end of this side. `None`: they are malformed, or do not name this version.
+    pub(crate) fn decode(bytes: &[u8], side: Side) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let id = |reader: &mut Reader<'_>| Id::try_from(reader.take(8).ok()?).ok();
+        let (first, connector) = (id(&mut reader)?, id(&mut reader)?);
+        let (listener, retried) = match side {
+            Side::Connector => (Id::default(), false),
+            Side::Listener => match (id(&mut reader)?, reader.u8().ok()?) {
+                (listener, retried @ 0..=1) => (listener, retried == 1),
+                _ => return None,
+            },
+        };
+        let limit = reader.uint(6).ok()?;
+        let count = usize::from(reader.u8().ok()?);
+        let versions = reader.take(count).ok()?;
+        let fits = (1..=MAX_VERSIONS).contains(&count) && versions.contains(&VERSION);
+        (fits && reader.is_empty()).then_some(Self {
+            side,
+            first,
+            connector,
+            listener,
+            retried,
+            limit,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parameters(side: Side) -> Parameters {
+        Parameters {
+            side,
+            first: [1; 8],
+            connector: [2; 8],
+            listener: match side {
+                Side::Connector => [0; 8],
+                Side::Listener => [3; 8],
+            },
+            retried: side == Side::Listener,
+            limit: 1 << 40,
+        }
+    }
+
+    #[test]
+    fn parameters_are_read_as_they_were_written_and_no_others() {
+        for side in [Side::Connector, Side::Listener] {
+            let bytes = parameters(side).encode();
+            assert_eq!(Parameters::decode(&bytes, side), Some(parameters(side)));
+            for length in 0..bytes.len() {
+                assert_eq!(Parameters::decode(&bytes[..length], side), None);
+            }
+            let longer = [&bytes[..], &[0]].concat();
+            assert_eq!(Parameters::decode(&longer, side), None);
+            let mut other_version = bytes;
+            *other_version.last_mut().unwrap() = VERSION + 1;
+            assert_eq!(Parameters::decode(&other_version, side), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Parameters::decode(&bytes, Side::Listener);
+            let _ = Parameters::decode(&bytes, Side::Connector);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The interface to a TLS 1.3 library.
+//!
+//! Packets carry the handshake messages instead of TLS records, as in QUIC (RFC 9001, section 4). The caller fills this
+//! trait with its TLS library; the protocol knows none.
+
+use zeroize::Zeroizing;
+
+use crate::Cipher;
+
+/// Bytes of an authentication tag of handshake packets.
+pub const TAG_BYTES: usize = 16;
+
+/// The label under which both ends export the secret of the data packets (RFC 8446, section 7.5).
+pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-transpute-rudp";
+
+/// A TLS alert description (RFC 8446, section 6), such as 40 for `handshake_failure`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Alert(pub u8);
+
+impl Alert {
+    /// A message of the peer that cannot be parsed.
+    pub const DECODE_ERROR: Self = Self(50);
+    /// Transport parameters that are missing or contradict the packets.
+    pub const ILLEGAL_PARAMETER: Self = Self(47);
+    /// A failure of this end.
+    pub const INTERNAL_ERROR: Self = Self(80);
+}
+
+/// The key of one direction at one level of the handshake.
+pub trait PacketKey: Send {
+    /// Encrypts `body` in place and returns the tag over `header` and `body`; `None` if the library refuses.
+    fn seal(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<[u8; TAG_BYTES]>;
+
+    /// Decrypts `body` in place, whose last [`TAG_BYTES`] are the tag. Returns the length of the plain text; `None` if the
+    /// packet is not authentic.
+    fn open(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<usize>;
+}
+
+/// The keys of the handshake level, of both directions.
+pub struct HandshakeKeys {
+    /// For packets to the peer.
+    pub local: Box<dyn PacketKey>,
+    /// For packets from the peer.
+    pub remote: Box<dyn PacketKey>,
+}
+
+/// What protects the data packets.
+pub enum DataSecret {
+    /// An exported secret, and the cipher that both ends use with it.
+    Exported(Zeroizing<[u8; 32]>, Cipher),
+    /// Packets are readable and carry a checksum. For benchmarks.
+    Plaintext,
+}
+
+/// One end of a TLS 1.3 handshake with the extension of QUIC for transport parameters (RFC 9001, section 8.2).
+pub trait Tls: Send {
+    /// Appends handshake messages of the current level to `out`. Returns the keys of the handshake level once: whatever is
+    /// written after that belongs to that level.
+    fn write(&mut self, out: &mut Vec<u8>) -> Option<HandshakeKeys>;
+
+    /// Reads the next bytes of the peer's messages, each byte once and in order.
+    ///
+    /// # Errors
+    /// The alert to send to the peer.
+    fn read(&mut self, messages: &[u8]) -> Result<(), Alert>;
+
+    /// Returns whether the handshake is incomplete. Once it is complete, the peer is authenticated.
+    fn is_handshaking(&self) -> bool;
+
+    /// Returns the peer's transport parameters once they came.
+    fn peer_parameters(&self) -> Option<&[u8]>;
+
+    /// Exports the secret of the data packets under [`EXPORTER_LABEL`] and this context, after the handshake.
+    ///
+    /// # Errors
+    /// [`Alert::INTERNAL_ERROR`] if the library refuses.
+    fn secret(&mut self, context: &[u8]) -> Result<DataSecret, Alert>;
+}

@@ -1,0 +1,337 @@
+//! Trains of packets: how they leave, and what the receiver reports about them.
+//!
+//! In the set-up each end sends a train of [`TRAIN_PACKETS`] packets, from whose arrival the other tells rate and loss of
+//! that direction ([`crate::estimate`]). Where none came through, the first flight of data is a train.
+
+use std::time::Duration;
+
+use crate::Time;
+use crate::estimate::{STRETCH, TrainReceiver};
+use crate::frame::Report;
+use crate::handshake::TrainPacket;
+use crate::rate::{HEADER_BYTES, rate_of};
+use crate::stats::TrainResult;
+
+/// Packets in a train of the set-up, of 1,200 bytes each.
+///
+/// The connector's train goes to an address that has not consented to anything yet, so it is short.
+pub(crate) const TRAIN_PACKETS: u8 = 32;
+
+/// Packets of the first flight of data that are a train where no train of the set-up was reported.
+pub(crate) const DATA_TRAIN_PACKETS: u8 = 64;
+
+/// The ids of the train of the set-up, and of that in the first flight of data.
+pub(crate) const SETUP_TRAIN: u8 = 1;
+pub(crate) const DATA_TRAIN: u8 = 2;
+
+/// Times after which a report is sent again, since nothing acknowledges it: the first one may meet the end of the own train
+/// in a short queue.
+const REPORT_AGAIN: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(4)];
+
+/// Silence after which a report is made although packets are missing, at least and at most.
+const MIN_QUIET: Duration = Duration::from_millis(3);
+const MAX_QUIET: Duration = Duration::from_millis(40);
+
+/// A train that is being received.
+#[derive(Debug)]
+struct Incoming {
+    id: u8,
+    receiver: TrainReceiver,
+    count: u8,
+    seen: [u64; 4],
+    received: u8,
+    largest: u16,
+    first_at: Time,
+    last_at: Time,
+    /// How many packets the last report counted.
+    reported: u8,
+    done: bool,
+}
+
+impl Incoming {
+    fn report_due(&self) -> Option<Time> {
+        if self.done {
+            return None;
+        }
+        if self.received == self.count {
+            return Some(self.last_at);
+        }
+        let gaps = u32::from(self.received.max(2) - 1);
+        let quiet = if self.received > 2 {
+            (self.last_at.since(self.first_at) / gaps * 8).clamp(MIN_QUIET, MAX_QUIET)
+        } else {
+            MAX_QUIET
+        };
+        let due = self.last_at + quiet;
+        // A slow path tells its rate before the train has ended.
+        if self.reported == 0 && self.received >= 16 {
+            return Some(due.min(self.first_at + MAX_QUIET));
+        }
+        Some(due)
+    }
+}
+
+/// When packets of the own train left, and how many bytes on the wire had left by then.
+type TrainSent = Vec<(Time, u64)>;
+
+/// What the other end's train told, and how often that was said.
+#[derive(Debug)]
+struct Told {
+    report: Report,
+    is_due: bool,
+    said: usize,
+    again_at: Option<Time>,
+}
+
+/// The trains of both directions at one end.
+#[derive(Debug, Default)]
+pub(crate) struct Trains {
+    train_wanted: bool,
+    train_left: u8,
+    train_sent: TrainSent,
+    incoming: Option<Incoming>,
+    told: Option<Told>,
+    measured: Option<TrainResult>,
+    /// The rate of the incoming direction, in bytes on the wire per second; zero: not known.
+    incoming_rate: u64,
+}
+
+impl Trains {
+    /// `is_wanted`: this end sends a train.
+    pub(crate) fn new(is_wanted: bool) -> Self {
+        Self {
+            train_wanted: is_wanted,
+            ..Self::default()
+        }
+    }
+
+    /// Makes the train of this end due, once.
+    pub(crate) fn start(&mut self) {
+        if std::mem::take(&mut self.train_wanted) {
+            self.train_left = TRAIN_PACKETS;
+        }
+    }
+
+    /// A packet of a train came.
+    pub(crate) fn on_packet(&mut self, now: Time, packet: TrainPacket) {
+        let TrainPacket {
+            id,
+            index,
+            count,
+            left,
+            size,
+        } = packet;
+        if self.incoming.as_ref().is_none_or(|train| id > train.id) {
+            self.incoming = Some(Incoming {
+                id,
+                receiver: TrainReceiver::new(usize::from(count)),
+                count,
+                seen: [0; 4],
+                received: 0,
+                largest: 0,
+                first_at: now,
+                last_at: now,
+                reported: 0,
+                done: false,
+            });
+        }
+        let Some(train) = &mut self.incoming else {
+            return;
+        };
+        let (word, bit) = (usize::from(index / 64), 1 << (index % 64));
+        if train.id != id || train.count != count || train.seen[word] & bit != 0 {
+            return;
+        }
+        train.seen[word] |= bit;
+        train.received += 1;
+        train.largest = train.largest.max(size);
+        train.last_at = now;
+        let bytes = u64::from(size) + HEADER_BYTES;
+        (train.receiver).push(usize::from(index), now, left, bytes);
+    }
+
+    /// Makes the report on the incoming train due, if it is time. Returns whether it was.
+    pub(crate) fn check(&mut self, now: Time) -> bool {
+        let Some(train) = &mut self.incoming else {
+            return false;
+        };
+        if train.report_due().is_none_or(|due| due > now) {
+            return false;
+        }
+        let early =
+            train.reported == 0 && train.received < train.count && now < train.last_at + MIN_QUIET;
+        train.done = !early;
+        train.reported = train.received;
+        // As long as more may come nothing is known of what did not.
+        let (clear, clear_received) = match train.done {
+            true => train.receiver.before_overflow(),
+            false => (0, 0),
+        };
+        let mut report = Report {
+            train: train.id,
+            received: train.received,
+            // No more than the train has.
+            clear: clear as u8,
+            clear_received: clear_received as u8,
+            largest: train.largest,
+            ..Report::default()
+        };
+        if let Some(estimate) = train.receiver.estimate() {
+            let above = estimate
+                .high
+                .map_or(0, |high| high.saturating_sub(estimate.rate));
+            let band = above.max(estimate.rate.saturating_sub(estimate.low));
+            let permille = u128::from(band) * 1000 / u128::from(estimate.rate.max(1));
+            report.rate = estimate.rate;
+            report.error = u16::try_from(permille.min(1000)).unwrap_or(1000);
+            report.at_least = estimate.is_lower_bound();
+            self.incoming_rate = self.incoming_rate.max(estimate.rate);
+        }
+        if train.id == SETUP_TRAIN && train.done {
+            self.measured = Some(TrainResult::new(&report, train.count));
+        }
+        self.told = Some(Told {
+            report,
+            is_due: true,
+            said: 0,
+            again_at: None,
+        });
+        true
+    }
+
+    /// Returns how many packets of the incoming train came, and out of how many, before it overflowed a queue if it did; once it
+    /// is over.
+    pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
+        // None are clear as long as more may come.
+        let report = self.report().filter(|report| report.clear > 0)?;
+        Some((report.clear_received, report.clear))
+    }
+
+    /// Returns what the incoming train of the set-up told, once it is over.
+    pub(crate) fn measured(&self) -> Option<TrainResult> {
+        self.measured
+    }
+
+    /// Returns whether the other end's train is over, or there was none.
+    pub(crate) fn incoming_is_over(&self) -> bool {
+        self.incoming.as_ref().is_none_or(|train| train.done)
+    }
+
+    /// Returns whether a packet of the other end's train came.
+    pub(crate) fn has_incoming(&self) -> bool {
+        self.incoming.is_some()
+    }
+
+    pub(crate) fn incoming_rate(&self) -> u64 {
+        self.incoming_rate
+    }
+
+    /// Returns what the last train told.
+    pub(crate) fn report(&self) -> Option<Report> {
+        self.told.as_ref().map(|told| told.report)
+    }
+
+    pub(crate) fn due_report(&self) -> Option<Report> {
+        (self.told.as_ref())
+            .filter(|told| told.is_due)
+            .map(|told| told.report)
+    }
+
+    pub(crate) fn on_report_sent(&mut self, now: Time) {
+        if let Some(told) = &mut self.told {
+            told.again_at = REPORT_AGAIN.get(told.said).map(|after| now + *after);
+            told.said += 1;
+            told.is_due = false;
+        }
+    }
+
+    /// Returns the number of the next packet of the own train.
+    pub(crate) fn due_packet(&self) -> Option<u8> {
+        (self.train_left > 0).then(|| TRAIN_PACKETS - self.train_left)
+    }
+
+    /// A packet of the own train left, of `size` bytes of UDP payload.
+    pub(crate) fn on_packet_sent(&mut self, now: Time, size: u16) {
+        self.train_left = self.train_left.saturating_sub(1);
+        let before = self.train_sent.last().map_or(0, |(_, bytes)| *bytes);
+        let bytes = before + u64::from(size) + HEADER_BYTES;
+        self.train_sent.push((now, bytes));
+    }
+
+    /// Returns how long ago the first packet of the own train left.
+    pub(crate) fn elapsed(&self, now: Time) -> Duration {
+        (self.train_sent.first()).map_or(Duration::ZERO, |(first, _)| now.since(*first))
+    }
+
+    /// Says whether a packet of the own train has left.
+    pub(crate) fn has_sent(&self) -> bool {
+        !self.train_sent.is_empty()
+    }
+
+    /// Returns the rate at which the fastest stretch of the own train left, in bytes on the wire per second. `None`: not known,
+    /// or all at once.
+    pub(crate) fn sent_rate(&self) -> Option<u64> {
+        if self.train_left > 0 {
+            return None;
+        }
+        let ends = self.train_sent.get(STRETCH..)?;
+        let stretches = self.train_sent.iter().zip(ends);
+        let rates = stretches.map(|((from, before), (to, bytes))| match to.since(*from) {
+            Duration::ZERO => None,
+            took => Some(rate_of(bytes - before, took)),
+        });
+        // A stretch that left at one moment has no rate: the train was as fast as can be.
+        rates.collect::<Option<Vec<u64>>>()?.into_iter().max()
+    }
+
+    /// Returns when something is to be done.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let report = self.incoming.as_ref().and_then(Incoming::report_due);
+        let again = self.told.as_ref().and_then(|told| told.again_at);
+        [report, again].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if let Some(told) = &mut self.told
+            && told.again_at.is_some_and(|at| at <= now)
+        {
+            (told.again_at, told.is_due) = (None, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_report_is_sent_three_times() {
+        let mut trains = Trains::new(false);
+        for index in 0..TRAIN_PACKETS {
+            let packet = TrainPacket {
+                id: SETUP_TRAIN,
+                index,
+                count: TRAIN_PACKETS,
+                left: Duration::ZERO,
+                size: 1200,
+            };
+            trains.on_packet(Time::ZERO + MS, packet);
+        }
+        let mut sent = Vec::new();
+        while let Some(now) = trains
+            .next_timeout()
+            .filter(|at| *at <= Time::ZERO + 1000 * MS)
+        {
+            let _ = trains.check(now);
+            trains.handle_timeout(now);
+            if trains.due_report().is_some() {
+                trains.on_report_sent(now);
+                sent.push(now.as_nanos() / 1_000_000);
+            }
+        }
+        assert_eq!(sent, [1, 2, 6]);
+    }
+}

@@ -1,0 +1,213 @@
+//! The connecting end.
+
+use std::{
+    future::poll_fn,
+    net::SocketAddr,
+    sync::{Arc, Once},
+    time::{Duration, Instant},
+};
+
+use rustls::ClientConfig;
+use transpute_rudp::{Connection, TrainResult};
+
+use super::{
+    RudpOptions,
+    endpoint::{Door, Endpoint},
+    halves::{Open, Reader, Writer},
+    handshake::{self, Credentials, Established, Outcome},
+    link::{Shared, Wait},
+    socket::Socket,
+};
+use crate::{
+    LinkInfo, LinkTimings, PathSample, Security, TransportError, link::Bare, tcp::address,
+};
+
+/// A connection to an authenticated peer.
+pub(crate) struct Authenticated {
+    pub(crate) bare: Bare<Reader, Writer>,
+    /// What the listener says to every connector, if it does.
+    pub(crate) message: Option<Vec<u8>>,
+    /// The transport that both sides use: `rudp`, `udp` or `auto`.
+    pub(crate) transport: String,
+    pub(crate) watch: Watch,
+}
+
+/// A connection that is given up unless it is taken.
+pub(super) struct Attempt {
+    shared: Arc<Shared>,
+    outcome: Outcome,
+    is_taken: bool,
+}
+
+impl Attempt {
+    pub(super) fn new(shared: Arc<Shared>, outcome: Outcome) -> Self {
+        Self {
+            shared,
+            outcome,
+            is_taken: false,
+        }
+    }
+
+    /// Waits until the peer is authenticated. `connect`: how long it took to find the peer.
+    pub(super) async fn authenticated(
+        mut self,
+        name: &'static str,
+        (local, peer): (SocketAddr, SocketAddr),
+        (connect, began): (Duration, Instant),
+    ) -> Result<Authenticated, TransportError> {
+        let opened = poll_fn(|cx| self.shared.poll_open(cx, Wait::Established)).await;
+        if let Err(broken) = opened {
+            let error = broken.during_setup(peer, began.elapsed());
+            return Err(self.outcome.error().unwrap_or(error));
+        }
+        let Established {
+            peer: fingerprint,
+            cipher,
+            transport,
+            message,
+        } = self.outcome.established().ok_or(TransportError::Closed)?;
+        let info = LinkInfo {
+            transport: name,
+            local_address: local.to_string(),
+            peer_address: peer.to_string(),
+            peer_fingerprint: fingerprint,
+            encrypted: cipher.is_some(),
+            cipher,
+            timings: LinkTimings {
+                connect,
+                handshake: began.elapsed(),
+            },
+        };
+        self.is_taken = true;
+        warm_up();
+        Ok(Authenticated {
+            bare: Open::new(Arc::clone(&self.shared)).bare(info),
+            message,
+            transport,
+            watch: Watch(Arc::clone(&self.shared)),
+        })
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.shared.abandon();
+        }
+    }
+}
+
+/// Makes the tables of error correction on a thread of their own, once.
+fn warm_up() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a thread of its own, the first block makes them.
+        let _ = (std::thread::Builder::new().name("transpute-fec".into()))
+            .spawn(transpute_rudp::fec::warm_up);
+    });
+}
+
+/// Sees what the set-up of a connection measures.
+pub(crate) struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Waits until both trains of the set-up are reported, or cannot be any more. Cancel-safe. One at a time.
+    pub(crate) async fn measured(&self) {
+        // If the connection breaks, then so does the link that is made of it.
+        let _ = poll_fn(|cx| self.0.poll_open(cx, Wait::Measured)).await;
+    }
+
+    /// Returns what the trains of the set-up told, the outgoing one and the incoming one.
+    pub(crate) fn trains(&self) -> [Option<TrainResult>; 2] {
+        let state = self.0.lock();
+        [
+            state.connection.outgoing_train(),
+            state.connection.incoming_train(),
+        ]
+    }
+
+    /// Returns the size of full packets, in bytes of UDP payload.
+    pub(crate) fn datagram_size(&self) -> u16 {
+        self.0.lock().connection.datagram_size()
+    }
+
+    /// Returns the current figures.
+    pub(crate) fn sample(&self) -> PathSample {
+        self.0.current_sample()
+    }
+}
+
+/// Connects to a listener that uses one of these transports, at the first address of the host that answers.
+///
+/// `name`: the transport that a link is named after.
+pub(super) async fn connect(
+    address: &str,
+    security: &Security,
+    name: &'static str,
+    transports: &[&str],
+    options: RudpOptions,
+) -> Result<Authenticated, TransportError> {
+    let credentials = handshake::client(security, transports)?;
+    let began = Instant::now();
+    let addresses = tokio::time::timeout(options.setup_timeout, address::resolve(address))
+        .await
+        .map_err(|_| TransportError::Timeout {
+            waiting_for: "the name to be resolved",
+            address: address.into(),
+            after: options.setup_timeout,
+        })??;
+    let mut last_error = None;
+    for candidate in addresses {
+        match try_connect(&credentials, candidate, name, options, began.elapsed()).await {
+            // Somebody answers there: another address of the host is not better.
+            Ok(authenticated) => return Ok(authenticated),
+            Err(error @ (TransportError::Connect { .. } | TransportError::UdpBlocked { .. })) => {
+                tracing::debug!(%candidate, %error, "cannot connect");
+                last_error = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last_error.unwrap_or_else(|| TransportError::Connect {
+        address: address.into(),
+        source: std::io::ErrorKind::AddrNotAvailable.into(),
+    }))
+}
+
+async fn try_connect(
+    credentials: &Credentials<ClientConfig>,
+    peer: SocketAddr,
+    name: &'static str,
+    options: RudpOptions,
+    resolving: Duration,
+) -> Result<Authenticated, TransportError> {
+    let connect_error = |source| TransportError::Connect {
+        address: peer.to_string(),
+        source,
+    };
+    let began = Instant::now();
+    let socket = Socket::connecting(peer, options.socket_buffer).map_err(connect_error)?;
+    let local = socket.local();
+    let door: Door = Endpoint::start(socket).map_err(connect_error)?;
+    let endpoint = door.endpoint();
+    let outcome = Outcome::default();
+    let config = options.config(super::is_repaired(name), peer.ip());
+    let tls = |parameters: &[u8]| credentials.begin(parameters, &outcome);
+    let connection = Connection::connect(peer, config, endpoint.now(), &rand::random(), tls)
+        .ok_or_else(|| {
+            let refused = || TransportError::Tls {
+                detail: "the cryptographic library refuses to begin".into(),
+            };
+            outcome.error().unwrap_or_else(refused)
+        })?;
+    let control = options.control.name();
+    let shared = Arc::new(Shared::new(connection, Arc::clone(endpoint), None, control));
+    if !options.probes() {
+        shared.expect_no_estimate();
+    }
+    endpoint.add_sole(&shared);
+    shared.serve();
+    Attempt::new(shared, outcome)
+        .authenticated(name, (local, peer), (resolving, began))
+        .await
+}

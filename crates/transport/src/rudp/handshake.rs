@@ -1,0 +1,321 @@
+//! The handshake of reliable UDP: TLS 1.3 by rustls, or a greeting without cryptography in plaintext mode.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustls::{
+    ClientConfig, ServerConfig,
+    quic::{self, KeyChange, Version},
+};
+use transpute_rudp::{
+    Agreed, Alert, Cipher, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, PlaintextTls,
+    TAG_BYTES, Tls,
+};
+use zeroize::Zeroizing;
+
+use crate::{
+    Fingerprint, PROTOCOL, Security, TransportError, UNPINNED_PROTOCOL, identity::find_message, tls,
+};
+
+/// The alert of an end that encrypts to one that does not, and the other way round; from the range for private use (RFC
+/// 8446, section 11).
+pub(super) const SECURITY_MISMATCH: u8 = 224;
+
+/// The kind of the first message of a TLS connector, and of one without cryptography.
+const CLIENT_HELLO: u8 = 1;
+const PLAINTEXT_GREETING: u8 = 0xf0;
+
+/// What one side of a handshake has: the credentials of one party, and the transports that it takes.
+#[derive(Clone)]
+pub(super) enum Credentials<C> {
+    Tls {
+        config: Arc<C>,
+        is_pinned: bool,
+    },
+    Plaintext {
+        names: Arc<[String]>,
+        /// What a listener says to every connector.
+        message: Arc<[u8]>,
+    },
+}
+
+pub(super) fn client(
+    security: &Security,
+    transports: &[&str],
+) -> Result<Credentials<ClientConfig>, TransportError> {
+    let (config, is_pinned) = match security {
+        Security::Tls { identity, peers } => (tls::client_config(identity, peers)?, true),
+        Security::Unpinned { identity } => (tls::unpinned_client_config(identity)?, false),
+        Security::Plaintext => return Ok(plaintext(transports, &[])),
+    };
+    Ok(Credentials::Tls {
+        config: tls::client_over(&config, transports),
+        is_pinned,
+    })
+}
+
+/// `message`: what is said to every connector in plaintext mode; with TLS, the certificate says it.
+pub(super) fn server(
+    security: &Security,
+    transports: &[&str],
+    message: &[u8],
+) -> Result<Credentials<ServerConfig>, TransportError> {
+    let (config, is_pinned) = match security {
+        Security::Tls { identity, peers } => (tls::server_config(identity, peers)?, true),
+        Security::Unpinned { identity } => (tls::unpinned_server_config(identity)?, false),
+        Security::Plaintext => return Ok(plaintext(transports, message)),
+    };
+    Ok(Credentials::Tls {
+        config: tls::server_over(&config, transports),
+        is_pinned,
+    })
+}
+
+fn plaintext<C>(transports: &[&str], message: &[u8]) -> Credentials<C> {
+    Credentials::Plaintext {
+        names: transports.iter().map(|&name| name.to_owned()).collect(),
+        message: message.into(),
+    }
+}
+
+/// What a complete handshake established.
+#[derive(Clone, Debug)]
+pub(super) struct Established {
+    /// `None` if nobody was authenticated.
+    pub(super) peer: Option<Fingerprint>,
+    /// `None` in plaintext.
+    pub(super) cipher: Option<String>,
+    /// The transport that both sides use.
+    pub(super) transport: String,
+    /// What the listener said in its certificate, or in its answer in plaintext.
+    pub(super) message: Option<Vec<u8>>,
+}
+
+/// Where a handshake leaves what came of it, for those who wait for the connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome(Arc<Mutex<Progress>>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    established: Option<Established>,
+    error: Option<rustls::Error>,
+    agreed: Arc<OnceLock<Agreed>>,
+}
+
+impl Outcome {
+    /// Returns what was established, once the connection is.
+    pub(super) fn established(&self) -> Option<Established> {
+        let progress = self.lock();
+        let agreed = progress.agreed.get().map(|agreed| Established {
+            peer: None,
+            cipher: None,
+            transport: agreed.protocol.clone(),
+            message: (!agreed.message.is_empty()).then(|| agreed.message.clone()),
+        });
+        progress.established.clone().or(agreed)
+    }
+
+    /// Returns what this end found wrong with the peer.
+    pub(super) fn error(&self) -> Option<TransportError> {
+        self.lock().error.as_ref().map(tls::explain)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Credentials<ClientConfig> {
+    /// Begins the handshake of a connector with these transport parameters.
+    pub(super) fn begin(&self, parameters: &[u8], outcome: &Outcome) -> Option<Box<dyn Tls>> {
+        match self {
+            Self::Tls { config, is_pinned } => {
+                let begun = quic::ClientConnection::new(
+                    Arc::clone(config),
+                    Version::V1,
+                    tls::server_name(),
+                    parameters.to_vec(),
+                );
+                session(begun.map(quic::Connection::Client), *is_pinned, outcome)
+            }
+            Self::Plaintext { names, .. } => {
+                let names: Vec<_> = names.iter().map(String::as_str).collect();
+                let agreed = Arc::clone(&outcome.lock().agreed);
+                let random = rand::random();
+                Some(Box::new(PlaintextTls::connector(
+                    random, parameters, &names, agreed,
+                )))
+            }
+        }
+    }
+}
+
+impl Credentials<ServerConfig> {
+    /// Begins the handshake of a listener with these transport parameters.
+    pub(super) fn begin(&self, parameters: &[u8], outcome: &Outcome) -> Option<Box<dyn Tls>> {
+        match self {
+            Self::Tls { config, is_pinned } => {
+                let begun = quic::ServerConnection::new(
+                    Arc::clone(config),
+                    Version::V1,
+                    parameters.to_vec(),
+                );
+                session(begun.map(quic::Connection::Server), *is_pinned, outcome)
+            }
+            Self::Plaintext { names, message } => {
+                let names: Vec<_> = names.iter().map(String::as_str).collect();
+                let agreed = Arc::clone(&outcome.lock().agreed);
+                let random = rand::random();
+                Some(Box::new(PlaintextListener {
+                    inner: PlaintextTls::listener(random, parameters, &names, message, agreed),
+                    has_read: false,
+                }))
+            }
+        }
+    }
+}
+
+fn session(
+    begun: Result<quic::Connection, rustls::Error>,
+    is_pinned: bool,
+    outcome: &Outcome,
+) -> Option<Box<dyn Tls>> {
+    match begun {
+        Ok(connection) => Some(Box::new(Session {
+            connection,
+            is_pinned,
+            has_read: false,
+            outcome: outcome.clone(),
+        })),
+        Err(error) => {
+            outcome.lock().error = Some(error);
+            None
+        }
+    }
+}
+
+/// A handshake by rustls.
+struct Session {
+    connection: quic::Connection,
+    is_pinned: bool,
+    has_read: bool,
+    outcome: Outcome,
+}
+
+impl Session {
+    fn establish(&self) -> Result<Established, TransportError> {
+        let protocol = match self.is_pinned {
+            true => PROTOCOL,
+            false => UNPINNED_PROTOCOL,
+        };
+        let certificate = (self.connection.peer_certificates())
+            .and_then(<[_]>::first)
+            .ok_or_else(|| TransportError::Tls {
+                detail: "the peer presented no certificate".into(),
+            })?;
+        let peer = tls::fingerprint(certificate).map_err(|error| tls::explain(&error))?;
+        let alpn = self.connection.alpn_protocol();
+        Ok(Established {
+            peer: self.is_pinned.then_some(peer),
+            cipher: Some(tls::cipher(&self.connection)),
+            transport: tls::transport_of(alpn, protocol, "")?.to_owned(),
+            message: find_message(certificate).map(<[u8]>::to_vec),
+        })
+    }
+}
+
+impl Tls for Session {
+    fn write(&mut self, out: &mut Vec<u8>) -> Option<HandshakeKeys> {
+        match self.connection.write_hs(out)? {
+            KeyChange::Handshake { keys } => Some(HandshakeKeys {
+                local: Box::new(RustlsKey(keys.local.packet)),
+                remote: Box::new(RustlsKey(keys.remote.packet)),
+            }),
+            // The keys of data packets are exported.
+            KeyChange::OneRtt { .. } => None,
+        }
+    }
+
+    fn read(&mut self, messages: &[u8]) -> Result<(), Alert> {
+        let is_first = !std::mem::replace(&mut self.has_read, true);
+        if is_first && messages.first() == Some(&PLAINTEXT_GREETING) {
+            return Err(Alert(SECURITY_MISMATCH));
+        }
+        self.connection.read_hs(messages).map_err(|error| {
+            let alert = self.connection.alert().map(u8::from);
+            self.outcome.lock().error = Some(error);
+            alert.map_or(Alert::INTERNAL_ERROR, Alert)
+        })
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    fn peer_parameters(&self) -> Option<&[u8]> {
+        self.connection.quic_transport_parameters()
+    }
+
+    fn secret(&mut self, context: &[u8]) -> Result<DataSecret, Alert> {
+        let cipher = match self.connection.negotiated_cipher_suite() {
+            Some(suite) => match suite.suite() {
+                rustls::CipherSuite::TLS13_AES_128_GCM_SHA256 => Cipher::Aes128Gcm,
+                rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => Cipher::ChaCha20Poly1305,
+                _ => Cipher::Aes256Gcm,
+            },
+            None => return Err(Alert::INTERNAL_ERROR),
+        };
+        let secret = (self.connection)
+            .export_keying_material(Zeroizing::new([0; 32]), EXPORTER_LABEL, Some(context))
+            .map_err(|_| Alert::INTERNAL_ERROR)?;
+        let established = self.establish().map_err(|_| Alert::INTERNAL_ERROR)?;
+        self.outcome.lock().established = Some(established);
+        Ok(DataSecret::Exported(secret, cipher))
+    }
+}
+
+/// A packet key of rustls.
+struct RustlsKey(Box<dyn quic::PacketKey>);
+
+impl PacketKey for RustlsKey {
+    fn seal(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<[u8; TAG_BYTES]> {
+        let tag = self.0.encrypt_in_place(number, header, body).ok()?;
+        tag.as_ref().try_into().ok()
+    }
+
+    fn open(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<usize> {
+        let opened = self.0.decrypt_in_place(number, header, body).ok()?;
+        Some(opened.len())
+    }
+}
+
+/// The greeting of a listener without cryptography, which tells a connector that encrypts from one that makes no sense.
+struct PlaintextListener {
+    inner: PlaintextTls,
+    has_read: bool,
+}
+
+impl Tls for PlaintextListener {
+    fn write(&mut self, out: &mut Vec<u8>) -> Option<HandshakeKeys> {
+        self.inner.write(out)
+    }
+
+    fn read(&mut self, messages: &[u8]) -> Result<(), Alert> {
+        let is_first = !std::mem::replace(&mut self.has_read, true);
+        if is_first && messages.first() == Some(&CLIENT_HELLO) {
+            return Err(Alert(SECURITY_MISMATCH));
+        }
+        self.inner.read(messages)
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    fn peer_parameters(&self) -> Option<&[u8]> {
+        self.inner.peer_parameters()
+    }
+
+    fn secret(&mut self, context: &[u8]) -> Result<DataSecret, Alert> {
+        self.inner.secret(context)
+    }
+}

@@ -1,0 +1,138 @@
+//! First packets of connectors, of which links are made.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use rustls::ServerConfig;
+use tokio::sync::mpsc;
+use transpute_rudp::{AcceptLimits, Accepting, Acceptor, Time, Transmit};
+
+use super::{
+    RudpOptions,
+    endpoint::Endpoint,
+    handshake::{Credentials, Outcome},
+    link::Shared,
+};
+
+/// Makes links of first packets, on the thread of a socket.
+pub(super) struct Intake {
+    acceptor: Acceptor,
+    credentials: Credentials<ServerConfig>,
+    options: RudpOptions,
+    is_repaired: bool,
+    handshakes: Arc<AtomicUsize>,
+    incoming: mpsc::UnboundedSender<Incoming>,
+}
+
+/// Where a first packet came from, where to, and when.
+pub(super) struct FirstPacket {
+    pub(super) at: Time,
+    pub(super) from: SocketAddr,
+    /// The address of this machine that it was sent to, if the system tells.
+    pub(super) to: Option<IpAddr>,
+}
+
+/// A link whose handshake is under way.
+pub(super) struct Incoming {
+    pub(super) link: Arc<Shared>,
+    pub(super) outcome: Outcome,
+    pub(super) from: SocketAddr,
+    pub(super) to: Option<IpAddr>,
+    pub(super) began: Instant,
+    _count: Count,
+}
+
+/// Counts a handshake until it is dropped.
+struct Count(Arc<AtomicUsize>);
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Intake {
+    /// `is_repaired`: lost data are sent again. `None`: the cryptographic library refuses.
+    pub(super) fn new(
+        credentials: Credentials<ServerConfig>,
+        options: RudpOptions,
+        is_repaired: bool,
+        incoming: mpsc::UnboundedSender<Incoming>,
+    ) -> Option<Self> {
+        let limits = AcceptLimits {
+            handshakes: options.max_handshakes,
+            ..AcceptLimits::default()
+        };
+        Some(Self {
+            acceptor: Acceptor::new(limits, &rand::random())?,
+            credentials,
+            options,
+            is_repaired,
+            handshakes: Arc::default(),
+            incoming,
+        })
+    }
+
+    /// Takes a datagram of the set-up that belongs to no link. Returns the link that begins with it.
+    pub(super) fn take(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        packet: &FirstPacket,
+        datagram: &mut [u8],
+    ) -> Option<Arc<Shared>> {
+        let outcome = Outcome::default();
+        let config = self.options.config(self.is_repaired, packet.from.ip());
+        // A socket that listens on all addresses must answer from the one it was spoken to.
+        let is_wildcard = endpoint.socket.local().ip().is_unspecified();
+        let source = packet.to.filter(|_| is_wildcard);
+        let accepting = Accepting {
+            config: &config,
+            entropy: rand::random(),
+            handshakes: self.handshakes.load(Ordering::Relaxed),
+            tls: &mut |parameters| self.credentials.begin(parameters, &outcome),
+        };
+        let taken = self
+            .acceptor
+            .handle_datagram(packet.at, packet.from, datagram, accepting);
+        match taken {
+            transpute_rudp::Intake::Ignored => None,
+            transpute_rudp::Intake::Reply(reply) => {
+                let transmit = Transmit {
+                    destination: packet.from,
+                    len: reply.len(),
+                    segment_size: reply.len(),
+                    no_gso: true,
+                };
+                // It is repeated when it is asked for again.
+                let _ = endpoint.socket.send(&transmit, &reply, source);
+                None
+            }
+            transpute_rudp::Intake::Connection(connection) => {
+                self.handshakes.fetch_add(1, Ordering::Relaxed);
+                let count = Count(Arc::clone(&self.handshakes));
+                let control = self.options.control.name();
+                let link = Shared::new(*connection, Arc::clone(endpoint), source, control);
+                let link = Arc::new(link);
+                let incoming = Incoming {
+                    link: Arc::clone(&link),
+                    outcome,
+                    from: packet.from,
+                    to: packet.to,
+                    began: Instant::now(),
+                    _count: count,
+                };
+                // Nobody listens any more: the link is abandoned with what was to be sent.
+                if let Err(unsent) = self.incoming.send(incoming) {
+                    unsent.0.link.abandon();
+                }
+                Some(link)
+            }
+        }
+    }
+}
