@@ -3,7 +3,9 @@
 
 mod batch;
 mod circuit;
+mod cost;
 mod demo;
+mod explanation;
 mod failure;
 mod flags;
 mod id;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use transpute_select::{
-    Candidate, Chooser, End, Loss, Model, ModelChooser, PathEstimate, Plan, Prices, Probed, Spec,
-    Workload,
+    Candidate, Chooser, End, Loss, Model, ModelChooser, PathEstimate, Probed, Spec, Workload,
 };
 
 use crate::{
+    cost::{Plan, Prices},
     failure::Failure,
     flags::{parse_address, warn_unused},
     model::{DEFAULT_TRANSPORTS, candidates, failure, load, path},
@@ -79,7 +79,7 @@ struct Answer {
 pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
     let peer = peer(args)?;
     // What can be wrong with the rest is said before anybody is measured.
-    let prices = Prices::new(args.price_per_gb, args.price_per_hour).map_err(failure)?;
+    let prices = Prices::new(args.price_per_gb, args.price_per_hour)?;
     let model: Model = load(args.model.as_deref())?;
     let named = args.transports.as_deref().map(candidates).transpose()?;
     let known = match peer {
@@ -119,7 +119,7 @@ pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
         End::Connector => (up, down),
         End::Listener => (down, up),
     };
-    let plan = Plan::new(&choice, &workload, loss, args.runs, prices).map_err(failure)?;
+    let plan = Plan::new(&choice, &workload, loss, args.runs, prices);
     let answer = Answer {
         transport: choice.winner().clone(),
         reason: choice.reason.clone(),

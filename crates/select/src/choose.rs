@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::{
-    Model, PathEstimate, Prediction, SelectError, Spec, TimeParts, Udp, Workload,
-    path::{Seconds, Short},
+    Model, PathEstimate, Prediction, SelectError, Spec, TimeParts, Udp, Workload, path::Seconds,
 };
 
 /// Difference of two predicted times that is not worth a reason, as a fraction.
@@ -303,9 +302,4 @@ fn tipping(first: &TimeParts, second: &TimeParts) -> Option<(&'static str, f64)>
         .map(|(what, first, second)| (what, second - first))
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .filter(|&(_, saved)| saved > 0.0)
-}
-
-/// Writes a confidence for people.
-pub(crate) fn sureness(confidence: f64) -> String {
-    format!("{} %", Short((confidence * 100.0).round().min(99.0)))
 }

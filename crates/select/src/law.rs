@@ -2,10 +2,8 @@
 //!
 //! Times run from the first byte sent to the last byte sent; the one-way delay is the caller's.
 //!
-//! **Growing.** A transport that does not know the path sends a first flight `I` and doubles it each round trip until it has
-//! the window `W`: the bandwidth-delay product, or the limit of the kernel's buffers. After `S` bytes,
-//! `log2((S + I) / 2I)` doublings have passed. Real windows come in whole round trips; the formula goes through the middle,
-//! so that predictions are continuous.
+//! **Growing.** A transport that does not know the path sends a first flight `I` at once, and goes on at `I` per round trip.
+//! This rate doubles each round trip until it is that of the bottleneck, or the kernel's buffers are full.
 //!
 //! **Losses.** Before the first loss, which comes after `1 / p` packets on average, all is as without losses. Then
 //!
@@ -116,26 +114,18 @@ impl Growing {
 
     /// Returns the time that bytes take while nothing is lost.
     fn time(&self, bytes: f64) -> f64 {
-        let Self {
-            initial, window, ..
-        } = *self;
-        if initial <= 0.0 {
+        let burst = bytes.min(self.initial) / self.line;
+        let rest = bytes - bytes.min(self.initial);
+        if self.initial <= 0.0 {
             return bytes / self.line;
         }
-        // Fewer than one doubling is a correction to the steady state, not growth.
-        let doublings = |ratio: f64| match ratio.log2() {
-            count if count > 0.0 => count * self.doubling,
-            count => count,
-        };
-        // Bytes sent by the time that the window is fully open.
-        let grown = window - initial;
-        let rounds = match bytes <= grown {
-            true => doublings((bytes + initial) / (2.0 * initial)),
-            false => doublings(window / (2.0 * initial)) + (bytes - grown) / window,
-        };
-        // The last window is half of all bytes so far and of an initial window.
-        let last = bytes.min((bytes + initial) / 2.0).min(window);
-        self.rtt * rounds.max(0.0) + last / self.line
+        let start = self.initial / self.rtt;
+        // Seconds in which the rate grows by a factor of e.
+        let pace = self.doubling * self.rtt / std::f64::consts::LN_2;
+        let grown = (self.speed - start).max(0.0) * pace;
+        let growing = rest.min(grown);
+        let growth = pace * (growing / (start * pace)).ln_1p();
+        burst + growth + (rest - growing) / self.speed
     }
 
     fn carriage(&self, bytes: f64, without: f64, with: f64, bound: Bound) -> Carriage {

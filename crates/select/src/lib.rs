@@ -4,9 +4,8 @@
 //! | --- | --- |
 //! | `rule`, `paper`, `choose` | choosers: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`] |
 //! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
-//! | `path`, `loss`, `workload`, `protocol`, `machine` | what a prediction depends on |
+//! | `path`, `loss`, `workload`, `machine` | what a prediction depends on |
 //! | `observe`, `policy`, `auto` | the transport `auto`: from a race's progress to a choice |
-//! | `explain`, `cost` | choices for people, time and money of many runs |
 //!
 //! Only [`Auto`] connects, and only [`Kernel::of_this_machine`] and files of models are read. docs/selection.md describes the
 //! rule, the model, and how well both do.
@@ -25,9 +24,7 @@
 
 mod auto;
 mod choose;
-mod cost;
 mod error;
-mod explain;
 mod fit;
 mod kernel;
 mod law;
@@ -40,7 +37,6 @@ mod paper;
 mod path;
 mod policy;
 mod predict;
-mod protocol;
 mod rule;
 mod scheme;
 mod spec;
@@ -48,9 +44,7 @@ mod workload;
 
 pub use auto::{Auto, Probed, Selection};
 pub use choose::{Candidate, Choice, Chooser, ModelChooser, Ranked};
-pub use cost::{Plan, Prices};
 pub use error::SelectError;
-pub use explain::{Explanation, Row};
 pub use fit::{Goodness, MIN_CELLS, Sample, fit};
 pub use law::{Bound, lossy_window};
 pub use loss::Loss;
@@ -61,10 +55,9 @@ pub use monitor::{
 };
 pub use paper::PaperRules;
 pub use path::{
-    Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Source, Udp,
+    Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Seconds, Source, Udp,
 };
 pub use predict::{Prediction, TimeParts};
-pub use protocol::{ProtocolRun, Transfers};
 pub use rule::Rule;
 pub use scheme::{
     ASSUMED_RATE, SchemeChoice, SchemeCost, SchemeLimit, SchemeQuestion, SchemeRate, SchemeTime,

@@ -286,8 +286,9 @@ impl fmt::Display for Direction {
     }
 }
 
-/// Seconds with a unit that suits them.
-pub(crate) struct Seconds(pub(crate) f64);
+/// Displays seconds with a suitable unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Seconds(pub f64);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,8 @@
 //! The choosers, their reasons, tables and plans.
 
 use transpute_select::{
-    Candidate, Chooser, Direction, End, Explanation, Loss, Model, ModelChooser, PaperRules, Parts,
-    PathEstimate, Plan, Prices, Rate, SelectError, Udp, Workload,
+    Candidate, Chooser, Direction, End, Loss, Model, ModelChooser, PaperRules, Parts, PathEstimate,
+    Rate, Udp, Workload,
 };
 
 fn path(rtt: f64, rate: f64, loss: f64) -> PathEstimate {
@@ -140,47 +140,4 @@ fn the_papers_rules_choose_as_its_table_3_and_text_do() {
         reason.contains("W·t is 33.6 ms, the round trip 110 ms"),
         "{reason}"
     );
-}
-
-#[test]
-fn an_explanation_is_a_table_with_the_winner_marked() {
-    let work = [("aes128", 211_000), ("mincut", 36_000_000)];
-    let work = work.map(|(name, bytes)| (name.to_owned(), tables(bytes)));
-    let mut all = usual();
-    all[2] = all[2].clone().without("refused by the peer");
-    let chooser = theory();
-    let explanation = Explanation::new(&chooser, &path(0.11, 1e9, 0.0), work, &all).unwrap();
-    let text = explanation.to_string();
-    assert!(text.contains("path: rtt 110 ms, up 1000 Mbit/s"), "{text}");
-    assert!(text.contains("not quic: refused by the peer"), "{text}");
-    assert_eq!(text.matches('*').count(), 2, "{text}");
-    let json = serde_json::to_value(&explanation).unwrap();
-    assert_eq!(json["rows"][1]["choice"]["ranking"][0]["transport"], "rudp");
-    assert!(json["rows"][0]["choice"]["ranking"][0]["parts"]["setup_s"].is_number());
-}
-
-#[test]
-fn plans_reproduce_the_survey_of_rebane() {
-    // Table 17: 35.5 MB at 0.1 and 0.2 USD/GB cost 0.0036 and 0.0071 USD. Ours counts headers, 5 %.
-    let work = Workload::transfer(End::Connector, 35_500_000).unwrap();
-    let choice = theory()
-        .choose(&path(0.11, 3e7, 0.0), &work, &candidates(&["tcp"]))
-        .unwrap();
-    for (price, expected) in [(0.1, 0.0036), (0.2, 0.0071)] {
-        let prices = Prices::new(price, 0.12).unwrap();
-        let plan = Plan::new(&choice, &work, (0.0, 0.0), 1, prices).unwrap();
-        assert!(
-            (plan.traffic_cost / 1.05 - expected).abs() < 6e-5,
-            "{plan:?}"
-        );
-        // Two machines for as long as it takes.
-        let hours = plan.seconds / 3600.0;
-        assert!((plan.machine_cost - 2.0 * hours * 0.12).abs() < 1e-12);
-        assert!(plan.interval_s.0 < plan.seconds && plan.seconds < plan.interval_s.1);
-    }
-    // What is lost is paid for and sent again.
-    let lossy = Plan::new(&choice, &work, (0.5, 0.0), 10, Prices::default()).unwrap();
-    assert!((lossy.garbler_bytes / (10.0 * 35.5e6 * 1.05 * 2.0) - 1.0).abs() < 1e-9);
-    assert!(Prices::new(-1.0, 0.0).is_err() && Prices::new(f64::NAN, 0.0).is_err());
-    assert!(Plan::new(&choice, &work, (1.0, 0.0), 1, Prices::default()).is_err());
 }

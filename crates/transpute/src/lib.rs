@@ -56,6 +56,7 @@ mod known;
 mod listening;
 mod party;
 mod path_watch;
+mod protocol;
 mod result;
 mod scheme;
 pub mod serve;

@@ -2,8 +2,10 @@
 
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::Scheme;
-use transpute_select::{End, Machine, ProtocolRun, SelectError, Transfers, Workload};
+use transpute_select::{End, Machine, SelectError, Workload};
 use transpute_session::{Config, OtPlan, Role};
+
+use crate::protocol::{ProtocolRun, Transfers};
 
 /// Returns the processor time that a typical machine takes for each step of the protocol with this scheme.
 #[must_use]

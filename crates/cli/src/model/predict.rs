@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use transpute_select::{Candidate, End, Explanation, Workload};
+use transpute_select::{Candidate, End, Workload};
 
 use super::{DEFAULT_TRANSPORTS, candidates, failure, load, path};
 use crate::{
+    explanation::Explanation,
     failure::Failure,
     output,
     selection::By,

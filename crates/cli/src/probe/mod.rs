@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use serde::Serialize;
 use transpute::{
     Error,
-    select::{Auto, Explanation, Model, Probed},
+    select::{Auto, Model, Probed},
     transport::{Security, auto::Offer},
 };
 
 use crate::{
+    explanation::Explanation,
     failure::Failure,
     flags::{parse_address, parse_offer, warn_unused},
     interrupt::unless_interrupted,

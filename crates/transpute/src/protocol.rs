@@ -1,13 +1,12 @@
 //! What the two-party protocol of this project sends and computes, by docs/protocol.md.
 //!
-//! Byte for byte, so that a [`Workload`] can be made before anything runs. This crate does not know circuits or garbling schemes:
-//! the caller counts.
+//! Byte for byte, so that a [`Workload`] can be made before anything runs.
 
-use crate::{End, Machine, Parts, SelectError, Workload, error::checked};
+use transpute_select::{End, Machine, Parts, SelectError, Workload};
 
 /// How the oblivious transfers of a run are done: `OtPlan` of transpute-session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Transfers {
+pub(crate) enum Transfers {
     /// The evaluator has no inputs.
     None,
     /// Public-key transfers, one for each input bit.
@@ -22,42 +21,32 @@ pub enum Transfers {
 }
 
 /// A run of the protocol, as the parties agree on it.
-///
-/// | field | from a `Program` and a `Config` |
-/// | --- | --- |
-/// | `and_gates`, `xor_gates` | `Program::and_count`, `xor_count` |
-/// | `table_bytes` | tables of one evaluation: AND and XOR gates times `Scheme::and_bytes` (and bits), `xor_bytes` |
-/// | `is_free_xor` | `Scheme::is_free_xor` |
-/// | `garbler_bits`, `evaluator_bits`, `output_bits` | of one evaluation; the first from the `InputSplit` |
-/// | `batch`, `chunk_len`, `is_checked` | `Config::batch`, `chunk_len`, `output_check` |
-/// | `transfers` | `OtPlan::new(config.ot, batch * evaluator_bits)` |
-/// | `to_garbler` | `OutputPolicy::reaches(Role::Garbler)` |
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProtocolRun {
+pub(crate) struct ProtocolRun {
     /// AND gates of one evaluation.
-    pub and_gates: u64,
+    pub(crate) and_gates: u64,
     /// XOR gates of one evaluation.
-    pub xor_gates: u64,
+    pub(crate) xor_gates: u64,
     /// Bytes of tables of one evaluation.
-    pub table_bytes: u64,
+    pub(crate) table_bytes: u64,
     /// Whether XOR gates have no tables and the garbler's labels need no sending.
-    pub is_free_xor: bool,
+    pub(crate) is_free_xor: bool,
     /// Input bits of the garbler, of one evaluation.
-    pub garbler_bits: u64,
+    pub(crate) garbler_bits: u64,
     /// Input bits of the evaluator, of one evaluation.
-    pub evaluator_bits: u64,
+    pub(crate) evaluator_bits: u64,
     /// Output bits of one evaluation.
-    pub output_bits: u64,
+    pub(crate) output_bits: u64,
     /// Evaluations.
-    pub batch: u64,
+    pub(crate) batch: u64,
     /// Largest chunk of tables, in bytes.
-    pub chunk_len: u64,
+    pub(crate) chunk_len: u64,
     /// Whether the evaluator checks its outputs.
-    pub is_checked: bool,
+    pub(crate) is_checked: bool,
     /// How oblivious transfer is done.
-    pub transfers: Transfers,
+    pub(crate) transfers: Transfers,
     /// Whether the garbler learns the outputs.
-    pub to_garbler: bool,
+    pub(crate) to_garbler: bool,
 }
 
 const FRAME: u64 = 5;
@@ -70,49 +59,25 @@ const RUN: u64 = 8064;
 /// Bytes of a message of outputs.
 const PIECE: u64 = 65_536;
 
-/// More than any run has; products of two of these fit.
-const MAX_COUNT: f64 = 4e9;
-
 impl ProtocolRun {
     /// Describes the run for the model. `garbler` is the end that garbles.
     ///
     /// # Errors
     /// [`SelectError::Number`] for figures that no run has.
-    pub fn workload(
+    pub(crate) fn workload(
         &self,
         garbler: End,
         garbling: &Machine,
         evaluating: &Machine,
     ) -> Result<Workload, SelectError> {
-        for (field, value) in [
-            ("and_gates", self.and_gates),
-            ("xor_gates", self.xor_gates),
-            ("garbler_bits", self.garbler_bits),
-            ("evaluator_bits", self.evaluator_bits),
-            ("output_bits", self.output_bits),
-            ("batch", self.batch),
-        ] {
-            checked(field, value as f64, (0.0, MAX_COUNT), "0 to 4e9")?;
-        }
-        checked(
-            "table_bytes",
-            self.table_bytes as f64,
-            (0.0, 1e15),
-            "0 to 1e15 bytes",
-        )?;
-        checked(
-            "chunk_len",
-            self.chunk_len as f64,
-            (1.0, 1e12),
-            "1 to 1e12 bytes",
-        )?;
         let batch = u128::from(self.batch);
         let transfers = batch * u128::from(self.evaluator_bits);
         let runs = transfers.div_ceil(u128::from(RUN));
         let numbered = u128::from(FRAME + NUMBER);
         let tables = batch * u128::from(self.table_bytes);
-        let early =
-            u128::from(HELLO) + tables + tables.div_ceil(u128::from(self.chunk_len)) * numbered;
+        let early = u128::from(HELLO)
+            + tables
+            + tables.div_ceil(u128::from(self.chunk_len.max(1))) * numbered;
 
         // Messages of oblivious transfer: garbler's first, its answers, the evaluator's.
         let (setup, answers, requests, flights) = match self.transfers {
@@ -263,10 +228,6 @@ mod tests {
         for wrong in [
             ProtocolRun {
                 batch: u64::MAX,
-                ..run()
-            },
-            ProtocolRun {
-                chunk_len: 0,
                 ..run()
             },
             ProtocolRun {

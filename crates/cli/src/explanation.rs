@@ -4,29 +4,26 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{
-    Candidate, Choice, Chooser, PathEstimate, SelectError, Workload, choose::sureness,
-    path::Seconds,
-};
+use transpute_select::{Candidate, Choice, Chooser, PathEstimate, Seconds, SelectError, Workload};
 
 /// What would be chosen on a path for several workloads, and what was predicted of all candidates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explanation {
+pub(crate) struct Explanation {
     /// What is known of the path.
-    pub path: PathEstimate,
+    pub(crate) path: PathEstimate,
     /// The workloads.
-    pub rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
 }
 
 /// One workload of an [`Explanation`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// What the workload is called.
-    pub name: String,
+    pub(crate) name: String,
     /// What it sends and computes.
-    pub workload: Workload,
+    pub(crate) workload: Workload,
     /// Which transport, and why.
-    pub choice: Choice,
+    pub(crate) choice: Choice,
 }
 
 impl Explanation {
@@ -34,7 +31,7 @@ impl Explanation {
     ///
     /// # Errors
     /// Those of the chooser.
-    pub fn new(
+    pub(crate) fn new(
         chooser: &dyn Chooser,
         path: &PathEstimate,
         workloads: impl IntoIterator<Item = (String, Workload)>,
@@ -89,7 +86,11 @@ impl fmt::Display for Explanation {
                     });
                 write!(f, "  {cell:>width$}", width = width(column))?;
             }
-            writeln!(f, "  {:>4}", sureness(row.choice.confidence))?;
+            writeln!(
+                f,
+                "  {:>4}",
+                format!("{:.0} %", (row.choice.confidence * 100.0).min(99.0))
+            )?;
         }
         writeln!(f)?;
         for row in &self.rows {
@@ -116,4 +117,34 @@ impl fmt::Display for Explanation {
 fn width(column: &str) -> usize {
     // "*12.3 min" and the like.
     column.chars().count().max(9)
+}
+
+#[cfg(test)]
+mod tests {
+    use transpute_select::{End, Rate, Rule};
+
+    use super::*;
+
+    #[test]
+    fn an_explanation_is_a_table_with_the_winner_marked() {
+        let mut path = PathEstimate::of_rtt(0.11).unwrap();
+        path.up.rate = Some(Rate::known(1e9));
+        let work = [("aes128", 211_000), ("mincut", 36_000_000)];
+        let work = work.map(|(name, bytes)| {
+            (
+                name.to_owned(),
+                Workload::transfer(End::Listener, bytes).unwrap(),
+            )
+        });
+        let mut all = ["tcp", "rudp", "quic"].map(|name| Candidate::new(name).unwrap());
+        all[2] = all[2].clone().without("refused by the peer");
+        let explanation = Explanation::new(&Rule, &path, work, &all).unwrap();
+        let text = explanation.to_string();
+        assert!(text.contains("path: rtt 110 ms, up 1000 Mbit/s"), "{text}");
+        assert!(text.contains("not quic: refused by the peer"), "{text}");
+        assert_eq!(text.matches('*').count(), 2, "{text}");
+        let json = serde_json::to_value(&explanation).unwrap();
+        assert_eq!(json["rows"][1]["choice"]["ranking"][0]["transport"], "rudp");
+        assert!(json["rows"][0]["choice"]["ranking"][0]["parts"]["setup_s"].is_number());
+    }
 }
