@@ -6,7 +6,7 @@
 //!
 //! | message | kind | level | fields |
 //! | --- | --- | --- | --- |
-//! | connector's greeting | 1 | initial | random (16 bytes), parameters, names, separated by newlines |
+//! | connector's greeting | 0xf0 | initial | random (16 bytes), parameters, names, separated by newlines |
 //! | listener's greeting | 2 | initial | random (16 bytes) |
 //! | listener's answer | 8 | handshake | parameters, name, message |
 //! | connector's confirmation | 20 | handshake | none |
