@@ -7,7 +7,8 @@ use tokio::{
     net::{TcpStream, UdpSocket},
 };
 use transpute_transport::{
-    Identity, Link, Listener, Quic, Security, Tcp, TcpStriped, Transport, TransportError, Udp,
+    Identity, Link, Listener, Quic, Rudp, Security, Tcp, TcpStriped, Transport, TransportError,
+    Udp,
     auto::{self, Accepted, AutoListener, Offer, Pick},
 };
 
@@ -101,6 +102,7 @@ async fn each_choice_carries_a_session() {
         "tcp-striped:n=3",
         "tcp-striped:n=1",
         "quic",
+        "rudp",
     ];
     let plaintext = (Security::Plaintext, Security::Plaintext);
     for (listening, connecting) in [pinned(), unpinned(), plaintext] {
@@ -131,10 +133,11 @@ async fn each_choice_carries_a_session() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn either_side_may_use_a_transport_by_its_name() {
     let (a, b) = pinned();
-    let named: [(&str, Box<dyn Transport>); 3] = [
+    let named: [(&str, Box<dyn Transport>); 4] = [
         ("tcp", Box::new(Tcp::default())),
         ("tcp-striped", Box::new(TcpStriped::default())),
         ("quic", Box::new(Quic::default())),
+        ("rudp", Box::new(Rudp::default())),
     ];
     for (name, transport) in named {
         let mut listener = bind(&a, Offer::all()).await;
@@ -196,9 +199,11 @@ async fn only_what_is_offered_can_be_picked() {
     let root = error.root();
     assert!(matches!(root, TransportError::Connect { .. }), "{error}");
 
-    let mut listener = bind(&listening, Offer::of(["quic"]).unwrap()).await;
-    let (accepted, link) = meet(&mut listener, &connecting, "quic").await;
-    converse(accepted.link, link).await;
+    for choice in ["quic", "rudp"] {
+        let mut listener = bind(&listening, Offer::of([choice]).unwrap()).await;
+        let (accepted, link) = meet(&mut listener, &connecting, choice).await;
+        converse(accepted.link, link).await;
+    }
     let offer = Offer::of(["quic"]).unwrap();
     let bound = AutoListener::bind("127.0.0.1:0", &Security::Plaintext, offer, patient()).await;
     assert!(matches!(bound, Err(TransportError::NoPlaintext { .. })));
@@ -236,7 +241,7 @@ async fn links_of_several_transports_coexist_amid_garbage() {
     let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
     let mut pairs = Vec::new();
-    for choice in ["quic", "tcp", "tcp-striped:n=2", "quic"] {
+    for choice in ["quic", "rudp", "tcp", "tcp-striped:n=2", "quic", "rudp"] {
         let (accepted, link) = meet(&mut listener, &connecting, choice).await;
         pairs.push((accepted.link, link));
     }

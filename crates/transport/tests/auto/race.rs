@@ -57,25 +57,26 @@ fn is_blocked<R>(stage: &Stage<R>) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_policy_is_asked_once_for_each_change() {
     let (listening, connecting) = pinned();
-    let mut listener = bind(&listening, Offer::of(["tcp", "quic"]).unwrap()).await;
+    let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
     // Where a policy never picks, the first transport that is up counts, once all have come up or failed.
     let policy = by(|_| Decision::Wait);
     let racing = auto::race(&address, &connecting, patient(), &policy);
     let (accepted, won) = tokio::join!(listener.next(), racing);
     let won = won.unwrap();
-    assert_eq!((won.pick, won.failed.len()), (Pick::Quic, 0));
+    assert_eq!((won.pick, won.failed.len()), (Pick::Rudp, 0));
     let asked = policy.1.into_inner().unwrap();
     assert!(asked.is_sorted_by_key(|progress| progress.elapsed));
     assert!(asked.len() <= 5, "{asked:#?}");
     let last = asked.last().unwrap();
     assert!(last.tcp_rtt.is_some() && last.tcp.up().is_some() && last.quic.up().is_some());
-    assert!(last.rudp.up().is_none() && !last.rudp.is_pending());
+    let rudp = last.rudp.up().unwrap();
+    assert!(rudp.is_complete && rudp.rtt.is_some() && rudp.datagram >= 1200);
     let tcp = last.tcp.up().unwrap();
     assert!(tcp.rtt() > Duration::ZERO && tcp.info.peer_fingerprint.is_some());
     assert!(last.quic.up().unwrap().path.rtt.is_some());
     let offered: Vec<_> = last.offer.as_ref().unwrap().names().collect();
-    assert_eq!(offered, ["tcp", "quic"]);
+    assert_eq!(offered, ["tcp", "tcp-striped", "quic", "rudp"]);
     say_hello(accepted.unwrap(), won.link).await;
 }
 
@@ -87,17 +88,17 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
         let relay = relay::relay(&listener.local_address()).await;
         relay.faults.cut.store(true, Ordering::Relaxed);
         let pick: Pick = choice.parse().unwrap();
-        let policy = by(move |progress: &Progress| match &progress.quic {
+        let policy = by(move |progress: &Progress| match &progress.rudp {
             Stage::Failed(_) => Decision::Pick(pick),
-            _ => Decision::Pick(Pick::Quic),
+            _ => Decision::Pick(Pick::Rudp),
         });
         let racing = auto::race(&relay.address, &connecting, AutoOptions::default(), &policy);
         let (accepted, won) = tokio::join!(listener.next(), racing);
         let won = won.unwrap();
-        assert!(is_blocked(&won.progress.quic), "{:?}", won.progress);
+        assert!(is_blocked(&won.progress.quic) && is_blocked(&won.progress.rudp));
         let (wanted, error) = &won.failed[0];
         assert!(
-            *wanted == Pick::Quic && error.contains("not over UDP"),
+            *wanted == Pick::Rudp && error.contains("not over UDP"),
             "{error}"
         );
         let tcp = won.progress.tcp.up().unwrap();
@@ -117,8 +118,8 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
     let (listening, connecting) = pinned();
-    let mut listener = bind(&listening, Offer::of(["quic"]).unwrap()).await;
-    for heals in [true, false] {
+    for (choice, heals) in [("quic", true), ("quic", false), ("rudp", true)] {
+        let mut listener = bind(&listening, Offer::of([choice]).unwrap()).await;
         let relay = relay::relay(&listener.local_address()).await;
         relay.faults.cut.store(true, Ordering::Relaxed);
         let heal = async {
@@ -127,7 +128,7 @@ async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
         };
         let mut options = AutoOptions::default();
         options.quic.connect_timeout = Duration::from_secs(2);
-        let racing = race_for("quic", &relay.address, &connecting, options);
+        let racing = race_for(choice, &relay.address, &connecting, options);
         let both = async { tokio::join!(racing, heal).0 };
         if heals {
             let (accepted, won) = tokio::join!(listener.next(), both);
@@ -155,7 +156,7 @@ async fn silence_on_one_connection_does_not_hold_up_the_others() {
     let racing = race_for("tcp", &relay.address, &connecting, options);
     let (accepted, won) = tokio::join!(listener.next(), racing);
     let won = won.unwrap();
-    assert_eq!((won.pick, won.failed.len()), (Pick::Quic, 1));
+    assert_eq!((won.pick, won.failed.len()), (Pick::Rudp, 1));
     assert!(
         began.elapsed() < Duration::from_secs(4),
         "{:?}",
@@ -168,7 +169,7 @@ async fn silence_on_one_connection_does_not_hold_up_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_probe_waits_for_everything_and_picks_nothing() {
     let (listening, connecting) = pinned();
-    let mut listener = bind(&listening, Offer::of(["tcp", "quic"]).unwrap()).await;
+    let mut listener = bind(&listening, Offer::all()).await;
     let relay = relay::relay(&listener.local_address()).await;
     let mut options = AutoOptions::default();
     options.choice_timeout = Duration::from_secs(1);
@@ -178,11 +179,15 @@ async fn a_probe_waits_for_everything_and_picks_nothing() {
     assert!(visit.unwrap().is_none());
     let progress = progress.unwrap();
     assert!(progress.tcp.up().is_some() && progress.quic.up().is_some());
+    let trains = progress.rudp.up().unwrap();
+    for train in [trains.up, trains.down].into_iter().flatten() {
+        assert!(train.received <= train.sent && (0.0..=1.0).contains(&train.error));
+    }
     // Where UDP is blocked it waits long enough to be sure of it.
     relay.faults.cut.store(true, Ordering::Relaxed);
     let probing = auto::probe(&relay.address, &connecting, options);
     let progress = beside(&mut listener, probing).await.unwrap();
-    assert!(is_blocked(&progress.quic), "{progress:?}");
+    assert!(is_blocked(&progress.quic) && is_blocked(&progress.rudp));
     assert!(progress.tcp.up().is_some() && progress.elapsed >= Duration::from_secs(1));
     relay.tcp.abort();
 }

@@ -65,7 +65,7 @@ fn parts(link: Link) -> ((Reader, Writer), LinkStats) {
 async fn recorded_datagrams_are_not_answered_again() {
     let (listening, connecting) = pinned();
     // How many times the bytes of a replay may come back.
-    for (pick, most) in [("quic", 3)] {
+    for (pick, most) in [("quic", 3), ("rudp", 3)] {
         let bound = AutoListener::bind("127.0.0.1:0", &listening, Offer::all(), patient()).await;
         let mut listener = bound.unwrap();
         let address = listener.local_address();
