@@ -48,14 +48,7 @@ fn the_help_has_an_example_and_headings() {
     ];
     for (heading, flags) in headings.iter().zip([
         &["--identity", "--peer", "--plaintext"][..],
-        &[
-            "--transport",
-            "--machine-cache",
-            "--offer",
-            "--chooser",
-            "--path-cache",
-            "--patience",
-        ],
+        &["--transport", "--offer", "--chooser", "--patience"],
         &[
             "--scheme",
             "--output-to",

@@ -27,13 +27,13 @@ fn a_model_is_fitted_shown_and_used() {
     ];
     let table = transpute(fit).expect(0).stdout;
     assert!(table.starts_with("fitted to: grids ("), "{table}");
-    for name in ["fitted", "unseen", "median", "growth"] {
+    for name in ["fitted", "unseen", "median", "rate_share"] {
         assert!(table.contains(name), "{name}: {table}");
     }
     let model = json(&out);
     let [fit_error, unseen_error] = ["fit", "held_out"].map(|part| {
         let goodness = &model["transports"]["tcp"][part];
-        assert!(goodness["runs"].as_u64().unwrap() > 8, "{model}");
+        assert!(goodness["cells"].as_u64().unwrap() > 8, "{model}");
         goodness["median_error"].as_f64().unwrap()
     });
     // Of runs that were measured long ago: what the fit makes of them does not change from run to run.
@@ -144,7 +144,7 @@ fn what_cannot_be_predicted_is_refused() {
     let wrong = write(folder.path(), "wrong.json", "{\"format\":1}\n");
     transpute(["model", "show", &wrong]).fails(3, "wrong.json");
     let empty = write(folder.path(), "empty.jsonl", "");
-    transpute(["model", "fit", &empty]).fails(1, "8 runs at least");
+    transpute(["model", "fit", &empty]).fails(1, "at least 10 cells");
     transpute(["model", "fit", &wrong]).fails(3, "not a row");
     transpute(["model", "predict", "--path", "atlantis"]).fails(2, "--path");
     transpute(["model", "predict", "--transports", "a b"]).fails(2, "--transports");

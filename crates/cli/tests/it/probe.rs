@@ -1,10 +1,8 @@
 //! Choosing a transport: `transpute probe`, and the choice in `transpute run`.
 
-use std::fs;
-
 use serde_json::Value;
 
-use crate::harness::{CIPHERTEXT, Finished, KEYS, Party, Process, aes, meet, transpute};
+use crate::harness::{CIPHERTEXT, Finished, KEYS, Party, Process, aes, meet, transpute, write};
 
 /// The flags by which the evaluator reaches the garbler.
 fn keys() -> Vec<&'static str> {
@@ -20,6 +18,8 @@ fn names(list: &Value) -> Vec<&str> {
 
 #[test]
 fn the_party_that_connects_says_how_it_chose() {
+    let [_, evaluator] = meet_aes(&[], &[]);
+    assert_eq!(evaluator["selection"]["chooser"], "rule");
     let [garbler, evaluator] = meet_aes(&[], &["--chooser", "model"]);
     assert_eq!(garbler["selection"], Value::Null);
     assert_eq!(garbler["transport"], evaluator["transport"]);
@@ -55,14 +55,11 @@ fn meet_aes(listening: &[&str], connecting: &[&str]) -> [Value; 2] {
 fn a_listening_run_goes_on_after_it_was_probed() {
     let [garbler, evaluator] = aes();
     let (garbler, address) = garbler.listen();
-    let folder = tempfile::tempdir().unwrap();
-    let cache = folder.path().join("paths.json");
-    let cache = cache.to_str().unwrap();
     let probe = |more: &[&str]| {
         let start = ["probe", &address, "--circuit", "add:8,mincut"];
         transpute([&start[..], &keys(), more].concat()).expect(0)
     };
-    let json = probe(&["--json", "--path-cache", cache]).json();
+    let json = probe(&["--json"]).json();
     assert_eq!(json["address"], address.as_str());
     assert_eq!(json["path"]["udp"], "passes");
     let rows = json["rows"].as_array().unwrap();
@@ -79,9 +76,7 @@ fn a_listening_run_goes_on_after_it_was_probed() {
     ] {
         assert!(text.contains(fragment), "{fragment}\n{text}");
     }
-    assert!(fs::read_to_string(cache).unwrap().contains(&address));
-
-    let evaluator = evaluator.and(["--path-cache", cache]).connect(&address);
+    let evaluator = evaluator.connect(&address);
     assert_eq!(evaluator.finish().expect(0).outputs(), [CIPHERTEXT]);
     garbler.finish().expect(0);
 }
@@ -181,24 +176,21 @@ fn options_without_effect_cause_a_warning() {
         assert_eq!(count, flags.len(), "{}", finished.stderr);
     };
     let [garbler, evaluator] = aes();
-    let named = ["--transport", "tcp", "--machine-cache", "none"];
-    let choosing = ["--chooser", "paper", "--path-cache", "/nowhere/paths.json"];
+    let named = ["--transport", "tcp"];
+    let choosing = ["--chooser", "paper"];
     let parties = meet(
         garbler.clone().and(choosing),
         evaluator.clone().and(["--pipeline", "2"]),
     );
     let parties = parties.map(|party| party.expect(0));
-    warned(&parties[0], &["--chooser", "--path-cache"]);
+    warned(&parties[0], &["--chooser"]);
     warned(&parties[1], &["--pipeline"]);
 
     let garbler = garbler.and(named).and(["--repeat", "2"]);
     let evaluator = (evaluator.and(named).and(choosing)).and(["--repeat", "2", "--threads", "2"]);
     let parties = meet(garbler, evaluator.clone()).map(|party| party.expect(0));
-    warned(&parties[0], &["--machine-cache"]);
-    warned(
-        &parties[1],
-        &["--machine-cache", "--chooser", "--path-cache", "--threads"],
-    );
+    warned(&parties[0], &[]);
+    warned(&parties[1], &["--chooser", "--threads"]);
 
     let silent = evaluator.and(["--quiet", "--connect", "127.0.0.1:1", "--patience", "0"]);
     warned(&transpute(silent.0).expect(4), &[]);
@@ -207,4 +199,65 @@ fn options_without_effect_cause_a_warning() {
     warned(&transpute(once).expect(4), &["--once"]);
     let list = ["circuit", "generate", "--list", "--to", "old"];
     warned(&transpute(list).expect(0), &["--to"]);
+}
+
+#[test]
+fn a_plan_takes_a_path_that_is_measured_or_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let identity = KEYS.garbler.path.to_str().unwrap();
+    let responder = ["probe", "--listen", "127.0.0.1:0", "--identity", identity];
+    let peer = ["--peer", &KEYS.evaluator.fingerprint];
+    let mut responder = Process::start([&responder[..], &peer].concat());
+    let address = responder.listening_on();
+
+    let probe = ["probe", &address, "--circuit", "aes128", "--json"];
+    let probed = transpute([&probe[..], &keys()].concat()).expect(0);
+    let known = write(folder.path(), "path.json", &probed.stdout);
+    let plan = ["plan", "--circuit", "aes128", "--json"];
+    let later = transpute([&plan[..], &["--path", &known]].concat()).expect(0);
+    assert_eq!(later.json()["path"], probed.json()["path"]);
+
+    let measured = [&plan[..], &["--path", "measured", "--connect", &address]].concat();
+    let now = transpute([&measured[..], &keys()].concat())
+        .expect(0)
+        .json();
+    assert_eq!(now["path"]["udp"], "passes");
+    assert!(now["path"]["rtt"]["min_s"].as_f64().unwrap() < 1.0);
+    let one = ["--transports", "quic"];
+    let one = transpute([&measured[..], &keys(), &one].concat())
+        .expect(0)
+        .json();
+    assert_eq!(one["transport"], "quic");
+
+    let without = |more: &[&str]| transpute([&plan[..], more].concat());
+    without(&["--path", "measured"]).fails(2, "needs --connect ADDR");
+    without(&["--path", "measured", "--connect", &address]).fails(2, "--identity FILE and --peer");
+    let known = ["--path", "eu-us"];
+    let contradiction = [&known[..], &["--connect", &address]].concat();
+    without(&contradiction).fails(2, "--connect contradicts --path eu-us");
+    without(&["--path", "eu-us", "--price-per-gb", "-1"]).expect(2);
+    for unused in [&keys()[..], &["--plaintext"]] {
+        let planned = without(&[&known[..], unused].concat()).expect(0);
+        let warning = format!(
+            "warning: {} has no effect: only --path measured uses it\n",
+            unused[0]
+        );
+        assert_eq!(planned.stderr, warning);
+    }
+    let unreachable = [
+        "--path",
+        "measured",
+        "--connect",
+        "127.0.0.1:1",
+        "--plaintext",
+    ];
+    without(&unreachable).fails(4, "127.0.0.1:1");
+    for text in [
+        "{\"path\": {\"rtt\": {\"min_s\": -1}}}",
+        "{\"rtt\": {\"min_s\": -1}}",
+    ] {
+        let wrong = write(folder.path(), "wrong.json", text);
+        without(&["--path", &wrong]).fails(3, "rtt.min_s");
+    }
+    drop(responder);
 }

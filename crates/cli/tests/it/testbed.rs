@@ -143,7 +143,7 @@ fn what_was_chosen_is_recorded() {
         let used = measured["evaluator"]["transport"].as_str().unwrap();
         assert!(chosen.starts_with(used), "{row}");
         let selection = &measured["selection"];
-        assert_eq!(selection["chooser"], "model");
+        assert_eq!(selection["chooser"], "rule");
         assert!(selection["predicted_s"].as_f64().unwrap() > 0.02);
         // QUIC is up after one round trip, at best.
         assert!(selection["decided_after_ms"].as_f64().unwrap() >= 20.0);
