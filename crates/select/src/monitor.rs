@@ -68,7 +68,7 @@ pub struct Worse {
     pub loss: Option<[LossCount; 2]>,
 }
 
-/// Watches the path of a connection: fed with the link's figures when runs end, it keeps what was measured last.
+/// Watches the path of a connection: fed with the link's figures during runs and when they end, it keeps what was measured last.
 #[derive(Clone, Debug, Default)]
 pub struct PathMonitor {
     chosen_by: MeasuredPath,
@@ -87,15 +87,21 @@ impl PathMonitor {
         }
     }
 
-    /// Takes the link's figures at the end of a run.
+    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run the program limits the rate as a rule.
     ///
-    /// A rate counts only if the path was its limit, and not the program. Packets count since the last look.
-    pub fn look(&mut self, sample: &PathSample) {
+    /// A rate counts only if the path was its limit, and not the program.
+    pub fn look_at_rate(&mut self, sample: &PathSample) {
         self.last.rtt = sample.least_rtt().or(self.last.rtt);
         if let (Some(rate), Some(false)) = (sample.delivery_rate, sample.delivery_rate_app_limited)
         {
             self.last.rate = Some(rate as f64);
         }
+        self.complete();
+    }
+
+    /// Takes the link's figures at the end of a run. Packets count since the end before.
+    pub fn look(&mut self, sample: &PathSample) {
+        self.look_at_rate(sample);
         // TCP does not count losses, but what it sent again.
         let lost = match (sample.packets_lost, sample.retransmits) {
             (Some(lost), _) => Some(lost.saturating_sub(sample.spurious_losses.unwrap_or(0))),
@@ -112,6 +118,11 @@ impl PathMonitor {
             }
             self.counted = Some(LossCount { sent, lost });
         }
+        self.complete();
+    }
+
+    /// Takes what was not known when the transport was chosen from what was measured first.
+    fn complete(&mut self) {
         let chosen_by = &mut self.chosen_by;
         chosen_by.rtt = chosen_by.rtt.or(self.last.rtt);
         chosen_by.rate = chosen_by.rate.or(self.last.rate);

@@ -111,6 +111,10 @@ fn packets_count_since_the_last_look() {
     };
     assert_eq!(worse, expected);
     assert_eq!(monitor.estimate().loss, Some(now));
+    // A look during the next run is about its rate.
+    monitor.look_at_rate(&sample(12_000_000, false, 101_900, 151));
+    assert_eq!(monitor.estimate().loss, Some(now));
+    assert_eq!(monitor.estimate().rate, Some(12e6));
     // Nothing was sent since: what was measured last stays.
     monitor.look(&sample(12_500_000, true, 101_000, 150));
     assert_eq!(monitor.worse(), Some(expected));

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_select::SchemeChoice;
 use transpute_session::{
@@ -15,7 +16,7 @@ use transpute_transport::{Link, LinkInfo, LinkStats};
 
 use crate::{
     Error, Evaluation, PathReport,
-    path_watch::{Chosen, PathWatch},
+    path_watch::{Chosen, LOOK_INTERVAL, PathWatch},
     scheme,
 };
 
@@ -164,13 +165,12 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future cancels this computation and no other.
     pub async fn run_batch(&self, inputs: Box<dyn Inputs>) -> Result<Outcome, Error> {
-        let outcome = finish(self.start(inputs), &self.run.program).await;
-        self.look_at_path();
-        outcome
+        let outcome = self.wait(self.start(inputs)).await?;
+        Ok(Outcome::new(&self.run.program, outcome))
     }
 
     /// Calls for a computation of the whole batch now, not when the future is first polled, so that several calls pair in order.
-    /// [`look_at_path`](Self::look_at_path) is the caller's business.
+    /// [`wait`](Self::wait) is how to wait for one, so that the path is measured.
     pub fn start(&self, inputs: Box<dyn Inputs>) -> Running {
         self.handle.run(
             self.run.role,
@@ -191,10 +191,28 @@ impl Connection {
         (config, choice)
     }
 
-    /// Looks at what the transport has measured of the path, at most ten times a second. [`run`](Self::run) and
-    /// [`run_batch`](Self::run_batch) do so at the end; who calls with the [`handle`](Self::handle) does it when a computation is over.
-    pub fn look_at_path(&self) {
-        self.watch().look();
+    /// Waits for a computation, also one that the [`handle`](Self::handle) was called for, and looks at what the transport measures of
+    /// the path, ten times a second and at the end. [`run`](Self::run) and [`run_batch`](Self::run_batch) do so.
+    ///
+    /// # Errors
+    /// Any that ends the run or the connection.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels this computation and no other.
+    pub async fn wait(&self, mut running: Running) -> Result<RunOutcome, SessionError> {
+        let start = Instant::now() + LOOK_INTERVAL;
+        let mut looks = interval_at(start, LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut running => {
+                    self.watch().look();
+                    return outcome;
+                }
+                _ = looks.tick() => self.watch().look_at_rate(),
+            }
+        }
     }
 
     /// Compares the path as it was measured last with the one that the transport was chosen by.

@@ -15,8 +15,9 @@ use transpute_transport::LinkStats;
 
 use crate::scheme::{PathToEvaluator, exact};
 
-/// Time between two looks at the link's figures, unless somebody asks: a look costs a system call for each TCP connection.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Time between two looks at the link's figures while a run is under way, and the least between two ends of runs at which it is looked:
+/// a look costs a system call for each TCP connection, some microseconds.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the transport was chosen by, on the side that chose.
 pub(crate) struct Chosen {
@@ -101,6 +102,11 @@ impl PathWatch {
             stats,
             looked: None,
         }
+    }
+
+    /// Looks at the link's rate, during a run.
+    pub(crate) fn look_at_rate(&mut self) {
+        self.monitor.look_at_rate(&self.stats.path());
     }
 
     /// Looks at the link's figures, at the end of a run.

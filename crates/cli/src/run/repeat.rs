@@ -57,9 +57,9 @@ pub(super) fn run(
             (None, None) => return Err(Failure::usage("--listen or --connect is needed")),
         };
         let call = || connection.start(Box::new(Repeat(bits.clone())));
-        let ended = || connection.look_at_path();
+        let wait = |running| connection.wait(running);
         let mut runs = Runs::new(args, &program);
-        if let Err(failure) = runs.all(count.get(), args.pipeline(), call, ended).await {
+        if let Err(failure) = runs.all(count.get(), args.pipeline(), call, wait).await {
             // The peer learns why, too.
             let _ = timeout(LINGER, connection.close()).await;
             return Err(failure);
@@ -114,16 +114,15 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Runs once, and then the rest, `most` at a time; calls `ended` after each.
+    /// Runs once, and then the rest, `most` at a time.
     async fn all(
         &mut self,
         count: u64,
         most: usize,
         call: impl Fn() -> Running,
-        ended: impl Fn(),
+        wait: impl AsyncFn(Running) -> Result<RunOutcome, SessionError>,
     ) -> Result<(), Failure> {
-        self.note(0, call().await.map_err(|error| self.failure(error))?)?;
-        ended();
+        self.note(0, wait(call()).await.map_err(|error| self.failure(error))?)?;
         let started = Instant::now();
         let mut under_way = VecDeque::new();
         let mut called = 1;
@@ -134,8 +133,8 @@ impl<'a> Runs<'a> {
             }
             // Not empty: there are as many calls as numbers.
             if let Some(running) = under_way.pop_front() {
-                self.note(number, running.await.map_err(|error| self.failure(error))?)?;
-                ended();
+                let outcome = wait(running).await;
+                self.note(number, outcome.map_err(|error| self.failure(error))?)?;
             }
         }
         self.warm_total = started.elapsed();
