@@ -35,6 +35,14 @@ fn pick(text: &str) -> Pick {
     text.parse().unwrap()
 }
 
+/// Returns whether the error says that the peer uses another transport.
+fn is_told(error: &TransportError) -> bool {
+    matches!(
+        error.root(),
+        TransportError::NoCommonTransport { .. } | TransportError::NotTranspute { .. }
+    )
+}
+
 /// Waits for both sides of a link that is picked.
 async fn meet(listener: &mut AutoListener, security: &Security, choice: &str) -> (Accepted, Link) {
     let address = listener.local_address();
@@ -157,12 +165,7 @@ async fn either_side_may_use_a_transport_by_its_name() {
             probed = auto::probe(&address, &b, patient()) => probed.unwrap_err(),
             accepted = listener.accept() => panic!("{accepted:?}"),
         };
-        let root = error.root();
-        let is_told = matches!(
-            root,
-            TransportError::NoCommonTransport { .. } | TransportError::NotTranspute { .. }
-        );
-        assert!(is_told, "{error}");
+        assert!(is_told(&error), "{error}");
     }
 }
 
@@ -228,10 +231,7 @@ async fn a_peer_with_another_transport_is_told_so() {
         won = race_for("tcp", &address, &connecting, patient()) => won.unwrap_err(),
         accepted = plain.accept() => panic!("{accepted:?}"),
     };
-    assert!(
-        matches!(error.root(), TransportError::NoCommonTransport { .. }),
-        "{error}"
-    );
+    assert!(is_told(&error), "{error}");
 }
 
 /// Garbage at both ports while several transports carry links of one listener.

@@ -52,7 +52,7 @@ pub async fn race(
     let mut race = Race::begin(address, security, options)?;
     let mut failed = Vec::new();
     let mut wanted: Option<Pick> = None;
-    let mut has_more = race.changed().await;
+    race.changed().await;
     loop {
         if let Some(pick) = wanted.take()
             && let Stage::Failed(error) = race.stage(pick.transport())
@@ -65,16 +65,17 @@ pub async fn race(
         race.progress.elapsed = race.started.elapsed();
         let pick = match policy.decide(&race.progress) {
             Decision::Pick(pick) if race.is_up(&pick) => pick,
-            decision if has_more => {
+            decision => {
                 if let Decision::Pick(pick) = decision
                     && race.stage(pick.transport()).is_pending()
                 {
                     wanted = Some(pick);
                 }
-                has_more = race.changed().await;
-                continue;
+                if race.changed().await {
+                    continue;
+                }
+                race.first_up().ok_or_else(|| race.failure())?
             }
-            _ => race.first_up().ok_or_else(|| race.failure())?,
         };
         match race.take(&pick).await {
             Ok(link) => {
