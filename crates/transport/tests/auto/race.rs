@@ -7,7 +7,7 @@ use std::{
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    Link, Listener, Security, TransportError,
+    Link, Listener, PathClass, Security, TransportError,
     auto::{
         self, Accepted, AutoListener, AutoOptions, Decision, Offer, Pick, Policy, Progress, Stage,
     },
@@ -78,6 +78,34 @@ async fn the_policy_is_asked_once_for_each_change() {
     let offered: Vec<_> = last.offer.as_ref().unwrap().names().collect();
     assert_eq!(offered, ["tcp", "tcp-striped", "quic", "rudp"]);
     say_hello(accepted.unwrap(), won.link).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_near_listener_is_connected_to_over_tcp_alone() {
+    let (listening, connecting) = pinned();
+    let mut listener = bind(&listening, Offer::all()).await;
+    let address = listener.local_address();
+    for picks_at_once in [true, false] {
+        let policy = by(|progress: &Progress| match progress.tcp.up() {
+            Some(_) if picks_at_once || progress.rudp.up().is_some() => {
+                Decision::Pick("tcp".parse().unwrap())
+            }
+            _ => Decision::Wait,
+        });
+        let racing = auto::race(&address, &connecting, patient(), &policy);
+        let (accepted, won) = tokio::join!(listener.next(), racing);
+        let won = won.unwrap();
+        let asked = policy.1.into_inner().unwrap();
+        let was_near = won.progress.tcp_rtt.unwrap() < PathClass::SAME_LAN_LIMIT;
+        // A busy machine may answer after UDP has begun.
+        if was_near && asked[0].elapsed < PathClass::SAME_LAN_LIMIT {
+            assert_eq!(won.progress.rudp.is_pending(), picks_at_once);
+            let rudp = won.progress.rudp.up().map(|report| report.after);
+            let tcp = won.progress.tcp.up().unwrap().after;
+            assert!(rudp.is_none_or(|rudp| rudp > tcp));
+        }
+        say_hello(accepted.unwrap(), won.link).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,9 +255,9 @@ async fn a_port_that_nobody_listens_on_is_reported_at_once() {
     let address = listener.local_address();
     drop(listener);
     let began = Instant::now();
-    let error = race_for("tcp", &address, &near, AutoOptions::default())
-        .await
-        .unwrap_err();
+    let mut options = AutoOptions::default();
+    options.connections.rudp = false;
+    let error = race_for("tcp", &address, &near, options).await.unwrap_err();
     let root = error.root();
     assert!(matches!(root, TransportError::Connect { .. }), "{error}");
     assert!(began.elapsed() < Duration::from_secs(1));

@@ -55,6 +55,7 @@ impl Race {
         };
         self.open(Tcp::NAME, opening, |race, (rtt, socket, context)| {
             race.progress.tcp_rtt = Some(rtt);
+            race.hold_udp(rtt);
             race.authenticate_tcp(socket, context);
         });
     }
