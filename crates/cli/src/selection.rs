@@ -111,7 +111,7 @@ impl SelectionReport {
                 ..
             } = prediction;
             line.push_str(&format!(
-                "; predicted {seconds:.3} s ({low_s:.3} to {high_s:.3})"
+                "; expected {seconds:.3} s ({low_s:.3} to {high_s:.3})"
             ));
         }
         for failed in &self.failed {
@@ -182,7 +182,7 @@ mod tests {
             let report = report(by, Some(Rate::known(1e8)), failed.clone());
             let line = report.line();
             assert!(line.starts_with("rudp: "), "{line}");
-            assert!(line.contains("; predicted 2."), "{line}");
+            assert!(line.contains("; expected 2."), "{line}");
             assert!(line.ends_with("); quic failed: gone"), "{line}");
             assert_eq!(report.predictions.len(), 2);
             assert!(report.predictions[0].seconds < report.predictions[1].seconds);
@@ -198,7 +198,7 @@ mod tests {
         };
         for rate in [None, Some(lower_bound)] {
             let line = report(By::Rule, rate, Vec::new()).line();
-            assert!(!line.contains("predicted"), "{line}");
+            assert!(!line.contains("expected"), "{line}");
             assert!(line.contains("wide-area path"), "{line}");
         }
     }

@@ -4,12 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::{
-    Model, PathEstimate, Prediction, SelectError, Spec, TimeParts, Udp, Workload, path::Seconds,
-};
-
-/// Difference of two predicted times that is not worth a reason, as a fraction.
-const TIE: f64 = 0.02;
+use crate::{Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload, path::Seconds};
 
 /// Factor by which another transport must be faster for a choice to count as wrong.
 const NOTICEABLE: f64 = 1.05;
@@ -256,50 +251,17 @@ impl Chooser for ModelChooser {
     }
 }
 
-/// Returns what makes the first one faster than the second.
+/// Returns the predicted times of the first two.
 fn reason(ranking: &[Ranked]) -> String {
-    let [first, others @ ..] = ranking else {
-        return String::new();
-    };
-    let time = Seconds(first.prediction.seconds);
-    let Some(second) = others.first() else {
-        return format!("the only one that can be used, about {time}");
-    };
-    let lead = format!(
-        "about {time}, {} {}",
-        second.transport,
-        Seconds(second.prediction.seconds)
-    );
-    let gain = second.prediction.seconds - first.prediction.seconds;
-    if gain <= TIE * first.prediction.seconds {
-        return format!("{lead}; no difference to speak of");
-    }
-    match tipping(&first.prediction.parts, &second.prediction.parts) {
-        Some((what, saved)) => format!("{lead}; {what} {}", Seconds(saved)),
-        None => lead,
-    }
-}
-
-/// Returns which part of the time differs most, and by how many seconds.
-fn tipping(first: &TimeParts, second: &TimeParts) -> Option<(&'static str, f64)> {
-    let parts = [
-        ("a shorter set-up saves", first.setup_s, second.setup_s),
-        ("fewer round trips save", first.rounds_s, second.rounds_s),
-        (
-            "starting at a higher rate saves",
-            first.growth_s,
-            second.growth_s,
+    let time = |ranked: &Ranked| Seconds(ranked.prediction.seconds);
+    match ranking {
+        [first, second, ..] => format!(
+            "predicted {}, {} {}",
+            time(first),
+            second.transport,
+            time(second)
         ),
-        ("a higher rate saves", first.transfer_s, second.transfer_s),
-        ("tolerating losses saves", first.loss_s, second.loss_s),
-        (
-            "less processor time saves",
-            first.compute_s,
-            second.compute_s,
-        ),
-    ];
-    (parts.into_iter())
-        .map(|(what, first, second)| (what, second - first))
-        .max_by(|a, b| a.1.total_cmp(&b.1))
-        .filter(|&(_, saved)| saved > 0.0)
+        [only] => format!("the only one that can be used, predicted {}", time(only)),
+        [] => String::new(),
+    }
 }

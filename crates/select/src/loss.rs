@@ -9,15 +9,7 @@ const Z: f64 = 1.959_963_984_540_054;
 
 /// Packets counted of one direction of a path: so many lost out of so many sent.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(try_from = "Counted", into = "Counted")]
 pub struct Loss {
-    lost: u64,
-    sent: u64,
-}
-
-/// [`Loss`] as it stands in files.
-#[derive(Deserialize, Serialize)]
-struct Counted {
     lost: u64,
     sent: u64,
 }
@@ -31,13 +23,14 @@ impl Loss {
     /// # Errors
     /// [`SelectError::Number`] if more were lost than sent.
     pub fn new(lost: u64, sent: u64) -> Result<Self, SelectError> {
-        checked(
-            "lost packets",
-            lost as f64,
-            (0.0, sent as f64),
-            "no more than were sent",
-        )?;
-        Ok(Self { lost, sent })
+        Self { lost, sent }.checked()
+    }
+
+    /// Returns the same counts if no more were lost than sent: those of a file may be anything.
+    pub(crate) fn checked(self) -> Result<Self, SelectError> {
+        let (lost, sent) = (self.lost as f64, self.sent as f64);
+        checked("lost packets", lost, (0.0, sent), "no more than were sent")?;
+        Ok(self)
     }
 
     /// Takes a probability that is known without counting: that of an emulated path.
@@ -97,20 +90,6 @@ impl Loss {
     }
 }
 
-impl TryFrom<Counted> for Loss {
-    type Error = SelectError;
-
-    fn try_from(Counted { lost, sent }: Counted) -> Result<Self, SelectError> {
-        Self::new(lost, sent)
-    }
-}
-
-impl From<Loss> for Counted {
-    fn from(Loss { lost, sent }: Loss) -> Self {
-        Self { lost, sent }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,7 +112,6 @@ mod tests {
     #[test]
     fn more_lost_than_sent_is_refused() {
         assert!(Loss::new(2, 1).is_err());
-        assert!(serde_json::from_str::<Loss>("{\"lost\":2,\"sent\":1}").is_err());
         for probability in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
             assert!(Loss::known(probability).is_err());
         }

@@ -209,6 +209,9 @@ impl Direction {
                 "0 to 10",
             )?;
         }
+        if let Some(loss) = self.loss {
+            loss.checked()?;
+        }
         checked(
             "queue_bytes",
             self.queue_bytes.unwrap_or(0.0),

@@ -106,7 +106,13 @@ async fn every_transport_can_be_chosen_and_every_candidate_is_judged() {
         let auto = (auto(work(2000)).among(among)).with_chooser(Arc::new(Only(name)));
         let selection = meet(&mut listener, &auto, &connecting).await;
         let choice = &selection.choice;
-        assert_eq!(choice.winner().name(), name, "{:?} {:?}", choice.excluded, selection.failed);
+        assert_eq!(
+            choice.winner().name(),
+            name,
+            "{:?} {:?}",
+            choice.excluded,
+            selection.failed
+        );
         assert_eq!(choice.ranking().len() + choice.excluded.len(), 4);
         assert!(selection.failed.is_empty() && selection.path.validate().is_ok());
         assert!(selection.decided_after_s > 0.0 && selection.path.rtt.min_s > 0.0);

@@ -23,7 +23,7 @@ fn the_demo_checks_its_answer_and_leaves_nothing() {
         .find(|line| line.starts_with("transport "))
         .unwrap();
     assert!(transport.contains(" (round trip "), "{transport}");
-    assert!(!transport.contains("predicted"), "{transport}");
+    assert!(!transport.contains("expected"), "{transport}");
     for scheme in SCHEMES {
         let json = demo(&["--json", "--scheme", scheme]).expect(0).json();
         assert_eq!(json["ok"], true);
