@@ -73,7 +73,10 @@ pub struct Worse {
 pub struct PathMonitor {
     chosen_by: MeasuredPath,
     last: MeasuredPath,
-    /// Counters of the link when it was last looked at: packets sent and lost.
+    /// The highest rate of the run under way.
+    run_rate: Option<f64>,
+    /// Counters of the link at the end of the last run: bytes sent once, packets sent and lost.
+    carried: u64,
     counted: Option<LossCount>,
 }
 
@@ -94,14 +97,28 @@ impl PathMonitor {
         self.last.rtt = sample.least_rtt().or(self.last.rtt);
         if let (Some(rate), Some(false)) = (sample.delivery_rate, sample.delivery_rate_app_limited)
         {
-            self.last.rate = Some(rate as f64);
+            let rate = rate as f64;
+            self.run_rate = Some(self.run_rate.map_or(rate, |highest| highest.max(rate)));
         }
-        self.complete();
     }
 
-    /// Takes the link's figures at the end of a run. Packets count since the end before.
-    pub fn look(&mut self, sample: &PathSample) {
+    /// Takes the link's figures at the end of a run, `elapsed` after the end of the run before.
+    ///
+    /// The rate of the run is the highest in it, as in BBR: a single sample, such as that of a retransmission, may be far below the
+    /// path's rate. It is at least what the link carried. Packets count since the end before.
+    pub fn look(&mut self, sample: &PathSample, elapsed: Duration) {
         self.look_at_rate(sample);
+        let carried = (sample.wire_bytes_sent)
+            .map(|sent| sent.saturating_sub(sample.wire_bytes_retransmitted.unwrap_or(0)));
+        if let Some(rate) = self.run_rate.take() {
+            let new = carried.map_or(0, |carried| carried.saturating_sub(self.carried));
+            let goodput = match elapsed.is_zero() {
+                true => 0.0,
+                false => new as f64 / elapsed.as_secs_f64(),
+            };
+            self.last.rate = Some(rate.max(goodput));
+        }
+        self.carried = carried.unwrap_or(0);
         // TCP does not count losses, but what it sent again.
         let lost = match (sample.packets_lost, sample.retransmits) {
             (Some(lost), _) => Some(lost.saturating_sub(sample.spurious_losses.unwrap_or(0))),
@@ -118,11 +135,6 @@ impl PathMonitor {
             }
             self.counted = Some(LossCount { sent, lost });
         }
-        self.complete();
-    }
-
-    /// Takes what was not known when the transport was chosen from what was measured first.
-    fn complete(&mut self) {
         let chosen_by = &mut self.chosen_by;
         chosen_by.rtt = chosen_by.rtt.or(self.last.rtt);
         chosen_by.rate = chosen_by.rate.or(self.last.rate);

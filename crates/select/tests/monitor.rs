@@ -26,10 +26,15 @@ const CHOSEN_BY: MeasuredPath = MeasuredPath {
     }),
 };
 
+/// A run ends: a second after the one before, in which nothing was sent that the sample does not tell of.
+fn look(monitor: &mut PathMonitor, sample: &PathSample) {
+    monitor.look(sample, Duration::from_secs(1));
+}
+
 fn watched(samples: &[PathSample]) -> PathMonitor {
     let mut monitor = PathMonitor::new(CHOSEN_BY);
     for sample in samples {
-        monitor.look(sample);
+        look(&mut monitor, sample);
     }
     monitor
 }
@@ -99,7 +104,7 @@ fn packets_count_since_the_last_look() {
     let mut monitor = watched(&[sample(12_500_000, false, 100_000, 100)]);
     assert_eq!(monitor.worse(), None);
     // 5 % of the last thousand are lost in the sum of all.
-    monitor.look(&sample(12_500_000, false, 101_000, 150));
+    look(&mut monitor, &sample(12_500_000, false, 101_000, 150));
     let worse = monitor.worse().unwrap();
     let now = LossCount {
         sent: 1_000,
@@ -114,12 +119,12 @@ fn packets_count_since_the_last_look() {
     // A look during the next run is about its rate.
     monitor.look_at_rate(&sample(12_000_000, false, 101_900, 151));
     assert_eq!(monitor.estimate().loss, Some(now));
-    assert_eq!(monitor.estimate().rate, Some(12e6));
+    assert_eq!(monitor.estimate().rate, Some(12.5e6));
     // Nothing was sent since: what was measured last stays.
-    monitor.look(&sample(12_500_000, true, 101_000, 150));
+    look(&mut monitor, &sample(12_500_000, true, 101_000, 150));
     assert_eq!(monitor.worse(), Some(expected));
     // The path recovers.
-    monitor.look(&sample(12_500_000, false, 111_000, 160));
+    look(&mut monitor, &sample(12_500_000, false, 111_000, 160));
     assert_eq!(monitor.worse(), None);
 }
 
@@ -127,12 +132,12 @@ fn packets_count_since_the_last_look() {
 fn what_was_not_known_is_what_is_measured_first() {
     let mut monitor = PathMonitor::new(MeasuredPath::default());
     assert_eq!(monitor.estimate(), MeasuredPath::default());
-    monitor.look(&sample(10_000_000, true, 0, 0));
+    look(&mut monitor, &sample(10_000_000, true, 0, 0));
     assert_eq!(monitor.chosen_by().rate, None);
-    monitor.look(&sample(10_000_000, false, 5_000, 5));
+    look(&mut monitor, &sample(10_000_000, false, 5_000, 5));
     assert_eq!(monitor.chosen_by().rate, Some(1e7));
     assert_eq!(monitor.worse(), None);
-    monitor.look(&sample(4_000_000, false, 10_000, 1_005));
+    look(&mut monitor, &sample(4_000_000, false, 10_000, 1_005));
     let worse = monitor.worse().unwrap();
     assert_eq!(worse.rate, Some([1e7, 4e6]));
     assert_eq!(
@@ -143,7 +148,7 @@ fn what_was_not_known_is_what_is_measured_first() {
     let mut monitor = PathMonitor::default();
     let mut tcp = PathSample::default();
     (tcp.packets_sent, tcp.retransmits) = (Some(1000), Some(30));
-    monitor.look(&tcp);
+    look(&mut monitor, &tcp);
     let expected = LossCount {
         sent: 1000,
         lost: 30,
@@ -161,15 +166,42 @@ fn another_transport_is_better_only_on_a_worse_path() {
     };
     let mut monitor = PathMonitor::new(CHOSEN_BY);
     assert_eq!(monitor.better(&"tcp", choose), None);
-    monitor.look(&sample(12_500_000, false, 1_000, 2));
+    look(&mut monitor, &sample(12_500_000, false, 1_000, 2));
     assert_eq!(monitor.better(&"tcp", choose), None);
     assert_eq!(
         asked.get(),
         0,
         "nobody is asked about a path that is as it was"
     );
-    monitor.look(&sample(12_500_000, false, 2_000, 52));
+    look(&mut monitor, &sample(12_500_000, false, 2_000, 52));
     assert_eq!(monitor.better(&"tcp", choose), Some("rudp"));
     assert_eq!(monitor.better(&"rudp", choose), None);
     assert_eq!(monitor.better(&"tcp", |_| None), None);
+}
+
+#[test]
+fn the_rate_of_a_run_is_its_highest_and_at_least_what_was_carried() {
+    let mut monitor = PathMonitor::new(CHOSEN_BY);
+    monitor.look_at_rate(&sample(9_000_000, false, 0, 0));
+    monitor.look_at_rate(&sample(10_000_000, false, 0, 0));
+    assert_eq!(
+        monitor.estimate().rate,
+        Some(12.5e6),
+        "the run is under way"
+    );
+    // A retransmission, and then the program.
+    monitor.look_at_rate(&sample(1_000, false, 0, 0));
+    look(&mut monitor, &sample(50_000_000, true, 0, 0));
+    assert_eq!(monitor.estimate().rate, Some(1e7));
+    // Only a retransmission was seen of a run that carried three megabytes and a half, one half again, in half a second.
+    let mut retransmission = sample(1_000, false, 3_500, 500);
+    retransmission.wire_bytes_sent = Some(4_000_000);
+    retransmission.wire_bytes_retransmitted = Some(500_000);
+    monitor.look(&retransmission, Duration::from_millis(500));
+    assert_eq!(monitor.estimate().rate, Some(7e6));
+    // Nothing was limited by the path: what was measured last stays.
+    look(&mut monitor, &sample(1_000, true, 3_500, 500));
+    assert_eq!(monitor.estimate().rate, Some(7e6));
+    monitor.look(&sample(1_000, false, 3_500, 500), Duration::ZERO);
+    assert_eq!(monitor.estimate().rate, Some(1e3));
 }

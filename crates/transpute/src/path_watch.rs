@@ -34,7 +34,9 @@ pub(crate) struct PathWatch {
     transport: &'static str,
     role: Role,
     stats: LinkStats,
-    looked: Option<Instant>,
+    /// When it was last looked at the end of a run, or the connection was made.
+    since: Instant,
+    has_looked: bool,
 }
 
 /// How the path of a connection is now, compared with the one that its transport was chosen by.
@@ -100,7 +102,8 @@ impl PathWatch {
             transport,
             role,
             stats,
-            looked: None,
+            since: Instant::now(),
+            has_looked: false,
         }
     }
 
@@ -111,12 +114,10 @@ impl PathWatch {
 
     /// Looks at the link's figures, at the end of a run.
     pub(crate) fn look(&mut self) {
-        if self
-            .looked
-            .is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL)
-        {
-            self.monitor.look(&self.stats.path());
-            self.looked = Some(Instant::now());
+        let elapsed = self.since.elapsed();
+        if !self.has_looked || elapsed >= LOOK_INTERVAL {
+            self.monitor.look(&self.stats.path(), elapsed);
+            (self.since, self.has_looked) = (Instant::now(), true);
         }
     }
 
