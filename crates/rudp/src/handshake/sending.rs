@@ -1,0 +1,148 @@
+//! What an end sends in the set-up, within what its peer's address may get.
+
+use super::Handshake;
+use super::packet::{Kind, SET_UP_DATAGRAM, Space};
+use crate::frame::{CRYPTO_HEADER, put_close, put_crypto, put_padding};
+use crate::{Side, Time};
+
+/// Bytes that an end may send to an address before it is validated, per byte received from it (RFC 9000, section 8.1).
+const AMPLIFICATION: u64 = 3;
+
+/// A datagram with less room than this is not filled further, in bytes.
+const MIN_PIECE: usize = 64;
+
+impl Handshake {
+    /// Returns whether this many bytes may be sent to the peer's address.
+    fn may_send(&self, bytes: usize) -> bool {
+        self.validated || self.sent_bytes + bytes as u64 <= AMPLIFICATION * self.received_bytes
+    }
+
+    /// Returns whether this many bytes of a train may be sent: no more than were received, until the address is validated.
+    pub(crate) fn may_send_train(&self, bytes: usize) -> bool {
+        self.validated || self.sent_bytes + bytes as u64 <= self.received_bytes
+    }
+
+    /// Appends the next datagram of the flight, if one is due and may be sent. Returns its length.
+    pub(crate) fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
+        let (mut space, mut offset) = self.flight.cursor()?;
+        if !self.may_send(SET_UP_DATAGRAM) {
+            return None;
+        }
+        let start = out.len();
+        loop {
+            let level = match (&mut self.handshake, space) {
+                (Some(level), Space::Handshake) => level,
+                _ => &mut self.initial,
+            };
+            let mut frames = Vec::new();
+            if level.space() == Space::Handshake {
+                // The connector's flight is under the keys of the handshake; the listener's answers initial packets.
+                match self.side {
+                    Side::Connector => level.put_seen(now, &mut frames),
+                    Side::Listener => self.initial.put_seen(now, &mut frames),
+                }
+            }
+            let level = match (&mut self.handshake, space) {
+                (Some(level), Space::Handshake) => level,
+                _ => &mut self.initial,
+            };
+            let taken = out.len() - start;
+            let overhead = self.envelope.overhead(space) + frames.len() + CRYPTO_HEADER;
+            let room = SET_UP_DATAGRAM.saturating_sub(taken + overhead);
+            let messages = &level.outgoing[offset.min(level.outgoing.len())..];
+            if taken > 0 && room < MIN_PIECE.min(messages.len()) {
+                break;
+            }
+            let piece = &messages[..messages.len().min(room)];
+            put_crypto(&mut frames, offset, piece);
+            offset += piece.len();
+            let is_padded = self.side == Side::Connector && space == Space::Initial;
+            if is_padded {
+                put_padding(&mut frames, room - piece.len());
+            }
+            let kind = match space {
+                Space::Initial => Kind::Initial,
+                Space::Handshake => Kind::Handshake,
+            };
+            let is_last = offset >= level.outgoing.len();
+            level.put(now, out, &self.envelope, kind, &frames)?;
+            if !is_last {
+                break;
+            }
+            let has_next =
+                space == Space::Initial && self.side == Side::Listener && self.handshake.is_some();
+            if !has_next {
+                self.flight.on_copy_sent();
+                return Some(self.count(out.len() - start));
+            }
+            (space, offset) = (Space::Handshake, 0);
+        }
+        self.flight.set_cursor(space, offset);
+        Some(self.count(out.len() - start))
+    }
+
+    fn count(&mut self, bytes: usize) -> usize {
+        self.sent_bytes += bytes as u64;
+        bytes
+    }
+
+    /// Appends a packet of the set-up with these frames: of a train under initial keys at the connector, otherwise under the
+    /// keys of the handshake. Returns its length; `None` if there are no keys yet.
+    pub(crate) fn put_train(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+        frames: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let start = out.len();
+        let (level, kind) = match self.side {
+            Side::Connector => (&mut self.initial, Kind::Train),
+            Side::Listener => (self.handshake.as_mut()?, Kind::Handshake),
+        };
+        // A packet without a token.
+        let overhead = self.envelope.overhead(Space::Handshake);
+        put_padding(
+            frames,
+            SET_UP_DATAGRAM.saturating_sub(overhead + frames.len()),
+        );
+        level.put(now, out, &self.envelope, kind, frames)?;
+        Some(self.count(out.len() - start))
+    }
+
+    /// Appends a packet under the keys of the handshake with these frames. Returns its length; `None` if there are no keys
+    /// yet, or the address may not be sent to.
+    pub(crate) fn put_frames(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+        frames: &[u8],
+    ) -> Option<usize> {
+        let start = out.len();
+        if !self.may_send(self.envelope.overhead(Space::Handshake) + frames.len()) {
+            return None;
+        }
+        let level = self.handshake.as_mut()?;
+        level.put(now, out, &self.envelope, Kind::Handshake, frames)?;
+        Some(self.count(out.len() - start))
+    }
+
+    /// Appends a packet that ends the connection with this code. Returns its length; `None` if it may not be sent.
+    pub(crate) fn put_close(&mut self, now: Time, out: &mut Vec<u8>, code: u64) -> Option<usize> {
+        let start = out.len();
+        let mut frames = Vec::new();
+        put_close(&mut frames, code);
+        let space = match self.handshake {
+            Some(_) => Space::Handshake,
+            None => Space::Initial,
+        };
+        if !self.may_send(self.envelope.overhead(space) + frames.len()) {
+            return None;
+        }
+        let (level, kind) = match &mut self.handshake {
+            Some(level) => (level, Kind::Handshake),
+            None => (&mut self.initial, Kind::Initial),
+        };
+        level.put(now, out, &self.envelope, kind, &frames)?;
+        Some(self.count(out.len() - start))
+    }
+}
