@@ -51,8 +51,9 @@ fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
     ratios.sort_by(f64::total_cmp);
     overheads.sort_by(f64::total_cmp);
     let extra = overheads[overheads.len() / 2];
+    // A train of 32 packets that lost none does not show that the path loses none.
     assert!(
-        extra <= 0.02,
+        extra <= 0.025,
         "{extra} beyond four times the loss of {loss}:{line}"
     );
     let median = ratios[ratios.len() / 2];
