@@ -138,7 +138,6 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
             "{waited:?}"
         );
         say_hello(accepted.unwrap(), won.link).await;
-        relay.tcp.abort();
     }
 }
 
@@ -166,7 +165,6 @@ async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
             let root = error.root();
             assert!(matches!(root, TransportError::Timeout { .. }), "{error}");
         }
-        relay.tcp.abort();
     }
 }
 
@@ -191,7 +189,6 @@ async fn silence_on_one_connection_does_not_hold_up_the_others() {
         began.elapsed()
     );
     say_hello(accepted.unwrap(), won.link).await;
-    relay.tcp.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -217,7 +214,6 @@ async fn a_probe_waits_for_everything_and_picks_nothing() {
     let progress = beside(&mut listener, probing).await.unwrap();
     assert!(is_blocked(&progress.quic) && is_blocked(&progress.rudp));
     assert!(progress.tcp.up().is_some() && progress.elapsed >= Duration::from_secs(1));
-    relay.tcp.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,19 +12,16 @@ use std::{
 
 use tokio::{
     net::{TcpListener, TcpStream, UdpSocket},
-    task::JoinHandle,
     time::{Instant, sleep_until},
 };
 
 /// What the relay does to packets.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// Forwards no UDP, but the first `spared` packets of each direction.
+    /// Forwards no UDP.
     pub(crate) cut: AtomicBool,
-    pub(crate) spared: AtomicU32,
-    /// Takes TCP connections and forwards nothing of them, but of the first `heard`.
+    /// Takes TCP connections and forwards nothing of them.
     pub(crate) mute: AtomicBool,
-    pub(crate) heard: AtomicU32,
     /// Drops one of so many UDP packets; zero: none.
     pub(crate) loss: AtomicU32,
     /// Forwards a UDP packet in so many milliseconds in each direction, and loses none; zero: at once.
@@ -43,9 +40,6 @@ const MOST_RECORDED: usize = 1000;
 pub(crate) struct Relay {
     pub(crate) address: String,
     pub(crate) faults: Arc<Faults>,
-    /// Aborting it resets the TCP connections.
-    #[allow(dead_code, reason = "some tests use UDP only")]
-    pub(crate) tcp: JoinHandle<()>,
 }
 
 pub(crate) async fn relay(service: &str) -> Relay {
@@ -59,22 +53,15 @@ pub(crate) async fn relay(service: &str) -> Relay {
     let address = udp.local_addr().unwrap().to_string();
     let faults = Arc::new(Faults::default());
     tokio::spawn(forward_udp(udp, service, Arc::clone(&faults)));
-    Relay {
-        address,
-        faults: Arc::clone(&faults),
-        tcp: tokio::spawn(forward_tcp(tcp, service, faults)),
-    }
+    tokio::spawn(forward_tcp(tcp, service, Arc::clone(&faults)));
+    Relay { address, faults }
 }
 
 async fn forward_tcp(listener: TcpListener, service: SocketAddr, faults: Arc<Faults>) {
     let mut connections = tokio::task::JoinSet::new();
     let mut held = Vec::new();
-    let mut count = 0;
     while let Ok((mut near, _)) = listener.accept().await {
-        count += 1;
-        let heard = faults.heard.load(Ordering::Relaxed);
-        let is_mute = faults.mute.load(Ordering::Relaxed) && count > heard;
-        if is_mute {
+        if faults.mute.load(Ordering::Relaxed) {
             held.push(near);
             continue;
         }
@@ -170,10 +157,9 @@ impl Faults {
             let one = u32::from(other == direction);
             self.seen[other].fetch_add(one, Ordering::Relaxed)
         });
-        let spared = before[direction] < self.spared.load(Ordering::Relaxed);
         let count = before[0] + before[1] + 1;
         let loss = self.loss.load(Ordering::Relaxed);
-        let is_cut = self.cut.load(Ordering::Relaxed) && !spared;
+        let is_cut = self.cut.load(Ordering::Relaxed);
         !is_cut && (loss == 0 || !count.is_multiple_of(loss))
     }
 }
