@@ -32,7 +32,7 @@ impl Protection {
         }
     }
 
-    /// Takes what a train showed, as a prior: 128 packets are few, but all there is for the first round trip. That is also
+    /// Takes what a train showed, as a prior: its packets are few, but all there is for the first round trip. That is also
     /// why a train of the other direction counts: most paths that lose there lose here.
     pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
         let lost = f64::from(sent.saturating_sub(received));
