@@ -126,6 +126,8 @@ pub(crate) struct Handshake {
     validated: bool,
     received_bytes: u64,
     sent_bytes: u64,
+    /// Those of them that were packets of a train.
+    train_bytes: u64,
     give_up_at: Time,
     /// A report that came before the handshake was complete.
     report: Option<Report>,
@@ -241,6 +243,7 @@ impl Handshake {
             validated: side == Side::Connector,
             received_bytes: 0,
             sent_bytes: 0,
+            train_bytes: 0,
             give_up_at: now + timeout,
             report: None,
             limit: 0,

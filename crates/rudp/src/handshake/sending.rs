@@ -19,7 +19,8 @@ impl Handshake {
 
     /// Returns whether this many bytes of a train may be sent: no more than were received, until the address is validated.
     pub(crate) fn may_send_train(&self, bytes: usize) -> bool {
-        self.validated || self.sent_bytes + bytes as u64 <= self.received_bytes
+        let train_bytes = self.train_bytes + bytes as u64;
+        self.validated || (train_bytes <= self.received_bytes && self.may_send(bytes))
     }
 
     /// Appends the next datagram of the flight, if one is due and may be sent. Returns its length.
@@ -106,7 +107,9 @@ impl Handshake {
             SET_UP_DATAGRAM.saturating_sub(overhead + frames.len()),
         );
         level.put(now, out, &self.envelope, kind, frames)?;
-        Some(self.count(out.len() - start))
+        let sent = self.count(out.len() - start);
+        self.train_bytes += sent as u64;
+        Some(sent)
     }
 
     /// Appends a packet under the keys of the handshake with these frames. Returns its length; `None` if there are no keys

@@ -29,7 +29,7 @@ fn talk(link: &mut Link, steps: u32, filter: &mut dyn FnMut(&mut Datagram) -> bo
 
 #[test]
 fn a_transfer_goes_on_from_another_port() {
-    for loss in [0.0, 0.01, 0.3] {
+    for loss in [0.0, 0.01, 0.1] {
         for seed in 0..5 {
             let path = PathConfig {
                 delay_ms: 20.0,
