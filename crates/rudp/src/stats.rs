@@ -181,6 +181,8 @@ pub(crate) struct Counters {
     pub(crate) ignored_replayed: u64,
     pub(crate) dropped_packets: u64,
     pub(crate) moves: u64,
+    /// Data packets among those received.
+    pub(crate) received_data_packets: u64,
     pub(crate) peer_arrival_rate: u64,
     pub(crate) limited_by: Limit,
 }

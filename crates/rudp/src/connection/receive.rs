@@ -75,6 +75,7 @@ impl Connection {
         };
         let is_newest = self.replay.note(number);
         self.counters.received_packets += 1;
+        self.counters.received_data_packets += 1;
         self.counters.received_bytes += size as u64;
         self.last_heard = now;
         self.on_confirmed();
@@ -220,7 +221,7 @@ impl Connection {
     ) -> Result<(), Violation> {
         if self.detects() && header.offset > self.recv.contiguous() {
             // What is before it was lost, or comes later.
-            let (arrived, sent) = (self.counters.received_packets, reading.number + 1);
+            let (arrived, sent) = (self.counters.received_data_packets, reading.number + 1);
             self.lose(now, arrived, sent);
             return Ok(());
         }
@@ -398,7 +399,7 @@ impl Connection {
                 .as_ref()
                 .is_some_and(|data| !self.send.has(data))
             {
-                let sent = self.counters.sent_packets;
+                let sent = self.next_number;
                 self.lose(now, sent.saturating_sub(self.counters.lost_packets), sent);
             }
             return;
@@ -418,7 +419,7 @@ impl Connection {
             // The other end says that it has everything.
             self.complete(now, true);
         } else if code == CODE_LOST {
-            let sent = self.counters.sent_packets;
+            let sent = self.next_number;
             let arrived = sent.saturating_sub(self.counters.lost_packets);
             self.end(now, ClosedReason::Lost { arrived, sent }, code);
         } else {
