@@ -144,7 +144,7 @@ fn by_model(law: &Law, values: &Values, path: &Conditions, bytes: f64) -> Carria
     let clean = Growing::new(law, values, path, line);
     let lossy = Growing::new(law, values, path, line * goodput(path.loss, values.loss));
     let without = clean.time(bytes);
-    let with = lossy.time(bytes).max(without) + tail_loss(path, bytes, lossy.window);
+    let with = lossy.time(bytes).max(without);
     clean.carriage(bytes, without, with, clean.bound)
 }
 
@@ -176,9 +176,7 @@ fn by_window(law: &Law, values: &Values, path: &Conditions, bytes: f64) -> Carri
         true => Bound::Loss,
         false => growing.bound,
     };
-    let in_flight = growing.window.min(settled * PACKET * n);
-    let with = slow.max(without) + tail_loss(path, bytes, in_flight);
-    growing.carriage(bytes, without, with, bound)
+    growing.carriage(bytes, without, slow.max(without), bound)
 }
 
 fn at_rate(values: &Values, path: &Conditions, bytes: f64) -> Carriage {
@@ -211,10 +209,4 @@ fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
 /// Returns the share of the rate that is left with a loss, of a transport that does not take losses for a full queue.
 fn goodput(loss: f64, half: f64) -> f64 {
     ((1.0 - loss) / (1.0 + (loss / half).powi(2))).max(1e-6)
-}
-
-/// Returns the expected cost of losses in the last window: a round trip, because nothing behind them reveals them.
-fn tail_loss(path: &Conditions, bytes: f64, window: f64) -> f64 {
-    let packets = bytes.min(window.max(PACKET)) / PACKET;
-    path.rtt * -(-path.loss * packets).exp_m1()
 }
