@@ -362,8 +362,10 @@ fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
     for pivot in 0..n {
         for row in pivot + 1..n {
             let factor = matrix[row][pivot] / matrix[pivot][pivot];
-            for column in pivot..n {
-                matrix[row][column] -= factor * matrix[pivot][column];
+            let (above, below) = matrix.split_at_mut(row);
+            let cells = below[0].iter_mut().zip(&above[pivot]);
+            for (cell, over) in cells.skip(pivot) {
+                *cell -= factor * over;
             }
             right[row] -= factor * right[pivot];
         }

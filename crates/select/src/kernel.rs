@@ -26,7 +26,6 @@ impl Kernel {
             available: (CongestionControl::usable().iter())
                 .map(ToString::to_string)
                 .collect(),
-            ..Self::default()
         }
     }
 }

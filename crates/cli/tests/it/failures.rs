@@ -54,7 +54,7 @@ fn wrong_flags_are_named() {
         ),
         (
             &["--scheme", "yao"],
-            "for '--scheme <NAME>': unknown garbling scheme \"yao\", expected one of half-gates, ",
+            "for '--scheme <NAME|auto[:NAME,...]>': unknown garbling scheme \"yao\", expected one of half-gates, ",
         ),
         (&["--scheme", "halfgates"], "did you mean half-gates?"),
         (&["--chunk", "63"], "--chunk"),

@@ -321,6 +321,7 @@ fn the_json_object_says_what_happened() {
             "round_trips",
             "rtt_ms",
             "scheme",
+            "scheme_choice",
             "selection",
             "times_ms",
             "transport",

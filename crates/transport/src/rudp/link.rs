@@ -65,6 +65,8 @@ pub(super) struct State {
     pub(super) end: Option<Ending>,
     /// Both halves are gone; until when their last words may take.
     abandoned: Option<Time>,
+    /// The socket reported that nobody listens at the peer's address.
+    refused: bool,
 }
 
 /// How long the last words of a link may take whose halves are gone.
@@ -108,6 +110,7 @@ impl Shared {
                 unflushed: 0,
                 end: None,
                 abandoned: None,
+                refused: false,
             }),
             endpoint,
             registered: AtomicBool::new(false),
@@ -190,6 +193,10 @@ impl Shared {
             state.connection.handle_timeout(now);
         }
         state.transmit(&self.endpoint);
+        if std::mem::take(&mut state.refused) {
+            state.on_refused(now);
+            state.transmit(&self.endpoint);
+        }
         let wakes = state.take_events(now);
         if state.is_to_close(now) {
             state.connection.close(now, DROPPED);
@@ -226,30 +233,11 @@ impl Shared {
         wakes
     }
 
-    /// The peer's system says that nobody listens. Anybody on the path can say so: later than in the beginning, the peer is
-    /// asked for a sign of life.
+    /// The peer's system says that nobody listens.
     pub(super) fn refused(&self) {
         let mut state = self.lock();
-        if state.established.is_some() {
-            state.connection.probe();
-            self.settle(state);
-            return;
-        }
-        drop(state);
-        self.fail(Ending::Refused);
-    }
-
-    fn fail(&self, ending: Ending) {
-        let mut state = self.lock();
-        if !state.connection.is_closed() {
-            let now = self.endpoint.now();
-            state.end = state.end.or(Some(ending));
-            state.connection.close(now, DROPPED);
-        }
-        let mut wakes = self.turn(&mut state);
-        wakes.add_all(&mut state);
-        drop(state);
-        wakes.wake();
+        state.refused = true;
+        self.settle(state);
     }
 
     /// Waits until the connection is established, or until the path is measured as well.
@@ -355,9 +343,23 @@ impl State {
                     let most = largest_datagram(transmit.destination, self.from);
                     self.connection.on_refused(transmit.segment_size, most);
                 }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.refused = true;
+                }
                 Err(error) => tracing::trace!(%error, "a packet could not be sent"),
                 Ok(()) => {}
             }
+        }
+    }
+
+    /// ICMP says that nobody listens. Anybody on the path can send that, so it ends a set-up only. Later the peer is asked for
+    /// a sign of life.
+    fn on_refused(&mut self, now: Time) {
+        if self.established.is_some() {
+            self.connection.probe();
+        } else if !self.connection.is_closed() {
+            self.end = self.end.or(Some(Ending::Refused));
+            self.connection.close(now, DROPPED);
         }
     }
 

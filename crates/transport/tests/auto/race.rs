@@ -251,8 +251,7 @@ async fn a_port_that_nobody_listens_on_is_reported_at_once() {
     let address = listener.local_address();
     drop(listener);
     let began = Instant::now();
-    let mut options = AutoOptions::default();
-    options.connections.rudp = false;
+    let options = AutoOptions::default();
     let error = race_for("tcp", &address, &near, options).await.unwrap_err();
     let root = error.root();
     assert!(matches!(root, TransportError::Connect { .. }), "{error}");
