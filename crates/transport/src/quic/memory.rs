@@ -14,7 +14,7 @@ use crate::Fingerprint;
 /// he was.
 pub(super) type Who = (IpAddr, Option<Fingerprint>);
 
-/// How long it is remembered: as long as what a probe has measured (docs/selection.md, `--path-cache`).
+/// Time for which the rate to a peer is remembered. What a path carries changes within minutes; docs/security.md names the time.
 const AGE: Duration = Duration::from_secs(600);
 
 /// How many are remembered; those who were there last.
