@@ -1,4 +1,4 @@
-//! What TCP may do on this machine.
+//! Limits and congestion controls of this machine's TCP.
 
 use std::fs;
 
@@ -26,7 +26,6 @@ impl Kernel {
             available: (CongestionControl::usable().iter())
                 .map(ToString::to_string)
                 .collect(),
-            ..Self::default()
         }
     }
 }
