@@ -360,14 +360,14 @@ fn huber(off: f64) -> f64 {
 fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
     let n = right.len();
     for pivot in 0..n {
-        for row in pivot + 1..n {
-            let factor = matrix[row][pivot] / matrix[pivot][pivot];
-            let (above, below) = matrix.split_at_mut(row);
-            let cells = below[0].iter_mut().zip(&above[pivot]);
-            for (cell, over) in cells.skip(pivot) {
-                *cell -= factor * over;
+        let (above, below) = matrix.split_at_mut(pivot + 1);
+        let top = &above[pivot];
+        for (offset, row) in below.iter_mut().enumerate() {
+            let factor = row[pivot] / top[pivot];
+            for (entry, above) in row.iter_mut().zip(top).skip(pivot) {
+                *entry -= factor * above;
             }
-            right[row] -= factor * right[pivot];
+            right[pivot + 1 + offset] -= factor * right[pivot];
         }
     }
     for row in (0..n).rev() {

@@ -1,4 +1,4 @@
-//! What TCP may do on this machine.
+//! Limits and congestion controls of this machine's TCP.
 
 use std::fs;
 

@@ -101,7 +101,7 @@ async fn greet(near: Link, far: Link) {
 async fn every_transport_can_be_chosen_and_every_candidate_is_judged() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::all()).await;
-    for name in ["tcp", "quic", "tcp-striped"] {
+    for name in ["tcp", "quic", "rudp", "tcp-striped"] {
         let among = specs(&["tcp", "rudp", "quic", "tcp-striped"]);
         let auto = (auto(work(2000)).among(among)).with_chooser(Arc::new(Only(name)));
         let selection = meet(&mut listener, &auto, &connecting).await;
