@@ -246,13 +246,12 @@ async fn a_peer_that_picks_nothing_is_dropped() {
 
 #[tokio::test]
 async fn a_port_that_nobody_listens_on_is_reported_at_once() {
-    let (near, far) = pinned();
-    let listener = bind(&far, Offer::all()).await;
-    let address = listener.local_address();
-    drop(listener);
+    let (near, _) = pinned();
+    // The system assigns no port as low as this, to this end neither: TCP would connect to itself.
+    let address = "127.0.0.1:1";
     let began = Instant::now();
     let options = AutoOptions::default();
-    let error = race_for("tcp", &address, &near, options).await.unwrap_err();
+    let error = race_for("tcp", address, &near, options).await.unwrap_err();
     let root = error.root();
     assert!(matches!(root, TransportError::Connect { .. }), "{error}");
     assert!(began.elapsed() < Duration::from_secs(1));
