@@ -56,6 +56,50 @@ async fn another_transport_is_named() {
 }
 
 #[tokio::test]
+async fn plaintext_on_one_side_only_is_an_error_that_names_both() {
+    let (listening, connecting) = securities();
+    let rudp = Rudp::default();
+    for (here, there, expected) in [
+        (&listening, &Security::Plaintext, ["plaintext", "TLS"]),
+        (&Security::Plaintext, &connecting, ["TLS", "plaintext"]),
+    ] {
+        let mut listener = rudp.listen("127.0.0.1:0", here).await.unwrap();
+        let address = listener.local_address();
+        let error = beside(&mut *listener, rudp.connect(&address, there))
+            .await
+            .unwrap_err();
+        match error {
+            TransportError::SecurityMismatch { ours, theirs } => {
+                assert_eq!([ours, theirs], expected);
+            }
+            error => panic!("{error}"),
+        }
+    }
+}
+
+/// A listener of another version answers with those that it knows.
+#[tokio::test]
+async fn a_listener_of_another_version_is_named_with_its_version() {
+    let (_, connecting) = securities();
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    let answer = async {
+        let mut first = [0; 2048];
+        let (_, from) = socket.recv_from(&mut first).await.unwrap();
+        // Kind, version 0, both ids the other way round, and one version.
+        let versions = [&[0x33, 0][..], &first[10..18], &first[2..10], &[1, 9]].concat();
+        socket.send_to(&versions, from).await.unwrap();
+    };
+    let rudp = Rudp::default();
+    let (connected, ()) = tokio::join!(rudp.connect(&address, &connecting), answer);
+    let text = connected.unwrap_err().to_string();
+    assert!(
+        text.contains("version 9") && text.contains("version 3"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn blocked_udp_is_named_with_the_way_out() {
     let (listening, connecting) = securities();
     let mut listener = hasty().listen("127.0.0.1:0", &listening).await.unwrap();

@@ -57,7 +57,10 @@ impl Attempt {
     ) -> Result<Authenticated, TransportError> {
         let opened = poll_fn(|cx| self.shared.poll_open(cx, Wait::Established)).await;
         if let Err(broken) = opened {
-            let error = broken.during_setup(peer, began.elapsed());
+            let error = match broken.during_setup(peer, began.elapsed()) {
+                TransportError::SecurityMismatch { .. } => self.outcome.security_mismatch(),
+                error => error,
+            };
             return Err(self.outcome.error().unwrap_or(error));
         }
         let Established {

@@ -94,9 +94,10 @@ fn other(reason: ClosedReason) -> TransportError {
 /// Returns what an alert of the handshake means to the side that receives it.
 fn of_alert(alert: u8) -> TransportError {
     match alert {
+        // The caller knows which side encrypts.
         SECURITY_MISMATCH => TransportError::SecurityMismatch {
-            ours: "TLS or plaintext",
-            theirs: "the other",
+            ours: "another security mode than the peer",
+            theirs: "the other one",
         },
         alert => tls::explain(&rustls::Error::AlertReceived(alert.into())),
     }

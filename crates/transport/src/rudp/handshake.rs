@@ -96,6 +96,8 @@ pub(super) struct Outcome(Arc<Mutex<Progress>>);
 
 #[derive(Debug, Default)]
 struct Progress {
+    /// This end encrypts.
+    encrypts: bool,
     established: Option<Established>,
     error: Option<rustls::Error>,
     agreed: Arc<OnceLock<Agreed>>,
@@ -112,6 +114,15 @@ impl Outcome {
             message: (!agreed.message.is_empty()).then(|| agreed.message.clone()),
         });
         progress.established.clone().or(agreed)
+    }
+
+    /// Returns the error of an end whose peer encrypts and it does not, or the other way round.
+    pub(super) fn security_mismatch(&self) -> TransportError {
+        let [ours, theirs] = match self.lock().encrypts {
+            true => ["TLS", "plaintext"],
+            false => ["plaintext", "TLS"],
+        };
+        TransportError::SecurityMismatch { ours, theirs }
     }
 
     /// Returns what this end found wrong with the peer.
@@ -179,6 +190,7 @@ fn session(
     is_pinned: bool,
     outcome: &Outcome,
 ) -> Option<Box<dyn Tls>> {
+    outcome.lock().encrypts = true;
     match begun {
         Ok(connection) => Some(Box::new(Session {
             connection,

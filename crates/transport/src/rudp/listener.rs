@@ -46,34 +46,15 @@ pub(crate) trait Host: Clone + Send + 'static {
     ) -> impl Future<Output = Result<Option<Self::Guest>, TransportError>> + Send;
 }
 
-/// Makes a link of every connection to `rudp`.
+/// Makes a link of every connection: to `rudp`, which repairs losses, or to `udp`.
 #[derive(Clone, Copy)]
-struct PlainRudp;
+struct Plain<const IS_REPAIRED: bool>;
 
-/// Makes a link of every connection to `udp`.
-#[derive(Clone, Copy)]
-struct PlainUdp;
-
-impl Host for PlainRudp {
+impl<const IS_REPAIRED: bool> Host for Plain<IS_REPAIRED> {
     type Guest = Link;
 
-    const TRANSPORTS: &'static [&'static str] = &[Rudp::NAME, NO_COMMON_TRANSPORT];
-    const NAME: &'static str = Rudp::NAME;
-
-    async fn host(
-        self,
-        authenticated: Authenticated,
-        timeout: Duration,
-    ) -> Result<Option<Link>, TransportError> {
-        link_of(authenticated, Self::NAME, timeout).await.map(Some)
-    }
-}
-
-impl Host for PlainUdp {
-    type Guest = Link;
-
-    const TRANSPORTS: &'static [&'static str] = &[Udp::NAME, NO_COMMON_TRANSPORT];
-    const NAME: &'static str = Udp::NAME;
+    const TRANSPORTS: &'static [&'static str] = &[Self::NAME, NO_COMMON_TRANSPORT];
+    const NAME: &'static str = if IS_REPAIRED { Rudp::NAME } else { Udp::NAME };
 
     async fn host(
         self,
@@ -142,8 +123,8 @@ pub(crate) async fn listen(
     }
     let listening = bound.map_err(listen_error)?;
     Ok(match super::is_repaired(name) {
-        true => RudpListener::alone(PlainRudp, listening, security, options)?,
-        false => RudpListener::alone(PlainUdp, listening, security, options)?,
+        true => RudpListener::alone(Plain::<true>, listening, security, options)?,
+        false => RudpListener::alone(Plain::<false>, listening, security, options)?,
     })
 }
 
