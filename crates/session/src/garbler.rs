@@ -1,6 +1,7 @@
 //! The garbler's side of the protocol.
 
 mod in_connection;
+mod outputs;
 mod planning;
 mod scheme;
 
@@ -11,6 +12,8 @@ use transpute_circuit::Bits;
 use transpute_garble::{GarbledOutputs, Garbler, Params, decode_len};
 use zeroize::Zeroizing;
 
+use outputs::output_len;
+pub(crate) use outputs::write_output;
 use scheme::{Undecided, garblers};
 
 use crate::{
@@ -20,7 +23,7 @@ use crate::{
     helpers::GarblingThreads,
     layout::Layout,
     ot::{GarblerOt, OT_CHUNK},
-    pieces::{Assembler, numbered_frame, piece_frames, split_number, whole_frame},
+    pieces::{Assembler, numbered_frame, split_number, whole_frame},
     session::{Lead, Terms, check_setup, out_of_order},
     transfers::Transfers,
 };
@@ -71,10 +74,12 @@ pub(crate) struct GarblerCore {
     chunks: u64,
     /// Frames that must not be sent before the hellos agree.
     held_labels: Vec<Vec<u8>>,
-    /// Finished evaluations whose decoding information must not be sent before the hellos agree.
+    /// Finished evaluations that [`Self::may_release`] holds back.
     held_outputs: VecDeque<GarbledOutputs>,
     /// Finished evaluations whose output the evaluator has to return.
     awaited: VecDeque<GarbledOutputs>,
+    /// `Output` messages of the oldest evaluations of `held_outputs`; none while any is in `awaited`.
+    returned: VecDeque<Vec<u8>>,
     output_pieces: Assembler,
 }
 
@@ -142,6 +147,7 @@ impl GarblerCore {
             held_labels: Vec::new(),
             held_outputs: VecDeque::new(),
             awaited: VecDeque::new(),
+            returned: VecDeque::new(),
         })
     }
 
@@ -163,18 +169,7 @@ impl GarblerCore {
                 self.handle_extend(first, &message)
             }
             FrameKind::OtCheck => self.handle_check(&payload),
-            FrameKind::Output => match self.output_pieces.add(&payload)? {
-                Some((instance, message)) => {
-                    // The answer may be here before anything was sent behind the last table, and where
-                    // there are no tables even before the evaluation has begun.
-                    self.begin_without_tables()?;
-                    while let Some(outputs) = self.take_held() {
-                        self.release(outputs);
-                    }
-                    self.handle_output(instance, &message)
-                }
-                None => Ok(()),
-            },
+            FrameKind::Output => self.handle_output(&payload),
             FrameKind::Finish => {
                 if !self.is_all_sent() || !self.awaited.is_empty() {
                     return Err(out_of_order(kind));
@@ -192,7 +187,7 @@ impl GarblerCore {
             self.channel.send_opening(out, &self.hello, &setup)?;
         } else if self.channel.send_queued(out) {
         } else if let Some(outputs) = self.take_held() {
-            self.release(outputs);
+            self.release(outputs)?;
         } else if self.is_running {
             let len = self.tables_left.min(u64::from(self.terms.config.chunk_len));
             if !self.lead.allows(len) {
@@ -219,25 +214,6 @@ impl GarblerCore {
         } else {
             Progressed::Idle
         }
-    }
-
-    /// Takes a finished evaluation that waited for the hellos to agree, if they do now.
-    fn take_held(&mut self) -> Option<GarbledOutputs> {
-        self.may_release().then(|| self.held_outputs.pop_front())?
-    }
-
-    /// Says whether the output of the oldest finished evaluation may be decoded: the hellos agree
-    /// and the evaluator's inputs are fixed by transfers that passed their checks. Where tables are
-    /// made before the inputs are known, this party's inputs must be fixed too.
-    fn may_release(&self) -> bool {
-        let Some(outputs) = self.held_outputs.front() else {
-            return false;
-        };
-        let is_bound = match self.terms.is_prepared() {
-            true => self.is_provided && self.answered == self.terms.total_choices,
-            false => self.answered >= self.layout.choices_through(outputs.instance()),
-        };
-        self.agreed.is_some() && is_bound
     }
 
     /// Says whether the next evaluations may begin: the lead has room for what they send besides
@@ -282,8 +258,7 @@ impl GarblerCore {
 
     /// Begins the evaluation that is answered next, if that needs no tables.
     fn begin_without_tables(&mut self) -> Result<(), SessionError> {
-        while self.awaited.is_empty()
-            && self.held_outputs.is_empty()
+        while !self.is_output_due()
             && !self.is_running
             && self.begun < self.terms.config.batch
             && self.layout.tables(self.layout.lanes(self.begun)) == 0
@@ -385,21 +360,6 @@ impl GarblerCore {
             self.held_outputs.push_back(outputs);
         }
         Ok(())
-    }
-
-    /// Sends what a finished evaluation needs to be decoded, and keeps what its check needs.
-    fn release(&mut self, outputs: GarbledOutputs) {
-        let Some(agreed) = &self.agreed else { return };
-        let config = &self.terms.config;
-        if config.output.reaches(Role::Evaluator) {
-            let info = outputs.decode_info(&agreed.sid, config.output_check);
-            for frame in piece_frames(FrameKind::Decode, outputs.instance(), &info.to_bytes()) {
-                self.channel.queue(frame);
-            }
-        }
-        if config.output.reaches(Role::Garbler) {
-            self.awaited.push_back(outputs);
-        }
     }
 
     fn is_all_sent(&self) -> bool {
@@ -525,21 +485,6 @@ impl GarblerCore {
             self.channel.reach(Milestone::FirstLabels);
         }
     }
-
-    fn handle_output(&mut self, instance: u64, message: &[u8]) -> Result<(), SessionError> {
-        let (Some(agreed), Some(outputs)) = (&self.agreed, self.awaited.pop_front()) else {
-            return Err(out_of_order(FrameKind::Output));
-        };
-        // The assembler counts evaluations as this queue does.
-        debug_assert_eq!(outputs.instance(), instance);
-        let (colours, tag) = read_output(message, self.terms.program.outputs().len())?;
-        let bits = outputs.verify(&agreed.sid, &colours, &tag)?;
-        self.outputs.push_back(Output { instance, bits });
-        if instance + 1 == self.terms.config.batch {
-            self.channel.reach(Milestone::LastOutput);
-        }
-        Ok(())
-    }
 }
 
 /// Bytes per evaluation, besides tables, that the garbler sends unasked.
@@ -558,42 +503,5 @@ pub(crate) fn decode_bytes(terms: &Terms) -> usize {
         decode_len(&terms.program, terms.config.output_check)
     } else {
         0
-    }
-}
-
-/// Bytes of a masked output with its tag.
-fn output_len(terms: &Terms) -> usize {
-    terms.program.outputs().len().div_ceil(8) + TAG_LEN
-}
-
-/// Bytes of the tag that proves which output labels the evaluator holds.
-const TAG_LEN: usize = 32;
-
-/// Encodes what the evaluator returns: the colours of its output labels, packed from bit 0 of each
-/// byte upwards, and their tag.
-pub(crate) fn write_output(colours: &Bits, tag: &[u8; TAG_LEN]) -> Vec<u8> {
-    let mut message = vec![0; colours.len().div_ceil(8)];
-    for (index, colour) in colours.iter().enumerate() {
-        message[index / 8] |= u8::from(colour) << (index % 8);
-    }
-    message.extend_from_slice(tag);
-    message
-}
-
-/// Reads what [`write_output`] wrote.
-fn read_output(message: &[u8], outputs: usize) -> Result<(Bits, [u8; TAG_LEN]), SessionError> {
-    let wrong = SessionError::Unexpected {
-        kind: FrameKind::Output,
-        problem: "it has bits behind the last output",
-    };
-    match message.split_last_chunk() {
-        Some((packed, tag)) if packed.len() == outputs.div_ceil(8) => {
-            let bit = |index: usize| packed[index / 8] >> (index % 8) & 1 == 1;
-            if (outputs..packed.len() * 8).any(bit) {
-                return Err(wrong);
-            }
-            Ok(((0..outputs).map(bit).collect(), *tag))
-        }
-        _ => Err(wrong),
     }
 }

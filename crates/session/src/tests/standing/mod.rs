@@ -5,6 +5,7 @@ mod driver;
 mod flights;
 mod hostile;
 mod negotiation;
+mod outputs;
 mod runs;
 mod schemes;
 mod serving;
