@@ -9,6 +9,7 @@ mod take;
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join},
     task::JoinSet,
     time::{Instant, sleep_until},
 };
@@ -125,7 +126,10 @@ pub async fn probe(
     match (race.refusal(), race.first_up()) {
         (Some(refusal), _) => Err(refusal),
         (None, None) => Err(race.failure()),
-        (None, Some(_)) => Ok(race.progress),
+        (None, Some(_)) => {
+            race.leave().await?;
+            Ok(race.progress)
+        }
     }
 }
 
@@ -241,6 +245,26 @@ impl Race {
         } = &self.progress;
         let is_measuring = rudp.up().is_some_and(|report| !report.is_complete);
         tcp.is_pending() || quic.is_pending() || rudp.is_pending() || is_measuring
+    }
+
+    /// Closes a connection and waits until the listener closes it too. A connection is up at this end before the listener has
+    /// seen this end's identity, which it may refuse.
+    async fn leave(&mut self) -> Result<(), TransportError> {
+        let limit = self.options.choice_timeout;
+        let closed = async {
+            if let Some(channel) = &mut self.tcp {
+                return close(channel).await;
+            }
+            if let Some(rudp) = &mut self.rudp {
+                return close(&mut join(&mut rudp.bare.reader, &mut rudp.bare.writer)).await;
+            }
+            match &mut self.quic {
+                Some(quic) => close(&mut join(&mut quic.bare.reader, &mut quic.bare.writer)).await,
+                None => Ok(()),
+            }
+        };
+        // A listener that takes longer has refused nobody so far.
+        tokio::time::timeout(limit, closed).await.unwrap_or(Ok(()))
     }
 
     /// Takes note of what the listener offers, and leaves out everything else.
@@ -396,6 +420,15 @@ impl Race {
                 transport: NAME,
                 offered: offered.map(String::from).collect(),
             })
+    }
+}
+
+/// Closes a stream, and returns the peer's refusal if that is its answer.
+async fn close(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), TransportError> {
+    let _ = stream.shutdown().await;
+    match stream.read(&mut [0]).await.map_err(TransportError::from_io) {
+        Err(refusal @ TransportError::PeerRefusedUs { .. }) => Err(refusal),
+        _ => Ok(()),
     }
 }
 
