@@ -47,12 +47,10 @@ pub use choose::{Candidate, Choice, Chooser, ModelChooser, Ranked};
 pub use error::SelectError;
 pub use fit::{Goodness, MIN_CELLS, Sample, fit};
 pub use law::{Bound, lossy_window};
-pub use loss::Loss;
+pub use loss::{Loss, NOISE_DEVIATIONS, WORSE_LOSS};
 pub use machine::Machine;
 pub use model::{Estimate, Fitted, Model, Parameters, RunSet};
-pub use monitor::{
-    LossCount, MeasuredPath, NOISE_DEVIATIONS, PathMonitor, WORSE_LOSS, WORSE_RATE, Worse,
-};
+pub use monitor::{MeasuredPath, PathMonitor, WORSE_RATE, Worse};
 pub use paper::PaperRules;
 pub use path::{
     Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Seconds, Source, Udp,

@@ -7,6 +7,13 @@ use crate::{SelectError, error::checked};
 /// The quantile of the standard normal distribution for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
+/// Factor by which loss must grow to count as worse, unless the growth is noise: "doubles" in the requirement.
+pub const WORSE_LOSS: f64 = 2.0;
+
+/// Standard deviations by which two counts of one path may differ. By the normal approximation, they differ by more in 1 of 740
+/// comparisons.
+pub const NOISE_DEVIATIONS: f64 = 3.0;
+
 /// Packets counted of one direction of a path: so many lost out of so many sent.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Loss {
@@ -58,13 +65,27 @@ impl Loss {
         self.sent
     }
 
-    /// Returns lost over sent; 0 if nothing was sent.
+    /// Returns the fraction of the packets that were lost; 0 if nothing was sent.
     #[must_use]
     pub fn fraction(self) -> f64 {
         match self.sent {
             0 => 0.0,
             sent => self.lost as f64 / sent as f64,
         }
+    }
+
+    /// Returns whether this is at least [`WORSE_LOSS`] times as much as `before`, and the difference is not noise: the
+    /// two-proportion z-test with the pooled proportion.
+    #[must_use]
+    pub fn is_worse_than(self, before: Self) -> bool {
+        let (now, then) = (self.fraction(), before.fraction());
+        if self.sent == 0 || before.sent == 0 || now <= then || now < WORSE_LOSS * then {
+            return false;
+        }
+        let [sent, sent_before] = [self.sent, before.sent].map(|count| count as f64);
+        let pooled = (self.lost as f64 + before.lost as f64) / (sent + sent_before);
+        let variance = pooled * (1.0 - pooled) * (1.0 / sent + 1.0 / sent_before);
+        now - then > NOISE_DEVIATIONS * variance.sqrt()
     }
 
     /// Returns within which bounds the probability is with 95 % confidence: the score interval of E. B. Wilson,

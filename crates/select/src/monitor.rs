@@ -4,15 +4,10 @@ use std::{fmt, time::Duration};
 
 use transpute_transport::PathSample;
 
+use crate::Loss;
+
 /// A rate at most this fraction of the one that the transport was chosen by is worse: "halves" in the requirement.
 pub const WORSE_RATE: f64 = 0.5;
-
-/// Loss at least this many times that which the transport was chosen by is worse, unless it is noise: "doubles" in the requirement.
-pub const WORSE_LOSS: f64 = 2.0;
-
-/// Standard deviations of the difference of two counts that are noise. By the normal approximation, counts of the same path differ
-/// by more in 1 of 740 comparisons.
-pub const NOISE_DEVIATIONS: f64 = 3.0;
 
 /// What was measured of a path. `None` is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,41 +17,7 @@ pub struct MeasuredPath {
     /// Rate of the direction in which this side sends, bytes per second.
     pub rate: Option<f64>,
     /// Loss of that direction.
-    pub loss: Option<LossCount>,
-}
-
-/// Packets sent, and those of them that were lost.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct LossCount {
-    /// Packets sent.
-    pub sent: u64,
-    /// Packets lost; at most `sent`.
-    pub lost: u64,
-}
-
-impl LossCount {
-    /// Returns lost over sent; 0 if nothing was sent.
-    #[must_use]
-    pub fn fraction(self) -> f64 {
-        match self.sent {
-            0 => 0.0,
-            sent => self.lost as f64 / sent as f64,
-        }
-    }
-
-    /// Says whether this is at least [`WORSE_LOSS`] times as much as `before`, and more than two counts of one path differ by: the
-    /// two-proportion z-test with the pooled proportion.
-    #[must_use]
-    pub fn is_worse_than(self, before: Self) -> bool {
-        let (now, then) = (self.fraction(), before.fraction());
-        if self.sent == 0 || before.sent == 0 || now <= then || now < WORSE_LOSS * then {
-            return false;
-        }
-        let [sent, sent_before] = [self.sent, before.sent].map(|count| count as f64);
-        let pooled = (self.lost as f64 + before.lost as f64) / (sent + sent_before);
-        let variance = pooled * (1.0 - pooled) * (1.0 / sent + 1.0 / sent_before);
-        now - then > NOISE_DEVIATIONS * variance.sqrt()
-    }
+    pub loss: Option<Loss>,
 }
 
 /// In which way a path is worse than when its transport was chosen. [`Display`](fmt::Display) is for people.
@@ -65,7 +26,7 @@ pub struct Worse {
     /// The rate then and now, bytes per second.
     pub rate: Option<[f64; 2]>,
     /// The loss then and now.
-    pub loss: Option<[LossCount; 2]>,
+    pub loss: Option<[Loss; 2]>,
 }
 
 /// Watches the path of a connection: fed with the link's figures during runs and when they end, it keeps what was measured last.
@@ -77,7 +38,7 @@ pub struct PathMonitor {
     run_rate: Option<f64>,
     /// Counters of the link at the end of the last run: bytes sent once, packets sent and lost.
     carried: u64,
-    counted: Option<LossCount>,
+    counted: [u64; 2],
 }
 
 impl PathMonitor {
@@ -125,15 +86,12 @@ impl PathMonitor {
             (None, retransmits) => retransmits,
         };
         if let (Some(sent), Some(lost)) = (sample.packets_sent, lost) {
-            let before = self.counted.unwrap_or_default();
-            let new = sent.saturating_sub(before.sent);
+            let [sent_before, lost_before] = self.counted;
+            let new = sent.saturating_sub(sent_before);
             if new > 0 {
-                self.last.loss = Some(LossCount {
-                    sent: new,
-                    lost: lost.saturating_sub(before.lost).min(new),
-                });
+                self.last.loss = Loss::new(lost.saturating_sub(lost_before).min(new), new).ok();
             }
-            self.counted = Some(LossCount { sent, lost });
+            self.counted = [sent, lost];
         }
         let chosen_by = &mut self.chosen_by;
         chosen_by.rtt = chosen_by.rtt.or(self.last.rtt);
@@ -192,7 +150,7 @@ impl fmt::Display for Worse {
             f.write_str("; ")?;
         }
         if let Some([then, now]) = self.loss {
-            let percent = |loss: LossCount| loss.fraction() * 100.0;
+            let percent = |loss: Loss| loss.fraction() * 100.0;
             write!(f, "loss {:.2} %, was {:.2} %", percent(now), percent(then))?;
         }
         Ok(())

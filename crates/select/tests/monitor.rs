@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
-use transpute_select::{LossCount, MeasuredPath, PathMonitor, Worse};
+use transpute_select::{Loss, MeasuredPath, PathMonitor, Worse};
 use transpute_transport::PathSample;
+
+/// Returns a count of packets.
+fn loss(sent: u64, lost: u64) -> Loss {
+    Loss::new(lost, sent).unwrap()
+}
 
 /// The figures of a link: a rate in bytes per second that the path limited or not, packets sent and lost so far.
 fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
@@ -17,14 +22,13 @@ fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
 }
 
 /// 100 Mbit/s that lose one packet in a thousand.
-const CHOSEN_BY: MeasuredPath = MeasuredPath {
-    rtt: Some(Duration::from_millis(20)),
-    rate: Some(12.5e6),
-    loss: Some(LossCount {
-        sent: 10_000,
-        lost: 10,
-    }),
-};
+fn chosen_by() -> MeasuredPath {
+    MeasuredPath {
+        rtt: Some(Duration::from_millis(20)),
+        rate: Some(12.5e6),
+        loss: Some(loss(10_000, 10)),
+    }
+}
 
 /// A run ends: a second after the one before, in which nothing was sent that the sample does not tell of.
 fn look(monitor: &mut PathMonitor, sample: &PathSample) {
@@ -32,7 +36,7 @@ fn look(monitor: &mut PathMonitor, sample: &PathSample) {
 }
 
 fn watched(samples: &[PathSample]) -> PathMonitor {
-    let mut monitor = PathMonitor::new(CHOSEN_BY);
+    let mut monitor = PathMonitor::new(chosen_by());
     for sample in samples {
         look(&mut monitor, sample);
     }
@@ -80,21 +84,15 @@ fn loss_is_worse_if_it_doubles_beyond_the_noise() {
 /// The constants are what the requirement says: a change moves these edges.
 #[test]
 fn noise_is_three_standard_deviations() {
-    let before = LossCount {
-        sent: 10_000,
-        lost: 100,
-    };
+    let before = loss(10_000, 100);
     // With as many packets the pooled deviation at 100 and 200 lost is 0.00172: 0.0100 is 5.8 of them.
-    let now = |sent, lost| LossCount { sent, lost };
+    let now = loss;
     assert!(now(10_000, 200).is_worse_than(before));
     assert!(!now(10_000, 199).is_worse_than(before), "not twice as much");
     // Of 900 packets 18 are 2.8 deviations more than 9, of 1,100 packets 22 are 3.1.
     assert!(!now(900, 18).is_worse_than(before));
     assert!(now(1_100, 22).is_worse_than(before));
-    let clean = LossCount {
-        sent: 10_000,
-        lost: 0,
-    };
+    let clean = loss(10_000, 0);
     assert!(!clean.is_worse_than(before) && !clean.is_worse_than(clean));
     assert!(!now(0, 0).is_worse_than(before) && !now(10, 10).is_worse_than(now(0, 0)));
 }
@@ -106,13 +104,10 @@ fn packets_count_since_the_last_look() {
     // 5 % of the last thousand are lost in the sum of all.
     look(&mut monitor, &sample(12_500_000, false, 101_000, 150));
     let worse = monitor.worse().unwrap();
-    let now = LossCount {
-        sent: 1_000,
-        lost: 50,
-    };
+    let now = loss(1_000, 50);
     let expected = Worse {
         rate: None,
-        loss: Some([CHOSEN_BY.loss.unwrap(), now]),
+        loss: Some([chosen_by().loss.unwrap(), now]),
     };
     assert_eq!(worse, expected);
     assert_eq!(monitor.estimate().loss, Some(now));
@@ -149,10 +144,7 @@ fn what_was_not_known_is_what_is_measured_first() {
     let mut tcp = PathSample::default();
     (tcp.packets_sent, tcp.retransmits) = (Some(1000), Some(30));
     look(&mut monitor, &tcp);
-    let expected = LossCount {
-        sent: 1000,
-        lost: 30,
-    };
+    let expected = loss(1000, 30);
     assert_eq!(monitor.estimate().loss, Some(expected));
 }
 
@@ -164,7 +156,7 @@ fn another_transport_is_better_only_on_a_worse_path() {
         let loss = path.loss?.fraction();
         Some(if loss > 0.01 { "rudp" } else { "tcp" })
     };
-    let mut monitor = PathMonitor::new(CHOSEN_BY);
+    let mut monitor = PathMonitor::new(chosen_by());
     assert_eq!(monitor.better(&"tcp", choose), None);
     look(&mut monitor, &sample(12_500_000, false, 1_000, 2));
     assert_eq!(monitor.better(&"tcp", choose), None);
@@ -181,7 +173,7 @@ fn another_transport_is_better_only_on_a_worse_path() {
 
 #[test]
 fn the_rate_of_a_run_is_its_highest_and_at_least_what_was_carried() {
-    let mut monitor = PathMonitor::new(CHOSEN_BY);
+    let mut monitor = PathMonitor::new(chosen_by());
     monitor.look_at_rate(&sample(9_000_000, false, 0, 0));
     monitor.look_at_rate(&sample(10_000_000, false, 0, 0));
     assert_eq!(

@@ -7,8 +7,7 @@ use std::{
 };
 
 use transpute_select::{
-    Candidate, Chooser, Loss, LossCount, MeasuredPath, PathMonitor, Rate, Selection, Spec,
-    Workload, Worse,
+    Candidate, Chooser, MeasuredPath, PathMonitor, Rate, Selection, Spec, Workload, Worse,
 };
 use transpute_session::Role;
 use transpute_transport::LinkStats;
@@ -90,10 +89,7 @@ impl PathWatch {
                 MeasuredPath {
                     rtt: Duration::try_from_secs_f64(path.rtt.min_s).ok(),
                     rate: path.up.rate.and_then(exact),
-                    loss: path.up.loss.map(|loss| LossCount {
-                        sent: loss.sent(),
-                        lost: loss.lost(),
-                    }),
+                    loss: path.up.loss,
                 }
             });
         Self {
@@ -175,9 +171,7 @@ impl PathWatch {
         if let Some(rate) = now.rate {
             path.up.rate = Some(Rate::known(rate * 8.0));
         }
-        if let Some(loss) = now.loss {
-            path.up.loss = Loss::new(loss.lost, loss.sent).ok();
-        }
+        path.up.loss = now.loss.or(path.up.loss);
         let specs = (chosen.selection.choice.ranking().iter()).map(|ranked| &ranked.transport);
         let candidates: Vec<_> = specs
             .cloned()
