@@ -200,7 +200,8 @@ fn first_byte(key: &PacketKey, number: u64) -> u8 {
     marker | ((number >> EPOCH_BITS) & 0x0f) as u8
 }
 
-fn nonce(iv: &[u8; 12], number: u64) -> Nonce {
+/// Returns the nonce of a packet: the IV xor the number (RFC 9001, section 5.3).
+pub(crate) fn nonce(iv: &[u8; 12], number: u64) -> Nonce {
     let mut nonce = *iv;
     for (byte, mask) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
         *byte ^= mask;

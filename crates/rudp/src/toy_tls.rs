@@ -138,16 +138,7 @@ impl ToyTls {
 
     fn keys(&self) -> HandshakeKeys {
         let [connector, listener] = [b'c', b's'].map(|label| ToyKey::new(label, &self.randoms()));
-        match self.side {
-            Side::Connector => HandshakeKeys {
-                local: connector,
-                remote: listener,
-            },
-            Side::Listener => HandshakeKeys {
-                local: listener,
-                remote: connector,
-            },
-        }
+        HandshakeKeys::of(self.side, connector, listener)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::connection::Connection;
 use crate::frame::{Frame, read_frame};
 use crate::trains::TRAIN_PACKETS;
+use crate::wire::Reader;
 use crate::{Side, Time};
 
 /// Time after which an incomplete entry is dropped. A connector repeats its first messages within one second, so the third
@@ -271,7 +272,7 @@ impl Acceptor {
         };
         let frames = packet::split(datagram).and_then(|(sealed, _)| entry.level.open(now, sealed));
         let Some(frames) = frames else { return };
-        let frame = read_frame(&mut packet::frames(frames));
+        let frame = read_frame(&mut Reader(frames));
         if let Some(packet) = frame.ok().and_then(|frame| TrainPacket::of(&frame, size)) {
             entry.received_bytes += size as u64;
             entry.train.push((now, packet));
@@ -300,7 +301,7 @@ impl Acceptor {
             return Intake::Ignored;
         };
         entry.received_bytes += size;
-        let mut reader = packet::frames(&frames);
+        let mut reader = Reader(&frames);
         while !reader.is_empty() {
             match read_frame(&mut reader) {
                 Ok(Frame::Padding) => {}

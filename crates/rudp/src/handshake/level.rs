@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, UnboundKey};
 use aws_lc_rs::hkdf;
 
 use super::packet::{Envelope, Id, Kind, Sealed, Space};
 use super::reassembly::Reassembly;
 use super::tls::{HandshakeKeys, PacketKey, TAG_BYTES};
 use crate::frame::put_seen;
+use crate::seal::nonce;
 use crate::{Side, Time};
 
 /// The salt of the initial keys: public, and of this version only (RFC 9001, section 5.2).
@@ -24,26 +25,16 @@ struct GcmKey {
     iv: [u8; 12],
 }
 
-impl GcmKey {
-    fn nonce(&self, number: u64) -> Nonce {
-        let mut nonce = self.iv;
-        for (byte, mask) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
-            *byte ^= mask;
-        }
-        Nonce::assume_unique_for_key(nonce)
-    }
-}
-
 impl PacketKey for GcmKey {
     fn seal(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<[u8; TAG_BYTES]> {
         let tag = (self.key)
-            .seal_in_place_separate_tag(self.nonce(number), Aad::from(header), body)
+            .seal_in_place_separate_tag(nonce(&self.iv, number), Aad::from(header), body)
             .ok()?;
         tag.as_ref().try_into().ok()
     }
 
     fn open(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<usize> {
-        let opened = (self.key).open_in_place(self.nonce(number), Aad::from(header), body);
+        let opened = (self.key).open_in_place(nonce(&self.iv, number), Aad::from(header), body);
         opened.ok().map(|plain| plain.len())
     }
 }
@@ -71,19 +62,10 @@ pub(crate) fn public_keys(side: Side, secret: &[u8]) -> Option<HandshakeKeys> {
         expand(b" key", &mut key)?;
         expand(b" iv", &mut iv)?;
         let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?);
-        Some(Box::new(GcmKey { key, iv }))
+        Some(Box::new(GcmKey { key, iv }) as Box<dyn PacketKey>)
     };
     let (connector, listener) = (key_of(b"connector")?, key_of(b"listener")?);
-    Some(match side {
-        Side::Connector => HandshakeKeys {
-            local: connector,
-            remote: listener,
-        },
-        Side::Listener => HandshakeKeys {
-            local: listener,
-            remote: connector,
-        },
-    })
+    Some(HandshakeKeys::of(side, connector, listener))
 }
 
 /// One level of the handshake at one end.
@@ -113,7 +95,7 @@ impl Level {
         }
     }
 
-    /// The level whose keys follow from the connector's first id.
+    /// Makes the initial level, whose keys are derived from the connector's first id.
     pub(crate) fn initial(side: Side, first: &Id) -> Option<Self> {
         Some(Self::new(Space::Initial, public_keys(side, first)?))
     }

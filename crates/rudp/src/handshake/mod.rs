@@ -50,6 +50,7 @@ use self::{
 };
 use crate::event::{ClosedReason, Violation};
 use crate::frame::{Frame, Report, read_frame};
+use crate::wire::Reader;
 use crate::{Keys, Side, Time};
 
 /// A packet of a train that arrived.
@@ -330,11 +331,9 @@ impl Handshake {
         events: &mut Vec<SetUpEvent>,
     ) {
         let is_protected = kind == Kind::Handshake;
-        if is_protected && !self.validated {
-            // Only an end that received the ServerHello has these keys.
-            self.validated = true;
-        }
-        let mut reader = packet::frames(frames);
+        // Only an end that received the ServerHello has these keys.
+        self.validated |= is_protected;
+        let mut reader = Reader(frames);
         while !reader.is_empty() {
             let known = match (read_frame(&mut reader), kind) {
                 (Ok(Frame::Padding), _) => true,
@@ -405,14 +404,18 @@ impl Handshake {
         level.incoming.insert(offset, messages).is_ok()
     }
 
-    fn on_retry(&mut self, now: Time, header: &Header, datagram: &[u8]) {
-        let is_ours = self.side == Side::Connector
+    /// Returns whether a packet without protection may be the answer to this connector's first packets.
+    fn is_first_answer(&self, header: &Header) -> bool {
+        self.side == Side::Connector
             && header.to == self.envelope.from
-            && header.from == self.first;
-        if let Some(token) = packet::token(datagram)
-            && is_ours
-            && !self.retried
+            && header.from == self.first
             && !self.is_answered
+    }
+
+    fn on_retry(&mut self, now: Time, header: &Header, datagram: &[u8]) {
+        if let Some(token) = packet::token(datagram)
+            && self.is_first_answer(header)
+            && !self.retried
         {
             self.retried = true;
             self.envelope.token = token.to_vec();
@@ -421,11 +424,7 @@ impl Handshake {
     }
 
     fn on_versions(&self, header: &Header, datagram: &[u8]) -> Option<SetUpEvent> {
-        let is_ours = self.side == Side::Connector
-            && header.to == self.envelope.from
-            && header.from == self.first
-            && !self.is_answered;
-        let theirs = packet::listed_versions(datagram).filter(|_| is_ours)?;
+        let theirs = packet::listed_versions(datagram).filter(|_| self.is_first_answer(header))?;
         if theirs.contains(&VERSION) {
             return None;
         }

@@ -10,7 +10,7 @@
 //! docs/rudp.md, "Packets", has the rest of each kind.
 
 use super::tls::{PacketKey, TAG_BYTES};
-use crate::wire::{Reader, put_uint};
+use crate::wire::put_uint;
 
 /// The version of this protocol.
 pub const VERSION: u8 = 3;
@@ -52,6 +52,16 @@ pub(crate) enum Space {
     Initial,
     /// Keys that only the two ends have.
     Handshake,
+}
+
+impl Space {
+    /// Returns the kind of the packets that carry messages of this level.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Initial => Kind::Initial,
+            Self::Handshake => Kind::Handshake,
+        }
+    }
 }
 
 /// The kind of a packet of the set-up.
@@ -246,9 +256,4 @@ fn answer(kind: u8, version: u8, asked: &Header) -> Vec<u8> {
 #[must_use]
 pub fn receiver(datagram: &[u8]) -> Option<Id> {
     Some(header(datagram)?.to)
-}
-
-/// Reads frames: returns a reader over what was opened.
-pub(crate) fn frames(body: &[u8]) -> Reader<'_> {
-    Reader(body)
 }

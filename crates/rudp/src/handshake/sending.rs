@@ -31,17 +31,14 @@ impl Handshake {
         }
         let start = out.len();
         loop {
-            let level = match (&mut self.handshake, space) {
-                (Some(level), Space::Handshake) => level,
-                _ => &mut self.initial,
-            };
             let mut frames = Vec::new();
-            if level.space() == Space::Handshake {
-                // The connector's flight is under the keys of the handshake; the listener's answers initial packets.
-                match self.side {
-                    Side::Connector => level.put_seen(now, &mut frames),
-                    Side::Listener => self.initial.put_seen(now, &mut frames),
-                }
+            if let (Some(level), Space::Handshake) = (&self.handshake, space) {
+                // The connector answers packets under the keys of the handshake, the listener initial ones.
+                let answered = match self.side {
+                    Side::Connector => level,
+                    Side::Listener => &self.initial,
+                };
+                answered.put_seen(now, &mut frames);
             }
             let level = match (&mut self.handshake, space) {
                 (Some(level), Space::Handshake) => level,
@@ -61,12 +58,8 @@ impl Handshake {
             if is_padded {
                 put_padding(&mut frames, room - piece.len());
             }
-            let kind = match space {
-                Space::Initial => Kind::Initial,
-                Space::Handshake => Kind::Handshake,
-            };
             let is_last = offset >= level.outgoing.len();
-            level.put(now, out, &self.envelope, kind, &frames)?;
+            level.put(now, out, &self.envelope, space.kind(), &frames)?;
             if !is_last {
                 break;
             }
@@ -134,18 +127,12 @@ impl Handshake {
         let start = out.len();
         let mut frames = Vec::new();
         put_close(&mut frames, code);
-        let space = match self.handshake {
-            Some(_) => Space::Handshake,
-            None => Space::Initial,
-        };
+        let space = (self.handshake.as_ref()).map_or(Space::Initial, |level| level.space());
         if !self.may_send(self.envelope.overhead(space) + frames.len()) {
             return None;
         }
-        let (level, kind) = match &mut self.handshake {
-            Some(level) => (level, Kind::Handshake),
-            None => (&mut self.initial, Kind::Initial),
-        };
-        level.put(now, out, &self.envelope, kind, &frames)?;
+        let level = self.handshake.as_mut().unwrap_or(&mut self.initial);
+        level.put(now, out, &self.envelope, space.kind(), &frames)?;
         Some(self.count(out.len() - start))
     }
 }

@@ -5,7 +5,7 @@
 
 use zeroize::Zeroizing;
 
-use crate::Cipher;
+use crate::{Cipher, Side};
 
 /// Bytes of an authentication tag of handshake packets.
 pub const TAG_BYTES: usize = 16;
@@ -42,6 +42,18 @@ pub struct HandshakeKeys {
     pub local: Box<dyn PacketKey>,
     /// For packets from the peer.
     pub remote: Box<dyn PacketKey>,
+}
+
+impl HandshakeKeys {
+    /// Makes the keys of the end of this side from those for packets of the connector and of the listener.
+    #[must_use]
+    pub fn of(side: Side, connector: Box<dyn PacketKey>, listener: Box<dyn PacketKey>) -> Self {
+        let (local, remote) = match side {
+            Side::Connector => (connector, listener),
+            Side::Listener => (listener, connector),
+        };
+        Self { local, remote }
+    }
 }
 
 /// What protects the data packets.
