@@ -57,9 +57,9 @@ impl Attempt {
     ) -> Result<Authenticated, TransportError> {
         let opened = poll_fn(|cx| self.shared.poll_open(cx, Wait::Established)).await;
         if let Err(broken) = opened {
-            let error = match broken.during_setup(peer, began.elapsed()) {
-                TransportError::SecurityMismatch { .. } => self.outcome.security_mismatch(),
-                error => error,
+            let error = match broken.is_security_mismatch() {
+                true => self.outcome.security_mismatch(),
+                false => broken.during_setup(peer, began.elapsed()),
             };
             return Err(self.outcome.error().unwrap_or(error));
         }

@@ -40,6 +40,17 @@ impl Broken {
         }
     }
 
+    /// Returns whether one side encrypts and the other does not.
+    pub(super) fn is_security_mismatch(&self) -> bool {
+        matches!(
+            self.0,
+            Some(Ending::Core(
+                ClosedReason::RefusedByPeer(SECURITY_MISMATCH)
+                    | ClosedReason::HandshakeFailed(SECURITY_MISMATCH)
+            ))
+        )
+    }
+
     /// Returns whether the peer dropped its link.
     pub(super) fn peer_left(&self) -> bool {
         matches!(
@@ -82,24 +93,12 @@ fn other(reason: ClosedReason) -> TransportError {
             ),
         },
         ClosedReason::RefusedByPeer(alert) | ClosedReason::HandshakeFailed(alert) => {
-            of_alert(alert)
+            tls::explain(&rustls::Error::AlertReceived(alert.into()))
         }
         ClosedReason::Lost { arrived, sent } => TransportError::PacketsLost { arrived, sent },
         _ => TransportError::Io {
             source: io::Error::new(io::ErrorKind::InvalidData, reason),
         },
-    }
-}
-
-/// Returns what an alert of the handshake means to the side that receives it.
-fn of_alert(alert: u8) -> TransportError {
-    match alert {
-        // The caller knows which side encrypts.
-        SECURITY_MISMATCH => TransportError::SecurityMismatch {
-            ours: "another security mode than the peer",
-            theirs: "the other one",
-        },
-        alert => tls::explain(&rustls::Error::AlertReceived(alert.into())),
     }
 }
 

@@ -203,14 +203,17 @@ impl Server {
     }
 }
 
+/// Returns the bytes by which a datagram finds its link, whatever kind of packet it begins with.
+fn id(datagram: &[u8]) -> Option<&[u8]> {
+    match transpute_rudp::is_set_up(datagram) {
+        true => datagram.get(1..10),
+        false => datagram.get(1..5),
+    }
+}
+
 /// Returns whether datagrams belong to the same link: they come from one address, and carry the same id.
 fn is_of_one_link(one: &Arrival<'_>, next: &Arrival<'_>) -> bool {
-    let id = |arrival: &Arrival<'_>| {
-        let is_set_up = transpute_rudp::is_set_up(arrival.bytes);
-        let end = if is_set_up { 10 } else { 5 };
-        arrival.bytes.get(..end).map(|start| start[1..].to_vec())
-    };
-    one.from == next.from && id(one) == id(next)
+    one.from == next.from && id(one.bytes) == id(next.bytes)
 }
 
 /// Takes datagrams that belong to no link yet. The first of them may begin one, which the others belong to.
