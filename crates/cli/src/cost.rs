@@ -19,7 +19,7 @@ const MAX_LOSS: f64 = 0.99;
 /// Bytes of a gigabyte as it is billed.
 const GIGABYTE: f64 = 1e9;
 
-/// What a cloud asks for, in whatever currency.
+/// Prices of a cloud provider, all in one currency of the user's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Prices {
     /// For a gigabyte (10^9 bytes) that leaves a machine; arriving ones are free.

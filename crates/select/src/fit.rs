@@ -250,7 +250,8 @@ fn normal(random: &mut StdRng) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// Returns the standard deviation of errors, from the 68th percentile: chance must not dominate, nor tails be ignored.
+/// Returns the standard deviation of errors, estimated by the 68th percentile of their absolute values, which is robust against
+/// outliers.
 fn spread(cells: &[Observed], theta: &[f64]) -> f64 {
     let whole = cells.iter().filter(|cell| !cell.is_cut);
     let errors = sorted(whole.map(|cell| cell.error(theta).abs()).collect());

@@ -30,7 +30,7 @@ impl PathClass {
     /// Upper bound of the round-trip time in a metropolitan area, exclusive: 100 km of fibre, and the equipment of several
     /// providers.
     ///
-    /// Measured: from here on, slow start takes a noticeable part of a run. Where UDP is blocked, one TCP connection is faster
+    /// Measured: above this limit, slow start takes a noticeable part of a run. Where UDP is blocked, one TCP connection is faster
     /// than several below, and slower above (20 cells of docs/results/selection; all limits from 3 to 50 ms score within 0.03).
     pub const METROPOLITAN_LIMIT: Duration = Duration::from_millis(5);
 

@@ -93,7 +93,7 @@ impl Migration {
         });
     }
 
-    /// The peer challenges this end.
+    /// Handles a path challenge from the peer.
     pub(super) fn on_challenge(&mut self, token: u64) {
         // An answer may be lost: the peer asks again.
         self.answers.retain(|(known, _)| *known != token);

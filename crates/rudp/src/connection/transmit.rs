@@ -113,7 +113,8 @@ impl Connection {
     /// called at once for what [`poll_transmit`](Self::poll_transmit) returned last. `fits`: the largest size that it would
     /// take, if it says.
     ///
-    /// Smaller ones are made from now on. Below 1,200 bytes there is no smaller one: during the set-up, the connection ends with [`ClosedReason::PathTooNarrow`].
+    /// Later datagrams are smaller. A refused datagram of 1,200 bytes or less ends a set-up with
+    /// [`ClosedReason::PathTooNarrow`].
     pub fn on_refused(&mut self, size: usize, fits: Option<u16>) {
         if size <= usize::from(MIN_DATAGRAM) {
             // Later, it may be about another datagram, or pass: then this one is as good as lost.

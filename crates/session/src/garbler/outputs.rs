@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl GarblerCore {
-    /// Takes a finished evaluation that waited for the hellos to agree, if they do now.
+    /// Removes the oldest held evaluation from the queue if [`Self::may_release`] allows it.
     pub(super) fn take_held(&mut self) -> Option<GarbledOutputs> {
         self.may_release().then(|| self.held_outputs.pop_front())?
     }

@@ -132,8 +132,8 @@ impl AutoListener {
         }
     }
 
-    /// Waits for the next link, or until an authenticated peer has closed its TCP connection without picking it: `None`. That
-    /// peer has measured the path, or has picked another connection. Cancel-safe.
+    /// Waits for the next link. Returns `None` if an authenticated peer closes its TCP connection without picking it, as after a
+    /// probe or after it picked another connection. Cancel-safe.
     ///
     /// # Errors
     /// [`TransportError::Accept`] if a listening socket itself is broken.

@@ -26,7 +26,7 @@ pub struct AutoOptions {
     /// The time that a busy processor may need for a handshake, whatever the path. UDP does not count as blocked before it
     /// has had this long after TCP was up (half a round trip where that is more). Where a listener on the same LAN has answered
     /// over TCP, UDP begins this much later, unless TCP is up by then. Default: 10 ms (measured: over loopback, on two
-    /// processors with four busy threads, QUIC is up 8.6 ms later than TCP at most).
+    /// processors with four busy threads, QUIC is established at most 8.6 ms after TCP).
     pub udp_patience: Duration,
     /// How long the connector waits for further connections once the first is up, or TCP has failed. It must be well below
     /// [`TcpOptions::handshake_timeout`] of the listener, which drops what is not picked by then. Default: 3 s.

@@ -20,7 +20,7 @@ use crate::{
 /// 8446, section 11).
 pub(super) const SECURITY_MISMATCH: u8 = 224;
 
-/// The kind of the first message of a TLS connector, and of one without cryptography.
+/// First byte of the messages of a connector with TLS (ClientHello), and in plaintext mode (its greeting).
 const CLIENT_HELLO: u8 = 1;
 const PLAINTEXT_GREETING: u8 = 0xf0;
 

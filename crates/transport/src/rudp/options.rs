@@ -19,7 +19,7 @@ pub struct RudpOptions {
     pub rate: Option<u64>,
     /// Whether losses are corrected by redundancy. Default: yes.
     pub correction: bool,
-    /// Whether to measure the path in the set-up, with 39 kB each way. Default: yes.
+    /// Whether the set-up measures the path by probe trains, 39 kB in each direction. Default: yes.
     pub probe: bool,
     /// Handshakes that a listener runs at once. Default: 128.
     pub max_handshakes: usize,
