@@ -30,7 +30,7 @@
 //! | [`rate`] | how fast to send |
 //! | [`fec`] | parity, so that what is lost need not be asked for |
 //! | [`estimate`] | the rate of a path from how a train of packets arrives |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod ack;
 mod buffer;

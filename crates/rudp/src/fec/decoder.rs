@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::solve::{Solver, Unsolved};
-use super::{FecError, LENGTH_BYTES, MAX_SEGMENT, MAX_SYMBOLS, symbol_len};
+use super::{
+    FecError, LENGTH_BYTES, MAX_SEGMENT, MAX_SYMBOLS,
+    code::{coefficient, solve},
+    field::add_product,
+    symbol_len,
+};
 
 /// How much a [`DecoderStore`] may hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,7 +61,6 @@ pub struct DecoderStore {
     /// Blocks below are finished.
     horizon: u64,
     newest: u64,
-    solver: Solver,
     spare: Vec<Vec<u8>>,
 }
 
@@ -78,7 +81,7 @@ pub struct ParityId {
     pub start: u64,
     /// How many segments it has.
     pub segments: u8,
-    /// How many parity symbols were made of it: the code depends on it.
+    /// How many parity symbols were made of it.
     pub parity: u8,
     /// Which of these this one is.
     pub index: u8,
@@ -107,7 +110,6 @@ impl DecoderStore {
             finished: std::collections::BTreeSet::new(),
             horizon: 0,
             newest: 0,
-            solver: Solver::new(),
             spare: Vec::new(),
         }
     }
@@ -197,8 +199,7 @@ impl DecoderStore {
             });
         }
         let longest = symbol_len(self.limits.max_segment);
-        if symbol.len() <= LENGTH_BYTES || symbol.len() > longest || !symbol.len().is_multiple_of(2)
-        {
+        if symbol.len() <= LENGTH_BYTES || symbol.len() > longest {
             return Err(FecError::SymbolLength { got: symbol.len() });
         }
         if !self.is_open(block) {
@@ -316,7 +317,7 @@ impl DecoderStore {
         if held.segments.len() + held.parity.len() < count {
             return Ok(Outcome::Stored);
         }
-        let recovered = decode(&mut self.solver, held, &shape, &mut deliver);
+        let recovered = decode(held, &shape, &mut deliver);
         self.finish(block);
         recovered.map(Outcome::Recovered)
     }
@@ -348,32 +349,29 @@ impl Shape {
 
 /// Recovers all missing segments and hands them out. Returns how many.
 fn decode(
-    solver: &mut Solver,
     block: &Block,
     shape: &Shape,
     deliver: &mut impl FnMut(u64, &[u8]),
 ) -> Result<usize, FecError> {
-    let mut symbols = vec![vec![0; shape.symbol]; usize::from(shape.segments)];
-    for (&index, segment) in &block.segments {
-        // Both were checked against the shape, so index and length fit.
-        let symbol = &mut symbols[usize::from(index)];
-        symbol[..LENGTH_BYTES].copy_from_slice(&(segment.len() as u16).to_be_bytes());
-        symbol[LENGTH_BYTES..LENGTH_BYTES + segment.len()].copy_from_slice(segment);
-    }
     let absent: Vec<_> = (0..shape.segments)
         .filter(|index| !block.segments.contains_key(index))
         .map(usize::from)
         .collect();
-    let parity: Vec<_> = (block.parity.iter())
-        .map(|(&index, symbol)| (usize::from(index), symbol.as_slice()))
-        .collect();
-    let unsolved = Unsolved {
-        symbols: &symbols,
-        missing: &absent,
-        parity: &parity,
-        parity_count: usize::from(shape.parity),
-    };
-    let solved = solver.solve(&unsolved).ok_or(FecError::Corrupt)?;
+    let parity = block.parity.iter().take(absent.len());
+    let (rows, mut sides): (Vec<_>, Vec<_>) = parity
+        .map(|(&index, symbol)| (usize::from(index), symbol.clone()))
+        .unzip();
+    for (&index, segment) in &block.segments {
+        // Both were checked against the shape, so length and segment fit.
+        let length = (segment.len() as u16).to_be_bytes();
+        for (&row, side) in rows.iter().zip(&mut sides) {
+            let factor = coefficient(row, usize::from(index));
+            let (first, rest) = side.split_at_mut(LENGTH_BYTES);
+            add_product(first, factor, &length);
+            add_product(&mut rest[..segment.len()], factor, segment);
+        }
+    }
+    let solved = solve(&absent, &rows, &sides).ok_or(FecError::Corrupt)?;
     let mut solved = solved.iter();
     let mut missing = Vec::new();
     let mut offset = shape.start;

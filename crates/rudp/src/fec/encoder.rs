@@ -1,8 +1,9 @@
 //! Parity of a block of segments.
 
-use reed_solomon_simd::ReedSolomonEncoder;
-
-use super::{FecError, LENGTH_BYTES, MAX_SEGMENT, MAX_SYMBOLS, symbol_len};
+use super::{
+    FecError, LENGTH_BYTES, MAX_SEGMENT, MAX_SYMBOLS, code::coefficient, field::add_product,
+    symbol_len,
+};
 
 /// Collects the segments of a block and makes its parity.
 ///
@@ -25,7 +26,6 @@ pub struct BlockEncoder {
     count: usize,
     longest: usize,
     parity: Vec<u8>,
-    code: Option<ReedSolomonEncoder>,
 }
 
 impl BlockEncoder {
@@ -42,7 +42,6 @@ impl BlockEncoder {
             count: 0,
             longest: 0,
             parity: Vec::new(),
-            code: None,
         })
     }
 
@@ -114,25 +113,15 @@ impl BlockEncoder {
         if parity == 0 {
             return Ok(());
         }
-        let size = FecError::BlockSize { segments, parity };
         if segments == 0 || segments + parity > MAX_SYMBOLS {
-            return Err(size);
+            return Err(FecError::BlockSize { segments, parity });
         }
-        let code = match &mut self.code {
-            Some(code) => {
-                code.reset(segments, parity, length).map_err(|_| size)?;
-                code
+        self.parity.resize(parity * length, 0);
+        let symbols = self.symbols.chunks_exact(symbol_len(self.max_segment));
+        for (n, symbol) in symbols.enumerate() {
+            for (index, sum) in self.parity.chunks_exact_mut(length).enumerate() {
+                add_product(sum, coefficient(index, n), &symbol[..length]);
             }
-            none => {
-                none.insert(ReedSolomonEncoder::new(segments, parity, length).map_err(|_| size)?)
-            }
-        };
-        for symbol in self.symbols.chunks_exact(symbol_len(self.max_segment)) {
-            code.add_original_shard(&symbol[..length])
-                .map_err(|_| size)?;
-        }
-        for symbol in code.encode().map_err(|_| size)?.recovery_iter() {
-            self.parity.extend_from_slice(symbol);
         }
         Ok(())
     }

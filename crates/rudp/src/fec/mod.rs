@@ -4,31 +4,24 @@
 //! | --- | --- |
 //! | `encoder` | parity of a block of segments |
 //! | `decoder` | segments that did not come, from those that did and parity |
-//! | `solve` | the algebra of that |
+//! | `code` | the coefficients of parity, and how to solve for what is missing |
+//! | `field` | the arithmetic of that |
 //! | `policy` | how much parity is worth its bytes |
 //!
 //! A block is a run of consecutive segments of the stream. Its symbols are `length | data | zeros`: two bytes of length,
-//! big endian, then the segment, padded to the longest of the block. Parity is a Reed-Solomon code over GF(2^16) of the
+//! big endian, then the segment, padded to the longest of the block. Parity is a Reed-Solomon code over GF(2^8) of the
 //! symbols: of k segments and m parity symbols, any k give back all (I. S. Reed, G. Solomon, *Polynomial codes over
-//! certain finite fields*, 1960; the transform is that of S.-J. Lin, T. Y. Al-Naffouri, Y. S. Han, *FFT algorithm for
-//! binary extension finite fields and its application to Reed-Solomon codes*, 2016).
+//! certain finite fields*, 1960).
 
-use reed_solomon_simd::engine::DefaultEngine;
-
+mod code;
 mod decoder;
 mod encoder;
+mod field;
 mod policy;
-mod solve;
 
 pub use decoder::{DecoderStore, Limits, Outcome, ParityId};
 pub use encoder::{BlockEncoder, ParitySymbols};
 pub use policy::{BLOCK_SEGMENTS, LossEstimate, Plan, SMALL_BLOCK};
-
-/// Makes the tables that encoding and solving need, of which a process needs one set: some 10 ms of processor time and 8 MiB. Whoever
-/// needs them first makes them if nobody has called this.
-pub fn warm_up() {
-    let _ = DefaultEngine::new();
-}
 
 /// Segments and parity symbols of a block together are no more than this.
 pub const MAX_SYMBOLS: usize = 255;
@@ -40,11 +33,9 @@ pub const MAX_SEGMENT: usize = 9000;
 pub const LENGTH_BYTES: usize = 2;
 
 /// Returns how long the symbols of a block are whose longest segment has this length.
-///
-/// The code works on pairs of bytes.
 #[must_use]
 pub const fn symbol_len(longest_segment: usize) -> usize {
-    (longest_segment + LENGTH_BYTES).next_multiple_of(2)
+    longest_segment + LENGTH_BYTES
 }
 
 /// What is wrong with a block, or with what a peer says about one.
@@ -69,7 +60,7 @@ pub enum FecError {
         /// Parity symbols.
         parity: usize,
     },
-    /// A parity symbol is of odd length, or longer than a symbol can be.
+    /// The length of a parity symbol is out of range.
     #[error("a parity symbol of {got} bytes")]
     SymbolLength {
         /// What came.

@@ -178,9 +178,16 @@ fn a_block_without_loss_is_not_decoded() {
 }
 
 #[test]
+fn parity_is_what_the_document_says() {
+    // Computed by hand from docs/rudp.md: the coefficients are 01 01, 7f fc and e2 ff.
+    let parity = encode(&[vec![1], vec![2, 4]], 3);
+    assert_eq!(parity, [[0, 3, 3, 4], [0, 154, 154, 215], [0, 1, 1, 219]]);
+}
+
+#[test]
 fn short_blocks_have_short_parity() {
     let data = segments(&[5, 9, 1], 0);
-    assert_eq!(encode(&data, 2)[0].len(), 12);
+    assert_eq!(encode(&data, 2)[0].len(), 11);
     assert!(encode(&data, 0).is_empty());
 }
 
@@ -222,10 +229,10 @@ fn contradictions_are_errors() {
     assert_eq!(parity(id(0, 4, 2, 0), &symbols[1]), conflict("parity"));
     assert_eq!(parity(id(0, 5, 2, 1), &symbols[1]), conflict("shape"));
     assert_eq!(parity(id(0, 4, 2, 1), &symbols[1][..40]), conflict("shape"));
-    assert_eq!(
-        parity(id(1, 4, 2, 1), &symbols[1][..41]),
-        Err(FecError::SymbolLength { got: 41 })
-    );
+    for got in [2, 1475] {
+        let refused = Err(FecError::SymbolLength { got });
+        assert_eq!(parity(id(1, 4, 2, 1), &vec![0; got]), refused);
+    }
     assert!(matches!(
         parity(id(1, 0, 2, 1), &symbols[1]),
         Err(FecError::BlockSize { .. })

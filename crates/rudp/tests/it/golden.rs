@@ -113,7 +113,7 @@ fn packets_are_those_of_the_document() {
     assert_eq!(shown, include_str!("golden.txt"), "\n{shown}");
     assert_eq!(
         digest(&packets),
-        "eb3abfb6448012ba64046148cb3523f95d1e60486e17758b374e59acea6acc27"
+        "409e99e907a9ebd8dee44b93b5e01627e0899e1e50078dd5e9acdefd435d17f1"
     );
 }
 
@@ -121,6 +121,6 @@ fn packets_are_those_of_the_document() {
 fn sealed_packets_do_not_change() {
     assert_eq!(
         digest(&exchange(true)),
-        "16b9efc2c3107f86f67eaf512813abc2c1a657c2dcedd8573fcc607b24c438e7"
+        "a823b0c759adefcdcfea8dc1d20868232fb71c540dcc2218471e62615035a858"
     );
 }
