@@ -289,15 +289,16 @@ fn likelihood(lost: usize, sent: usize) -> f64 {
     of(lost) + of(sent - lost)
 }
 
-/// Returns the slopes between points that are at least a third of the train's time apart, in bytes per second.
+/// Returns the slopes between points that are at least a third of the train's packets apart, in bytes per second.
 ///
-/// Their median is the estimator of H. Theil (1950) and P. K. Sen (1968), without the short distances in which batches and
-/// other flows' packets show most.
+/// The median of all slopes is the estimator of H. Theil (1950) and P. K. Sen (1968). Pairs of near points are left out: batched
+/// arrivals and packets of other flows distort their slopes most. The minimum distance is a number of packets. If it were a time, then
+/// after a pause in the train almost every pair would span the pause, and the rate would come out too low.
 fn slopes(points: &[Point]) -> Vec<u64> {
-    let span = points[points.len() - 1].at - points[0].at;
+    let third = points[points.len() - 1].packets.div_ceil(3);
     let mut slopes = Vec::new();
     for (n, from) in points.iter().enumerate() {
-        let far = points[n..].partition_point(|to| to.at - from.at < span / 3);
+        let far = points[n..].partition_point(|to| to.packets - from.packets < third);
         slopes.extend(points[n + far..].iter().map(|to| slope(from, to)));
     }
     slopes.sort_unstable();

@@ -7,10 +7,11 @@ use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
 /// A train that lost more than this share may have overflowed a queue all the same, which says nothing about the path otherwise.
 const MOST_TRAIN_LOSS: f64 = 0.1;
 
-/// Packets of the prior that a train is weighed against. A train of 32 that lost none makes for a loss of 0.2 %, and a block of
-/// 200 segments gets 4 or 5 symbols. Measured: with 2, a transfer of 0.21 MB over a path that loses 1 % waited for a
-/// retransmission in one of four runs.
-const TRAIN_PRIOR: f64 = 256.0;
+/// Packets of the prior that a train is weighed against. A train of 32 that lost none makes for a loss of 0.5 %, and a block of
+/// 200 segments gets 7 or 8 symbols during the first round trip. Simulated: over a path that loses 1 %, one in fifty transfers
+/// waits for a retransmission; with a prior of 256 packets one in ten does. Over a path that loses nothing the additional symbols
+/// cost at most 0.5 % of the time.
+const TRAIN_PRIOR: f64 = 64.0;
 
 /// A block is no shorter for the sake of time: one symbol for fewer segments would cost more than 2 %.
 const LEAST_SEGMENTS: usize = 64;

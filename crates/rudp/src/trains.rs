@@ -14,8 +14,17 @@ use crate::stats::TrainResult;
 
 /// Packets in a train of the set-up, of 1,200 bytes each.
 ///
-/// The connector's train goes to an address that has not consented to anything yet, so it is short.
+/// The train must be short, because the connector sends it to an address that has not been validated. Measured over the testbed's
+/// emulator at 1 Gbit/s, with 151 trains and their first packets: the rate is wrong by more than a fifth in 87 % of trains of 10 packets,
+/// 46 % of 16, 19 % of 24, and 15 % of 32.
 pub(crate) const TRAIN_PACKETS: u8 = 32;
+
+/// Packets of a train in one system call.
+///
+/// On a virtual machine a system call that wakes a sleeping processor takes 24 us. With one call for each packet a train left at 51 MB/s
+/// at most. Some paths deliver all packets of a call at the same time. With bursts of four a train of 32 packets then still has eight
+/// different arrival times, from which the receiver computes the rate.
+pub(crate) const TRAIN_BURST: usize = 4;
 
 /// Packets of the first flight of data that are a train where no train of the set-up was reported.
 pub(crate) const DATA_TRAIN_PACKETS: u8 = 64;

@@ -68,6 +68,7 @@ pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Conn
         keys: keys(side),
         limit: 1 << 20,
         rtt: Duration::from_millis(20),
+        retried: false,
     };
     connection.on_complete(Time::ZERO, complete);
     if side == Side::Connector {

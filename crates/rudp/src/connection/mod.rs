@@ -75,7 +75,6 @@ pub struct Connection {
     state: State,
     trains: Trains,
     established: bool,
-    established_at: Time,
     next_number: u64,
 
     send: SendStream,
@@ -90,6 +89,8 @@ pub struct Connection {
     end_echo: bool,
     /// Packets of the first flight of data that are a train: the next one, how many, and when the first one left.
     data_train: Option<(u8, u8, Time)>,
+    /// When this end stops waiting for the peer's report on its train. `None`: no report will come.
+    report_until: Option<Time>,
     /// What the other end said about the train of the set-up.
     outgoing_train: Option<TrainResult>,
     rtt: Rtt,
@@ -173,7 +174,6 @@ impl Connection {
             migration: Migration::new(seed),
             trains: Trains::new(config.probe),
             established: false,
-            established_at: now,
             next_number: 0,
             send: SendStream::default(),
             sent: SentLog::new(),
@@ -183,6 +183,7 @@ impl Connection {
             busy_since: now,
             end_echo: false,
             data_train: None,
+            report_until: None,
             outgoing_train: None,
             rtt: Rtt::default(),
             backoff: 0,

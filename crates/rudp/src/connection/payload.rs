@@ -15,9 +15,12 @@ use crate::trains::{DATA_TRAIN, DATA_TRAIN_PACKETS};
 /// Data shorter than this wait for the next packet where there is more of them.
 const MIN_DATA: usize = 32;
 
-/// Time for which the first data wait for the report on the train of the set-up: a train of 39 kB takes as long over 5
-/// Mbit/s. Until then they leave as into any unknown path.
-const REPORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(60);
+/// How long a sender waits for the peer's report on the train of the set-up. Until then it has only [`INITIAL_PACKETS`] and what was
+/// delivered in flight. Half a train is enough for a report, and takes 80 ms to arrive over 2 Mbit/s.
+pub(super) const REPORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Packets that may be in flight while that report is expected (RFC 9002, section 7.2).
+pub(super) const INITIAL_PACKETS: u64 = 10;
 
 impl Connection {
     /// Puts one thing into the packet: lost data, a correction symbol, new data, or an old piece as a sign of life.
@@ -176,8 +179,7 @@ impl Connection {
     /// Returns until when a report on the train of the set-up is expected, if it is: it comes behind the peer's last
     /// messages, by the time that the train takes to arrive.
     pub(super) fn report_timeout(&self) -> Option<Time> {
-        let is_expected = self.trains.has_sent() && self.outgoing_train.is_none() && !self.seeded;
-        is_expected.then(|| self.established_at + REPORT_PATIENCE)
+        (self.report_until).filter(|_| self.outgoing_train.is_none() && !self.seeded)
     }
 
     /// Ends the open block where it is full or the stream ends.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use super::{Connection, Phase};
+use super::{Connection, Phase, payload::REPORT_PATIENCE};
 use crate::Time;
 use crate::config::Config;
 use crate::event::{CODE_ALERT, ClosedReason, Event};
@@ -14,7 +14,7 @@ use crate::handshake::{
 };
 use crate::keys::Side;
 use crate::seal::TAG_LEN;
-use crate::trains::{SETUP_TRAIN, TRAIN_PACKETS};
+use crate::trains::{SETUP_TRAIN, TRAIN_BURST, TRAIN_PACKETS};
 
 /// Bytes of data packets that a listener holds for one connection whose handshake is not complete: its last messages may
 /// come behind the data.
@@ -198,7 +198,12 @@ impl Connection {
         self.peer_limit = complete.limit;
         self.rtt.sample(complete.rtt, std::time::Duration::ZERO);
         self.established = true;
-        self.established_at = now;
+        // The listener's train leaves now, if it has not yet.
+        let has_train = match self.side {
+            Side::Connector => self.trains.has_sent() && !complete.retried,
+            Side::Listener => self.config.probe,
+        };
+        self.report_until = has_train.then(|| now + REPORT_PATIENCE);
         self.events.push_back(Event::Established);
         if let Some(rate) = self.config.prior.rate {
             self.seed(now, rate);
@@ -240,6 +245,28 @@ impl Connection {
             self.last_sent = now;
         }
         sent.or_else(|| self.train_under_data_keys(now, out))
+    }
+
+    /// Appends packets behind a first one of `len` bytes while they belong to a train, up to [`TRAIN_BURST`]. Returns the length of
+    /// all.
+    pub(super) fn fill_train_burst(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+        mut len: usize,
+        max_segments: usize,
+    ) -> usize {
+        for packets in 1..max_segments.min(TRAIN_BURST) {
+            // A shorter packet must be the last of a burst.
+            if len < packets * SET_UP_DATAGRAM || self.trains.due_packet().is_none() {
+                break;
+            }
+            match self.set_up_packet(now, out) {
+                Some(more) => len += more,
+                None => break,
+            }
+        }
+        len
     }
 
     fn try_set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {

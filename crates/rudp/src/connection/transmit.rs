@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
-use super::Connection;
+use super::{Connection, payload::INITIAL_PACKETS};
 use crate::Time;
 use crate::event::ClosedReason;
 use crate::frame::{
     MAX_ACK_PIECES, put_ack, put_close, put_limit, put_padding, put_ping, put_report,
 };
+use crate::handshake::SET_UP_DATAGRAM;
 use crate::mtu::MIN_DATAGRAM;
 use crate::rate::HEADER_BYTES;
 use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
@@ -29,8 +30,6 @@ pub struct Transmit {
     pub len: usize,
     /// How long each datagram is; the last one may be shorter.
     pub segment_size: usize,
-    /// The datagram must leave as a packet of its own, without segmentation offload: its timing is measured.
-    pub no_gso: bool,
 }
 
 /// What a packet in the making contains.
@@ -56,22 +55,26 @@ impl Connection {
         let start = out.len();
         if self.state.is_over() {
             let len = self.last_packet(now, out)?;
-            return Some(single(destination, len, false));
+            return Some(single(destination, len));
         }
         if let Some(len) = self.set_up_packet(now, out) {
-            return Some(single(destination, len, true));
+            let len = self.fill_train_burst(now, out, len, max_segments);
+            return Some(Transmit {
+                destination,
+                len,
+                segment_size: len.min(SET_UP_DATAGRAM),
+            });
         }
         if !self.established {
             return None;
         }
         if let Some((destination, len)) = self.path_packet(now, out) {
-            return Some(single(destination, len, true));
+            return Some(single(destination, len));
         }
         if let Some(len) = self.size_probe(now, out) {
-            return Some(single(destination, len, true));
+            return Some(single(destination, len));
         }
         let mut segment_size = 0;
-        let mut no_gso = false;
         for index in 0..max_segments.max(1) {
             let at = out.len();
             let most = if index == 0 {
@@ -92,8 +95,8 @@ impl Connection {
             if index == 0 {
                 segment_size = len;
             }
-            no_gso = draft.train;
-            if len < segment_size || no_gso {
+            // The timing of a train is measured.
+            if len < segment_size || draft.train {
                 break;
             }
         }
@@ -105,7 +108,6 @@ impl Connection {
             destination,
             len: out.len() - start,
             segment_size,
-            no_gso,
         })
     }
 
@@ -236,6 +238,9 @@ impl Connection {
             put_report(out, &report);
             self.trains.on_report_sent(now);
             draft.any = true;
+            // With this report the peer can send at the measured rate. A flow-control limit from before the measurement would stop it,
+            // so the limit is computed again and sent along.
+            self.limit_due |= self.limit() > self.advertised;
         }
         let due = self.acks.due().is_some_and(|due| due <= now);
         let rtt = self.rtt.smoothed();
@@ -273,17 +278,22 @@ impl Connection {
 
     /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to be sent.
     fn may_send(&mut self, now: Time) -> bool {
-        let window = self.window();
+        let window = self.window(self.report_timeout().is_some_and(|at| now < at));
         self.established
             && !self.sent.is_full()
             && self.sent.bytes_in_flight() + u64::from(self.mtu.current()) + HEADER_BYTES <= window
             && (self.data_train_left() || self.pacer.is_open(now))
     }
 
-    /// Returns how much may be in flight.
-    fn window(&self) -> u64 {
+    /// Returns how many bytes on the wire may be in flight. `awaits_report`: the peer has not reported yet on the train that this end
+    /// sent during the set-up.
+    fn window(&self, awaits_report: bool) -> u64 {
         let window = self.controller.window();
-        if self.unproven {
+        if awaits_report {
+            // This end's train may still be in the queue before the bottleneck. So the window grows as in slow start.
+            let initial = INITIAL_PACKETS * (u64::from(self.mtu.current()) + HEADER_BYTES);
+            window.min(initial + self.sampler.delivered())
+        } else if self.unproven {
             // Too fast a start would fill any queue within the first round trip; after that, deliveries tell.
             window.min(UNPROVEN_FLIGHT + self.sampler.delivered())
         } else {
@@ -375,17 +385,19 @@ impl Connection {
     /// Returns when the pacer lets the next packet go, if that is all it waits for.
     pub(super) fn pacing_timeout(&self) -> Option<Time> {
         let wire = u64::from(self.mtu.current()) + HEADER_BYTES;
-        let fits = self.sent.bytes_in_flight() + wire <= self.window();
-        (self.established && fits && self.has_payload() && !self.sent.is_full())
-            .then(|| self.pacer.opens_at())
+        let fits = |awaits_report| self.sent.bytes_in_flight() + wire <= self.window(awaits_report);
+        let is_sending = self.established && self.has_payload() && !self.sent.is_full();
+        (is_sending && fits(false)).then(|| match self.report_timeout() {
+            Some(until) if !fits(true) => until.max(self.pacer.opens_at()),
+            _ => self.pacer.opens_at(),
+        })
     }
 }
 
-fn single(destination: SocketAddr, len: usize, no_gso: bool) -> Transmit {
+fn single(destination: SocketAddr, len: usize) -> Transmit {
     Transmit {
         destination,
         len,
         segment_size: len,
-        no_gso,
     }
 }

@@ -105,6 +105,8 @@ pub(crate) struct Complete {
     /// Place that the stream to the peer must not pass.
     pub(crate) limit: u64,
     pub(crate) rtt: Duration,
+    /// The listener asked for a token, and kept nothing that came before it.
+    pub(crate) retried: bool,
 }
 
 /// The set-up at one end.
@@ -527,6 +529,7 @@ impl Handshake {
             limit: parameters.limit.max(self.limit),
             // Every flight of an honest peer says which packet it answers.
             rtt: (self.rtt).unwrap_or_else(|| now.since(self.began)),
+            retried: self.retried,
         })
     }
 

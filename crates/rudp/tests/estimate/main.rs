@@ -252,6 +252,20 @@ fn a_sender_that_is_held_up_tells_by_what_left_fast() {
 }
 
 #[test]
+fn a_pause_at_one_end_of_a_train_does_not_slow_the_rest() {
+    let sends: Vec<u64> = (0..TRAIN as u64).map(|n| 1_000 * n).collect();
+    for before in [3, 10, TRAIN - 10] {
+        let train = through(12_000, &sends).enumerate();
+        let estimate = as_told(train.map(|(n, (left, at))| {
+            let paused = if n < before { 0 } else { 3_000_000 };
+            (left, at + paused)
+        }));
+        let share = estimate.rate as f64 / (1000.0 * MBIT);
+        assert!((0.95..1.01).contains(&share), "{before}: {estimate:?}");
+    }
+}
+
+#[test]
 fn what_comes_faster_after_a_pause_on_the_way_is_not_believed() {
     // As above, but somebody on the way sleeps for 250 of every 400 us and then forwards what came meanwhile four times as fast.
     for phase in [0, 100_000, 200_000, 300_000] {

@@ -169,8 +169,8 @@ fn nobody_there_ends_with_a_typed_error() {
     let mut out = Vec::new();
     let mut packets = 0;
     loop {
-        while connector.poll_transmit(now, &mut out, 10).is_some() {
-            packets += 1;
+        while let Some(transmit) = connector.poll_transmit(now, &mut out, 10) {
+            packets += transmit.len.div_ceil(transmit.segment_size);
             out.clear();
         }
         let Some(at) = connector.next_timeout() else {
@@ -185,6 +185,23 @@ fn nobody_there_ends_with_a_typed_error() {
     // Two packets at 0, 5, 10, 343, 1009, 2009, 3009 and 4009 ms, and a train of 32.
     assert_eq!(packets, 2 * 8 + 32);
     assert_eq!(now, Time::ZERO + Duration::from_secs(5));
+}
+
+#[test]
+fn a_train_leaves_in_bursts_of_four() {
+    for (max_segments, bursts) in [(10, vec![4; 8]), (2, vec![2; 16]), (1, vec![1; 32])] {
+        let mut connector = connect(Config::default(), Time::ZERO, true, 1);
+        let mut out = Vec::new();
+        let mut left = Vec::new();
+        while let Some(transmit) = connector.poll_transmit(Time::ZERO, &mut out, max_segments) {
+            assert_eq!((transmit.segment_size, transmit.len % 1200), (1200, 0));
+            left.push(transmit.len / 1200);
+        }
+        // Two packets with the ClientHello go before the train.
+        let packets = left.iter().sum::<usize>();
+        assert_eq!(packets, 2 + 32);
+        assert_eq!(left[..bursts.len()], bursts);
+    }
 }
 
 #[test]

@@ -23,9 +23,10 @@ const SLEEP: Sleep = Sleep {
     timers_first: false,
 };
 
-/// Runs transfers, checks that their overhead in the mean is within four times the loss and 2 %, and hands each to `look`.
+/// Runs transfers, checks that their overhead in the mean is within four times the loss and 4.5 %, and hands each to `look`.
 ///
-/// In the mean, because a train that happens to lose more than its share brings more correction than the path needs.
+/// In the mean, because a train that happens to lose more than its share brings more correction than the path needs. A train of 32
+/// packets that lost none does not show that the path loses none: a first round trip has 4 % of correction.
 fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl FnMut(&Outcome)) {
     let (mut overhead, mut lost) = (0.0, 0.0);
     for seed in 0..seeds {
@@ -48,7 +49,7 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
         lost += outcome.lost.max(path.loss) / seeds as f64;
         look(&outcome);
     }
-    let bar = 4.0 * lost + 0.03;
+    let bar = 4.0 * lost + 0.045;
     assert!(
         overhead <= bar,
         "{path:?}, {bytes} bytes: {overhead} beyond {bar}"

@@ -3,12 +3,12 @@
 use std::{
     future::poll_fn,
     net::SocketAddr,
-    sync::{Arc, Once},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use rustls::ClientConfig;
-use transpute_rudp::{Connection, TrainResult};
+use transpute_rudp::Connection;
 
 use super::{
     RudpOptions,
@@ -82,7 +82,6 @@ impl Attempt {
             },
         };
         self.is_taken = true;
-        warm_up();
         Ok(Authenticated {
             bare: Open::new(Arc::clone(&self.shared)).bare(info),
             message,
@@ -100,16 +99,6 @@ impl Drop for Attempt {
     }
 }
 
-/// Makes the tables of error correction on a thread of their own, once.
-fn warm_up() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // Without a thread of its own, the first block makes them.
-        let _ = (std::thread::Builder::new().name("transpute-fec".into()))
-            .spawn(transpute_rudp::fec::warm_up);
-    });
-}
-
 /// Sees what the set-up of a connection measures.
 pub(crate) struct Watch(Arc<Shared>);
 
@@ -118,20 +107,6 @@ impl Watch {
     pub(crate) async fn measured(&self) {
         // If the connection breaks, then so does the link that is made of it.
         let _ = poll_fn(|cx| self.0.poll_open(cx, Wait::Measured)).await;
-    }
-
-    /// Returns what the trains of the set-up told, the outgoing one and the incoming one.
-    pub(crate) fn trains(&self) -> [Option<TrainResult>; 2] {
-        let state = self.0.lock();
-        [
-            state.connection.outgoing_train(),
-            state.connection.incoming_train(),
-        ]
-    }
-
-    /// Returns the size of full packets, in bytes of UDP payload.
-    pub(crate) fn datagram_size(&self) -> u16 {
-        self.0.lock().connection.datagram_size()
     }
 
     /// Returns the current figures.

@@ -107,7 +107,6 @@ impl Intake {
                     destination: packet.from,
                     len: reply.len(),
                     segment_size: reply.len(),
-                    no_gso: true,
                 };
                 // It is repeated when it is asked for again.
                 let _ = endpoint.socket.send(&transmit, &reply, source);

@@ -312,6 +312,8 @@ impl State {
             largest_datagram: Some(stats.datagram_size),
             packets_sent: Some(stats.sent_packets),
             congestion_control: Some(self.control.into()),
+            sent_train: self.connection.outgoing_train(),
+            received_train: self.connection.incoming_train(),
             ..PathSample::default()
         }
     }

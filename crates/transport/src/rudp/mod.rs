@@ -39,7 +39,6 @@ pub(crate) use self::{
     connect::{Authenticated, Watch},
     endpoint::{Door, Listening},
     foreign::{Batch, Foreign},
-    halves::{Reader, Writer},
     listener::{Host, RudpListener, listen},
     options::bits_per_second,
     ports::bind_on_both,
