@@ -57,8 +57,9 @@ impl GarblerCore {
     /// Takes a piece of an `Output` message.
     ///
     /// A complete message may arrive before its evaluation may be released: an evaluator finishes
-    /// without the labels that no gate and no output reads, and then asks for them. The message waits
-    /// for the release. `held_outputs` bounds the number of messages that wait.
+    /// without the labels that no gate and no output reads, and then asks for them. The garbler
+    /// then keeps the message in `returned` until it releases the evaluation. It refuses a message for
+    /// which there is no evaluation in `awaited` or `held_outputs`, so their number bounds `returned`.
     pub(super) fn handle_output(&mut self, payload: &Bytes) -> Result<(), SessionError> {
         if !self.terms.config.output.reaches(Role::Garbler) {
             return Err(out_of_order(FrameKind::Output));
