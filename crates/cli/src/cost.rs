@@ -83,10 +83,9 @@ impl Plan {
         let prediction = choice.prediction();
         let n = runs as f64;
         let (low, high) = prediction.interval();
-        let parts = workload.parts();
         let (garbler, evaluator) = (
-            n * parts.garbler_bytes as f64 * to_evaluator,
-            n * parts.evaluator_bytes as f64 * to_garbler,
+            n * workload.garbler_bytes as f64 * to_evaluator,
+            n * workload.evaluator_bytes as f64 * to_garbler,
         );
         Self {
             runs,
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn plans_reproduce_the_survey_of_rebane() {
         // Table 17: 35.5 MB at 0.1 and 0.2 USD/GB cost 0.0036 and 0.0071 USD. Ours counts headers, 5 %.
-        let work = Workload::transfer(End::Connector, 35_500_000).unwrap();
+        let work = Workload::transfer(End::Connector, 35_500_000);
         let path = PathEstimate::of_rtt(0.11).unwrap();
         let tcp = [Candidate::new("tcp").unwrap()];
         let choice = Rule.choose(&path, &work, &tcp).unwrap();

@@ -130,14 +130,10 @@ mod tests {
         let mut path = PathEstimate::of_rtt(0.11).unwrap();
         path.up.rate = Some(Rate::known(1e9));
         let work = [("aes128", 211_000), ("mincut", 36_000_000)];
-        let work = work.map(|(name, bytes)| {
-            (
-                name.to_owned(),
-                Workload::transfer(End::Listener, bytes).unwrap(),
-            )
-        });
+        let transfer = |bytes| Workload::transfer(End::Listener, bytes);
+        let work = work.map(|(name, bytes)| (name.to_owned(), transfer(bytes)));
         let mut all = ["tcp", "rudp", "quic"].map(|name| Candidate::new(name).unwrap());
-        all[2] = all[2].clone().without("refused by the peer");
+        all[2].unavailable = Some("refused by the peer".to_owned());
         let explanation = Explanation::new(&Rule, &path, work, &all).unwrap();
         let text = explanation.to_string();
         assert!(text.contains("path: rtt 110 ms, up 1000 Mbit/s"), "{text}");

@@ -115,7 +115,7 @@ pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
     let lost = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
     let (up, down) = (lost(path.up.loss), lost(path.down.loss));
     // Towards the evaluator, and towards the garbler.
-    let loss = match workload.parts().garbler {
+    let loss = match workload.garbler {
         End::Connector => (up, down),
         End::Listener => (down, up),
     };
@@ -171,8 +171,11 @@ fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
     };
     (named.into_iter())
         .map(|candidate| match obstacle(&candidate) {
-            Some(reason) => candidate.without(reason),
             None => candidate,
+            unavailable => Candidate {
+                unavailable,
+                ..candidate
+            },
         })
         .collect()
 }
@@ -184,8 +187,11 @@ fn workload_of(args: &Args) -> Result<Workload, Failure> {
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| Failure::file(file, "cannot be read").because(error))?;
-            serde_json::from_str(&text)
-                .map_err(|error| Failure::file(file, error.to_string()).because(error))
+            let workload: Workload = serde_json::from_str(&text)
+                .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
+            (workload.validate())
+                .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
+            Ok(workload)
         }
         // The parser asks for one of them.
         (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),

@@ -3,10 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use transpute::{
-    Config, Scheme, SchemeSet,
-    select::{SchemeChoice, SchemeLimit, SchemeRate},
-};
+use transpute::{Config, Scheme, SchemeSet, select::SchemeChoice};
 
 use crate::{flags::parse_scheme, output::milliseconds};
 
@@ -98,20 +95,16 @@ impl SchemeReport {
         Self {
             preferred: choice.chosen().name.to_owned(),
             reason: choice.to_string(),
-            rate_mbit: match choice.rate {
-                SchemeRate::Known(rate) => Some(rate * 8e-6),
-                SchemeRate::Assumed => Some(transpute::select::ASSUMED_RATE * 8e-6),
-                SchemeRate::Unlimited => None,
-            },
-            is_rate_known: matches!(choice.rate, SchemeRate::Known(_)),
+            rate_mbit: choice.rate.map(|rate| rate * 8e-6),
+            is_rate_known: choice.is_rate_known,
             predictions: (choice.ranking.iter())
                 .map(|time| SchemePrediction {
                     scheme: time.name.to_owned(),
                     ms: std::time::Duration::try_from_secs_f64(time.seconds)
                         .map_or(f64::MAX, milliseconds),
-                    limit: match time.limit {
-                        SchemeLimit::Bytes => "bytes",
-                        SchemeLimit::Computing => "computing",
+                    limit: match time.is_limited_by_bytes {
+                        true => "bytes",
+                        false => "computing",
                     }
                     .to_owned(),
                 })

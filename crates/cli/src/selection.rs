@@ -124,7 +124,7 @@ impl SelectionReport {
     ///
     /// Without a measured rate the model assumes a typical one, which is several times off on loopback and in data centres.
     fn is_rate_known(&self) -> bool {
-        let tables = match self.workload.parts().garbler {
+        let tables = match self.workload.garbler {
             End::Connector => &self.path.up,
             End::Listener => &self.path.down,
         };
@@ -160,7 +160,7 @@ mod tests {
     fn report(by: By, rate: Option<Rate>, failed: Vec<(Spec, String)>) -> SelectionReport {
         let mut path = PathEstimate::of_rtt(0.1).unwrap();
         path.down.rate = rate;
-        let workload = Workload::transfer(End::Listener, 30_000_000).unwrap();
+        let workload = Workload::transfer(End::Listener, 30_000_000);
         let candidates = ["tcp", "rudp"].map(|name| Candidate::new(name).unwrap());
         let choice = (by.chooser(None).choose(&path, &workload, &candidates)).unwrap();
         let report = SelectionReport::new(&Selection {

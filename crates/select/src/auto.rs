@@ -1,17 +1,16 @@
 //! The transport `auto`: connects over several transports at once, and goes on with the one that the chooser wants.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use serde::Serialize;
 use transpute_transport::{
-    Link, Listener, Security, Transport, TransportError,
-    auto::{self, AutoListener, AutoOptions, Connections, Offer},
+    Link, Listener, PathSample, Security, Transport, TransportError,
+    auto::{self, AutoListener, AutoOptions, Offer},
 };
 
 use crate::{
     Candidate, Choice, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
-    observe,
     policy::{self, Chosen},
 };
 
@@ -21,14 +20,20 @@ const UNKNOWN_WORK: u64 = 1_000_000;
 /// Measures the path to a peer, chooses one of several transports for a workload, and connects with it.
 ///
 /// As a [`Transport`] it is named `auto`. If both sides use it, the connecting side chooses, among what the listening side
-/// [offers](Self::offering). If the other side uses one of these transports by its name, that one is used; this needs TLS.
-#[derive(Clone)]
+/// [offers](Self::offer). If the other side uses one of these transports by its name, that one is used; this needs TLS.
+#[derive(Clone, Debug)]
 pub struct Auto {
-    chooser: Arc<dyn Chooser>,
-    workload: Workload,
-    candidates: Option<Vec<Spec>>,
-    offer: Offer,
-    options: AutoOptions,
+    /// The chooser. Default: the [`Rule`].
+    pub chooser: Arc<dyn Chooser>,
+    /// The workload that the link is for.
+    pub workload: Workload,
+    /// When connecting, chooses among these only. Default: `tcp`, `rudp`, `quic`, `tcp-striped`, and the first and the last with
+    /// each of the congestion controls `cubic` and `bbr` that this machine has besides its default.
+    pub candidates: Option<Vec<Spec>>,
+    /// When listening, allows only these transports.
+    pub offer: Offer,
+    /// The options of the connections.
+    pub options: AutoOptions,
 }
 
 /// How a transport was chosen.
@@ -44,6 +49,22 @@ pub struct Selection {
     pub failed: Vec<(Spec, String)>,
     /// From the start of connecting to the choice, in seconds.
     pub decided_after_s: f64,
+}
+
+impl Selection {
+    /// Predicts the times again from what the link's set-up measured after the choice: reports on the trains of `rudp` may arrive
+    /// some milliseconds later. The choice does not change.
+    pub fn update(&mut self, chooser: &dyn Chooser, link: &PathSample) {
+        for (known, train) in [
+            (&mut self.path.up, link.sent_train),
+            (&mut self.path.down, link.received_train),
+        ] {
+            if train.is_some() {
+                *known = policy::direction(train);
+            }
+        }
+        (self.choice).predict(chooser.model(), &self.path, &self.workload);
+    }
 }
 
 /// A path and the transports that could be used on it.
@@ -62,52 +83,6 @@ pub struct Probed {
 impl Auto {
     /// The name of this transport in the registry.
     pub const NAME: &'static str = "auto";
-
-    /// Chooses by the [rule](Rule) for a workload.
-    #[must_use]
-    pub fn new(workload: Workload) -> Self {
-        Self {
-            chooser: Arc::new(Rule),
-            workload,
-            candidates: None,
-            offer: Offer::all(),
-            options: AutoOptions::default(),
-        }
-    }
-
-    /// Sets the workload that the link is for.
-    #[must_use]
-    pub fn with_workload(self, workload: Workload) -> Self {
-        Self { workload, ..self }
-    }
-
-    /// Sets the chooser.
-    #[must_use]
-    pub fn with_chooser(self, chooser: Arc<dyn Chooser>) -> Self {
-        Self { chooser, ..self }
-    }
-
-    /// When connecting, chooses among these only. Default: `tcp`, `rudp`, `quic`, `tcp-striped`, and the first and the last with
-    /// each of the congestion controls `cubic` and `bbr` that this machine has besides its default.
-    #[must_use]
-    pub fn among(self, candidates: Vec<Spec>) -> Self {
-        Self {
-            candidates: Some(candidates),
-            ..self
-        }
-    }
-
-    /// When listening, allows only these transports.
-    #[must_use]
-    pub fn offering(self, offer: Offer) -> Self {
-        Self { offer, ..self }
-    }
-
-    /// Sets the options of the connections.
-    #[must_use]
-    pub fn with_options(self, options: AutoOptions) -> Self {
-        Self { options, ..self }
-    }
 
     /// Connects to a listener that uses `auto` too, and tells how the transport was chosen.
     ///
@@ -161,14 +136,8 @@ impl Auto {
         let specs = self.specs(&kernel);
         let progress = auto::probe(address, security, self.options(&specs)).await?;
         Ok(Probed {
-            path: observe::path(&progress, &kernel).ok_or_else(not_measured)?,
-            candidates: (policy::candidates(&specs, &progress).into_iter())
-                // As for a run to come: its connections are not up yet.
-                .map(|candidate| Candidate {
-                    is_up: false,
-                    ..candidate
-                })
-                .collect(),
+            path: policy::path(&progress, &kernel).ok_or_else(not_measured)?,
+            candidates: policy::candidates(&specs, &progress),
             took: progress.elapsed,
         })
     }
@@ -180,43 +149,38 @@ impl Auto {
     fn options(&self, specs: &[Spec]) -> AutoOptions {
         let wants = |name: &str| specs.iter().any(|spec| spec.name() == name);
         let mut options = self.options;
-        options.connections = Connections {
-            tcp: wants("tcp") || wants("tcp-striped"),
-            quic: wants("quic"),
-            rudp: wants("rudp"),
-        };
+        options.opens_tcp = wants("tcp") || wants("tcp-striped");
+        (options.opens_quic, options.opens_rudp) = (wants("quic"), wants("rudp"));
         options
     }
 }
 
 /// Returns the candidates of `auto` if nobody names any.
 fn usual(kernel: &Kernel) -> Vec<Spec> {
-    let others: Vec<&str> = ["cubic", "bbr"]
-        .into_iter()
-        .filter(|name| kernel.congestion_control.as_deref() != Some(name))
-        .filter(|name| kernel.available.iter().any(|known| known == name))
-        .collect();
-    let with = |transport: &str| -> Vec<String> {
-        (others.iter().map(|name| format!("{transport}:cc={name}"))).collect()
+    let others = ["cubic", "bbr"].into_iter().filter(|&name| {
+        let is_default = kernel.congestion_control.as_deref() == Some(name);
+        !is_default && kernel.available.iter().any(|known| known == name)
+    });
+    let with = |transport: &'static str| {
+        (others.clone()).map(move |control| format!("{transport}:cc={control}"))
     };
-    let names = [
-        ["tcp", "rudp", "quic"].map(str::to_owned).to_vec(),
-        with("tcp"),
-        vec!["tcp-striped".to_owned()],
-        with("tcp-striped"),
-    ];
+    let names = ["tcp", "rudp", "quic"].map(str::to_owned).into_iter();
+    let striped = std::iter::once("tcp-striped".to_owned()).chain(with("tcp-striped"));
+    let all = names.chain(with("tcp")).chain(striped);
     // All of them are well-formed.
-    (names.iter().flatten())
-        .filter_map(|name| name.parse().ok())
-        .collect()
+    all.filter_map(|name| name.parse().ok()).collect()
 }
 
 impl Default for Auto {
     /// For work of unknown size.
     fn default() -> Self {
-        // Within the bounds of a workload.
-        let workload = Workload::transfer(End::Listener, UNKNOWN_WORK);
-        Self::new(workload.unwrap_or_else(|_| unreachable!()))
+        Self {
+            chooser: Arc::new(Rule),
+            workload: Workload::transfer(End::Listener, UNKNOWN_WORK),
+            candidates: None,
+            offer: Offer::all(),
+            options: AutoOptions::default(),
+        }
     }
 }
 
@@ -243,17 +207,6 @@ impl Transport for Auto {
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
         let (link, _) = self.select(address, security).await?;
         Ok(link)
-    }
-}
-
-impl fmt::Debug for Auto {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Auto")
-            .field("chooser", &self.chooser.name())
-            .field("workload", &self.workload)
-            .field("candidates", &self.candidates)
-            .field("offer", &self.offer)
-            .finish_non_exhaustive()
     }
 }
 

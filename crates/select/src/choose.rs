@@ -1,31 +1,81 @@
 //! Choosing a transport: the trait, the candidates, the choice, and the chooser by predicted time.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Debug};
 
 use serde::Serialize;
 
-use crate::{Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload, path::Seconds};
+use crate::{
+    Direction, Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload, path::Seconds,
+};
 
 /// Factor by which another transport must be faster for a choice to count as wrong.
 const NOTICEABLE: f64 = 1.05;
 
 /// Picks a transport.
-///
-/// To decide by other rules, implement it; [`Choice::of`] makes the answer.
-pub trait Chooser: Send + Sync {
+pub trait Chooser: Debug + Send + Sync {
     /// Returns its name in reports, such as `rule`.
     fn name(&self) -> &str;
+
+    /// Returns the model that predicts times.
+    fn model(&self) -> &Model {
+        Model::shipped()
+    }
+
+    /// Returns what a candidate is ranked by, smallest first.
+    fn score(
+        &self,
+        path: &PathEstimate,
+        workload: &Workload,
+        candidate: &Candidate,
+        prediction: &Prediction,
+    ) -> f64;
+
+    /// Says why the first of these is chosen, for people. There are at least two.
+    fn reason(&self, path: &PathEstimate, workload: &Workload, ranking: &[Ranked]) -> String;
 
     /// Ranks the candidates, best first. Their order decides between equal ones.
     ///
     /// # Errors
-    /// [`SelectError::NoCandidate`] if none can be used; [`SelectError::Number`] if the path has a number out of range.
+    /// [`SelectError::NoCandidate`] if no candidate can be used; [`SelectError::Number`] if a number is out of range.
     fn choose(
         &self,
         path: &PathEstimate,
         workload: &Workload,
         candidates: &[Candidate],
-    ) -> Result<Choice, SelectError>;
+    ) -> Result<Choice, SelectError> {
+        path.validate()?;
+        let (mut ranking, mut excluded) = (Vec::new(), Vec::new());
+        for candidate in candidates {
+            let transport = candidate.spec.clone();
+            if let Some(why) = candidate.obstacle(path) {
+                excluded.push((transport, why));
+                continue;
+            }
+            let prediction = self.model().predict(&transport, path, workload)?;
+            ranking.push(Ranked {
+                transport,
+                prediction,
+                score: self.score(path, workload, candidate, &prediction),
+            });
+        }
+        ranking.sort_by(|a, b| a.score.total_cmp(&b.score));
+        if ranking.is_empty() {
+            let reasons = excluded.iter().map(|(spec, why)| format!("{spec}: {why}"));
+            return Err(SelectError::NoCandidate {
+                reasons: reasons.collect(),
+            });
+        }
+        Ok(Choice {
+            reason: match ranking.len() {
+                1 => "the only one that can be used".to_owned(),
+                _ => self.reason(path, workload, &ranking),
+            },
+            confidence: confidence(&ranking),
+            ranking,
+            excluded,
+            chooser: self.name().to_owned(),
+        })
+    }
 }
 
 /// A transport that may be chosen.
@@ -33,8 +83,6 @@ pub trait Chooser: Send + Sync {
 pub struct Candidate {
     /// The transport.
     pub spec: Spec,
-    /// Whether its connection is established already.
-    pub is_up: bool,
     /// Why it cannot be used, if it cannot: it failed to come up, or the peer does not offer it.
     pub unavailable: Option<String>,
 }
@@ -71,103 +119,39 @@ pub struct Choice {
 pub struct ModelChooser(Cow<'static, Model>);
 
 impl Candidate {
-    /// A transport by name and settings that can be used and is not up yet.
+    /// A transport by name and settings that can be used.
     ///
     /// # Errors
     /// [`SelectError::Transport`].
     pub fn new(text: &str) -> Result<Self, SelectError> {
-        Ok(Self::of(text.parse()?))
-    }
-
-    /// A transport that can be used and is not up yet.
-    #[must_use]
-    pub fn of(spec: Spec) -> Self {
-        Self {
-            spec,
-            is_up: false,
+        Ok(Self {
+            spec: text.parse()?,
             unavailable: None,
-        }
-    }
-
-    /// Marks it as unusable.
-    #[must_use]
-    pub fn without(self, reason: impl Into<String>) -> Self {
-        Self {
-            unavailable: Some(reason.into()),
-            ..self
-        }
+        })
     }
 
     /// Returns why it cannot be used on the path.
-    pub(crate) fn obstacle(&self, path: &PathEstimate) -> Option<Cow<'_, str>> {
-        if let Some(reason) = &self.unavailable {
-            return Some(reason.as_str().into());
-        }
-        let law = self.spec.law(path.kernel.congestion_control.as_deref());
-        let loses = [&path.up, &path.down]
-            .into_iter()
-            .any(|direction| direction.loss.is_some_and(|loss| loss.lost() > 0));
+    fn obstacle(&self, path: &PathEstimate) -> Option<String> {
+        let needs_udp = self.spec.law(None).needs_udp;
+        let loses = |direction: &Direction| direction.loss.is_some_and(|loss| loss.lost() > 0);
         let known = &path.kernel.available;
         let lacks = |control: &str| !known.is_empty() && !known.iter().any(|it| it == control);
-        if law.needs_udp && path.udp == Udp::Blocked {
-            Some("UDP does not pass".into())
-        } else if law.dies_of_loss && loses {
-            Some("packets are lost, and it repairs nothing".into())
-        } else if law.has_kernel_window && self.spec.setting("cc").is_some_and(lacks) {
-            Some("the kernel does not have its congestion control".into())
+        let reason = if self.unavailable.is_some() {
+            return self.unavailable.clone();
+        } else if needs_udp && path.udp == Udp::Blocked {
+            "UDP does not pass"
+        } else if self.spec.name() == "udp" && (loses(&path.up) || loses(&path.down)) {
+            "packets are lost, and it repairs nothing"
+        } else if !needs_udp && self.spec.setting("cc").is_some_and(lacks) {
+            "the kernel does not have its congestion control"
         } else {
-            None
-        }
+            return None;
+        };
+        Some(reason.to_owned())
     }
 }
 
 impl Choice {
-    /// Makes a choice from candidates in the order of `score`, smallest first; equal ones stay in the order of the candidates.
-    /// `reason` is called with the order.
-    ///
-    /// # Errors
-    /// [`SelectError::NoCandidate`]; [`SelectError::Number`].
-    pub fn of(
-        chooser: &str,
-        model: &Model,
-        path: &PathEstimate,
-        workload: &Workload,
-        candidates: &[Candidate],
-        score: impl Fn(&Candidate, &Prediction) -> f64,
-        reason: impl FnOnce(&[Ranked]) -> String,
-    ) -> Result<Self, SelectError> {
-        path.validate()?;
-        let mut ranking: Vec<Ranked> = Vec::with_capacity(candidates.len());
-        let mut excluded = Vec::new();
-        for candidate in candidates {
-            if let Some(why) = candidate.obstacle(path) {
-                excluded.push((candidate.spec.clone(), why.into_owned()));
-                continue;
-            }
-            let prediction = model.predict(&candidate.spec, path, workload)?;
-            ranking.push(Ranked {
-                score: score(candidate, &prediction),
-                transport: candidate.spec.clone(),
-                prediction,
-            });
-        }
-        // Stable.
-        ranking.sort_by(|a, b| a.score.total_cmp(&b.score));
-        if ranking.is_empty() {
-            let reasons = excluded.iter().map(|(spec, why)| format!("{spec}: {why}"));
-            return Err(SelectError::NoCandidate {
-                reasons: reasons.collect(),
-            });
-        }
-        Ok(Self {
-            reason: reason(&ranking),
-            confidence: confidence(&ranking),
-            ranking,
-            excluded,
-            chooser: chooser.to_owned(),
-        })
-    }
-
     /// Returns the transport chosen.
     #[must_use]
     pub fn winner(&self) -> &Spec {
@@ -181,6 +165,16 @@ impl Choice {
         &self.ranking[0].prediction
     }
 
+    /// Replaces the predicted times by those for `path`, which was measured after the choice. Keeps the order of the candidates.
+    pub(crate) fn predict(&mut self, model: &Model, path: &PathEstimate, workload: &Workload) {
+        for ranked in &mut self.ranking {
+            if let Ok(prediction) = model.predict(&ranked.transport, path, workload) {
+                ranked.prediction = prediction;
+            }
+        }
+        self.confidence = confidence(&self.ranking);
+    }
+
     /// Returns all that can be used, best first; never empty.
     #[must_use]
     pub fn ranking(&self) -> &[Ranked] {
@@ -190,19 +184,14 @@ impl Choice {
 
 /// Returns the probability that no other one is noticeably faster than the first, with independent errors.
 fn confidence(ranking: &[Ranked]) -> f64 {
-    let [first, others @ ..] = ranking else {
-        return 0.0;
-    };
-    (others.iter())
-        .map(|other| {
-            let (first, other) = (&first.prediction, &other.prediction);
+    let first = &ranking[0].prediction;
+    (ranking[1..].iter())
+        .map(|ranked| {
+            let other = &ranked.prediction;
             let lead = (other.seconds * NOTICEABLE / first.seconds).ln();
             let sigma = first.sigma.hypot(other.sigma).max(f64::MIN_POSITIVE);
-            match lead.is_nan() {
-                // Both take no time.
-                true => 1.0,
-                false => normal((lead / sigma).clamp(-40.0, 40.0)),
-            }
+            // NaN, if both take no time, is nothing that `min` takes.
+            normal((lead / sigma).clamp(-40.0, 40.0))
         })
         .fold(1.0, f64::min)
 }
@@ -232,36 +221,16 @@ impl Chooser for ModelChooser {
         "model"
     }
 
-    fn choose(
-        &self,
-        path: &PathEstimate,
-        workload: &Workload,
-        candidates: &[Candidate],
-    ) -> Result<Choice, SelectError> {
-        let score = |_: &Candidate, prediction: &Prediction| prediction.seconds;
-        Choice::of(
-            self.name(),
-            &self.0,
-            path,
-            workload,
-            candidates,
-            score,
-            reason,
-        )
+    fn model(&self) -> &Model {
+        &self.0
     }
-}
 
-/// Returns the predicted times of the first two.
-fn reason(ranking: &[Ranked]) -> String {
-    let time = |ranked: &Ranked| Seconds(ranked.prediction.seconds);
-    match ranking {
-        [first, second, ..] => format!(
-            "predicted {}, {} {}",
-            time(first),
-            second.transport,
-            time(second)
-        ),
-        [only] => format!("the only one that can be used, predicted {}", time(only)),
-        [] => String::new(),
+    fn score(&self, _: &PathEstimate, _: &Workload, _: &Candidate, it: &Prediction) -> f64 {
+        it.seconds
+    }
+
+    fn reason(&self, _: &PathEstimate, _: &Workload, ranking: &[Ranked]) -> String {
+        let [first, second] = [0, 1].map(|place| Seconds(ranking[place].prediction.seconds));
+        format!("predicted {first}, {} {second}", ranking[1].transport)
     }
 }

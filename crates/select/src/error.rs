@@ -1,8 +1,11 @@
 //! Errors of the selector.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use thiserror::Error;
+
+use crate::MIN_CELLS;
 
 /// Why an input of the selector cannot be used.
 #[derive(Debug, Error)]
@@ -33,13 +36,9 @@ pub enum SelectError {
         reasons: Vec<String>,
     },
     /// Too few runs to fit anything.
-    #[error("{transport}: expected at least {expected} cells to fit, got {found}")]
+    #[error("expected at least {MIN_CELLS} cells of a transport to fit, got {found}")]
     TooFewCells {
-        /// The transport with the most cells.
-        transport: String,
-        /// How many are needed.
-        expected: usize,
-        /// How many there are.
+        /// The number of cells of the transport with the most cells.
         found: usize,
     },
     /// A file cannot be read or written.
@@ -60,6 +59,13 @@ pub enum SelectError {
     },
 }
 
+impl SelectError {
+    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
+        let path = path.to_owned();
+        Self::File { path, source }
+    }
+}
+
 fn because(reasons: &[String]) -> String {
     match reasons {
         [] => String::new(),
@@ -67,20 +73,35 @@ fn because(reasons: &[String]) -> String {
     }
 }
 
-/// Returns the number if it is between the bounds.
+/// Checks that a number is between the bounds.
 pub(crate) fn checked(
     field: &'static str,
     found: f64,
     (low, high): (f64, f64),
     expected: &'static str,
-) -> Result<f64, SelectError> {
+) -> Result<(), SelectError> {
     // NaN is in no range.
     match (low..=high).contains(&found) {
-        true => Ok(found),
+        true => Ok(()),
         false => Err(SelectError::Number {
             field,
             expected,
             found,
         }),
     }
+}
+
+/// Reads JSON from `origin` and checks it.
+pub(crate) fn parsed<T: DeserializeOwned>(
+    text: &str,
+    origin: &str,
+    check: impl FnOnce(&T) -> Result<(), SelectError>,
+) -> Result<T, SelectError> {
+    let content = |problem: String| SelectError::Content {
+        origin: origin.to_owned(),
+        problem,
+    };
+    let value = serde_json::from_str(text).map_err(|error| content(error.to_string()))?;
+    check(&value).map_err(|error| content(error.to_string()))?;
+    Ok(value)
 }

@@ -1,11 +1,9 @@
 //! From runs to the parameters of a model, with confidence intervals.
 //!
-//! Each cell counts once for each transport, with its median time. The logarithms of the parameters minimize a Huber loss of the
-//! logarithm of predicted over measured time (Levenberg and Marquardt), plus a weak prior: the theory, within a factor of two.
-//! Intervals come from a bootstrap over cells in which the prior's center is drawn anew too, so that a parameter that the
-//! runs tell nothing about has the interval of the prior. The same runs give the same model, in any order.
+//! docs/selection.md, "The model", has the method; the minimum is found as by Levenberg and Marquardt. The same runs give the same
+//! model, in any order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -15,7 +13,7 @@ use crate::{
     error::checked,
     law::Conditions,
     model::{Estimate, Fitted, Parameters, Values},
-    predict::{both_ways, parts, total},
+    predict::{both_ways, parts},
 };
 
 /// Cells of a transport that are needed to fit it: two for each parameter.
@@ -76,15 +74,11 @@ impl Goodness {
     /// Compares `(predicted, measured)` pairs.
     #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Self {
-        let mean = pairs.iter().map(|pair| pair.1.ln()).sum::<f64>() / pairs.len() as f64;
-        let left: f64 = pairs
-            .iter()
-            .map(|pair| (pair.0 / pair.1).ln().powi(2))
-            .sum();
-        let all: f64 = pairs.iter().map(|pair| (pair.1.ln() - mean).powi(2)).sum();
-        let errors = pairs
-            .iter()
-            .map(|(predicted, measured)| (predicted - measured).abs() / measured);
+        let sum = |of: &dyn Fn(f64, f64) -> f64| pairs.iter().map(|&(a, b)| of(a, b)).sum::<f64>();
+        let mean = sum(&|_, measured| measured.ln()) / pairs.len() as f64;
+        let left = sum(&|predicted, measured| (predicted / measured).ln().powi(2));
+        let all = sum(&|_, measured| (measured.ln() - mean).powi(2));
+        let errors = (pairs.iter()).map(|(predicted, measured)| (predicted / measured - 1.0).abs());
         let errors = sorted(errors.collect());
         Self {
             cells: pairs.len(),
@@ -113,13 +107,9 @@ impl Observed {
     /// Returns the logarithm of predicted over measured time; 0 where a lower bound is met.
     fn error(&self, theta: &[f64]) -> f64 {
         let values: Vec<f64> = theta.iter().map(|log| log.exp()).collect();
-        let (parts, _) = parts(
-            &self.law,
-            &Values::from_slice(&values),
-            &self.path,
-            &self.workload,
-        );
-        let error = (total(&parts) / self.seconds).ln();
+        let values = Values::from_slice(&values);
+        let (parts, _) = parts(&self.law, &values, &self.path, &self.workload);
+        let error = (parts.total() / self.seconds).ln();
         match self.is_cut {
             true => error.min(0.0),
             false => error,
@@ -136,25 +126,21 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
     let mut by_transport: BTreeMap<Spec, BTreeMap<&str, Vec<&Sample>>> = BTreeMap::new();
     for sample in samples {
         sample.path.validate()?;
-        checked(
-            "seconds",
-            sample.seconds,
-            (1e-6, 1e9),
-            "1e-6 to 1e9 seconds",
-        )?;
+        let range = (1e-6, 1e9);
+        checked("seconds", sample.seconds, range, "1e-6 to 1e9 seconds")?;
         let control = sample.path.kernel.congestion_control.as_deref();
         let cells = by_transport.entry(sample.transport.in_effect(control));
         let runs = cells.or_default().entry(sample.cell.as_str());
         runs.or_default().push(sample);
     }
     let mut transports = BTreeMap::new();
-    let mut most = ("all".to_owned(), 0);
+    let mut most_cells = 0;
     let mut used: Vec<&Sample> = Vec::new();
     for (spec, cells) in by_transport {
         let (held_out, seen): (Vec<_>, Vec<_>) =
             cells.values().partition(|runs| runs[0].is_held_out);
+        most_cells = most_cells.max(seen.len());
         if seen.len() < MIN_CELLS {
-            most = (spec.to_string(), seen.len().max(most.1));
             continue;
         }
         used.extend(cells.values().flatten());
@@ -165,21 +151,16 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
         transports.insert(spec, fitted);
     }
     if transports.is_empty() {
-        return Err(SelectError::TooFewCells {
-            transport: most.0,
-            expected: MIN_CELLS,
-            found: most.1,
-        });
+        return Err(SelectError::TooFewCells { found: most_cells });
     }
-    let count = |samples: &mut dyn Iterator<Item = &&Sample>| {
-        let cells: BTreeSet<&str> = samples.map(|sample| sample.cell.as_str()).collect();
-        cells.len()
-    };
+    let cells: BTreeMap<&str, bool> = (used.iter())
+        .map(|sample| (sample.cell.as_str(), sample.is_held_out))
+        .collect();
     let runs = RunSet {
         name: name.to_owned(),
         runs: used.len(),
-        cells: count(&mut used.iter()),
-        held_out_cells: count(&mut used.iter().filter(|sample| sample.is_held_out)),
+        cells: cells.len(),
+        held_out_cells: cells.values().filter(|is_held_out| **is_held_out).count(),
     };
     Ok(Model::new(runs, transports))
 }
@@ -187,11 +168,7 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
 fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
     // Runs that were cut off took longer than all others.
     let mut runs = runs.to_vec();
-    runs.sort_by(|a, b| {
-        (a.is_cut, a.seconds)
-            .partial_cmp(&(b.is_cut, b.seconds))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    runs.sort_by(|a, b| (a.is_cut.cmp(&b.is_cut)).then(a.seconds.total_cmp(&b.seconds)));
     let median = runs[runs.len() / 2];
     Observed {
         // The kernel's default is in the name already.
@@ -204,8 +181,8 @@ fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
 }
 
 fn fit_one(law: &Law, seen: &[Observed], held_out: &[Observed]) -> Fitted {
-    let theory: Vec<f64> = (Values::theory(law).to_vec(law).iter())
-        .map(|value| value.ln())
+    let theory: Vec<f64> = (Values::theory(law).named())
+        .map(|(_, value)| value.ln())
         .collect();
     let once = vec![1.0; seen.len()];
     // How far off predictions are decides how much the prior counts.
@@ -272,54 +249,67 @@ fn minimize(
     start: &[f64],
     sigma: f64,
 ) -> Vec<f64> {
-    let cost = |theta: &[f64]| {
-        let loss = cells
-            .iter()
-            .zip(weights)
-            .map(|(cell, weight)| match weight {
-                0.0 => 0.0,
-                _ => weight * huber(cell.error(theta) / sigma),
-            });
-        let prior = theta.iter().zip(center);
-        let prior = prior.map(|(log, center)| ((log - center) / PRIOR_SIGMA).powi(2) / 2.0);
-        loss.sum::<f64>() + prior.sum::<f64>()
+    /// Half the distance of the points between which slopes are taken.
+    const STEP: f64 = 1e-4;
+    let cells: Vec<_> = (cells.iter().zip(weights))
+        .filter(|(_, weight)| **weight > 0.0)
+        .collect();
+    let errors = |theta: &[f64]| -> Vec<f64> {
+        let errors = cells.iter().map(|(cell, _)| cell.error(theta) / sigma);
+        errors.collect()
     };
-    let n = start.len();
+    let cost = |theta: &[f64]| {
+        let losses = errors(theta).into_iter().map(huber).zip(&cells);
+        let prior = theta.iter().zip(center);
+        losses
+            .map(|(loss, (_, weight))| loss * **weight)
+            .sum::<f64>()
+            + prior
+                .map(|(log, center)| ((log - center) / PRIOR_SIGMA).powi(2) / 2.0)
+                .sum::<f64>()
+    };
     let (mut theta, mut damping) = (start.to_vec(), 1e-3);
     let mut best = cost(&theta);
     for _ in 0..MAX_ITERATIONS {
-        let mut normal = vec![vec![0.0; n]; n];
-        let mut gradient = vec![0.0; n];
-        for (cell, weight) in cells
-            .iter()
-            .zip(weights)
-            .filter(|(_, weight)| **weight > 0.0)
-        {
-            let error = cell.error(&theta) / sigma;
-            // Iteratively reweighted least squares.
-            let weight = weight * (HUBER / error.abs().max(HUBER));
-            let slopes = slopes(cell, &theta, sigma);
-            for i in 0..n {
-                gradient[i] += weight * slopes[i] * error;
-                for j in 0..n {
-                    normal[i][j] += weight * slopes[i] * slopes[j];
-                }
-            }
-        }
-        for i in 0..n {
-            normal[i][i] += PRIOR_SIGMA.powi(-2);
-            gradient[i] += (theta[i] - center[i]) / PRIOR_SIGMA.powi(2);
-        }
+        let now = errors(&theta);
+        let slopes = (0..theta.len()).map(|place| {
+            let at = |step: f64| {
+                let mut moved = theta.clone();
+                moved[place] += step;
+                errors(&moved)
+            };
+            let ends = at(STEP).into_iter().zip(at(-STEP));
+            ends.map(|(after, before)| (after - before) / (2.0 * STEP))
+                .collect()
+        });
+        let slopes: Vec<Vec<f64>> = slopes.collect();
+        // Iteratively reweighted least squares.
+        let product = |a: &[f64], b: &[f64]| -> f64 {
+            (0..now.len())
+                .map(|cell| {
+                    cells[cell].1 * (HUBER / now[cell].abs().max(HUBER)) * a[cell] * b[cell]
+                })
+                .sum()
+        };
+        // The normal equations, with the gradient as their last column.
+        let row = |(place, slope): (usize, &Vec<f64>)| {
+            let mut row: Vec<f64> = slopes.iter().map(|other| product(slope, other)).collect();
+            row[place] += PRIOR_SIGMA.powi(-2);
+            let prior = (theta[place] - center[place]) / PRIOR_SIGMA.powi(2);
+            row.push(product(slope, &now) + prior);
+            row
+        };
+        let equations: Vec<Vec<f64>> = slopes.iter().enumerate().map(row).collect();
         let mut improved = false;
         while damping < 1e6 && !improved {
-            let mut damped = normal.clone();
-            for (i, row) in damped.iter_mut().enumerate() {
-                row[i] *= 1.0 + damping;
+            let mut damped = equations.clone();
+            for (place, row) in damped.iter_mut().enumerate() {
+                row[place] *= 1.0 + damping;
             }
-            let step = solve(damped, gradient.clone());
-            let next: Vec<f64> = (0..n)
-                .map(|i| {
-                    (theta[i] - step[i]).clamp(center[i] - MAX_LOG_RATIO, center[i] + MAX_LOG_RATIO)
+            let next = theta.iter().zip(solve(damped)).zip(center);
+            let next: Vec<f64> = next
+                .map(|((log, step), center)| {
+                    (log - step).clamp(center - MAX_LOG_RATIO, center + MAX_LOG_RATIO)
                 })
                 .collect();
             let found = cost(&next);
@@ -336,20 +326,6 @@ fn minimize(
     theta
 }
 
-fn slopes(cell: &Observed, theta: &[f64], sigma: f64) -> Vec<f64> {
-    const STEP: f64 = 1e-4;
-    (0..theta.len())
-        .map(|place| {
-            let at = |step: f64| {
-                let mut moved = theta.to_vec();
-                moved[place] += step;
-                cell.error(&moved)
-            };
-            (at(STEP) - at(-STEP)) / (2.0 * STEP * sigma)
-        })
-        .collect()
-}
-
 fn huber(off: f64) -> f64 {
     match off.abs() {
         off if off <= HUBER => off * off / 2.0,
@@ -357,27 +333,20 @@ fn huber(off: f64) -> f64 {
     }
 }
 
-/// Solves `matrix · x = right` for a positive definite matrix, by Gaussian elimination.
-fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
-    let n = right.len();
-    for pivot in 0..n {
-        let (above, below) = matrix.split_at_mut(pivot + 1);
-        let top = &above[pivot];
-        for (offset, row) in below.iter_mut().enumerate() {
-            let factor = row[pivot] / top[pivot];
-            for (entry, above) in row.iter_mut().zip(top).skip(pivot) {
+/// Solves equations with a positive definite matrix, whose right sides are the last column, by Gauss-Jordan elimination.
+fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
+    for pivot in 0..rows.len() {
+        let scale = rows[pivot][pivot];
+        let top: Vec<f64> = rows[pivot].iter().map(|entry| entry / scale).collect();
+        for row in &mut rows {
+            let factor = row[pivot];
+            for (entry, above) in row.iter_mut().zip(&top) {
                 *entry -= factor * above;
             }
-            right[pivot + 1 + offset] -= factor * right[pivot];
         }
+        rows[pivot] = top;
     }
-    for row in (0..n).rev() {
-        for column in row + 1..n {
-            right[row] -= matrix[row][column] * right[column];
-        }
-        right[row] /= matrix[row][row];
-    }
-    right
+    rows.iter().map(|row| row[rows.len()]).collect()
 }
 
 /// Returns a number with four significant digits, which is what JSON then carries exactly.
@@ -408,7 +377,7 @@ mod tests {
 
     #[test]
     fn equations_are_solved() {
-        let x = solve(vec![vec![4.0, 1.0], vec![1.0, 3.0]], vec![1.0, 2.0]);
+        let x = solve(vec![vec![4.0, 1.0, 1.0], vec![1.0, 3.0, 2.0]]);
         assert!((x[0] - 1.0 / 11.0).abs() < 1e-12 && (x[1] - 7.0 / 11.0).abs() < 1e-12);
     }
 

@@ -14,15 +14,11 @@ impl Kernel {
             let text = read(name)?;
             text.split_ascii_whitespace().nth(2)?.parse().ok()
         };
-        let words = |name| -> Vec<String> {
-            let text = read(name).unwrap_or_default();
-            text.split_ascii_whitespace().map(str::to_owned).collect()
-        };
         Self {
             send_ceiling: ceiling("tcp_wmem"),
             // Taken for the peer's as long as that is not known.
             receive_ceiling: ceiling("tcp_rmem"),
-            congestion_control: words("tcp_congestion_control").pop(),
+            congestion_control: read("tcp_congestion_control"),
             available: (CongestionControl::usable().iter())
                 .map(ToString::to_string)
                 .collect(),
@@ -31,5 +27,6 @@ impl Kernel {
 }
 
 fn read(name: &str) -> Option<String> {
-    fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()
+    let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

@@ -3,7 +3,8 @@
 //! Times run from the first byte sent to the last byte sent; the one-way delay is the caller's.
 //!
 //! **Growing.** A transport that does not know the path sends a first flight `I` at once, and goes on at `I` per round trip.
-//! This rate doubles each round trip until it is that of the bottleneck, or the kernel's buffers are full.
+//! This rate doubles each round trip until it is that of the bottleneck, or the kernel's buffers are full. The first flight of one
+//! that knows the path is not limited.
 //!
 //! **Losses.** Before the first loss, which comes after `1 / p` packets on average, all is as without losses. Then
 //!
@@ -11,9 +12,9 @@
 //!   `1.054 (RTT / p)^0.75` and the Reno-friendly `1.225 / sqrt(p)` (Mathis et al., 1997), in packets;
 //! - a *model* or a *rate* loses goodput: `(1 - p) / (1 + (p / p_half)^2)` of the rate is left.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::{Family, Law, model::Values};
+use crate::{Law, model::Values, spec::Family};
 
 /// Payload bytes of a full packet.
 const PACKET: f64 = 1448.0;
@@ -43,7 +44,7 @@ pub(crate) struct Conditions {
 }
 
 /// The bottleneck of a transfer that has reached its rate.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// The bottleneck of the path.
@@ -71,8 +72,7 @@ pub(crate) struct Carriage {
 /// Returns the time that `bytes` take.
 pub(crate) fn carry(law: &Law, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
     match law.family {
-        Family::Rate => at_rate(values, path, bytes),
-        Family::Model => by_model(law, values, path, bytes),
+        Family::Rate | Family::Model => by_model(law, values, path, bytes),
         Family::Window => by_window(law, values, path, bytes),
     }
 }
@@ -93,9 +93,9 @@ struct Growing {
 impl Growing {
     fn new(law: &Law, values: &Values, path: &Conditions, line: f64) -> Self {
         let product = line * path.rtt;
-        let kernel = match law.has_kernel_window {
-            true => path.kernel_window * BUFFER_FILL * law.connections,
-            false => f64::INFINITY,
+        let kernel = match law.needs_udp {
+            true => f64::INFINITY,
+            false => path.kernel_window * BUFFER_FILL * law.connections,
         };
         let (window, speed, bound) = match kernel < product {
             true => (kernel, kernel / path.rtt, Bound::KernelWindow),
@@ -103,7 +103,7 @@ impl Growing {
         };
         Self {
             rtt: path.rtt,
-            doubling: values.doubling_round_trips,
+            doubling: values.doubling_round_trips.unwrap_or(1.0),
             initial: law.first_flight(path.rtt).min(window),
             window,
             speed,
@@ -177,17 +177,6 @@ fn by_window(law: &Law, values: &Values, path: &Conditions, bytes: f64) -> Carri
         false => growing.bound,
     };
     growing.carriage(bytes, without, slow.max(without), bound)
-}
-
-fn at_rate(values: &Values, path: &Conditions, bytes: f64) -> Carriage {
-    let line = path.rate / 8.0 * values.rate_share;
-    let clean = bytes / line;
-    Carriage {
-        transfer: clean,
-        growth: 0.0,
-        loss: clean / goodput(path.loss, values.loss) - clean,
-        bound: Bound::Path,
-    }
 }
 
 /// Returns the average window of a cubic flow that only losses limit, in packets: the larger of RFC 9438's figures 5 and 6.

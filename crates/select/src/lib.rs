@@ -5,7 +5,7 @@
 //! | `rule`, `paper`, `choose` | choosers: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`] |
 //! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
 //! | `path`, `loss`, `workload`, `machine` | what a prediction depends on |
-//! | `observe`, `policy`, `auto` | the transport `auto`: from a race's progress to a choice |
+//! | `policy`, `auto` | the transport `auto`: from a race's progress to a choice |
 //!
 //! Only [`Auto`] connects, and only [`Kernel::of_this_machine`] and files of models are read. docs/selection.md describes the
 //! rule, the model, and how well both do.
@@ -14,7 +14,7 @@
 //! use transpute_select::{Candidate, Chooser, End, PathEstimate, Rule, Workload};
 //!
 //! let path = PathEstimate::of_rtt(0.110)?;
-//! let tables = Workload::transfer(End::Listener, 30_000_000)?;
+//! let tables = Workload::transfer(End::Listener, 30_000_000);
 //! let candidates = ["tcp", "quic", "rudp"].map(|name| Candidate::new(name).unwrap());
 //! let choice = Rule.choose(&path, &tables, &candidates)?;
 //! println!("{}: {}", choice.winner(), choice.reason);
@@ -32,7 +32,6 @@ mod loss;
 mod machine;
 mod model;
 mod monitor;
-mod observe;
 mod paper;
 mod path;
 mod policy;
@@ -47,19 +46,14 @@ pub use choose::{Candidate, Choice, Chooser, ModelChooser, Ranked};
 pub use error::SelectError;
 pub use fit::{Goodness, MIN_CELLS, Sample, fit};
 pub use law::{Bound, lossy_window};
-pub use loss::{Loss, NOISE_DEVIATIONS, WORSE_LOSS};
+pub use loss::Loss;
 pub use machine::Machine;
 pub use model::{Estimate, Fitted, Model, Parameters, RunSet};
-pub use monitor::{MeasuredPath, PathMonitor, WORSE_RATE, Worse};
+pub use monitor::{MeasuredPath, PathMonitor};
 pub use paper::PaperRules;
-pub use path::{
-    Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Seconds, Source, Udp,
-};
+pub use path::{Direction, Kernel, PathEstimate, Rate, Rtt, Seconds, Source, Udp};
 pub use predict::{Prediction, TimeParts};
 pub use rule::Rule;
-pub use scheme::{
-    ASSUMED_RATE, SchemeChoice, SchemeCost, SchemeLimit, SchemeQuestion, SchemeRate, SchemeTime,
-    choose_scheme,
-};
-pub use spec::{Family, Law, Spec};
-pub use workload::{End, Parts, Workload};
+pub use scheme::{SchemeChoice, SchemeCost, SchemeTime, choose_scheme};
+pub use spec::{Law, Spec};
+pub use workload::{End, Workload};

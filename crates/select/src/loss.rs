@@ -8,11 +8,11 @@ use crate::{SelectError, error::checked};
 const Z: f64 = 1.959_963_984_540_054;
 
 /// Factor by which loss must grow to count as worse, unless the growth is noise: "doubles" in the requirement.
-pub const WORSE_LOSS: f64 = 2.0;
+const WORSE_LOSS: f64 = 2.0;
 
 /// Standard deviations by which two counts of one path may differ. By the normal approximation, they differ by more in 1 of 740
 /// comparisons.
-pub const NOISE_DEVIATIONS: f64 = 3.0;
+const NOISE_DEVIATIONS: f64 = 3.0;
 
 /// Packets counted of one direction of a path: so many lost out of so many sent.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -30,14 +30,15 @@ impl Loss {
     /// # Errors
     /// [`SelectError::Number`] if more were lost than sent.
     pub fn new(lost: u64, sent: u64) -> Result<Self, SelectError> {
-        Self { lost, sent }.checked()
+        let loss = Self { lost, sent };
+        loss.validate()?;
+        Ok(loss)
     }
 
-    /// Returns the same counts if no more were lost than sent: those of a file may be anything.
-    pub(crate) fn checked(self) -> Result<Self, SelectError> {
+    /// Checks that no more were lost than sent: the counts of a file may be anything.
+    pub(crate) fn validate(self) -> Result<(), SelectError> {
         let (lost, sent) = (self.lost as f64, self.sent as f64);
-        checked("lost packets", lost, (0.0, sent), "no more than were sent")?;
-        Ok(self)
+        checked("lost packets", lost, (0.0, sent), "no more than were sent")
     }
 
     /// Takes a probability that is known without counting: that of an emulated path.
@@ -74,7 +75,7 @@ impl Loss {
         }
     }
 
-    /// Returns whether this is at least [`WORSE_LOSS`] times as much as `before`, and the difference is not noise: the
+    /// Returns whether this is at least `WORSE_LOSS` times as much as `before`, and the difference is not noise: the
     /// two-proportion z-test with the pooled proportion.
     #[must_use]
     pub fn is_worse_than(self, before: Self) -> bool {
@@ -101,13 +102,11 @@ impl Loss {
         let center = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
         let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
         // Both ends are exact at the extremes, where rounding would leave them a little off.
-        let low = if self.lost == 0 { 0.0 } else { center - half };
-        let high = if self.lost == self.sent {
-            1.0
-        } else {
-            center + half
-        };
-        (low.clamp(0.0, 1.0), high.clamp(0.0, 1.0))
+        let (low, high) = ((center - half).max(0.0), (center + half).min(1.0));
+        (
+            if self.lost == 0 { 0.0 } else { low },
+            if self.lost == self.sent { 1.0 } else { high },
+        )
     }
 }
 

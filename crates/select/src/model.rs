@@ -1,15 +1,14 @@
 //! The cost model: at most five fitted parameters for each transport, each with a physical meaning.
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    io::Read,
-    path::Path,
-};
+use std::{collections::BTreeMap, fs, io::Read, path::Path, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Family, Goodness, Law, SelectError, Spec, error::checked};
+use crate::{
+    Goodness, Law, SelectError, Spec,
+    error::{checked, parsed},
+    spec::Family,
+};
 
 /// Version of the JSON.
 const FORMAT: u32 = 2;
@@ -25,10 +24,14 @@ const THEORY_SIGMA: f64 = 0.35;
 const GENERIC_SIGMA: f64 = 0.7;
 
 /// Fitted parameters by transport.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Model {
-    runs: RunSet,
-    transports: BTreeMap<Spec, Fitted>,
+    format: u32,
+    /// The runs that it was fitted to.
+    pub fitted_to: RunSet,
+    /// The fit of each transport.
+    pub transports: BTreeMap<Spec, Fitted>,
 }
 
 /// The runs that a model was fitted to.
@@ -62,18 +65,18 @@ pub struct Fitted {
 /// The parameters of a transport.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parameters {
+pub struct Parameters<T = Estimate> {
     /// Time of the set-up beyond its round trips, in seconds: cryptography and scheduling at both ends.
-    pub setup_s: Estimate,
+    pub setup_s: T,
     /// Share of the bottleneck's rate that payload reaches; the rest is headers, corrections and idle time.
-    pub rate_share: Estimate,
+    pub rate_share: T,
     /// Processor time that a byte takes at the busier end to be framed, encrypted, copied and sent, in seconds.
-    pub byte_s: Estimate,
+    pub byte_s: T,
     /// Of a window: factor on the average window that RFC 9438 predicts with losses. Of the others: the loss that halves their rate.
-    pub loss: Estimate,
+    pub loss: T,
     /// Round trips until the rate has doubled while a connection starts; absent where the set-up has measured the rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub doubling_round_trips: Option<Estimate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubling_round_trips: Option<T>,
 }
 
 /// A value with its 95 % confidence interval.
@@ -88,15 +91,8 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// The values of [`Parameters`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Values {
-    pub(crate) setup_s: f64,
-    pub(crate) rate_share: f64,
-    pub(crate) byte_s: f64,
-    pub(crate) loss: f64,
-    pub(crate) doubling_round_trips: f64,
-}
+/// The most likely values alone.
+pub(crate) type Values = Parameters<f64>;
 
 impl Values {
     /// Returns the values in the literature and the sources of the transports, before any fit.
@@ -113,43 +109,14 @@ impl Values {
                 Family::Model => 0.05,
                 Family::Rate => 0.2,
             },
-            doubling_round_trips: 1.0,
-        }
-    }
-
-    /// Returns the values in the order of [`Parameters::named`].
-    pub(crate) fn to_vec(self, law: &Law) -> Vec<f64> {
-        let mut all = vec![self.setup_s, self.rate_share, self.byte_s, self.loss];
-        if law.family != Family::Rate {
-            all.push(self.doubling_round_trips);
-        }
-        all
-    }
-
-    pub(crate) fn from_slice(all: &[f64]) -> Self {
-        Self {
-            setup_s: all[0],
-            rate_share: all[1],
-            byte_s: all[2],
-            loss: all[3],
-            doubling_round_trips: all.get(4).copied().unwrap_or(1.0),
+            doubling_round_trips: (law.family != Family::Rate).then_some(1.0),
         }
     }
 }
 
-impl Estimate {
-    fn exact(value: f64) -> Self {
-        Self {
-            value,
-            low: value,
-            high: value,
-        }
-    }
-}
-
-impl Parameters {
-    /// Returns the parameters in the order of [`Values::to_vec`].
-    pub(crate) fn from_slice(all: &[Estimate]) -> Self {
+impl<T: Copy> Parameters<T> {
+    /// Returns the parameters in the order of [`named`](Self::named).
+    pub(crate) fn from_slice(all: &[T]) -> Self {
         Self {
             setup_s: all[0],
             rate_share: all[1],
@@ -160,7 +127,7 @@ impl Parameters {
     }
 
     /// Returns the parameters with their names, in the order of the file.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, Estimate)> {
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, T)> {
         let doubling = (self.doubling_round_trips).map(|it| ("doubling_round_trips", it));
         [
             ("setup_s", self.setup_s),
@@ -172,28 +139,21 @@ impl Parameters {
         .chain(doubling)
     }
 
-    pub(crate) fn values(&self) -> Values {
-        let all: Vec<f64> = self.named().map(|(_, estimate)| estimate.value).collect();
-        Values::from_slice(&all)
-    }
-
-    fn validate(&self) -> Result<(), SelectError> {
-        for (field, Estimate { value, low, high }) in self.named() {
-            let expected = "a value from 1e-12 to 1e3 within its interval";
-            checked(field, value, (1e-12, 1e3), expected)?;
-            checked(field, value, (low, high), expected)?;
-        }
-        Ok(())
+    pub(crate) fn map<U: Copy>(&self, of: impl Fn(T) -> U) -> Parameters<U> {
+        let all: Vec<U> = self.named().map(|(_, it)| of(it)).collect();
+        Parameters::from_slice(&all)
     }
 }
 
 impl Fitted {
     /// Returns the theory of a law.
     pub(crate) fn theory(law: &Law) -> Self {
-        let values = Values::theory(law).to_vec(law);
-        let estimates: Vec<Estimate> = values.into_iter().map(Estimate::exact).collect();
         Self {
-            parameters: Parameters::from_slice(&estimates),
+            parameters: Values::theory(law).map(|value| Estimate {
+                value,
+                low: value,
+                high: value,
+            }),
             sigma: match law.is_generic {
                 true => GENERIC_SIGMA,
                 false => THEORY_SIGMA,
@@ -205,22 +165,20 @@ impl Fitted {
 }
 
 impl Model {
-    pub(crate) fn new(runs: RunSet, transports: BTreeMap<Spec, Fitted>) -> Self {
-        Self { runs, transports }
+    pub(crate) fn new(fitted_to: RunSet, transports: BTreeMap<Spec, Fitted>) -> Self {
+        Self {
+            format: FORMAT,
+            fitted_to,
+            transports,
+        }
     }
 
     /// Returns the model that comes with this crate.
     #[must_use]
     pub fn shipped() -> &'static Self {
-        static SHIPPED: std::sync::LazyLock<Model> = std::sync::LazyLock::new(|| {
-            Model::from_json(DEFAULT, "the model that comes with transpute").unwrap_or_else(
-                |error| {
-                    // A test reads it. If it were wrong all the same, the theory would do.
-                    tracing::error!(%error, "cannot read the shipped model");
-                    Model::theory()
-                },
-            )
-        });
+        // A test reads it. If it were wrong all the same, the theory would do.
+        static SHIPPED: LazyLock<Model> =
+            LazyLock::new(|| Model::from_json(DEFAULT, "").unwrap_or_else(|_| Model::theory()));
         &SHIPPED
     }
 
@@ -232,17 +190,6 @@ impl Model {
             ..RunSet::default()
         };
         Self::new(runs, BTreeMap::new())
-    }
-
-    /// Returns the runs that it was fitted to.
-    #[must_use]
-    pub fn runs(&self) -> &RunSet {
-        &self.runs
-    }
-
-    /// Returns the fit of each transport, by name.
-    pub fn transports(&self) -> impl Iterator<Item = (&Spec, &Fitted)> {
-        self.transports.iter()
     }
 
     /// Returns the fit of a transport with this law: with these settings, else with others of the same family, else the theory.
@@ -262,38 +209,34 @@ impl Model {
     /// # Errors
     /// [`SelectError::Content`], which names `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
-        let content = |problem: String| SelectError::Content {
-            origin: origin.to_owned(),
-            problem,
-        };
-        let file: ModelFile =
-            serde_json::from_str(text).map_err(|error| content(error.to_string()))?;
-        if file.format != FORMAT {
-            let found = file.format;
-            return Err(content(format!(
-                "a model of format {found}; expected {FORMAT}"
-            )));
+        parsed(text, origin, Self::validate)
+    }
+
+    fn validate(&self) -> Result<(), SelectError> {
+        let [format, expected] = [self.format, FORMAT].map(f64::from);
+        checked(
+            "format",
+            format,
+            (expected, expected),
+            "a model of format 2",
+        )?;
+        for fitted in self.transports.values() {
+            checked("sigma", fitted.sigma, (0.0, 10.0), "0 to 10")?;
+            for (field, Estimate { value, low, high }) in fitted.parameters.named() {
+                let expected = "a value from 1e-12 to 1e3 within its interval";
+                checked(field, value, (1e-12, 1e3), expected)?;
+                checked(field, value, (low, high), expected)?;
+            }
         }
-        for (spec, fitted) in &file.transports {
-            (fitted.parameters.validate())
-                .and_then(|()| checked("sigma", fitted.sigma, (0.0, 10.0), "0 to 10"))
-                .map_err(|error| content(format!("{spec}: {error}")))?;
-        }
-        Ok(Self::new(file.fitted_to, file.transports))
+        Ok(())
     }
 
     /// Returns the model as JSON, with its format and the runs it was fitted to.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let file = ModelFile {
-            format: FORMAT,
-            fitted_to: self.runs.clone(),
-            transports: self.transports.clone(),
-        };
         // Strings, finite numbers, and maps with strings for keys: nothing that JSON cannot hold.
-        let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
-        text.push('\n');
-        text
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text + "\n"
     }
 
     /// Reads a model from a file.
@@ -301,13 +244,10 @@ impl Model {
     /// # Errors
     /// [`SelectError::File`] or [`SelectError::Content`].
     pub fn load(path: &Path) -> Result<Self, SelectError> {
-        let cannot = |source| SelectError::File {
-            path: path.to_owned(),
-            source,
-        };
-        let file = File::open(path).map_err(cannot)?;
         let mut text = String::new();
-        (file.take(MAX_FILE_BYTES).read_to_string(&mut text)).map_err(cannot)?;
+        fs::File::open(path)
+            .and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text))
+            .map_err(|error| SelectError::file(path, error))?;
         Self::from_json(&text, &path.display().to_string())
     }
 
@@ -316,18 +256,6 @@ impl Model {
     /// # Errors
     /// [`SelectError::File`].
     pub fn save(&self, path: &Path) -> Result<(), SelectError> {
-        fs::write(path, self.to_json()).map_err(|source| SelectError::File {
-            path: path.to_owned(),
-            source,
-        })
+        fs::write(path, self.to_json()).map_err(|error| SelectError::file(path, error))
     }
-}
-
-/// [`Model`] in a file.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct ModelFile {
-    format: u32,
-    fitted_to: RunSet,
-    transports: BTreeMap<Spec, Fitted>,
 }

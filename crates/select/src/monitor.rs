@@ -1,13 +1,13 @@
 //! Whether the path of a connection that stays open has become worse since its transport was chosen.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use transpute_transport::PathSample;
 
 use crate::Loss;
 
-/// A rate at most this fraction of the one that the transport was chosen by is worse: "halves" in the requirement.
-pub const WORSE_RATE: f64 = 0.5;
+/// The path has become worse if its rate is at most this fraction of the rate at the time of the choice.
+const WORSE_RATE: f64 = 0.5;
 
 /// What was measured of a path. `None` is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,13 +20,14 @@ pub struct MeasuredPath {
     pub loss: Option<Loss>,
 }
 
-/// In which way a path is worse than when its transport was chosen. [`Display`](fmt::Display) is for people.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Worse {
-    /// The rate then and now, bytes per second.
-    pub rate: Option<[f64; 2]>,
-    /// The loss then and now.
-    pub loss: Option<[Loss; 2]>,
+impl MeasuredPath {
+    fn or(self, other: Self) -> Self {
+        Self {
+            rtt: self.rtt.or(other.rtt),
+            rate: self.rate.or(other.rate),
+            loss: self.loss.or(other.loss),
+        }
+    }
 }
 
 /// Watches the path of a connection: fed with the link's figures during runs and when they end, it keeps what was measured last.
@@ -93,10 +94,7 @@ impl PathMonitor {
             }
             self.counted = [sent, lost];
         }
-        let chosen_by = &mut self.chosen_by;
-        chosen_by.rtt = chosen_by.rtt.or(self.last.rtt);
-        chosen_by.rate = chosen_by.rate.or(self.last.rate);
-        chosen_by.loss = chosen_by.loss.or(self.last.loss);
+        self.chosen_by = self.chosen_by.or(self.last);
     }
 
     /// Returns the path that the transport was chosen by.
@@ -108,51 +106,21 @@ impl PathMonitor {
     /// Returns the path as it is now: what was measured last, else what the transport was chosen by.
     #[must_use]
     pub fn estimate(&self) -> MeasuredPath {
-        MeasuredPath {
-            rtt: self.last.rtt.or(self.chosen_by.rtt),
-            rate: self.last.rate.or(self.chosen_by.rate),
-            loss: self.last.loss.or(self.chosen_by.loss),
-        }
+        self.last.or(self.chosen_by)
     }
 
-    /// Says in which way the path is worse than the one that the transport was chosen by; `None` if it is not.
+    /// Says for people in which way the path is worse than the one that the transport was chosen by; `None` if it is not.
     #[must_use]
-    pub fn worse(&self) -> Option<Worse> {
+    pub fn worse(&self) -> Option<String> {
         let (then, now) = (self.chosen_by, self.last);
-        let rates = then.rate.zip(now.rate);
-        let losses = then.loss.zip(now.loss);
-        let worse = Worse {
-            rate: (rates.filter(|(then, now)| *now <= WORSE_RATE * then)).map(|(a, b)| [a, b]),
-            loss: (losses.filter(|(then, now)| now.is_worse_than(*then))).map(|(a, b)| [a, b]),
-        };
-        (worse.rate.is_some() || worse.loss.is_some()).then_some(worse)
-    }
-
-    /// Returns the transport that would now be chosen, if the path is worse and that is another one than `current`. `choose` is the
-    /// chooser; it returns `None` if it cannot tell.
-    pub fn better<T: PartialEq>(
-        &self,
-        current: &T,
-        choose: impl FnOnce(&MeasuredPath) -> Option<T>,
-    ) -> Option<T> {
-        self.worse()?;
-        choose(&self.estimate()).filter(|chosen| chosen != current)
-    }
-}
-
-impl fmt::Display for Worse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some([then, now]) = self.rate {
-            let mbit = |rate: f64| rate * 8e-6;
-            write!(f, "rate {:.1} Mbit/s, was {:.1}", mbit(now), mbit(then))?;
-        }
-        if self.rate.is_some() && self.loss.is_some() {
-            f.write_str("; ")?;
-        }
-        if let Some([then, now]) = self.loss {
-            let percent = |loss: Loss| loss.fraction() * 100.0;
-            write!(f, "loss {:.2} %, was {:.2} %", percent(now), percent(then))?;
-        }
-        Ok(())
+        let rates = (then.rate.zip(now.rate)).filter(|(then, now)| *now <= WORSE_RATE * then);
+        let losses = (then.loss.zip(now.loss)).filter(|(then, now)| now.is_worse_than(*then));
+        let rate = rates
+            .map(|(then, now)| format!("rate {:.1} Mbit/s, was {:.1}", now * 8e-6, then * 8e-6));
+        let percent = |loss: Loss| loss.fraction() * 100.0;
+        let loss = losses
+            .map(|(then, now)| format!("loss {:.2} %, was {:.2} %", percent(now), percent(then)));
+        let all: Vec<String> = rate.into_iter().chain(loss).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 }

@@ -4,24 +4,27 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Loss, SelectError, error::checked};
+use crate::{
+    Loss, SelectError,
+    error::{checked, parsed},
+};
 
 /// The longest round-trip time that is believed, in seconds.
-pub const MAX_RTT_S: f64 = 120.0;
+pub(crate) const MAX_RTT_S: f64 = 120.0;
 
 /// Less than this is no time, in seconds.
 const NO_TIME_S: f64 = 1e-9;
 
 /// The highest rate that is believed, in bits per second.
-pub const MAX_RATE: f64 = 1e13;
+pub(crate) const MAX_RATE: f64 = 1e13;
 
 /// The lowest rate that is believed, in bits per second.
-pub const MIN_RATE: f64 = 1e2;
+pub(crate) const MIN_RATE: f64 = 1e2;
 
 /// What is known of a path. Whatever is not known is `None`, and whoever needs it takes a prior with a wide uncertainty.
 ///
 /// *Up* is from the connecting party to the listening one.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PathEstimate {
     /// Round-trip times.
     pub rtt: Rtt,
@@ -35,7 +38,6 @@ pub struct PathEstimate {
     #[serde(default)]
     pub udp: Udp,
     /// The largest IP packet that passes, in bytes.
-    #[serde(default)]
     pub mtu: Option<u32>,
     /// Limits of the kernel's TCP.
     #[serde(default)]
@@ -46,12 +48,11 @@ pub struct PathEstimate {
 }
 
 /// Round-trip times, in seconds.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Rtt {
     /// The shortest.
     pub min_s: f64,
     /// The mean deviation.
-    #[serde(default)]
     pub jitter_s: Option<f64>,
 }
 
@@ -124,19 +125,14 @@ impl PathEstimate {
     /// Starts from the shortest round-trip time alone, in seconds.
     ///
     /// # Errors
-    /// [`SelectError::Number`] unless it is between 0 and [`MAX_RTT_S`].
+    /// [`SelectError::Number`] unless it is between 0 and 120 seconds.
     pub fn of_rtt(seconds: f64) -> Result<Self, SelectError> {
         let estimate = Self {
             rtt: Rtt {
                 min_s: seconds,
                 jitter_s: None,
             },
-            up: Direction::default(),
-            down: Direction::default(),
-            udp: Udp::Unknown,
-            mtu: None,
-            kernel: Kernel::default(),
-            source: Source::Given,
+            ..Self::default()
         };
         estimate.validate()?;
         Ok(estimate)
@@ -147,14 +143,7 @@ impl PathEstimate {
     /// # Errors
     /// [`SelectError::Content`], which names `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
-        let content = |problem: String| SelectError::Content {
-            origin: origin.to_owned(),
-            problem,
-        };
-        let estimate: Self =
-            serde_json::from_str(text).map_err(|error| content(error.to_string()))?;
-        (estimate.validate()).map_err(|error| content(error.to_string()))?;
-        Ok(estimate)
+        parsed(text, origin, Self::validate)
     }
 
     /// Checks every number. The fields are public, so whoever uses an estimate that may be a peer's or a user's checks
@@ -163,62 +152,37 @@ impl PathEstimate {
     /// # Errors
     /// [`SelectError::Number`], which names the field.
     pub fn validate(&self) -> Result<(), SelectError> {
-        let rtt = (0.0, MAX_RTT_S);
-        let seconds = "0 to 120 seconds";
-        checked("rtt.min_s", self.rtt.min_s, rtt, seconds)?;
-        let jitter = self.rtt.jitter_s.unwrap_or(0.0);
-        checked("rtt.jitter_s", jitter, rtt, seconds)?;
+        let check = |field, value: Option<f64>, range, expected| match value {
+            Some(value) => checked(field, value, range, expected),
+            None => Ok(()),
+        };
+        let (time, seconds) = ((0.0, MAX_RTT_S), "0 to 120 seconds");
+        check("rtt.min_s", Some(self.rtt.min_s), time, seconds)?;
+        check("rtt.jitter_s", self.rtt.jitter_s, time, seconds)?;
         for direction in [&self.up, &self.down] {
-            direction.validate()?;
+            let rate = direction.rate.map(|rate| rate.bits_per_second);
+            let rates = (MIN_RATE, MAX_RATE);
+            check("rate.bits_per_second", rate, rates, "100 to 1e13 bit/s")?;
+            let error = direction.rate.map(|rate| rate.relative_error);
+            check("rate.relative_error", error, (0.0, 10.0), "0 to 10")?;
+            let queue = direction.queue_bytes;
+            check("queue_bytes", queue, (0.0, 1e15), "0 to 1e15 bytes")?;
+            direction.loss.map_or(Ok(()), Loss::validate)?;
         }
-        let bytes = (1.0, 1e15);
-        for (field, value) in [
-            ("kernel.send_ceiling", self.kernel.send_ceiling),
-            ("kernel.receive_ceiling", self.kernel.receive_ceiling),
-        ] {
-            checked(field, value.unwrap_or(1.0), bytes, "1 to 1e15 bytes")?;
-        }
-        Ok(())
+        let (window, bytes) = ((1.0, 1e15), "1 to 1e15 bytes");
+        let (send, receive) = (self.kernel.send_ceiling, self.kernel.receive_ceiling);
+        check("kernel.send_ceiling", send, window, bytes)?;
+        check("kernel.receive_ceiling", receive, window, bytes)
     }
 
     /// Returns the round-trip time to reckon with, in seconds: what an idle path has.
     #[must_use]
     pub fn rtt_s(&self) -> f64 {
         // No signal comes back sooner; and of what is far less, windows in flight would be divided by.
-        if self.rtt.min_s < NO_TIME_S {
-            0.0
-        } else {
-            self.rtt.min_s
+        match self.rtt.min_s < NO_TIME_S {
+            true => 0.0,
+            false => self.rtt.min_s,
         }
-    }
-}
-
-impl Direction {
-    fn validate(&self) -> Result<(), SelectError> {
-        if let Some(rate) = self.rate {
-            checked(
-                "rate.bits_per_second",
-                rate.bits_per_second,
-                (MIN_RATE, MAX_RATE),
-                "100 to 1e13 bit/s",
-            )?;
-            checked(
-                "rate.relative_error",
-                rate.relative_error,
-                (0.0, 10.0),
-                "0 to 10",
-            )?;
-        }
-        if let Some(loss) = self.loss {
-            loss.checked()?;
-        }
-        checked(
-            "queue_bytes",
-            self.queue_bytes.unwrap_or(0.0),
-            (0.0, 1e15),
-            "0 to 1e15 bytes",
-        )?;
-        Ok(())
     }
 }
 
@@ -268,23 +232,16 @@ impl fmt::Display for Direction {
             }
             None => f.write_str("unknown rate")?,
         }
-        match self.loss {
-            None => f.write_str(" and loss"),
+        let Some(loss) = self.loss else {
+            return f.write_str(" and loss");
+        };
+        let (low, high) = loss.interval();
+        let [loss, low, high] = [loss.fraction(), low, high].map(|it| Short(it * 100.0));
+        match loss.0 > 0.0 {
+            true => write!(f, ", loss {loss:.2} % ({low:.2} to {high:.2} %)"),
             // Known rather than counted: an emulated path.
-            Some(loss) if loss.lost() == 0 && loss.interval().1 < 1e-6 => f.write_str(", no loss"),
-            Some(loss) if loss.lost() == 0 => {
-                write!(f, ", loss below {:.2} %", Short(loss.interval().1 * 100.0))
-            }
-            Some(loss) => {
-                let (low, high) = loss.interval();
-                write!(
-                    f,
-                    ", loss {:.2} % ({:.2} to {:.2} %)",
-                    Short(loss.fraction() * 100.0),
-                    Short(low * 100.0),
-                    Short(high * 100.0)
-                )
-            }
+            false if high.0 < 1e-4 => f.write_str(", no loss"),
+            false => write!(f, ", loss below {high:.2} %"),
         }
     }
 }
@@ -312,10 +269,9 @@ pub(crate) struct Short(pub(crate) f64);
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(3) as i32;
-        let magnitude = if self.0 == 0.0 {
-            0
-        } else {
-            self.0.abs().log10().floor().clamp(-12.0, 15.0) as i32
+        let magnitude = match self.0 {
+            0.0 => 0,
+            value => value.abs().log10().floor().clamp(-12.0, 15.0) as i32,
         };
         let decimals = (digits - 1 - magnitude).max(0) as usize;
         let text = format!("{:.*}", decimals, self.0);

@@ -3,15 +3,21 @@
 //! There is nothing to weigh against waiting: where UDP passes, path and connection are known after one round trip, so
 //! whatever the chooser wants is picked, and the race waits for it if it is still on its way.
 
+use std::time::Duration;
+
 use transpute_transport::{
-    Quic, Rudp,
-    auto::{Decision, Pick, Policy, Progress, Stage},
+    TrainResult, TransportError,
+    auto::{Pick, Policy, Progress, Stage},
 };
 
 use crate::{
-    Candidate, Choice, Chooser, Kernel, PathEstimate, SelectError, Spec, Workload,
-    observe::{self, failure},
+    Candidate, Choice, Chooser, Direction, Kernel, Loss, PathEstimate, Rate, SelectError, Source,
+    Spec, Udp, Workload,
+    path::{MAX_RATE, MAX_RTT_S, MIN_RATE},
 };
+
+/// Bytes of the headers of IPv4 and UDP.
+const UDP_HEADERS: u32 = 28;
 
 /// A chooser with its question.
 pub(crate) struct Chosen<'a> {
@@ -27,7 +33,7 @@ impl Chosen<'_> {
         &self,
         progress: &Progress,
     ) -> Option<(PathEstimate, Result<Choice, SelectError>)> {
-        let path = observe::path(progress, self.kernel)?;
+        let path = path(progress, self.kernel)?;
         let candidates = candidates(self.specs, progress);
         let choice = (self.chooser).choose(&path, self.workload, &candidates);
         Some((path, choice))
@@ -35,13 +41,10 @@ impl Chosen<'_> {
 }
 
 impl Policy for Chosen<'_> {
-    fn decide(&self, progress: &Progress) -> Decision {
-        let pick = match self.choose(progress) {
-            Some((_, Ok(choice))) => choice.winner().as_str().parse::<Pick>().ok(),
-            // Nothing can be used yet, or ever: the race knows which.
-            Some((_, Err(_))) | None => None,
-        };
-        pick.map_or(Decision::Wait, Decision::Pick)
+    fn decide(&self, progress: &Progress) -> Option<Pick> {
+        let (_, choice) = self.choose(progress)?;
+        // With an error nothing can be used yet, or ever: the race knows which.
+        choice.ok()?.winner().as_str().parse().ok()
     }
 }
 
@@ -49,39 +52,85 @@ impl Policy for Chosen<'_> {
 pub(crate) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> {
     (specs.iter())
         .map(|spec| {
-            let (is_up, obstacle) = match spec.name() {
-                Quic::NAME => state(&progress.quic),
-                Rudp::NAME => state(&progress.rudp),
-                _ => state(&progress.tcp),
-            };
+            let stage = progress.stage(spec.name());
             let offer = progress.offer.as_ref();
-            let is_offered = offer.is_none_or(|offer| offer.allows(spec.name()));
             Candidate {
                 spec: spec.clone(),
-                is_up,
-                unavailable: match is_offered {
-                    true => obstacle,
-                    false => Some("the listener does not offer it".to_owned()),
+                unavailable: match stage {
+                    _ if offer.is_some_and(|offer| !offer.allows(spec.name())) => {
+                        Some("the listener does not offer it".to_owned())
+                    }
+                    Stage::Absent => Some("it is not available here".to_owned()),
+                    stage => stage.error().map(|error| error.root().to_string()),
                 },
             }
         })
         .collect()
 }
 
-/// Returns whether a connection is up, and why it cannot be used.
-fn state<R>(stage: &Stage<R>) -> (bool, Option<String>) {
-    let obstacle = match stage {
-        Stage::Absent => Some("it is not available here".to_owned()),
-        stage => failure(stage).map(|error| error.root().to_string()),
+/// Returns what is known of the path; `None` until there was a round trip.
+pub(crate) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
+    let stages = [&progress.tcp, &progress.quic, &progress.rudp];
+    let rtts = stages.map(|stage| stage.up().and_then(|report| report.path.least_rtt()));
+    let seconds = |time: Duration| time.as_secs_f64().min(MAX_RTT_S);
+    let rtt_s = seconds((rtts.into_iter().flatten()).chain(progress.tcp_rtt).min()?);
+    // Within its bounds.
+    let mut path = PathEstimate::of_rtt(rtt_s).ok()?;
+    path.source = Source::Measured;
+    path.kernel = kernel.clone();
+    path.rtt.jitter_s = (progress.tcp.up()).and_then(|up| up.path.rtt_variation.map(seconds));
+    path.udp = udp(progress);
+    if let Some(report) = progress.rudp.up() {
+        path.up = direction(report.path.sent_train);
+        path.down = direction(report.path.received_train);
+        path.mtu = (report.path.largest_datagram).map(|bytes| u32::from(bytes) + UDP_HEADERS);
+    }
+    Some(path)
+}
+
+fn udp(progress: &Progress) -> Udp {
+    let any = |is: fn(&Stage) -> bool| is(&progress.quic) || is(&progress.rudp);
+    let is_blocked = |stage: &Stage| {
+        (stage.error()).is_some_and(|it| matches!(it.root(), TransportError::UdpBlocked { .. }))
     };
-    (stage.up().is_some(), obstacle)
+    if any(|stage| stage.up().is_some()) {
+        Udp::Passes
+    } else if any(is_blocked) && !any(Stage::is_pending) {
+        Udp::Blocked
+    } else {
+        Udp::Unknown
+    }
+}
+
+/// Returns what a train told. A peer may report anything: figures that no path has are ignored.
+pub(crate) fn direction(train: Option<TrainResult>) -> Direction {
+    let Some(train) = train else {
+        return Direction::default();
+    };
+    let rate = (train.rate)
+        .map(|rate| 8.0 * rate as f64)
+        .filter(|rate| (MIN_RATE..=MAX_RATE).contains(rate));
+    let lost = train.clear.saturating_sub(train.clear_received);
+    Direction {
+        rate: rate.map(|bits_per_second| Rate {
+            bits_per_second,
+            // Half the width of the band that holds it is two standard errors.
+            relative_error: f64::from(train.error_permille.min(1000)) / 2000.0,
+            is_lower_bound: train.at_least,
+        }),
+        loss: match train.clear {
+            0 => None,
+            sent => Loss::new(lost.into(), sent.into()).ok(),
+        },
+        queue_bytes: train.queue_bytes().map(|bytes| bytes as f64),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
-    use transpute_transport::{TransportError, auto::Offer};
+    use transpute_transport::auto::Offer;
 
     use super::*;
     use crate::{End, Rule};
@@ -92,22 +141,22 @@ mod tests {
             .to_vec()
     }
 
-    fn decide(progress: &Progress, bytes: u64) -> Decision {
+    fn decide(progress: &Progress, bytes: u64) -> Option<Pick> {
         let kernel = Kernel {
             congestion_control: Some("bbr".to_owned()),
             ..Kernel::default()
         };
         let chosen = Chosen {
             chooser: &Rule,
-            workload: &Workload::transfer(End::Listener, bytes).unwrap(),
+            workload: &Workload::transfer(End::Listener, bytes),
             specs: &specs(),
             kernel: &kernel,
         };
         chosen.decide(progress)
     }
 
-    fn pick(text: &str) -> Decision {
-        Decision::Pick(text.parse().unwrap())
+    fn pick(text: &str) -> Option<Pick> {
+        Some(text.parse().unwrap())
     }
 
     fn racing(rtt: Duration) -> Progress {
@@ -118,7 +167,7 @@ mod tests {
         progress
     }
 
-    fn blocked<R>() -> Stage<R> {
+    fn blocked() -> Stage {
         Stage::Failed(Arc::new(TransportError::UdpBlocked {
             address: "a:1".to_owned(),
             after: Duration::from_secs(1),
@@ -129,18 +178,9 @@ mod tests {
 
     #[test]
     fn it_waits_for_a_round_trip_and_then_for_what_it_wants() {
-        assert_eq!(decide(&Progress::default(), 1), Decision::Wait);
+        assert_eq!(decide(&Progress::default(), 1), None);
         assert_eq!(decide(&racing(FAR), 1), pick("rudp"));
         assert_eq!(decide(&racing(Duration::from_micros(20)), 1), pick("tcp"));
-    }
-
-    #[test]
-    fn where_udp_is_blocked_the_distance_decides() {
-        for (rtt, expected) in [(FAR, "tcp-striped"), (Duration::from_millis(3), "tcp")] {
-            let mut progress = racing(rtt);
-            (progress.quic, progress.rudp) = (blocked(), blocked());
-            assert_eq!(decide(&progress, 36_000_000), pick(expected));
-        }
     }
 
     #[test]
@@ -160,6 +200,52 @@ mod tests {
         let mut progress = racing(FAR);
         (progress.quic, progress.rudp) = (blocked(), blocked());
         progress.tcp = Stage::Absent;
-        assert_eq!(decide(&progress, 1), Decision::Wait);
+        assert_eq!(decide(&progress, 1), None);
+    }
+
+    fn train(rate: Option<u64>, error_permille: u16, clear: (u8, u8)) -> Option<TrainResult> {
+        let mut train = TrainResult::default();
+        (train.sent, train.received) = (32, 30);
+        (train.rate, train.error_permille) = (rate, error_permille);
+        (train.clear, train.clear_received) = clear;
+        Some(train)
+    }
+
+    #[test]
+    fn a_train_tells_rate_and_loss() {
+        let known = direction(train(Some(12_500_000), 100, (32, 30)));
+        let rate = known.rate.unwrap();
+        assert_eq!((rate.bits_per_second, rate.relative_error), (1e8, 0.05));
+        assert_eq!(known.loss, Some(Loss::new(2, 32).unwrap()));
+        assert_eq!(direction(train(None, 0, (0, 0))), Direction::default());
+        assert_eq!(direction(None), Direction::default());
+    }
+
+    #[test]
+    fn reports_that_no_path_fulfils_are_ignored() {
+        for rate in [0, u64::MAX] {
+            assert_eq!(direction(train(Some(rate), 100, (32, 32))).rate, None);
+        }
+        let wide = direction(train(Some(1_000_000), u16::MAX, (32, 40)));
+        assert_eq!(wide.rate.unwrap().relative_error, 0.5);
+        assert_eq!(wide.loss, Some(Loss::new(0, 32).unwrap()));
+    }
+
+    #[test]
+    fn the_path_is_known_from_the_first_round_trip_on() {
+        let mut progress = Progress::default();
+        assert!(path(&progress, &Kernel::default()).is_none());
+        progress.tcp_rtt = Some(Duration::from_millis(30));
+        let known = path(&progress, &Kernel::default()).unwrap();
+        assert_eq!((known.rtt.min_s, known.udp), (0.03, Udp::Unknown));
+        (progress.quic, progress.rudp) = (Stage::Pending, blocked());
+        let udp = |progress: &Progress| path(progress, &Kernel::default()).unwrap().udp;
+        // The other one may still come up.
+        assert_eq!(udp(&progress), Udp::Unknown);
+        progress.quic = Stage::Absent;
+        assert_eq!(udp(&progress), Udp::Blocked);
+        progress.tcp_rtt = Some(Duration::MAX);
+        let known = path(&progress, &Kernel::default()).unwrap();
+        assert_eq!(known.rtt.min_s, MAX_RTT_S);
     }
 }

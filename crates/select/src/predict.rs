@@ -10,7 +10,7 @@ use serde::Serialize;
 use transpute_transport::PathClass;
 
 use crate::{
-    Bound, Direction, End, Law, Model, PathEstimate, SelectError, Spec, Workload,
+    Bound, Direction, End, Law, Loss, Model, PathEstimate, SelectError, Spec, Workload,
     law::{self, Carriage, Conditions},
     model::Values,
 };
@@ -81,7 +81,7 @@ impl Model {
     /// Predicts a workload over a transport, connecting included.
     ///
     /// # Errors
-    /// [`SelectError::Number`] if the path has a number that is out of range.
+    /// [`SelectError::Number`] if the path or the workload has a number that is out of range.
     pub fn predict(
         &self,
         spec: &Spec,
@@ -89,11 +89,12 @@ impl Model {
         workload: &Workload,
     ) -> Result<Prediction, SelectError> {
         path.validate()?;
+        workload.validate()?;
         let law = spec.law(path.kernel.congestion_control.as_deref());
         let fitted = self.fitted(spec, &law);
-        let values = fitted.parameters.values();
+        let values = fitted.parameters.map(|estimate| estimate.value);
         let (parts, bound) = parts(&law, &values, &both_ways(path), workload);
-        let seconds = total(&parts);
+        let seconds = parts.total();
         // A rate that is off by a factor moves what is carried by that factor.
         let carried = parts.transfer_s / seconds.max(f64::MIN_POSITIVE);
         let (_, busier) = workload.busier(path);
@@ -106,17 +107,12 @@ impl Model {
     }
 }
 
-/// Returns the sum of the parts.
-pub(crate) fn total(parts: &TimeParts) -> f64 {
-    let TimeParts {
-        setup_s,
-        rounds_s,
-        growth_s,
-        transfer_s,
-        loss_s,
-        compute_s,
-    } = parts;
-    setup_s + rounds_s + growth_s + transfer_s + loss_s + compute_s
+impl TimeParts {
+    /// Returns the predicted time of the whole run, in seconds.
+    pub(crate) fn total(&self) -> f64 {
+        let waiting = self.setup_s + self.rounds_s + self.growth_s;
+        waiting + self.transfer_s + self.loss_s + self.compute_s
+    }
 }
 
 /// Returns both directions of a path, up first, with an assumption for everything unknown.
@@ -147,19 +143,13 @@ pub(crate) fn rate(direction: &Direction, rtt_s: f64) -> f64 {
 }
 
 fn rate_sigma(direction: &Direction) -> f64 {
-    match direction.rate {
-        Some(rate) if rate.is_lower_bound => UNKNOWN_RATE_SIGMA,
-        Some(rate) => rate.relative_error,
-        None => UNKNOWN_RATE_SIGMA,
-    }
+    let measured = direction.rate.filter(|rate| !rate.is_lower_bound);
+    measured.map_or(UNKNOWN_RATE_SIGMA, |rate| rate.relative_error)
 }
 
 fn loss(direction: &Direction) -> f64 {
-    let (lost, sent) = match direction.loss {
-        Some(loss) => (loss.lost() as f64, loss.sent() as f64),
-        None => (0.0, 0.0),
-    };
-    (lost + PRIOR_LOST) / (sent + PRIOR_SENT)
+    let counted = |of: fn(Loss) -> u64| direction.loss.map_or(0.0, |loss| of(loss) as f64);
+    (counted(Loss::lost) + PRIOR_LOST) / (counted(Loss::sent) + PRIOR_SENT)
 }
 
 /// Returns the smaller of both ends' limits on the bytes that one TCP connection has in flight.
@@ -176,7 +166,7 @@ pub(crate) fn parts(
     path: &[Conditions; 2],
     workload: &Workload,
 ) -> (TimeParts, Bound) {
-    let work = workload.parts();
+    let work = workload;
     let (to_evaluator, to_garbler) = match work.garbler {
         End::Connector => (0, 1),
         End::Listener => (1, 0),
@@ -206,9 +196,9 @@ pub(crate) fn parts(
     let carrying = waiting + time(&chain);
     let bytes = work.garbler_bytes.saturating_add(work.evaluator_bytes) as f64;
     let computing = work.garble_s.max(work.evaluate_s) + values.byte_s * bytes;
-    let train = path.map(|it| law.train_bytes.min(it.queue) * 8.0 / it.rate);
+    let train = path.map(|it| law.train_bytes().min(it.queue) * 8.0 / it.rate);
     let parts = TimeParts {
-        setup_s: values.setup_s + law.setup_round_trips * rtt + train[0].max(train[1]),
+        setup_s: values.setup_s + law.setup_round_trips() * rtt + train[0].max(train[1]),
         rounds_s: first * rtt + waiting,
         growth_s: chain.growth,
         transfer_s: chain.transfer,
@@ -225,7 +215,7 @@ pub(crate) fn parts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Loss, Rate};
+    use crate::Rate;
 
     #[test]
     fn assumptions_are_replaced_by_measurements() {

@@ -21,22 +21,18 @@ impl SchemeCost {
     /// `cargo bench -p transpute-benches --bench garbling -- mincut` (docs/performance.md, "MinCut, one": 69, 84 and 42 million
     /// AND gates per second). Only their ratios to the path's rate matter.
     pub const TYPICAL: [Self; 3] = [
-        Self {
-            name: "half-gates",
-            and_bytes: 32.0,
-            and_s: 14.5e-9,
-        },
-        Self {
-            name: "fixed-key",
-            and_bytes: 32.0,
-            and_s: 11.9e-9,
-        },
-        Self {
-            name: "three-halves",
-            and_bytes: 24.625,
-            and_s: 23.8e-9,
-        },
+        Self::of("half-gates", 32.0, 14.5e-9),
+        Self::of("fixed-key", 32.0, 11.9e-9),
+        Self::of("three-halves", 24.625, 23.8e-9),
     ];
+
+    const fn of(name: &'static str, and_bytes: f64, and_s: f64) -> Self {
+        Self {
+            name,
+            and_bytes,
+            and_s,
+        }
+    }
 
     /// Returns the cost of the scheme with this name on a typical machine.
     #[must_use]
@@ -47,40 +43,7 @@ impl SchemeCost {
 
 /// The rate that is assumed of a path whose rate is not known, bytes per second: 100 Mbit/s, as for planning oblivious transfers.
 /// Up to 8 Gbit/s the choice is the same.
-pub const ASSUMED_RATE: f64 = 12.5e6;
-
-/// What the choice of a scheme depends on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SchemeQuestion<'a> {
-    /// The allowed schemes; of two that are equally fast the first is chosen.
-    pub costs: &'a [SchemeCost],
-    /// AND gates of all evaluations.
-    pub and_gates: u64,
-    /// Rate of the path from the garbler to the evaluator, bytes per second; `None` if it is not known.
-    pub rate: Option<f64>,
-    /// Round-trip time of the path; `None` if it is not known.
-    pub rtt: Option<Duration>,
-}
-
-/// Why the tables of a scheme take as long as they do.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SchemeLimit {
-    /// The path carries them.
-    Bytes,
-    /// The garbler makes them.
-    Computing,
-}
-
-/// The rate that a choice was made for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SchemeRate {
-    /// It was known, bytes per second.
-    Known(f64),
-    /// It was not known: [`ASSUMED_RATE`].
-    Assumed,
-    /// It was not known and the path is within one host ([`PathClass::SameHost`]): it limits nothing.
-    Unlimited,
-}
+const ASSUMED_RATE: f64 = 12.5e6;
 
 /// A scheme, and how long its tables take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,8 +52,8 @@ pub struct SchemeTime {
     pub name: &'static str,
     /// To make the tables of all AND gates or to carry them, whichever takes longer.
     pub seconds: f64,
-    /// Which of the two that is.
-    pub limit: SchemeLimit,
+    /// Whether carrying them takes longer.
+    pub is_limited_by_bytes: bool,
 }
 
 /// The chosen scheme, and why. [`Display`](fmt::Display) explains it.
@@ -98,8 +61,10 @@ pub struct SchemeTime {
 pub struct SchemeChoice {
     /// All allowed schemes, the fastest first.
     pub ranking: Vec<SchemeTime>,
-    /// The path's rate.
-    pub rate: SchemeRate,
+    /// The path's rate, bytes per second. Within one host ([`PathClass::SameHost`]) a rate that is not known limits nothing: `None`.
+    pub rate: Option<f64>,
+    /// Whether the rate was known. If not, it is assumed to be 100 Mbit/s.
+    pub is_rate_known: bool,
 }
 
 impl SchemeChoice {
@@ -111,60 +76,58 @@ impl SchemeChoice {
     }
 }
 
-/// Chooses the scheme whose tables are made and carried the soonest; `None` if none is allowed.
+/// Chooses among `costs` the scheme whose tables are made and carried the soonest, the first of two that are equally fast; `None`
+/// if there is none.
 ///
-/// Garbling, sending and evaluating overlap, so the slowest of them sets the pace: `max(bytes / rate, computing)`.
+/// `rate` is that of the path from the garbler to the evaluator, in bytes per second. Garbling, sending and evaluating overlap, so
+/// the slowest of them sets the pace: `max(bytes / rate, computing)`.
 #[must_use]
-pub fn choose_scheme(question: &SchemeQuestion<'_>) -> Option<SchemeChoice> {
-    let known = (question.rate).filter(|rate| *rate >= 1.0 && rate.is_finite());
-    let class = question.rtt.map(PathClass::of);
-    let (rate, bytes_per_s) = match known {
-        Some(rate) => (SchemeRate::Known(rate), rate),
-        None if class == Some(PathClass::SameHost) => (SchemeRate::Unlimited, f64::INFINITY),
-        None => (SchemeRate::Assumed, ASSUMED_RATE),
-    };
-    let gates = question.and_gates as f64;
-    let mut ranking: Vec<_> = (question.costs.iter())
+pub fn choose_scheme(
+    costs: &[SchemeCost],
+    and_gates: u64,
+    rate: Option<f64>,
+    rtt: Option<Duration>,
+) -> Option<SchemeChoice> {
+    let known = rate.filter(|rate| *rate >= 1.0 && rate.is_finite());
+    let is_local = rtt.map(PathClass::of) == Some(PathClass::SameHost);
+    let rate = known.or((!is_local).then_some(ASSUMED_RATE));
+    let mut ranking: Vec<_> = (costs.iter())
         .map(|cost| {
-            let (carrying, computing) = (cost.and_bytes / bytes_per_s, cost.and_s);
+            let carrying = rate.map_or(0.0, |rate| cost.and_bytes / rate);
             SchemeTime {
                 name: cost.name,
-                seconds: gates * carrying.max(computing),
-                limit: match carrying > computing {
-                    true => SchemeLimit::Bytes,
-                    false => SchemeLimit::Computing,
-                },
+                seconds: and_gates as f64 * carrying.max(cost.and_s),
+                is_limited_by_bytes: carrying > cost.and_s,
             }
         })
         .collect();
     ranking.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    (!ranking.is_empty()).then_some(SchemeChoice { ranking, rate })
+    (!ranking.is_empty()).then_some(SchemeChoice {
+        ranking,
+        rate,
+        is_rate_known: known.is_some(),
+    })
 }
 
 impl fmt::Display for SchemeChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chosen = self.chosen();
-        let rate = match self.rate {
-            SchemeRate::Known(rate) => format!("at {:.0} Mbit/s", rate * 8e-6),
-            SchemeRate::Assumed => format!(
-                "at an assumed {:.0} Mbit/s, since the rate is not known",
-                ASSUMED_RATE * 8e-6
-            ),
-            SchemeRate::Unlimited => "on a path within one host".to_owned(),
-        };
-        let limit = match chosen.limit {
-            SchemeLimit::Bytes => "bytes limit",
-            SchemeLimit::Computing => "computing limits",
-        };
-        let ms = |time: &SchemeTime| time.seconds * 1e3;
-        write!(
-            f,
-            "{limit} {rate}: tables take {:.1} ms by {}",
-            ms(chosen),
-            chosen.name
-        )?;
-        for other in &self.ranking[1..] {
-            write!(f, ", {:.1} ms by {}", ms(other), other.name)?;
+        f.write_str(match self.chosen().is_limited_by_bytes {
+            true => "bytes limit ",
+            false => "computing limits ",
+        })?;
+        match self.rate.map(|rate| rate * 8e-6) {
+            Some(mbit) if self.is_rate_known => write!(f, "at {mbit:.0} Mbit/s")?,
+            Some(mbit) => write!(
+                f,
+                "at an assumed {mbit:.0} Mbit/s, since the rate is not known"
+            )?,
+            None => f.write_str("on a path within one host")?,
+        }
+        let mut separator = ": tables take";
+        for time in &self.ranking {
+            let (ms, name) = (time.seconds * 1e3, time.name);
+            write!(f, "{separator} {ms:.1} ms by {name}")?;
+            separator = ",";
         }
         Ok(())
     }

@@ -17,19 +17,15 @@ const INITIAL_WINDOW: f64 = 10.0 * 1448.0;
 /// Bytes of the train that the set-up of `rudp` sends each way: 32 packets of 1,200 bytes (docs/rudp.md).
 const TRAIN_BYTES: f64 = 32.0 * 1200.0;
 
-/// A transport's name with its settings, such as `tcp:cc=bbr`. Settings are kept in order of their names, so that equal
+/// A transport's name with its settings, such as `tcp:cc=bbr`. Settings are kept in their order as texts, so that equal
 /// ones compare equal; `+` separates them as well as a comma.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Spec {
-    text: String,
-    name_len: usize,
-}
+pub struct Spec(String);
 
 /// How a transport finds its rate.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Family {
     /// A congestion window that doubles each round trip, and shrinks at every loss: cubic, Reno.
     Window,
     /// An estimate of the bottleneck that doubles each round trip; losses hardly matter: BBR.
@@ -41,34 +37,39 @@ pub enum Family {
 /// The properties of a transport that are not fitted: they follow from its design.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Law {
-    /// How it finds its rate.
-    pub family: Family,
-    /// Round trips from the first packet to the connector's link.
-    pub setup_round_trips: f64,
-    /// Bytes that the set-up sends ahead of the data to measure the path.
-    pub train_bytes: f64,
+    pub(crate) family: Family,
     /// Parallel connections.
-    pub connections: f64,
+    pub(crate) connections: f64,
     /// Whether its first flight grows with the round-trip time up to a quarter of a MiB, as that of `quic` does.
-    pub has_large_first_flight: bool,
-    /// Whether the kernel's buffers bound its window.
-    pub has_kernel_window: bool,
-    /// Whether it needs UDP to pass.
+    pub(crate) has_large_first_flight: bool,
+    /// Whether it runs over UDP: then its set-up takes one round trip, not two, and the kernel's buffers do not bound its window.
     pub needs_udp: bool,
-    /// Whether it ends with the first packet lost.
-    pub dies_of_loss: bool,
     /// Whether nothing is known of it: then it is taken to be like TCP, with a wide uncertainty.
     pub is_generic: bool,
 }
 
 impl Law {
+    /// Returns the round trips from the first packet to the connector's link.
+    pub(crate) fn setup_round_trips(&self) -> f64 {
+        if self.needs_udp { 1.0 } else { 2.0 }
+    }
+
+    /// Returns the bytes that the set-up sends ahead of the data to measure the path.
+    pub(crate) fn train_bytes(&self) -> f64 {
+        match self.family {
+            Family::Rate => TRAIN_BYTES,
+            Family::Window | Family::Model => 0.0,
+        }
+    }
+
     /// Returns the bytes that leave before the first acknowledgement, given the round-trip time in seconds.
     pub(crate) fn first_flight(&self, rtt: f64) -> f64 {
-        let large = match self.has_large_first_flight {
-            true => (QuicOptions::MODEST_RATE * rtt).min(QuicOptions::FIRST_FLIGHT as f64),
-            false => 0.0,
-        };
-        large.max(INITIAL_WINDOW * self.connections)
+        match self.family {
+            Family::Rate => f64::INFINITY,
+            _ if self.has_large_first_flight => (QuicOptions::MODEST_RATE * rtt)
+                .clamp(INITIAL_WINDOW, QuicOptions::FIRST_FLIGHT as f64),
+            _ => INITIAL_WINDOW * self.connections,
+        }
     }
 }
 
@@ -76,50 +77,36 @@ impl Spec {
     /// Returns the name without the settings.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.text[..self.name_len]
+        self.0.split(':').next().unwrap_or_default()
     }
 
     /// Returns name and settings.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0
     }
 
     /// Returns a setting.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<&str> {
-        self.settings()
-            .find_map(|(known, value)| (known == key).then_some(value))
+        let (_, settings) = self.0.split_once(':')?;
+        let mut pairs = settings.split(',').filter_map(|item| item.split_once('='));
+        pairs.find_map(|(known, value)| (known == key).then_some(value))
     }
 
     /// Returns the transport with the congestion control that it has: written out if it is another than cubic, and left out if it
     /// is. `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
-    #[must_use]
-    pub fn in_effect(&self, default_control: Option<&str>) -> Self {
-        let told = self.setting("cc");
-        let control = told.or(default_control).unwrap_or("cubic");
+    pub(crate) fn in_effect(&self, default_control: Option<&str>) -> Self {
         if !matches!(self.name(), "tcp" | "tcp-striped") {
             return self.clone();
         }
-        let mut settings: Vec<String> = (self.settings())
-            .filter(|&(key, _)| key != "cc")
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        if control != "cubic" {
-            settings.push(format!("cc={control}"));
-        }
-        let separator = if settings.is_empty() { "" } else { ":" };
+        let control = self.setting("cc").or(default_control).unwrap_or("cubic");
+        let (name, settings) = self.0.split_once(':').unwrap_or((&self.0, ""));
+        let others = (settings.split(',')).filter(|it| !it.is_empty() && !it.starts_with("cc="));
+        let control = (control != "cubic").then(|| format!("cc={control}"));
+        let all: Vec<&str> = others.chain(control.as_deref()).collect();
         // What does not make a name leaves the transport as it is.
-        format!("{}{separator}{}", self.name(), settings.join(","))
-            .parse()
-            .unwrap_or_else(|_| self.clone())
-    }
-
-    fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.text[self.name_len..]
-            .trim_start_matches(':')
-            .split(',')
-            .filter_map(|item| item.split_once('='))
+        joined(name, all).parse().unwrap_or_else(|_| self.clone())
     }
 
     /// Returns the law that the transport follows. `default_control` is the congestion control of TCP connections that
@@ -127,51 +114,39 @@ impl Spec {
     #[must_use]
     pub fn law(&self, default_control: Option<&str>) -> Law {
         let control = |default| self.setting("cc").unwrap_or(default);
-        let kernel = || match control(default_control.unwrap_or("cubic")) {
-            "bbr" | "bbr2" | "bbr3" => Family::Model,
-            _ => Family::Window,
-        };
         let tcp = Law {
-            family: kernel(),
-            setup_round_trips: 2.0,
-            train_bytes: 0.0,
+            family: match control(default_control.unwrap_or("cubic")) {
+                "bbr" | "bbr2" | "bbr3" => Family::Model,
+                _ => Family::Window,
+            },
             connections: 1.0,
             has_large_first_flight: false,
-            has_kernel_window: true,
             needs_udp: false,
-            dies_of_loss: false,
             is_generic: false,
-        };
-        let over_udp = Law {
-            setup_round_trips: 1.0,
-            has_kernel_window: false,
-            needs_udp: true,
-            ..tcp
         };
         match self.name() {
             "tcp" => tcp,
-            "tcp-striped" => Law {
-                connections: self
-                    .setting("n")
-                    .and_then(|n| n.parse::<u8>().ok())
-                    .unwrap_or(StripedOptions::CONNECTIONS)
-                    .clamp(1, 32)
-                    .into(),
-                ..tcp
-            },
+            "tcp-striped" => {
+                let connections = self.setting("n").and_then(|n| n.parse::<u8>().ok());
+                let connections = connections.unwrap_or(StripedOptions::CONNECTIONS);
+                Law {
+                    connections: connections.clamp(1, 32).into(),
+                    ..tcp
+                }
+            }
             "quic" => Law {
                 family: match control("bbr3") {
                     "cubic" | "reno" | "newreno" => Family::Window,
                     _ => Family::Model,
                 },
                 has_large_first_flight: true,
-                ..over_udp
+                needs_udp: true,
+                ..tcp
             },
             "rudp" | "udp" => Law {
                 family: Family::Rate,
-                train_bytes: TRAIN_BYTES,
-                dies_of_loss: self.name() == "udp",
-                ..over_udp
+                needs_udp: true,
+                ..tcp
             },
             _ => Law {
                 family: Family::Window,
@@ -182,44 +157,33 @@ impl Spec {
     }
 }
 
+fn joined(name: &str, mut settings: Vec<&str>) -> String {
+    settings.sort_unstable();
+    let separator = if settings.is_empty() { "" } else { ":" };
+    format!("{name}{separator}{}", settings.join(","))
+}
+
 impl FromStr for Spec {
     type Err = SelectError;
 
     fn from_str(text: &str) -> Result<Self, SelectError> {
-        let wrong = || SelectError::Transport {
-            text: text.chars().take(MAX_LEN).collect(),
-        };
         let (name, settings) = match text.split_once(':') {
-            Some((name, settings)) => (name, Some(settings)),
-            None => (text, None),
+            Some((name, settings)) => (name, settings.split([',', '+']).collect()),
+            None => (text, Vec::new()),
         };
         let is_word = |word: &str| {
-            !word.is_empty()
-                && (word.bytes()).all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            !word.is_empty() && word.bytes().all(is_plain)
         };
-        if text.len() > MAX_LEN || !is_word(name) {
-            return Err(wrong());
+        let is_pair = |item: &&str| {
+            (item.split_once('=')).is_some_and(|(key, value)| is_word(key) && is_word(value))
+        };
+        match text.len() <= MAX_LEN && is_word(name) && settings.iter().all(is_pair) {
+            true => Ok(Self(joined(name, settings))),
+            false => Err(SelectError::Transport {
+                text: text.chars().take(MAX_LEN).collect(),
+            }),
         }
-        let mut pairs = Vec::new();
-        for item in settings.into_iter().flat_map(|all| all.split([',', '+'])) {
-            let (key, value) = item.split_once('=').ok_or_else(wrong)?;
-            if !is_word(key) || !is_word(value) {
-                return Err(wrong());
-            }
-            pairs.push((key, value));
-        }
-        pairs.sort_unstable();
-        let mut text = name.to_owned();
-        for (index, (key, value)) in pairs.iter().enumerate() {
-            text.push(if index == 0 { ':' } else { ',' });
-            text.push_str(key);
-            text.push('=');
-            text.push_str(value);
-        }
-        Ok(Self {
-            text,
-            name_len: name.len(),
-        })
     }
 }
 
@@ -233,13 +197,13 @@ impl TryFrom<String> for Spec {
 
 impl From<Spec> for String {
     fn from(spec: Spec) -> Self {
-        spec.text
+        spec.0
     }
 }
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.text)
+        f.pad(&self.0)
     }
 }
 
@@ -261,12 +225,12 @@ mod tests {
         assert_eq!(law("tcp-striped:cc=bbr,n=4").connections, 4.0);
         assert_eq!(law("quic:cc=cubic").family, Family::Window);
         assert_eq!(law("rudp").family, Family::Rate);
-        assert!(law("udp").dies_of_loss && law("smoke").is_generic);
+        assert!(law("udp").needs_udp && law("smoke").is_generic);
     }
 
     #[test]
     fn set_ups_and_first_flights_are_those_of_the_transports() {
-        let round_trips = |text| law(text).setup_round_trips;
+        let round_trips = |text| law(text).setup_round_trips();
         assert_eq!([round_trips("quic"), round_trips("rudp")], [1.0, 1.0]);
         assert_eq!([round_trips("tcp"), round_trips("tcp-striped")], [2.0, 2.0]);
         let first = |text, rtt| law(text).first_flight(rtt);
@@ -274,30 +238,26 @@ mod tests {
         assert_eq!(first("tcp", 0.2), 14_480.0);
         assert_eq!(first("tcp-striped:n=4", 0.2), 57_920.0);
         assert_eq!(
-            (law("rudp").train_bytes, law("quic").train_bytes),
+            (law("rudp").train_bytes(), law("quic").train_bytes()),
             (38_400.0, 0.0)
         );
     }
 
     #[test]
     fn the_kernels_default_is_written_out() {
-        let effect = |text: &str, control| {
-            text.parse::<Spec>()
-                .unwrap()
-                .in_effect(Some(control))
-                .to_string()
-        };
-        assert_eq!(effect("tcp", "cubic"), "tcp");
-        assert_eq!(effect("tcp", "bbr"), "tcp:cc=bbr");
-        assert_eq!(effect("tcp-striped:n=4", "bbr"), "tcp-striped:cc=bbr,n=4");
-        assert_eq!(effect("tcp:cc=reno", "bbr"), "tcp:cc=reno");
-        assert_eq!(effect("tcp:cc=cubic", "bbr"), "tcp");
-        assert_eq!(
-            effect("tcp-striped:cc=cubic+n=4", "cubic"),
-            "tcp-striped:n=4"
-        );
-        assert_eq!(effect("quic", "bbr"), "quic");
-        assert_eq!(effect("tcp", "a b"), "tcp");
+        for (text, control, expected) in [
+            ("tcp", "cubic", "tcp"),
+            ("tcp", "bbr", "tcp:cc=bbr"),
+            ("tcp-striped:n=4", "bbr", "tcp-striped:cc=bbr,n=4"),
+            ("tcp:cc=reno", "bbr", "tcp:cc=reno"),
+            ("tcp:cc=cubic", "bbr", "tcp"),
+            ("tcp-striped:cc=cubic+n=4", "cubic", "tcp-striped:n=4"),
+            ("quic", "bbr", "quic"),
+            ("tcp", "a b", "tcp"),
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!(spec.in_effect(Some(control)).as_str(), expected);
+        }
     }
 
     #[test]
@@ -314,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_no_transport_is_refused() {
         let long = "x".repeat(101);
-        for text in [
+        let none = [
             "",
             ":n=1",
             "tcp:",
@@ -324,8 +284,8 @@ mod tests {
             "a b",
             "tcp\n",
             "é",
-            &long,
-        ] {
+        ];
+        for text in none.into_iter().chain([long.as_str()]) {
             assert!(text.parse::<Spec>().is_err(), "{text:?}");
         }
     }

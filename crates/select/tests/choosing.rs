@@ -1,20 +1,13 @@
 //! The choosers, their reasons, tables and plans.
 
+mod paths;
+
 use transpute_select::{
-    Candidate, Chooser, Direction, End, Loss, Model, ModelChooser, PaperRules, Parts, PathEstimate,
-    Rate, Udp, Workload,
+    Candidate, Chooser, End, Model, ModelChooser, PaperRules, PathEstimate, Udp, Workload,
 };
 
 fn path(rtt: f64, rate: f64, loss: f64) -> PathEstimate {
-    let mut path = PathEstimate::of_rtt(rtt).unwrap();
-    path.up = Direction {
-        rate: Some(Rate::known(rate)),
-        loss: Some(Loss::known(loss).unwrap()),
-        queue_bytes: None,
-    };
-    path.down = path.up;
-    path.udp = Udp::Passes;
-    path
+    paths::path(rtt, rate, loss, None)
 }
 
 fn candidates(names: &[&str]) -> Vec<Candidate> {
@@ -30,17 +23,13 @@ fn usual() -> Vec<Candidate> {
 
 /// Tables to the connector, as a garbler that listens sends them.
 fn tables(bytes: u64) -> Workload {
-    Workload::new(Parts {
-        garbler: End::Listener,
-        garbler_bytes: bytes,
+    Workload {
         garbler_late_bytes: bytes / 100,
         evaluator_bytes: 8000,
         flights: 2,
         serial_s: 0.015,
-        garble_s: 0.0,
-        evaluate_s: 0.0,
-    })
-    .unwrap()
+        ..Workload::transfer(End::Listener, bytes)
+    }
 }
 
 fn theory() -> ModelChooser {
@@ -64,11 +53,10 @@ fn what_cannot_be_used_is_left_out_and_says_why() {
     blocked.udp = Udp::Blocked;
     blocked.kernel.available = vec!["cubic".to_owned()];
     let mut all = candidates(&["quic", "rudp", "udp", "tcp:cc=bbr", "tcp-striped"]);
-    all.push(
-        Candidate::new("tcp")
-            .unwrap()
-            .without("the peer does not offer it"),
-    );
+    all.push(Candidate {
+        unavailable: Some("the peer does not offer it".to_owned()),
+        ..Candidate::new("tcp").unwrap()
+    });
     let choice = theory().choose(&blocked, &tables(1_000_000), &all).unwrap();
     assert_eq!(choice.winner().as_str(), "tcp-striped");
     assert_eq!(choice.excluded.len(), 5);
@@ -81,14 +69,9 @@ fn what_cannot_be_used_is_left_out_and_says_why() {
     assert!(error.contains("quic: UDP does not pass"), "{error}");
     assert!(error.contains("tcp:cc=bbr: the kernel"), "{error}");
     assert!(theory().choose(&blocked, &tables(1), &[]).is_err());
-    let lossy = theory()
-        .choose(
-            &path(0.01, 1e9, 0.001),
-            &tables(1),
-            &candidates(&["udp", "tcp"]),
-        )
-        .unwrap();
-    assert_eq!(lossy.winner().as_str(), "tcp");
+    let (lossy, either) = (path(0.01, 1e9, 0.001), candidates(&["udp", "tcp"]));
+    let choice = theory().choose(&lossy, &tables(1), &either).unwrap();
+    assert_eq!(choice.winner().as_str(), "tcp");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use transpute_select::{Loss, MeasuredPath, PathMonitor, Worse};
+use transpute_select::{Loss, MeasuredPath, PathMonitor};
 use transpute_transport::PathSample;
 
 /// Returns a count of packets.
@@ -53,31 +53,10 @@ fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
         (1_000, true, false),
     ] {
         let monitor = watched(&[sample(rate, is_app_limited, 1000, 1)]);
-        let worse = monitor.worse().is_some_and(|worse| worse.rate.is_some());
+        let worse = monitor.worse().is_some_and(|worse| worse.contains("rate"));
         assert_eq!(worse, is_worse, "{rate} {is_app_limited}");
         let expected = if is_app_limited { 12.5e6 } else { rate as f64 };
         assert_eq!(monitor.estimate().rate, Some(expected));
-    }
-}
-
-#[test]
-fn loss_is_worse_if_it_doubles_beyond_the_noise() {
-    for (sent, lost, is_worse) in [
-        // 0.1 %, and 0.19 % of very many: less than twice as much.
-        (10_000, 10, false),
-        (1_000_000, 1_900, false),
-        (1_000_000, 3_000, true),
-        // Twice as much, three times as much: within the noise of so few packets.
-        (1_000, 2, false),
-        (1_000, 3, false),
-        (1_000, 10, true),
-        (100, 1, false),
-        (100, 5, true),
-        (0, 0, false),
-    ] {
-        let monitor = watched(&[sample(12_500_000, false, sent, lost)]);
-        let worse = monitor.worse().is_some_and(|worse| worse.loss.is_some());
-        assert_eq!(worse, is_worse, "{lost} of {sent}");
     }
 }
 
@@ -95,6 +74,9 @@ fn noise_is_three_standard_deviations() {
     let clean = loss(10_000, 0);
     assert!(!clean.is_worse_than(before) && !clean.is_worse_than(clean));
     assert!(!now(0, 0).is_worse_than(before) && !now(10, 10).is_worse_than(now(0, 0)));
+    // A loss of 0.3 % after 0.1 % may be chance if it was counted in 1,000 packets. In 1,000,000 packets it is not.
+    let little = loss(10_000, 10);
+    assert!(!now(1_000, 3).is_worse_than(little) && now(1_000_000, 3_000).is_worse_than(little));
 }
 
 #[test]
@@ -103,13 +85,9 @@ fn packets_count_since_the_last_look() {
     assert_eq!(monitor.worse(), None);
     // 5 % of the last thousand are lost in the sum of all.
     look(&mut monitor, &sample(12_500_000, false, 101_000, 150));
-    let worse = monitor.worse().unwrap();
     let now = loss(1_000, 50);
-    let expected = Worse {
-        rate: None,
-        loss: Some([chosen_by().loss.unwrap(), now]),
-    };
-    assert_eq!(worse, expected);
+    let expected = Some("loss 5.00 %, was 0.10 %".to_owned());
+    assert_eq!(monitor.worse(), expected);
     assert_eq!(monitor.estimate().loss, Some(now));
     // A look during the next run is about its rate.
     monitor.look_at_rate(&sample(12_000_000, false, 101_900, 151));
@@ -117,7 +95,7 @@ fn packets_count_since_the_last_look() {
     assert_eq!(monitor.estimate().rate, Some(12.5e6));
     // Nothing was sent since: what was measured last stays.
     look(&mut monitor, &sample(12_500_000, true, 101_000, 150));
-    assert_eq!(monitor.worse(), Some(expected));
+    assert_eq!(monitor.worse(), expected);
     // The path recovers.
     look(&mut monitor, &sample(12_500_000, false, 111_000, 160));
     assert_eq!(monitor.worse(), None);
@@ -133,10 +111,8 @@ fn what_was_not_known_is_what_is_measured_first() {
     assert_eq!(monitor.chosen_by().rate, Some(1e7));
     assert_eq!(monitor.worse(), None);
     look(&mut monitor, &sample(4_000_000, false, 10_000, 1_005));
-    let worse = monitor.worse().unwrap();
-    assert_eq!(worse.rate, Some([1e7, 4e6]));
     assert_eq!(
-        worse.to_string(),
+        monitor.worse().unwrap(),
         "rate 32.0 Mbit/s, was 80.0; loss 20.00 %, was 0.10 %"
     );
     // A transport that counts what it sent again, and nothing else.
@@ -146,29 +122,6 @@ fn what_was_not_known_is_what_is_measured_first() {
     look(&mut monitor, &tcp);
     let expected = loss(1000, 30);
     assert_eq!(monitor.estimate().loss, Some(expected));
-}
-
-#[test]
-fn another_transport_is_better_only_on_a_worse_path() {
-    let asked = std::cell::Cell::new(0);
-    let choose = |path: &MeasuredPath| {
-        asked.set(asked.get() + 1);
-        let loss = path.loss?.fraction();
-        Some(if loss > 0.01 { "rudp" } else { "tcp" })
-    };
-    let mut monitor = PathMonitor::new(chosen_by());
-    assert_eq!(monitor.better(&"tcp", choose), None);
-    look(&mut monitor, &sample(12_500_000, false, 1_000, 2));
-    assert_eq!(monitor.better(&"tcp", choose), None);
-    assert_eq!(
-        asked.get(),
-        0,
-        "nobody is asked about a path that is as it was"
-    );
-    look(&mut monitor, &sample(12_500_000, false, 2_000, 52));
-    assert_eq!(monitor.better(&"tcp", choose), Some("rudp"));
-    assert_eq!(monitor.better(&"rudp", choose), None);
-    assert_eq!(monitor.better(&"tcp", |_| None), None);
 }
 
 #[test]

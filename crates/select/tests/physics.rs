@@ -1,9 +1,9 @@
 //! What must hold of every prediction, whatever was fitted.
 
+mod paths;
+
 use proptest::prelude::*;
-use transpute_select::{
-    Direction, End, Loss, Model, Parts, PathEstimate, Prediction, Rate, Spec, Udp, Workload,
-};
+use transpute_select::{End, Model, PathEstimate, Prediction, Spec, Workload};
 
 const TRANSPORTS: [&str; 8] = [
     "tcp",
@@ -31,25 +31,15 @@ struct Case {
 
 impl Case {
     fn predict(&self, model: &Model, transport: &str) -> Prediction {
-        let mut path = PathEstimate::of_rtt(self.rtt).unwrap();
-        path.up = Direction {
-            rate: Some(Rate::known(self.rate)),
-            loss: Some(Loss::known(self.loss).unwrap()),
-            queue_bytes: self.queue,
-        };
-        path.down = path.up;
-        path.udp = Udp::Passes;
-        let workload = Workload::new(Parts {
-            garbler: self.garbler,
-            garbler_bytes: self.bytes,
+        let path = paths::path(self.rtt, self.rate, self.loss, self.queue);
+        let workload = Workload {
             garbler_late_bytes: self.bytes / 9,
             evaluator_bytes: self.back,
             flights: self.flights,
-            serial_s: 0.0,
             garble_s: self.compute,
             evaluate_s: self.compute,
-        })
-        .unwrap();
+            ..Workload::transfer(self.garbler, self.bytes)
+        };
         let spec: Spec = transport.parse().unwrap();
         model.predict(&spec, &path, &workload).unwrap()
     }
@@ -198,14 +188,17 @@ fn the_laws_are_what_the_literature_says() {
 
 #[test]
 fn numbers_that_are_none_are_refused() {
-    let workload = Workload::transfer(End::Connector, 1).unwrap();
+    let workload = Workload::transfer(End::Connector, 1);
     let spec: Spec = "tcp".parse().unwrap();
     for wrong in [f64::NAN, f64::INFINITY, -1.0, 1e9] {
         let mut path = PathEstimate::of_rtt(0.1).unwrap();
         path.rtt.min_s = wrong;
         assert!(Model::theory().predict(&spec, &path, &workload).is_err());
-        let mut path = PathEstimate::of_rtt(0.1).unwrap();
-        path.up.rate = Some(Rate::known(if wrong > 0.0 { wrong * 1e9 } else { wrong }));
-        assert!(Model::theory().predict(&spec, &path, &workload).is_err());
+        let path = PathEstimate::of_rtt(0.1).unwrap();
+        let work = Workload {
+            serial_s: wrong * 2.0,
+            ..workload
+        };
+        assert!(Model::theory().predict(&spec, &path, &work).is_err());
     }
 }

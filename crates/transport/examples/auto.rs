@@ -14,15 +14,15 @@ use std::{env, error::Error, sync::Arc, time::Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
     Identity, Link, Listener, Security,
-    auto::{self, AutoListener, AutoOptions, Decision, Offer, Pick, Policy, Progress},
+    auto::{self, AutoListener, AutoOptions, Offer, Pick, Policy, Progress},
 };
 
 /// Picks the same transport whatever the race has learnt.
 struct Always(Pick);
 
 impl Policy for Always {
-    fn decide(&self, _: &Progress) -> Decision {
-        Decision::Pick(self.0)
+    fn decide(&self, _: &Progress) -> Option<Pick> {
+        Some(self.0)
     }
 }
 

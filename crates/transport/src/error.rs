@@ -232,14 +232,6 @@ pub enum TransportError {
         /// Why; others may have been told as well.
         source: Arc<Self>,
     },
-    /// A message of the layer above is too long to go along.
-    #[error("expected a message of at most {limit} bytes, got {got}")]
-    TooLong {
-        /// Its length in bytes.
-        got: usize,
-        /// The most that fits.
-        limit: usize,
-    },
     /// The operating system reported something else.
     #[error("link failed: {source}")]
     Io {

@@ -69,7 +69,7 @@ pub use self::{
     path_class::PathClass,
     quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     settings::Settings,
-    stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes},
+    stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},
     striped::{StripedOptions, TcpStriped},
     tcp::address::check_address,
     tcp::{CongestionControl, InvalidCongestionControl, Tcp, TcpOptions},

@@ -12,6 +12,7 @@ use std::{
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+pub use transpute_rudp::TrainResult;
 
 /// A handle on a link's figures. It stays valid after the link is gone and does not keep the link open.
 #[derive(Clone)]
@@ -73,6 +74,10 @@ pub struct PathSample {
     pub congestion_control: Option<String>,
     /// What the sending side spent its time on.
     pub send_times: Option<SendTimes>,
+    /// What the peer measured from this end's train of probe packets (`rudp` only). `None`: the peer has not reported it.
+    pub sent_train: Option<TrainResult>,
+    /// What this end measured from the peer's train of probe packets (`rudp` only). `None`: the train has not ended, or none came.
+    pub received_train: Option<TrainResult>,
 }
 
 impl PathSample {

@@ -58,9 +58,8 @@ fn automatic(known: &[&str], all: &Offer) -> Result<Chosen, TransportError> {
     let mut auto = Auto::default();
     if all.names().any(|name| !known.contains(&name)) {
         let specs = known.iter().filter_map(|name| name.parse::<Spec>().ok());
-        auto = auto
-            .among(specs.collect())
-            .offering(Offer::of(known.iter().copied())?);
+        auto.candidates = Some(specs.collect());
+        auto.offer = Offer::of(known.iter().copied())?;
     }
     Ok(Chosen::Automatic(Box::new(auto)))
 }

@@ -334,7 +334,7 @@ impl Party {
                     for name in offer.names() {
                         self.registry.get(name)?;
                     }
-                    *auto = auto.offering(offer.clone());
+                    auto.offer = offer.clone();
                 }
                 (
                     auto.listen(address, &security).await?,
@@ -358,10 +358,10 @@ impl Party {
 
     /// Sets what the link is for, and the chooser.
     fn prepare(&self, auto: Auto) -> Result<Auto, Error> {
-        let auto = auto.with_workload(self.workload(End::Connector)?);
-        Ok(match &self.chooser {
-            Some(chooser) => auto.with_chooser(chooser.clone()),
-            None => auto,
+        Ok(Auto {
+            workload: self.workload(End::Connector)?,
+            chooser: self.chosen_chooser(),
+            ..auto
         })
     }
 
@@ -414,7 +414,7 @@ impl Party {
     pub(crate) async fn run_over(
         self,
         link: Link,
-        why: Why,
+        mut why: Why,
         ready: Ready,
     ) -> Result<Results, Error> {
         let info = link.info().clone();
@@ -428,7 +428,12 @@ impl Party {
         let stats = link.stats();
         let (role, batch) = (self.role, self.config.batch);
         let mut session = (ready.session.await).unwrap_or(Err(SessionError::Cancelled))?;
-        let path = known_path(&info, &stats.snapshot(), why.selection.as_deref(), role);
+        let chooser = self.chosen_chooser();
+        let before = stats.snapshot();
+        if let Some(selection) = &mut why.selection {
+            selection.update(&*chooser, &before.path);
+        }
+        let path = known_path(&info, &before, why.selection.as_deref(), role);
         let mut config = self.config.clone();
         let known = PathToEvaluator::of(path.as_ref(), why.selection.as_deref(), role);
         let choice = scheme::prefer(&mut config, self.program.and_count(), known);
@@ -456,6 +461,9 @@ impl Party {
         .await?;
         // The path is looked at while the connection is there, the bytes when the last of them have left.
         let mut path = stats.snapshot();
+        if let Some(selection) = &mut why.selection {
+            selection.update(&*chooser, &path.path);
+        }
         outcome.closing.wait().await;
         path.bytes_sent = stats.bytes_sent();
         path.bytes_received = stats.bytes_received();

@@ -6,9 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use transpute_select::{
-    Candidate, Chooser, MeasuredPath, PathMonitor, Rate, Selection, Spec, Workload, Worse,
-};
+use transpute_select::{Candidate, Chooser, MeasuredPath, PathMonitor, Rate, Selection, Workload};
 use transpute_session::Role;
 use transpute_transport::LinkStats;
 
@@ -47,8 +45,8 @@ pub struct PathReport {
     pub chosen_by: MeasuredPath,
     /// What was measured last.
     pub now: MeasuredPath,
-    /// In which way the path is worse, if it is.
-    pub worse: Option<Worse>,
+    /// In which way the path is worse, for people; `None` if it is not.
+    pub worse: Option<String>,
     /// The transport in use.
     pub transport: String,
     /// The transport that would now be chosen, if the path is worse and that is another one. `None` on a side that did not choose.
@@ -77,11 +75,14 @@ impl fmt::Display for PathReport {
 
 impl PathWatch {
     pub(crate) fn new(
-        chosen: Option<Chosen>,
+        mut chosen: Option<Chosen>,
         transport: &'static str,
         role: Role,
         stats: LinkStats,
     ) -> Self {
+        if let Some(chosen) = &mut chosen {
+            (chosen.selection).update(&*chosen.chooser, &stats.path());
+        }
         let chosen_by = chosen
             .as_ref()
             .map_or_else(MeasuredPath::default, |chosen| {
@@ -136,16 +137,17 @@ impl PathWatch {
         let now = self.monitor.estimate();
         let current = self.current();
         let ranking = self.rank(&now).unwrap_or_default();
-        let better = self.monitor.better(&current, |_| {
-            ranking.first().map(|(transport, _)| transport.clone())
-        });
+        let worse = self.monitor.worse();
+        let better = (ranking.first())
+            .filter(|(transport, _)| worse.is_some() && *transport != current)
+            .map(|(transport, _)| transport.clone());
         let predicted_run = (ranking.iter())
             .find(|(transport, _)| *transport == current)
             .and_then(|(_, seconds)| Duration::try_from_secs_f64(*seconds).ok());
         PathReport {
             chosen_by: self.monitor.chosen_by(),
             now,
-            worse: self.monitor.worse(),
+            worse,
             transport: current,
             better,
             predicted_run,
@@ -172,10 +174,9 @@ impl PathWatch {
             path.up.rate = Some(Rate::known(rate * 8.0));
         }
         path.up.loss = now.loss.or(path.up.loss);
-        let specs = (chosen.selection.choice.ranking().iter()).map(|ranked| &ranked.transport);
-        let candidates: Vec<_> = specs
-            .cloned()
-            .map(|spec: Spec| Candidate::of(spec))
+        let ranking = chosen.selection.choice.ranking().iter();
+        let candidates: Vec<_> = ranking
+            .filter_map(|ranked| Candidate::new(ranked.transport.as_str()).ok())
             .collect();
         let choice = (chosen.chooser)
             .choose(&path, &chosen.run, &candidates)

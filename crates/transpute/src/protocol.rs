@@ -2,7 +2,7 @@
 //!
 //! Byte for byte, so that a [`Workload`] can be made before anything runs.
 
-use transpute_select::{End, Machine, Parts, SelectError, Workload};
+use transpute_select::{End, Machine, SelectError, Workload};
 
 /// How the oblivious transfers of a run are done: `OtPlan` of transpute-session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -139,7 +139,7 @@ impl ProtocolRun {
         };
         let base_s = garbling.base_transfer_s.max(evaluating.base_transfer_s);
         let bytes = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
-        Workload::new(Parts {
+        let workload = Workload {
             garbler,
             garbler_bytes: bytes(early + setup + late),
             garbler_late_bytes: bytes(late),
@@ -149,7 +149,9 @@ impl ProtocolRun {
             garble_s: gates(garbling.garble_and_s, garbling) + extended * garbling.transfer_s,
             evaluate_s: gates(evaluating.evaluate_and_s, evaluating)
                 + extended * evaluating.transfer_s,
-        })
+        };
+        workload.validate()?;
+        Ok(workload)
     }
 }
 
@@ -219,12 +221,12 @@ mod tests {
         let workload = |run: ProtocolRun| {
             run.workload(End::Connector, &Machine::HALF_GATES, &Machine::HALF_GATES)
         };
-        assert_eq!(workload(run()).unwrap().parts().flights, 2);
+        assert_eq!(workload(run()).unwrap().flights, 2);
         let extended = ProtocolRun {
             transfers: Transfers::Extension { k: 1, setup_len: 0 },
             ..run()
         };
-        assert_eq!(workload(extended).unwrap().parts().flights, 3);
+        assert_eq!(workload(extended).unwrap().flights, 3);
         for wrong in [
             ProtocolRun {
                 batch: u64::MAX,

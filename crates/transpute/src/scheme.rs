@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use transpute_garble::Scheme;
-use transpute_select::{Rate, SchemeChoice, SchemeCost, SchemeQuestion, Selection, choose_scheme};
+use transpute_select::{Rate, SchemeChoice, SchemeCost, Selection, choose_scheme};
 use transpute_session::{Config, KnownPath, Role};
 
 /// What is known of a path for choosing a scheme.
@@ -48,12 +48,8 @@ pub(crate) fn prefer(
     let costs: Vec<_> = (allowed.iter())
         .filter_map(|scheme| SchemeCost::typical(&scheme.to_string()))
         .collect();
-    let choice = choose_scheme(&SchemeQuestion {
-        costs: &costs,
-        and_gates: and_gates.saturating_mul(config.batch),
-        rate: path.rate,
-        rtt: path.rtt,
-    })?;
+    let and_gates = and_gates.saturating_mul(config.batch);
+    let choice = choose_scheme(&costs, and_gates, path.rate, path.rtt)?;
     let chosen: Option<Scheme> = choice.chosen().name.parse().ok();
     config.prefer_scheme(chosen?);
     Some(choice)

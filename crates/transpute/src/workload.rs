@@ -91,7 +91,9 @@ impl Computation {
     pub fn workload(&self) -> Result<Workload, SelectError> {
         let machine = typical_machine(self.scheme);
         let one = self.run.workload(self.garbler, &machine, &machine)?;
-        one.repeated(self.runs, self.at_once)
+        let all = one.repeated(self.runs, self.at_once);
+        all.validate()?;
+        Ok(all)
     }
 }
 
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn schemes_differ_in_bytes_and_processor_time() {
-        let parts = |scheme| *computation(scheme).workload().unwrap().parts();
+        let parts = |scheme| computation(scheme).workload().unwrap();
         let (half, three) = (parts(Scheme::HalfGates), parts(Scheme::ThreeHalves));
         let prf = parts(Scheme::Prf);
         assert!(three.garbler_bytes < half.garbler_bytes && half.garbler_bytes < prf.garbler_bytes);

@@ -103,7 +103,9 @@ impl LinkArgs {
 /// Finds a transport. Of `auto`, `work` is what it will be used for, if that is known.
 fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, TransportError> {
     if text == Auto::NAME {
-        return Ok(Arc::new(work.map_or_else(Auto::default, Auto::new)));
+        let auto = Auto::default();
+        let workload = work.unwrap_or(auto.workload);
+        return Ok(Arc::new(Auto { workload, ..auto }));
     }
     Registry::with_builtins().get(text)
 }

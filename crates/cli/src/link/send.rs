@@ -80,16 +80,16 @@ fn find_transport(args: &Args) -> Result<(std::sync::Arc<dyn Transport>, Option<
             found => return Ok((found.map_err(before_link)?, Some(rate))),
         }
     }
-    Ok((args.link.find_transport(work(args))?, None))
+    Ok((args.link.find_transport(Some(work(args)))?, None))
 }
 
 /// Describes what the link is for, for transports that choose by that.
-fn work(args: &Args) -> Option<Workload> {
+fn work(args: &Args) -> Workload {
     let end = match args.reverse {
         true => End::Listener,
         false => End::Connector,
     };
-    Workload::transfer(end, args.bytes.unwrap_or(0)).ok()
+    Workload::transfer(end, args.bytes.unwrap_or(0))
 }
 
 struct Client<'a> {

@@ -62,7 +62,7 @@ pub(crate) fn predict(args: &Args) -> Result<(), Failure> {
         workloads.push((name.clone(), workload::of("--circuit", name, &args.asked)?));
     }
     for &bytes in &args.bytes {
-        let transfer = Workload::transfer(End::Listener, bytes).map_err(failure)?;
+        let transfer = Workload::transfer(End::Listener, bytes);
         workloads.push((format!("{} B", output::grouped(bytes)), transfer));
     }
     let explanation =

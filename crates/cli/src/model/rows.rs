@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use transpute_select::{
-    Direction, End, Loss, Machine, Parts, PathEstimate, Rate, Sample, SelectError, Source, Spec,
-    Udp, Workload, lossy_window,
+    Direction, End, Loss, Machine, PathEstimate, Rate, Sample, SelectError, Source, Spec, Udp,
+    Workload, lossy_window,
 };
 use transpute_testbed::{
     row::{Environment, Measured, Row},
@@ -261,7 +261,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         _ => BASE_TRANSFERS,
     };
     let gates = |and_s: f64| ands * and_s + xors * machine.xor_s + transfers * machine.transfer_s;
-    Workload::new(Parts {
+    let workload = Workload {
         // The garbler is party A, which listens.
         garbler: End::Listener,
         garbler_bytes: up,
@@ -272,7 +272,9 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         serial_s: base * machine.base_transfer_s,
         garble_s: gates(machine.garble_and_s),
         evaluate_s: gates(machine.evaluate_and_s),
-    })
+    };
+    workload.validate()?;
+    Ok(workload)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) fn show(args: &Args) -> Result<(), Failure> {
 
 pub(super) fn print(model: &Model) -> Result<(), Failure> {
     output::print(|out| {
-        let runs = model.runs();
+        let runs = &model.fitted_to;
         writeln!(
             out,
             "fitted to: {} ({} runs, {} cells, {} of them held out)\n",
@@ -38,7 +38,7 @@ pub(super) fn print(model: &Model) -> Result<(), Failure> {
             "{:20} {:7} {:>5} {:>8} {:>7} {:>6}",
             "transport", "part", "cells", "R2 (log)", "median", "90 %"
         )?;
-        for (spec, fitted) in model.transports() {
+        for (spec, fitted) in &model.transports {
             let lines = [("fitted", Some(fitted.fit)), ("unseen", fitted.held_out)];
             for (part, goodness) in lines {
                 let Some(goodness) = goodness else { continue };
@@ -63,7 +63,7 @@ pub(super) fn print(model: &Model) -> Result<(), Failure> {
             "\n{:20} {:20} {:>10}  95 % interval",
             "transport", "parameter", "value"
         )?;
-        for (spec, fitted) in model.transports() {
+        for (spec, fitted) in &model.transports {
             for (name, Estimate { value, low, high }) in fitted.parameters.named() {
                 writeln!(
                     out,

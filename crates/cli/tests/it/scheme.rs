@@ -16,6 +16,9 @@ fn schemes(listener: usize, wishes: [&str; 2], more: &[&str]) -> [Value; 2] {
     let mut wishes = wishes.into_iter();
     let [first, second] = parties.map(|party| {
         let wish = wishes.next().unwrap_or_default();
+        // TCP does not measure the rate before the scheme is chosen. Within one host an unknown rate counts as unlimited, so the
+        // expected choice does not depend on a measurement.
+        let party = party.and(["--transport", "tcp"]);
         party.and(["--scheme", wish]).and(more.iter().copied())
     });
     meet(first, second).map(|party| party.expect(0).json())
@@ -117,8 +120,8 @@ fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<Str
 #[test]
 fn a_path_that_becomes_slower_is_told() {
     let folder = tempfile::tempdir().unwrap();
-    // 788 kB of tables for each run: 63 ms, then 315 ms. The path changes in the last runs.
-    let scenario = "rtt_ms = 10\nrate_mbit = 100\n[[changes]]\nat_s = 1\nrate_mbit = 20";
+    // 788 kB of tables for each run: 63 ms, then 630 ms. The path changes in the last runs.
+    let scenario = "rtt_ms = 10\nrate_mbit = 100\n[[changes]]\nat_s = 1\nrate_mbit = 10";
     let Some(told) = over_a_changing_path(folder.path(), scenario, "--json") else {
         return;
     };
@@ -128,10 +131,10 @@ fn a_path_that_becomes_slower_is_told() {
     let rate = |of: &str| path[of]["rate_mbit"].as_f64().unwrap();
     assert_eq!(path["is_worse"], true, "{report}");
     // On a busy machine the trains of the set-up show less than the path carries.
-    assert!(rate("chosen_by") > 40.0, "{report}");
-    assert!((10.0..30.0).contains(&rate("now")), "{report}");
+    assert!(rate("chosen_by") > 20.0, "{report}");
+    assert!((5.0..15.0).contains(&rate("now")), "{report}");
     assert!(
-        path["predicted_run_ms"].as_f64().unwrap() > 200.0,
+        path["predicted_run_ms"].as_f64().unwrap() > 400.0,
         "{report}"
     );
     assert_eq!(report["scheme"], "three-halves", "{report}");

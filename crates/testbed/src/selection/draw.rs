@@ -31,7 +31,7 @@ const LEAST_QUEUE: f64 = 32_768.0;
 const BLOCKED_EVERY: usize = 10;
 
 /// Of so many cases in turn, one shares its path.
-const SHARED_EVERY: usize = 8;
+const SHARED_EVERY: usize = 5;
 
 /// How often a stratum is drawn from until a case is not too large for its line.
 const ATTEMPTS: u32 = 16;
@@ -48,7 +48,7 @@ const AND_OF_CANDIDATES: u64 = 100_000;
 /// Each stratum is drawn from once, in random order, before any is a second time; within it, and of
 /// queues, values are spread evenly on a logarithmic scale. Cases that would take longer than
 /// [`MAX_LINE_SECONDS`] at the rate of the line are drawn again, and if need be left out: a large
-/// circuit on a slow line. One in ten is behind a firewall that drops UDP, one in eight has one or two
+/// circuit on a slow line. One in ten is behind a firewall that drops UDP, one in five has one or two
 /// other flows on its path.
 #[must_use]
 pub fn draw(count: usize, seed: u64) -> Vec<Case> {
@@ -239,7 +239,7 @@ mod tests {
             let count =
                 |wanted: &dyn Fn(&Case) -> bool| part.iter().filter(|case| wanted(case)).count();
             assert_eq!(count(&|case| case.scenario.blocks_udp()), 8);
-            assert_eq!(count(&|case| case.scenario.cross_traffic.is_some()), 10);
+            assert_eq!(count(&|case| case.scenario.cross_traffic.is_some()), 16);
             for range in SIZES {
                 let sized = count(&|case| range.contains(&(case.and_gates as f64)));
                 assert!(sized >= 3, "{range:?}: {sized} of {}", part.len());

@@ -165,10 +165,8 @@ impl quic::Host for Handler {
         connection: quic::Authenticated,
         timeout: Duration,
     ) -> Result<Option<Self::Guest>, TransportError> {
-        let quic::Authenticated {
-            bare, transport, ..
-        } = connection;
-        self.handle_udp(bare, &transport, Pick::Quic, timeout).await
+        let name = connection.transport;
+        (self.handle_udp(connection.bare, &name, Pick::Quic, timeout)).await
     }
 }
 
@@ -183,10 +181,8 @@ impl rudp::Host for Handler {
         connection: rudp::Authenticated,
         timeout: Duration,
     ) -> Result<Option<Self::Guest>, TransportError> {
-        let rudp::Authenticated {
-            bare, transport, ..
-        } = connection;
-        self.handle_udp(bare, &transport, Pick::Rudp, timeout).await
+        let name = connection.transport;
+        (self.handle_udp(connection.bare, &name, Pick::Rudp, timeout)).await
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     handler::{self, Handler, Incoming},
 };
 use crate::{
-    Link, Listener, Quic, Rudp, Security, StripedOptions, TcpStriped, TransportError,
+    Link, Listener, Quic, Rudp, Security, TcpStriped, TransportError,
     quic::QuicListener,
     rudp::{Foreign, Listening, RudpListener, bind_on_both, ports},
     striped::{Founded, Gatherer, Groups, Host},
@@ -29,9 +29,7 @@ pub struct AutoListener {
 }
 
 /// Makes links of TCP connections.
-struct TcpHost {
-    striped: TcpStriped,
-}
+struct TcpHost;
 
 /// A link, and the transport that the connector picked for it.
 #[derive(Debug)]
@@ -95,14 +93,9 @@ impl AutoListener {
             offer: Arc::new(offer.clone()),
         };
         let tcp = Port::bind(&local.to_string(), handler.clone(), options.tcp).await?;
-        let striped = TcpStriped::new(StripedOptions {
-            tcp: options.tcp,
-            max_out_of_order: options.max_out_of_order,
-            ..StripedOptions::default()
-        });
         let groups = Groups::new(options.tcp.handshake_timeout);
         let mut listener = Self {
-            tcp: Gatherer::new(tcp, groups, TcpHost { striped }),
+            tcp: Gatherer::new(tcp, groups, TcpHost),
             quic: None,
             rudp: None,
             _listening: None,
@@ -179,7 +172,7 @@ impl Host for TcpHost {
                     // The first of several always has one.
                     let pick = pick?;
                     handler::set_congestion_control(&first, &pick);
-                    let (link, growth) = self.striped.begin(first, count, |first| first);
+                    let (link, growth) = TcpStriped::default().begin(first, count, |first| first);
                     Some(Founded {
                         growth,
                         congestion_control: pick.congestion_control(),

@@ -1,12 +1,4 @@
-//! The offer of a listener: which transports it allows, and a message to the layer above.
-//!
-//! | bytes | field |
-//! | --- | --- |
-//! | 8 | `tpoffer2` |
-//! | 2 | length of the names, at most 512 |
-//! | that | the names, separated by commas, each of `a`-`z`, `0`-`9` and `-` |
-//! | 2 | length of the message to the layer above, at most 1,024 |
-//! | that | the message |
+//! The offer of a listener: which transports it allows. docs/protocol.md, "Offer", has the bytes.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -15,8 +7,9 @@ use crate::{Quic, Rudp, Security, Tcp, TcpStriped, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer2";
 
-/// The longest message to the layer above, in bytes. With it a certificate still fits into two packets.
-const MAX_BLOB: usize = 1024;
+/// The longest message to the layer above, in bytes: it is empty today, and ignored. With it a certificate still fits into two
+/// packets.
+const MAX_MESSAGE: usize = 1024;
 
 /// The most that the names take, in bytes. Those of today take 25; a later version has more.
 const MAX_NAMES: usize = 512;
@@ -25,7 +18,6 @@ const MAX_NAMES: usize = 512;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Offer {
     names: Vec<String>,
-    blob: Vec<u8>,
 }
 
 impl Offer {
@@ -36,7 +28,6 @@ impl Offer {
             names: [Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME]
                 .map(String::from)
                 .to_vec(),
-            blob: Vec::new(),
         }
     }
 
@@ -45,44 +36,17 @@ impl Offer {
     /// # Errors
     /// [`TransportError::UnknownTransport`] if `auto` cannot make one of them the link, or there is none.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
-        let all = Self::all();
-        let mut known = Vec::new();
-        let mut unknown = Some("");
-        for name in names {
-            if !all.allows(name) {
-                unknown = Some(name);
-                break;
-            }
-            unknown = None;
-            if !known.iter().any(|known| known == name) {
-                known.push(String::from(name));
-            }
-        }
-        match unknown {
-            None => Ok(Self {
-                names: known,
-                ..all
-            }),
-            Some(name) => Err(TransportError::UnknownTransport {
+        let mut offer = Self::all();
+        let names: Vec<&str> = names.into_iter().collect();
+        let unknown = names.iter().find(|name| !offer.allows(name));
+        if let Some(&name) = unknown.or(names.is_empty().then_some(&"")) {
+            return Err(TransportError::UnknownTransport {
                 name: name.into(),
-                known: all.names,
-            }),
-        }
-    }
-
-    /// Adds a message to the layer above on the other side. Whoever connects can read it, before he has shown who he is.
-    ///
-    /// # Errors
-    /// [`TransportError::TooLong`] if it has more than 1,024 bytes.
-    pub fn saying(self, blob: impl Into<Vec<u8>>) -> Result<Self, TransportError> {
-        let blob = blob.into();
-        if blob.len() > MAX_BLOB {
-            return Err(TransportError::TooLong {
-                got: blob.len(),
-                limit: MAX_BLOB,
+                known: offer.names,
             });
         }
-        Ok(Self { blob, ..self })
+        offer.names.retain(|known| names.contains(&known.as_str()));
+        Ok(offer)
     }
 
     /// Returns the names of the transports that are allowed. A later version of the peer may name some that are not
@@ -106,14 +70,7 @@ impl Offer {
     pub(super) fn only(transport: &str) -> Self {
         Self {
             names: vec![transport.into()],
-            blob: Vec::new(),
         }
-    }
-
-    /// Returns the message of the layer above.
-    #[must_use]
-    pub fn blob(&self) -> &[u8] {
-        &self.blob
     }
 
     /// Leaves out what there is not in plaintext.
@@ -142,13 +99,10 @@ impl Offer {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
-        for part in [self.names.join(",").as_bytes(), &self.blob] {
-            // Both lengths fit: they were checked when the offer was made.
-            bytes.extend_from_slice(&(part.len() as u16).to_le_bytes());
-            bytes.extend_from_slice(part);
-        }
-        bytes
+        let names = self.names.join(",");
+        // Those of today take 25 bytes. No message follows.
+        let length = (names.len() as u16).to_le_bytes();
+        [&MAGIC[..], &length, names.as_bytes(), &[0, 0]].concat()
     }
 
     /// Reads an offer and nothing after it.
@@ -161,7 +115,7 @@ impl Offer {
             return Err(malformed("it is not one of this version"));
         }
         let mut parts = [Vec::new(), Vec::new()];
-        for (part, limit) in parts.iter_mut().zip([MAX_NAMES, MAX_BLOB]) {
+        for (part, limit) in parts.iter_mut().zip([MAX_NAMES, MAX_MESSAGE]) {
             let length = usize::from(reader.read_u16_le().await.map_err(ended)?);
             if length > limit {
                 return Err(malformed("it is too long"));
@@ -169,7 +123,7 @@ impl Offer {
             part.resize(length, 0);
             reader.read_exact(part).await.map_err(ended)?;
         }
-        let [names, blob] = parts;
+        let [names, _message] = parts;
         let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         let names = names.split(|&byte| byte == b',').map(|name| {
             let name = str::from_utf8(name).ok().filter(|name| !name.is_empty());
@@ -179,7 +133,6 @@ impl Offer {
         });
         Ok(Self {
             names: names.collect::<Result<_, _>>()?,
-            blob,
         })
     }
 
@@ -226,11 +179,10 @@ mod tests {
     #[test]
     fn an_offer_is_what_the_document_says() {
         let offer = Offer::of(["tcp", "rudp", "tcp"]).unwrap();
-        let offer = offer.saying(*b"fast").unwrap();
-        let bytes = offer.encode();
-        assert_eq!(bytes, b"tpoffer2\x08\x00tcp,rudp\x04\x00fast");
-        assert_eq!(decode(&bytes).unwrap(), offer);
-        let all = Offer::all().saying(vec![7; 1024]).unwrap();
+        assert_eq!(offer.encode(), b"tpoffer2\x08\x00tcp,rudp\x00\x00");
+        let with_message = b"tpoffer2\x08\x00tcp,rudp\x04\x00fast";
+        assert_eq!(decode(with_message).unwrap(), offer);
+        let all = Offer::all();
         assert_eq!(decode(&all.encode()).unwrap(), all);
         // A transport of a later version does no harm.
         let later = decode(b"tpoffer2\x0a\x00tcp,warp-9\x00\x00").unwrap();
@@ -246,33 +198,26 @@ mod tests {
             Err(TransportError::UnknownTransport { name, .. }) if name == "udp"
         ));
         assert!(Offer::of([]).is_err());
-        assert!(matches!(
-            Offer::all().saying(vec![0; 1025]),
-            Err(TransportError::TooLong {
-                got: 1025,
-                limit: 1024
-            })
-        ));
     }
 
     #[test]
     fn malformed_offers_are_told_from_good_ones() {
-        let good = Offer::all().saying(*b"fast").unwrap().encode();
+        let good = Offer::all().encode();
         for length in 0..good.len() {
             assert!(decode(&good[..length]).is_err(), "{length}");
         }
         let too_many = b"a".repeat(MAX_NAMES + 1);
-        for (names, blob) in [
+        for (names, message) in [
             (&b""[..], 0),
             (b"TCP", 0),
             (b"tcp,", 0),
             (b"t\xff", 0),
             (&too_many, 0),
-            (b"tcp", MAX_BLOB + 1),
+            (b"tcp", MAX_MESSAGE + 1),
         ] {
-            let lengths = [names.len(), blob].map(|length| (length as u16).to_le_bytes());
-            let blob = vec![0; blob];
-            let bad = [&MAGIC[..], &lengths[0], names, &lengths[1], &blob].concat();
+            let lengths = [names.len(), message].map(|length| (length as u16).to_le_bytes());
+            let message = vec![0; message];
+            let bad = [&MAGIC[..], &lengths[0], names, &lengths[1], &message].concat();
             let error = decode(&bad).unwrap_err();
             assert!(matches!(error, TransportError::NotTranspute { .. }));
         }

@@ -16,42 +16,23 @@ pub struct AutoOptions {
     pub quic: QuicOptions,
     /// What concerns reliable UDP.
     pub rudp: RudpOptions,
-    /// Bytes that the receiving side of `tcp-striped` may hold because earlier ones are missing. Default: 16 MiB.
-    pub max_out_of_order: usize,
-    /// The connections that the connector opens. Default: all.
-    pub connections: Connections,
+    /// Whether the connector opens a TCP connection, which `tcp` and `tcp-striped` need. Default: yes.
+    pub opens_tcp: bool,
+    /// Whether it opens a QUIC connection, unless in plaintext. Default: yes.
+    pub opens_quic: bool,
+    /// Whether it opens a connection of reliable UDP. Default: yes.
+    pub opens_rudp: bool,
     /// Whether the connector also connects to a listener that uses one of the transports by its name. That listener takes the
-    /// connection for a link, so a connector that only measures the path must not. Default: yes.
-    pub takes_named: bool,
+    /// connection for a link, so a probe must not.
+    pub(super) takes_named: bool,
     /// The time that a busy processor may need for a handshake, whatever the path. UDP does not count as blocked before it
-    /// has had this long after TCP was up (half a round trip where that is more). Where a listener on the same LAN has answered
+    /// has had a round trip and this long (half a round trip where that is more). Where a listener on the same LAN has answered
     /// over TCP, UDP begins this much later, unless TCP is up by then. Default: 10 ms (measured: over loopback, on two
     /// processors with four busy threads, QUIC is established at most 8.6 ms after TCP).
     pub udp_patience: Duration,
     /// How long the connector waits for further connections once the first is up, or TCP has failed. It must be well below
     /// [`TcpOptions::handshake_timeout`] of the listener, which drops what is not picked by then. Default: 3 s.
     pub choice_timeout: Duration,
-}
-
-/// The connections that a connector opens.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Connections {
-    /// TCP, which `tcp` and `tcp-striped` need.
-    pub tcp: bool,
-    /// QUIC; left out in plaintext.
-    pub quic: bool,
-    /// Reliable UDP.
-    pub rudp: bool,
-}
-
-impl Default for Connections {
-    fn default() -> Self {
-        Self {
-            tcp: true,
-            quic: true,
-            rudp: true,
-        }
-    }
 }
 
 impl AutoOptions {
@@ -73,8 +54,9 @@ impl Default for AutoOptions {
             },
             quic: QuicOptions::default(),
             rudp: RudpOptions::default(),
-            max_out_of_order: 16 << 20,
-            connections: Connections::default(),
+            opens_tcp: true,
+            opens_quic: true,
+            opens_rudp: true,
             takes_named: true,
             udp_patience: Duration::from_millis(10),
             choice_timeout: Duration::from_secs(3),

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     CongestionControl, Quic, Rudp, Settings, StripedOptions, Tcp, TcpOptions, TcpStriped,
-    TransportError, striped::MAX_STRIPES,
+    TransportError,
 };
 
 /// A transport that becomes the link, with what is set for it at that moment.
@@ -62,10 +62,8 @@ impl FromStr for Pick {
     type Err = TransportError;
 
     fn from_str(text: &str) -> Result<Self, TransportError> {
-        let (name, settings) = match text.split_once(':') {
-            Some((name, settings)) => (name, Some(settings)),
-            None => (text, None),
-        };
+        let (name, settings) =
+            (text.split_once(':')).map_or((text, None), |(name, settings)| (name, Some(settings)));
         let known = [Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME];
         let name = (known.into_iter().find(|known| *known == name)).ok_or_else(|| {
             TransportError::UnknownTransport {
@@ -77,29 +75,20 @@ impl FromStr for Pick {
             Some(text) => Settings::parse(name, text)?,
             None => Settings::none(name),
         };
-        let connections = match name {
-            TcpStriped::NAME => settings.take("n", |text| {
-                (text.parse().ok())
-                    .filter(|count| (1..=MAX_STRIPES).contains(count))
-                    .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
-            })?,
-            _ => None,
-        };
-        let congestion_control = match name {
-            Tcp::NAME | TcpStriped::NAME => {
-                let options = TcpOptions::default().configured(&mut settings)?;
-                options.congestion_control
-            }
-            _ => None,
-        };
         let pick = match name {
-            Tcp::NAME => Self::Tcp { congestion_control },
-            TcpStriped::NAME => Self::TcpStriped {
-                connections: connections.unwrap_or(StripedOptions::CONNECTIONS),
-                congestion_control,
-            },
             Quic::NAME => Self::Quic,
-            _ => Self::Rudp,
+            Rudp::NAME => Self::Rudp,
+            Tcp::NAME => Self::Tcp {
+                congestion_control: (TcpOptions::default().configured(&mut settings)?)
+                    .congestion_control,
+            },
+            _ => {
+                let options = StripedOptions::default().configured(&mut settings)?;
+                Self::TcpStriped {
+                    connections: options.connections,
+                    congestion_control: options.tcp.congestion_control,
+                }
+            }
         };
         settings.finish()?;
         Ok(pick)

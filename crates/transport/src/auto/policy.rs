@@ -1,23 +1,35 @@
 //! The interface between a race of transports and the policy that ends it.
 //!
-//! The race opens connections and reports what they learn ([`Progress`]). The policy looks at each report and answers whether
-//! to wait or which transport becomes the link ([`Decision`]). Neither knows how the other works.
+//! The race opens connections and reports what they learn ([`Progress`]). The policy looks at each report and answers which
+//! transport becomes the link, or that the race goes on. Neither knows how the other works.
 
 use std::{sync::Arc, time::Duration};
 
-use super::{ControlReport, Offer, Pick, QuicReport, RudpReport};
-use crate::TransportError;
+use super::{Offer, Pick};
+use crate::{PathSample, Quic, Rudp, TransportError};
+
+/// What is known when a connection is established.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SetupReport {
+    /// What the transport knows about the path.
+    pub path: PathSample,
+    /// From the start of connecting until the connection was there.
+    pub after: Duration,
+    /// Whether the set-up will tell nothing more: the trains are over.
+    pub is_complete: bool,
+}
 
 /// The state of one transport in a race.
 #[derive(Clone, Debug, Default)]
-pub enum Stage<R> {
+pub enum Stage {
     /// It does not take part: this side leaves it out, or the listener does not offer it.
     #[default]
     Absent,
     /// Its connection is being set up.
     Pending,
     /// Its connection is established and can become the link.
-    Up(R),
+    Up(Box<SetupReport>),
     /// Its connection failed.
     Failed(Arc<TransportError>),
 }
@@ -33,39 +45,41 @@ pub struct Progress {
     /// What the listener offers, once any connection is up.
     pub offer: Option<Offer>,
     /// The TCP connection with TLS, which `tcp` and `tcp-striped` need.
-    pub tcp: Stage<ControlReport>,
+    pub tcp: Stage,
     /// The QUIC connection.
-    pub quic: Stage<QuicReport>,
-    /// The connection of reliable UDP. Its report grows while the trains of the set-up arrive:
-    /// [`RudpReport::is_complete`] tells when nothing more will come.
-    pub rudp: Stage<RudpReport>,
-}
-
-/// The answer of a policy.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Decision {
-    /// The next report may change the choice by more than waiting for it costs.
-    Wait,
-    /// This transport becomes the link. If its connection is still pending, the race waits for it and asks again when it
-    /// is up or has failed.
-    Pick(Pick),
+    pub quic: Stage,
+    /// The connection of reliable UDP. Its report grows while the trains of the set-up arrive.
+    pub rudp: Stage,
 }
 
 /// Decides which transport wins a race.
 pub trait Policy: Send + Sync {
-    /// Decides with what is known now. It is asked once per report and whenever a stage changes, never by a timer.
+    /// Returns the transport that becomes the link by what is known now, or `None` to wait. If the connection of that transport is
+    /// still pending, the race waits for it and asks again when it is up or has failed.
     ///
-    /// When nothing is pending any more and something is up, [`Decision::Wait`] counts as the first transport that is up, in
-    /// the order `rudp`, `quic`, `tcp`.
-    fn decide(&self, progress: &Progress) -> Decision;
+    /// The race calls this once for each report and each change of a stage. When an answer over UDP is overdue, it also calls this with
+    /// the UDP stages set to failed. If the policy then picks `tcp-striped`, the race opens the further connections early.
+    ///
+    /// If the policy returns `None` and no handshake is pending any more, the race takes the first of `rudp`, `quic` and `tcp` that is
+    /// established.
+    fn decide(&self, progress: &Progress) -> Option<Pick>;
 }
 
-impl<R> Stage<R> {
+impl Stage {
     /// Returns the report of a connection that is up.
     #[must_use]
-    pub fn up(&self) -> Option<&R> {
+    pub fn up(&self) -> Option<&SetupReport> {
         match self {
             Self::Up(report) => Some(report),
+            _ => None,
+        }
+    }
+
+    /// Returns why the connection failed.
+    #[must_use]
+    pub fn error(&self) -> Option<&Arc<TransportError>> {
+        match self {
+            Self::Failed(error) => Some(error),
             _ => None,
         }
     }
@@ -74,5 +88,40 @@ impl<R> Stage<R> {
     #[must_use]
     pub fn is_pending(&self) -> bool {
         matches!(self, Self::Pending)
+    }
+}
+
+impl Progress {
+    /// Returns the stage of the connection that the transport of this name needs.
+    #[must_use]
+    pub fn stage(&self, transport: &str) -> &Stage {
+        match transport {
+            Quic::NAME => &self.quic,
+            Rudp::NAME => &self.rudp,
+            _ => &self.tcp,
+        }
+    }
+
+    /// Returns a copy in which the UDP handshakes that are still pending have failed because UDP is blocked.
+    pub(super) fn without_udp(&self, address: &str) -> Self {
+        let mut progress = self.clone();
+        let blocked = Arc::new(TransportError::UdpBlocked {
+            address: address.to_owned(),
+            after: self.elapsed,
+        });
+        for stage in [&mut progress.quic, &mut progress.rudp] {
+            if stage.is_pending() {
+                *stage = Stage::Failed(Arc::clone(&blocked));
+            }
+        }
+        progress
+    }
+
+    pub(super) fn stage_mut(&mut self, transport: &str) -> &mut Stage {
+        match transport {
+            Quic::NAME => &mut self.quic,
+            Rudp::NAME => &mut self.rudp,
+            _ => &mut self.tcp,
+        }
     }
 }

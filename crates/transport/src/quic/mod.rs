@@ -85,8 +85,6 @@ pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, Unkno
 pub(crate) use self::{
     handshake::Authenticated,
     listener::{Host, QuicListener},
-    reader::Reader,
-    writer::Writer,
 };
 use self::{
     handshake::{Context, Pinning},

@@ -90,6 +90,19 @@ impl Default for StripedOptions {
 impl StripedOptions {
     /// So many first windows of ten packets hold 256 kB: AES-128 garbled is 218 kB, and goes in one flight.
     pub const CONNECTIONS: u8 = 18;
+
+    pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
+        let connections = settings.take("n", |text| {
+            (text.parse().ok())
+                .filter(|count| (1..=MAX_STRIPES).contains(count))
+                .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
+        })?;
+        Ok(Self {
+            connections: connections.unwrap_or(self.connections),
+            tcp: self.tcp.configured(settings)?,
+            ..self
+        })
+    }
 }
 
 /// Connections of a link that have a handshake of their own: they take processor time of both ends.
@@ -153,18 +166,8 @@ impl Transport for TcpStriped {
         &self,
         settings: &mut Settings,
     ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
-        let connections = settings.take("n", |text| {
-            (text.parse().ok())
-                .filter(|count| (1..=MAX_STRIPES).contains(count))
-                .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
-        })?;
-        Ok(Some(Arc::new(Self {
-            options: StripedOptions {
-                connections: connections.unwrap_or(self.options.connections),
-                tcp: self.options.tcp.configured(settings)?,
-                ..self.options
-            },
-        })))
+        let options = self.options.configured(settings)?;
+        Ok(Some(Arc::new(Self { options })))
     }
 
     async fn listen(

@@ -68,17 +68,13 @@ fn combine(parts: &[PathSample]) -> PathSample {
         retransmits: sum(|part| part.retransmits),
         wire_bytes_sent: sum(|part| part.wire_bytes_sent),
         wire_bytes_received: sum(|part| part.wire_bytes_received),
-        wire_bytes_parity: None,
-        overhead: None,
-        packets_lost: None,
-        spurious_losses: None,
-        largest_datagram: None,
         wire_bytes_retransmitted: sum(|part| part.wire_bytes_retransmitted),
         packets_sent: sum(|part| part.packets_sent),
         congestion_control: parts
             .first()
             .and_then(|part| part.congestion_control.clone()),
         send_times,
+        ..PathSample::default()
     }
 }
 

@@ -2,15 +2,15 @@
 
 use transpute_transport::{
     Security, TransportError,
-    auto::{self, AutoOptions, Decision, Pick, Policy, Progress, Won},
+    auto::{self, AutoOptions, Pick, Policy, Progress, Won},
 };
 
 /// Picks the same transport whatever the race has learnt.
 pub(crate) struct Always(pub(crate) Pick);
 
 impl Policy for Always {
-    fn decide(&self, _: &Progress) -> Decision {
-        Decision::Pick(self.0)
+    fn decide(&self, _: &Progress) -> Option<Pick> {
+        Some(self.0)
     }
 }
 

@@ -196,7 +196,7 @@ async fn only_what_is_offered_can_be_picked() {
     );
     // Nothing of what is offered takes part.
     let mut options = patient();
-    (options.connections.tcp, options.connections.rudp) = (false, false);
+    (options.opens_tcp, options.opens_rudp) = (false, false);
     let racing = race_for("quic", &address, &connecting, options);
     let error = beside(&mut listener, racing).await.unwrap_err();
     let root = error.root();

@@ -8,9 +8,7 @@ use std::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
     Link, Listener, PathClass, Security, TransportError,
-    auto::{
-        self, Accepted, AutoListener, AutoOptions, Decision, Offer, Pick, Policy, Progress, Stage,
-    },
+    auto::{self, Accepted, AutoListener, AutoOptions, Offer, Pick, Policy, Progress, Stage},
 };
 
 use crate::{
@@ -23,12 +21,12 @@ use crate::{
 /// Decides by a function, and keeps what it was asked with.
 struct By<F>(F, Mutex<Vec<Progress>>);
 
-fn by<F: Fn(&Progress) -> Decision>(decide: F) -> By<F> {
+fn by<F: Fn(&Progress) -> Option<Pick>>(decide: F) -> By<F> {
     By(decide, Mutex::default())
 }
 
-impl<F: Fn(&Progress) -> Decision + Send + Sync> Policy for By<F> {
-    fn decide(&self, progress: &Progress) -> Decision {
+impl<F: Fn(&Progress) -> Option<Pick> + Send + Sync> Policy for By<F> {
+    fn decide(&self, progress: &Progress) -> Option<Pick> {
         self.1.lock().unwrap().push(progress.clone());
         (self.0)(progress)
     }
@@ -50,7 +48,7 @@ async fn say_hello(accepted: Accepted, link: Link) {
     assert_eq!(&got, b"hello");
 }
 
-fn is_blocked<R>(stage: &Stage<R>) -> bool {
+fn is_blocked(stage: &Stage) -> bool {
     matches!(stage, Stage::Failed(error) if matches!(**error, TransportError::UdpBlocked { .. }))
 }
 
@@ -60,7 +58,7 @@ async fn the_policy_is_asked_once_for_each_change() {
     let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
     // Where a policy never picks, the first transport that is up counts, once all have come up or failed.
-    let policy = by(|_| Decision::Wait);
+    let policy = by(|_| None);
     let racing = auto::race(&address, &connecting, patient(), &policy);
     let (accepted, won) = tokio::join!(listener.next(), racing);
     let won = won.unwrap();
@@ -71,10 +69,10 @@ async fn the_policy_is_asked_once_for_each_change() {
     let last = asked.last().unwrap();
     assert!(last.tcp_rtt.is_some() && last.tcp.up().is_some() && last.quic.up().is_some());
     let rudp = last.rudp.up().unwrap();
-    assert!(rudp.is_complete && rudp.rtt.is_some() && rudp.datagram >= 1200);
-    let tcp = last.tcp.up().unwrap();
-    assert!(tcp.rtt() > Duration::ZERO && tcp.info.peer_fingerprint.is_some());
-    assert!(last.quic.up().unwrap().path.rtt.is_some());
+    assert!(rudp.is_complete && rudp.path.largest_datagram >= Some(1200));
+    for stage in [&last.tcp, &last.quic, &last.rudp] {
+        assert!(stage.up().unwrap().path.least_rtt() > Some(Duration::ZERO));
+    }
     let offered: Vec<_> = last.offer.as_ref().unwrap().names().collect();
     assert_eq!(offered, ["tcp", "tcp-striped", "quic", "rudp"]);
     say_hello(accepted.unwrap(), won.link).await;
@@ -88,9 +86,9 @@ async fn a_near_listener_is_connected_to_over_tcp_alone() {
     for picks_at_once in [true, false] {
         let policy = by(|progress: &Progress| match progress.tcp.up() {
             Some(_) if picks_at_once || progress.rudp.up().is_some() => {
-                Decision::Pick("tcp".parse().unwrap())
+                Some("tcp".parse().unwrap())
             }
-            _ => Decision::Wait,
+            _ => None,
         });
         let racing = auto::race(&address, &connecting, patient(), &policy);
         let (accepted, won) = tokio::join!(listener.next(), racing);
@@ -117,8 +115,8 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
         relay.faults.cut.store(true, Ordering::Relaxed);
         let pick: Pick = choice.parse().unwrap();
         let policy = by(move |progress: &Progress| match &progress.rudp {
-            Stage::Failed(_) => Decision::Pick(pick),
-            _ => Decision::Pick(Pick::Rudp),
+            Stage::Failed(_) => Some(pick),
+            _ => Some(Pick::Rudp),
         });
         let racing = auto::race(&relay.address, &connecting, AutoOptions::default(), &policy);
         let (accepted, won) = tokio::join!(listener.next(), racing);
@@ -205,8 +203,11 @@ async fn a_probe_waits_for_everything_and_picks_nothing() {
     let progress = progress.unwrap();
     assert!(progress.tcp.up().is_some() && progress.quic.up().is_some());
     let trains = progress.rudp.up().unwrap();
-    for train in [trains.up, trains.down].into_iter().flatten() {
-        assert!(train.received <= train.sent && (0.0..=1.0).contains(&train.error));
+    for train in [trains.path.sent_train, trains.path.received_train]
+        .into_iter()
+        .flatten()
+    {
+        assert!(train.received <= train.sent && train.error_permille <= 1000);
     }
     // Where UDP is blocked it waits long enough to be sure of it.
     relay.faults.cut.store(true, Ordering::Relaxed);
@@ -229,10 +230,10 @@ async fn a_peer_that_picks_nothing_is_dropped() {
     // It thinks until both connections are dropped: whatever it picks then breaks, at the first read if not before.
     let policy = by(|progress: &Progress| {
         if progress.tcp.up().is_none() || progress.quic.up().is_none() {
-            return Decision::Wait;
+            return None;
         }
         std::thread::sleep(Duration::from_millis(800));
-        Decision::Pick(Pick::Quic)
+        Some(Pick::Quic)
     });
     let racing = auto::race(&address, &connecting, patient(), &policy);
     if let Ok(won) = beside(&mut listener, racing).await {

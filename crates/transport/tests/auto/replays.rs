@@ -10,7 +10,7 @@ use tokio::{
 };
 use transpute_transport::{
     Link, LinkReader as Reader, LinkStats, LinkWriter as Writer, Listener,
-    auto::{AutoListener, Connections, Offer},
+    auto::{AutoListener, Offer},
 };
 
 use crate::{
@@ -71,11 +71,8 @@ async fn recorded_datagrams_are_not_answered_again() {
         let address = listener.local_address();
         let relay = relay::relay(&address).await;
         let mut options = patient();
-        options.connections = Connections {
-            tcp: false,
-            quic: pick == "quic",
-            rudp: pick == "rudp",
-        };
+        options.opens_tcp = false;
+        (options.opens_quic, options.opens_rudp) = (pick == "quic", pick == "rudp");
         let racing = race_for(pick, &relay.address, &connecting, options);
         let meeting = async { tokio::join!(listener.next(), racing) };
         let (accepted, won) = timeout(FOREVER, meeting).await.unwrap();

@@ -185,7 +185,6 @@ impl Oracle for Knowledge {
             .map(|name| Candidate::new(name))
             .collect::<Result<Vec<_>, _>>()
             .map_err(text)?;
-        let parts = *workload.parts();
         let nothing = Answer {
             path: path.to_string(),
             pick: None,
@@ -193,9 +192,9 @@ impl Oracle for Knowledge {
             confidence: 0.0,
             ranking: Vec::new(),
             excluded: Vec::new(),
-            garbler_bytes: parts.garbler_bytes,
-            evaluator_bytes: parts.evaluator_bytes,
-            round_trips: f64::from(parts.flights) / 2.0,
+            garbler_bytes: workload.garbler_bytes,
+            evaluator_bytes: workload.evaluator_bytes,
+            round_trips: f64::from(workload.flights) / 2.0,
             and_gates: facts.and_gates,
         };
         let choice = match Rule.choose(&path, &workload, &candidates) {

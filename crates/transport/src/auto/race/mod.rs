@@ -6,7 +6,7 @@
 mod open;
 mod take;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join},
@@ -15,12 +15,15 @@ use tokio::{
 };
 
 use self::open::{Established, Event};
-use super::{AutoOptions, Decision, NAME, Offer, Pick, Policy, Progress, Stage};
+use super::{AutoOptions, NAME, Offer, Pick, Policy, Progress, Stage};
 use crate::{
-    Link, PathClass, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError, quic,
-    rudp,
+    Link, PathClass, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError,
+    striped::Opening,
     tcp::{Channel, Connector},
 };
+
+/// The connections of a race, by the transports that they are enough for.
+const CONNECTIONS: [&str; 3] = [Tcp::NAME, Rudp::NAME, Quic::NAME];
 
 /// The result of a race.
 #[derive(Debug)]
@@ -57,7 +60,7 @@ pub async fn race(
     race.changed().await;
     loop {
         if let Some(pick) = wanted.take()
-            && let Stage::Failed(error) = race.stage(pick.transport())
+            && let Some(error) = race.progress.stage(pick.transport()).error()
         {
             failed.push((pick, error.root().to_string()));
         }
@@ -65,14 +68,13 @@ pub async fn race(
             return Err(refusal);
         }
         race.progress.elapsed = race.started.elapsed();
+        if race.is_udp_silent && race.ahead.is_none() {
+            race.open_ahead(policy);
+        }
         let pick = match policy.decide(&race.progress) {
-            Decision::Pick(pick) if race.is_up(&pick) => pick,
-            decision => {
-                if let Decision::Pick(pick) = decision
-                    && race.stage(pick.transport()).is_pending()
-                {
-                    wanted = Some(pick);
-                }
+            Some(pick) if race.is_up(&pick) => pick,
+            pick => {
+                wanted = pick.filter(|it| race.progress.stage(it.transport()).is_pending());
                 if !race.progress.tcp.is_pending() && race.udp_due.is_some() {
                     // TCP alone does not settle it.
                     race.begin_udp();
@@ -104,8 +106,8 @@ pub async fn race(
 /// Connects to `host:port` over several transports at once, waits until each connection has come up or failed and the path is
 /// measured, and closes them all.
 ///
-/// It does not connect to a listener that uses one of the transports by its name, which would take the connection for a link
-/// ([`AutoOptions::takes_named`]). UDP is not given up early, as it is in a race.
+/// A listener that uses one transport by its name would take the connection for a link, so a probe does not connect to it. A race
+/// stops waiting for UDP when an answer is overdue; a probe waits for [`AutoOptions::choice_timeout`].
 ///
 /// # Errors
 /// As [`race`].
@@ -144,11 +146,17 @@ struct Race {
     progress: Progress,
     /// The connections that are up.
     tcp: Option<Channel>,
-    quic: Option<Established<quic::Reader, quic::Writer>>,
-    rudp: Option<Established<rudp::Reader, rudp::Writer>>,
+    quic: Option<Established>,
+    rudp: Option<Established>,
     /// When the UDP handshakes begin; `None` once they have.
     udp_due: Option<Instant>,
     udp_began: Instant,
+    /// The listener has answered over TCP, and an answer over UDP is overdue ([`Self::udp_silent_at`]).
+    is_udp_silent: bool,
+    /// The listener's address, once TCP was answered.
+    peer: Option<SocketAddr>,
+    /// Connections of a striped link that were opened before UDP was known to be blocked.
+    ahead: Option<(Pick, Opening)>,
     /// When the first connection came up, or TCP failed.
     first_settled: Option<Instant>,
 }
@@ -174,15 +182,18 @@ impl Race {
             rudp: None,
             udp_due: Some(now),
             udp_began: now,
+            is_udp_silent: false,
+            peer: None,
+            ahead: None,
             first_settled: None,
         };
-        if options.connections.quic && race.connector.encrypts() {
+        if options.opens_quic && race.connector.encrypts() {
             race.progress.quic = Stage::Pending;
         }
-        if options.connections.rudp {
+        if options.opens_rudp {
             race.progress.rudp = Stage::Pending;
         }
-        if options.connections.tcp {
+        if options.opens_tcp {
             race.progress.tcp = Stage::Pending;
             race.udp_due = Some(now + PathClass::SAME_LAN_LIMIT);
             race.open_tcp();
@@ -202,10 +213,8 @@ impl Race {
 
     /// Keeps UDP back when the listener is on the same host or LAN. There the handshakes of several transports take from one
     /// another more processor time than the round trips that they save: TCP over loopback is up after 2.8 ms beside the
-    /// others and after 0.6 ms alone (medians of 200, `examples/auto.rs`, on two processors).
-    ///
-    /// An answer within [`PathClass::SAME_LAN_LIMIT`] may also come from a proxy on this side of a long path. So UDP waits no
-    /// longer than a busy processor may need for TLS.
+    /// others and after 0.6 ms alone (medians of 200, `examples/auto.rs`, on two processors). The answer may also come from a
+    /// proxy on this side of a long path, so UDP waits no longer than a busy processor may need for TLS.
     fn hold_udp(&mut self, rtt: Duration) {
         if rtt < PathClass::SAME_LAN_LIMIT && self.udp_due.is_some() {
             let due = Instant::now().checked_add(self.options.udp_patience);
@@ -217,6 +226,7 @@ impl Race {
     async fn changed(&mut self) -> bool {
         while self.is_open() {
             let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
+            let silent_at = self.udp_silent_at();
             tokio::select! {
                 biased;
                 Some(event) = self.tasks.join_next() => match event {
@@ -228,6 +238,7 @@ impl Race {
                     continue;
                 }
                 () = until(blocked_at) => self.end_udp(),
+                () = until(silent_at) => self.is_udp_silent = true,
                 () = until(overdue_at) => self.end_overdue(),
             }
             if self.first_up().is_some() || matches!(self.progress.tcp, Stage::Failed(_)) {
@@ -240,27 +251,25 @@ impl Race {
 
     /// Returns whether a connection may still come up, or report more.
     fn is_open(&self) -> bool {
-        let Progress {
-            tcp, quic, rudp, ..
-        } = &self.progress;
-        let is_measuring = rudp.up().is_some_and(|report| !report.is_complete);
-        tcp.is_pending() || quic.is_pending() || rudp.is_pending() || is_measuring
+        CONNECTIONS.into_iter().any(|name| {
+            let stage = self.progress.stage(name);
+            stage.is_pending() || stage.up().is_some_and(|report| !report.is_complete)
+        })
     }
 
-    /// Closes a connection and waits until the listener closes it too. A connection is up at this end before the listener has
-    /// seen this end's identity, which it may refuse.
+    /// Closes one established connection and waits for the listener to close it.
+    ///
+    /// In TLS 1.3 the connector's handshake ends before the listener checks the connector's certificate. If the listener rejects it,
+    /// this returns that error.
     async fn leave(&mut self) -> Result<(), TransportError> {
         let limit = self.options.choice_timeout;
         let closed = async {
-            if let Some(channel) = &mut self.tcp {
-                return close(channel).await;
-            }
-            if let Some(rudp) = &mut self.rudp {
-                return close(&mut join(&mut rudp.bare.reader, &mut rudp.bare.writer)).await;
-            }
-            match &mut self.quic {
-                Some(quic) => close(&mut join(&mut quic.bare.reader, &mut quic.bare.writer)).await,
-                None => Ok(()),
+            match (&mut self.tcp, self.rudp.as_mut().or(self.quic.as_mut())) {
+                (Some(channel), _) => close(channel).await,
+                (None, Some(Established { bare, .. })) => {
+                    close(&mut join(&mut bare.reader, &mut bare.writer)).await
+                }
+                (None, None) => Ok(()),
             }
         };
         // A listener that takes longer has refused nobody so far.
@@ -285,39 +294,44 @@ impl Race {
 
     /// Ends a transport's part in the race: it has failed, or is absent.
     fn end(&mut self, transport: &str, error: Option<&Arc<TransportError>>) {
-        fn becomes<R>(error: Option<&Arc<TransportError>>) -> Stage<R> {
-            error.cloned().map_or(Stage::Absent, Stage::Failed)
-        }
+        let stage = error.cloned().map_or(Stage::Absent, Stage::Failed);
+        *self.progress.stage_mut(transport) = stage;
         match transport {
-            Quic::NAME => (self.progress.quic, self.quic) = (becomes(error), None),
-            Rudp::NAME => (self.progress.rudp, self.rudp) = (becomes(error), None),
-            _ => (self.progress.tcp, self.tcp) = (becomes(error), None),
+            Quic::NAME => self.quic = None,
+            Rudp::NAME => self.rudp = None,
+            _ => self.tcp = None,
         }
     }
 
-    /// Returns when UDP counts as blocked; `None` while that is not known.
-    ///
-    /// The rule: TCP is up and may become the link, which took two round trips and TLS, and nothing has come over UDP, which
-    /// takes one. Then UDP gets half a round trip more, and [`AutoOptions::udp_patience`] at least. Without such a TCP
-    /// connection each transport over UDP has the time limits of its own set-up.
-    fn udp_blocked_at(&self) -> Option<Instant> {
-        let Progress {
-            tcp, quic, rudp, ..
-        } = &self.progress;
+    /// Returns when an answer over UDP is overdue. `None`: the round-trip time is not known, no UDP handshake is in progress, or
+    /// the answer was overdue before.
+    fn udp_silent_at(&self) -> Option<Instant> {
+        let is_awaited = self.waits_for_udp() && !self.is_udp_silent;
+        let rtt = self.progress.tcp_rtt.filter(|_| is_awaited)?;
+        self.udp_began.checked_add(rtt + self.options.udp_patience)
+    }
+
+    /// Returns whether a UDP handshake is in progress and no UDP transport is established.
+    fn waits_for_udp(&self) -> bool {
+        let [quic, rudp] = [&self.progress.quic, &self.progress.rudp];
         let is_silent = quic.up().is_none() && rudp.up().is_none();
-        let is_pending = quic.is_pending() || rudp.is_pending();
-        let tcp = (tcp.up()).filter(|_| is_silent && is_pending && self.udp_due.is_none())?;
-        let patience = self.options.udp_patience.max(tcp.rtt() / 2);
-        (self.started + tcp.after)
-            .max(self.udp_began)
-            .checked_add(patience)
+        is_silent && (quic.is_pending() || rudp.is_pending()) && self.udp_due.is_none()
+    }
+
+    /// Returns when UDP counts as blocked (docs/protocol.md, "When UDP is blocked"); `None` while that is not known.
+    fn udp_blocked_at(&self) -> Option<Instant> {
+        let tcp = (self.progress.tcp.up()).filter(|_| self.waits_for_udp())?;
+        // TLS takes a round trip of the whole path; a proxy on this side may have opened the connection.
+        let tls = tcp.after.saturating_sub(self.progress.tcp_rtt?);
+        let rtt = tls.max(tcp.path.least_rtt().unwrap_or_default());
+        let patience = self.options.udp_patience.max(rtt / 2);
+        let answer = self.udp_began.checked_add(rtt + patience)?;
+        Some(answer.max(self.started + tcp.after))
     }
 
     fn end_udp(&mut self) {
-        self.end_those_pending(TransportError::UdpBlocked {
-            address: self.address.clone(),
-            after: self.started.elapsed(),
-        });
+        self.progress.elapsed = self.started.elapsed();
+        self.progress = self.progress.without_udp(&self.address);
     }
 
     /// Returns until when connections may come up: a peer that keeps silent on one must not hold up the choice.
@@ -342,32 +356,15 @@ impl Race {
 
     fn end_those_pending(&mut self, error: TransportError) {
         let error = Arc::new(error);
-        for transport in [Tcp::NAME, Quic::NAME, Rudp::NAME] {
-            if self.stage(transport).is_pending() {
+        for transport in CONNECTIONS {
+            if self.progress.stage(transport).is_pending() {
                 self.end(transport, Some(&error));
             }
         }
     }
 
-    /// Returns the stage of a transport's connection, without the report.
-    fn stage(&self, transport: &str) -> Stage<()> {
-        fn bare<R>(stage: &Stage<R>) -> Stage<()> {
-            match stage {
-                Stage::Absent => Stage::Absent,
-                Stage::Pending => Stage::Pending,
-                Stage::Up(_) => Stage::Up(()),
-                Stage::Failed(error) => Stage::Failed(Arc::clone(error)),
-            }
-        }
-        match transport {
-            Quic::NAME => bare(&self.progress.quic),
-            Rudp::NAME => bare(&self.progress.rudp),
-            _ => bare(&self.progress.tcp),
-        }
-    }
-
     fn is_up(&self, pick: &Pick) -> bool {
-        self.stage(pick.transport()).up().is_some()
+        self.progress.stage(pick.transport()).up().is_some()
     }
 
     /// Returns the first transport that is up, in the order that [`Policy::decide`] promises.
@@ -386,13 +383,10 @@ impl Race {
 
     /// Returns the errors of the connections that failed.
     fn failures(&self) -> impl Iterator<Item = TransportError> {
-        let stages = [Tcp::NAME, Rudp::NAME, Quic::NAME].map(|name| (name, self.stage(name)));
-        stages
-            .into_iter()
-            .filter_map(|(transport, stage)| match stage {
-                Stage::Failed(source) => Some(TransportError::NotUp { transport, source }),
-                _ => None,
-            })
+        CONNECTIONS.into_iter().filter_map(|transport| {
+            let source = self.progress.stage(transport).error()?.clone();
+            Some(TransportError::NotUp { transport, source })
+        })
     }
 
     /// Returns the listener's refusal of this end's identity: it holds for every transport.

@@ -2,13 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::Instant;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::Instant,
+};
 
 use super::{NAME, Offer, Race, Stage};
 use crate::{
-    Quic, Rudp, Tcp, TransportError,
-    auto::{ControlReport, QuicReport, RudpReport},
-    link::Bare,
+    PathSample, Quic, Rudp, Tcp, TransportError,
+    auto::SetupReport,
+    link::{Bare, LinkReader, LinkWriter},
     rudp,
     tcp::{Context, Route, Socket, UNSENT_LIMIT},
 };
@@ -17,8 +20,8 @@ use crate::{
 pub(super) type Event = Box<dyn FnOnce(&mut Race) + Send>;
 
 /// A connection that can become a link.
-pub(super) struct Established<R, W> {
-    pub(super) bare: Bare<R, W>,
+pub(super) struct Established {
+    pub(super) bare: Bare<LinkReader, LinkWriter>,
     /// The listener uses the transport by its name and expects no choice.
     pub(super) is_named: bool,
 }
@@ -34,7 +37,7 @@ impl Race {
         self.tasks.spawn(async move {
             let opened = opening.await;
             let event: Event = Box::new(move |race: &mut Self| match opened {
-                _ if !race.stage(transport).is_pending() => {}
+                _ if !race.progress.stage(transport).is_pending() => {}
                 Ok(opened) => then(race, opened),
                 Err(error) => race.end(transport, Some(&Arc::new(error))),
             });
@@ -54,7 +57,7 @@ impl Race {
             Ok((rtt, socket, context))
         };
         self.open(Tcp::NAME, opening, |race, (rtt, socket, context)| {
-            race.progress.tcp_rtt = Some(rtt);
+            (race.progress.tcp_rtt, race.peer) = (Some(rtt), Some(context.peer));
             race.hold_udp(rtt);
             race.authenticate_tcp(socket, context);
         });
@@ -71,18 +74,17 @@ impl Race {
                     context.limit("the listener's offer", read).await??
                 }
             };
-            let report = ControlReport {
-                info: channel.info(Tcp::NAME),
-                path: channel.socket().probe().sample(),
-                after: started.elapsed(),
-            };
-            Ok((report, channel, offer))
+            let mut path = channel.socket().probe().sample();
+            // Where the kernel tells nothing: opening the connection took a round trip, and the name's resolution.
+            let connect = channel.info(Tcp::NAME).timings.connect;
+            path.min_rtt = path.least_rtt().or(Some(connect));
+            Ok((report(path, started.elapsed()), channel, offer))
         };
         self.open(
             Tcp::NAME,
             authenticating,
             |race, (report, channel, offer)| {
-                (race.progress.tcp, race.tcp) = (Stage::Up(report), Some(channel));
+                (race.progress.tcp, race.tcp) = (Stage::Up(report.into()), Some(channel));
                 race.learn(offer);
             },
         );
@@ -96,15 +98,11 @@ impl Race {
             let quic = Quic::new(options.quic);
             let up = quic.connect_over(&address, &security, transports).await?;
             let offer = offer(&up.transport, up.message.as_deref()).await?;
-            let report = QuicReport {
-                info: up.bare.info.clone(),
-                path: up.bare.probe.sample(),
-                after: started.elapsed(),
-            };
+            let report = report(up.bare.probe.sample(), started.elapsed());
             Ok((report, Established::new(up.bare, &up.transport), offer))
         };
         self.open(Quic::NAME, opening, |race, (report, connection, offer)| {
-            (race.progress.quic, race.quic) = (Stage::Up(report), Some(connection));
+            (race.progress.quic, race.quic) = (Stage::Up(report.into()), Some(connection));
             race.learn(offer);
         });
     }
@@ -124,7 +122,7 @@ impl Race {
             Rudp::NAME,
             opening,
             |race, (connection, watch, after, offer)| {
-                race.progress.rudp = Stage::Up(rudp_report(&watch, after, false));
+                race.progress.rudp = rudp_stage(&watch, after, false);
                 race.rudp = Some(connection);
                 race.measure(watch, after);
                 race.learn(offer);
@@ -138,7 +136,7 @@ impl Race {
             watch.measured().await;
             let event: Event = Box::new(move |race: &mut Self| {
                 if race.rudp.is_some() {
-                    race.progress.rudp = Stage::Up(rudp_report(&watch, after, true));
+                    race.progress.rudp = rudp_stage(&watch, after, true);
                 }
             });
             event
@@ -146,25 +144,37 @@ impl Race {
     }
 }
 
-impl<R, W> Established<R, W> {
-    pub(super) fn new(bare: Bare<R, W>, transport: &str) -> Self {
-        let is_named = transport != NAME;
-        Self { bare, is_named }
+impl Established {
+    pub(super) fn new<R, W>(bare: Bare<R, W>, transport: &str) -> Self
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        Self {
+            is_named: transport != NAME,
+            bare: Bare {
+                reader: Box::new(bare.reader),
+                writer: Box::new(bare.writer),
+                info: bare.info,
+                probe: bare.probe,
+            },
+        }
     }
 }
 
-fn rudp_report(watch: &rudp::Watch, after: Duration, is_complete: bool) -> RudpReport {
-    let [up, down] = watch.trains().map(|train| train.map(Into::into));
-    let path = watch.sample();
-    RudpReport {
-        rtt: path.min_rtt,
-        up,
-        down,
-        datagram: watch.datagram_size(),
+fn report(path: PathSample, after: Duration) -> SetupReport {
+    SetupReport {
         path,
         after,
-        is_complete,
+        is_complete: true,
     }
+}
+
+fn rudp_stage(watch: &rudp::Watch, after: Duration, is_complete: bool) -> Stage {
+    Stage::Up(Box::new(SetupReport {
+        is_complete,
+        ..report(watch.sample(), after)
+    }))
 }
 
 /// Returns the offer of a listener that was agreed with on this transport; `message` is that in its certificate.

@@ -1,16 +1,17 @@
 //! Makes a connection of a race the link.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Established, NAME, Pick, Race};
+use super::{Established, NAME, Pick, Policy, Race};
 use crate::{
-    Link, PathProbe, StripedOptions, TcpStriped, TransportError,
+    Link, LinkReader, TcpStriped, TransportError,
     auto::{
         Offer,
         message::{self, Answered},
     },
+    link::Bare,
     striped::{self, MAX_STRIPES, Opening},
     tcp::{Channel, Route},
 };
@@ -34,14 +35,13 @@ impl Race {
                 self.stripe(channel, pick, *connections).await
             }
             Pick::Quic => {
-                let taken = self.quic.take().ok_or(TransportError::Closed)?;
-                taken
-                    .choose(pick, self.options.quic.handshake_timeout)
-                    .await
+                let quic = self.quic.take().ok_or(TransportError::Closed)?;
+                let limit = self.options.quic.handshake_timeout;
+                quic.choose(pick, limit).await
             }
             Pick::Rudp => {
-                let taken = self.rudp.take().ok_or(TransportError::Closed)?;
-                taken.choose(pick, tcp_limit).await
+                let rudp = self.rudp.take().ok_or(TransportError::Closed)?;
+                rudp.choose(pick, tcp_limit).await
             }
         }
     }
@@ -62,7 +62,11 @@ impl Race {
         connections: u8,
     ) -> Result<Link, TransportError> {
         // The further connections leave before anything else.
-        let opening = self.open_further(&channel, pick, connections);
+        let ahead = self.ahead.take().filter(|(opened, _)| opened == pick);
+        let opening = match ahead {
+            Some((_, opening)) => opening,
+            None => self.open_further(channel.context().peer, pick, connections),
+        };
         let is_named = channel.transport().is_some_and(|named| named != NAME);
         let limit = self.options.tcp.handshake_timeout;
         if !is_named {
@@ -70,22 +74,28 @@ impl Race {
             send(&mut reader, &mut writer, pick, limit).await?;
         }
         let founder = opening.found(&mut channel, connections).await?;
-        let striped = TcpStriped::new(StripedOptions {
-            max_out_of_order: self.options.max_out_of_order,
-            ..StripedOptions::default()
-        });
-        let (link, growth) = striped.begin(channel, connections, |first| match is_named {
+        let front = |first: LinkReader| match is_named {
             true => first,
             false => Box::new(Answered::new(first)),
-        });
+        };
+        let (link, growth) = TcpStriped::default().begin(channel, connections, front);
         founder.grow(growth, limit);
         Ok(link)
     }
 
-    fn open_further(&self, first: &Channel, pick: &Pick, connections: u8) -> Opening {
+    /// Asks the policy what it would pick if UDP were blocked. If that is `tcp-striped`, opens its further connections now: setting them
+    /// up takes two round trips.
+    pub(super) fn open_ahead(&mut self, policy: &dyn Policy) {
+        let pick = policy.decide(&self.progress.without_udp(&self.address));
+        if let (Some(pick @ Pick::TcpStriped { connections, .. }), Some(peer)) = (pick, self.peer) {
+            self.ahead = Some((pick, self.open_further(peer, &pick, connections)));
+        }
+    }
+
+    fn open_further(&self, peer: SocketAddr, pick: &Pick, connections: u8) -> Opening {
         let mut options = self.options.tcp;
         options.congestion_control = pick.congestion_control().or(options.congestion_control);
-        let route = Route::to(first.context().peer, options);
+        let route = Route::to(peer, options);
         let mut opening = Opening::new();
         for _ in 1..connections.min(MAX_STRIPES) {
             if self.connector.encrypts() {
@@ -105,25 +115,20 @@ impl Race {
     }
 }
 
-impl<R, W> Established<R, W>
-where
-    R: AsyncRead + Send + Unpin + 'static,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+impl Established {
     /// Sends the choice on the connection and makes it the link.
     async fn choose(mut self, pick: &Pick, limit: Duration) -> Result<Link, TransportError> {
         if self.is_named {
             return Ok(self.bare.link());
         }
         send(&mut self.bare.reader, &mut self.bare.writer, pick, limit).await?;
-        let probe: Arc<dyn PathProbe> = self.bare.probe;
-        let reader = Answered::new(self.bare.reader);
-        Ok(Link::new(
+        let Bare {
             reader,
-            self.bare.writer,
-            self.bare.info,
-            Some(probe),
-        ))
+            writer,
+            info,
+            probe,
+        } = self.bare;
+        Ok(Link::new(Answered::new(reader), writer, info, Some(probe)))
     }
 }
 
