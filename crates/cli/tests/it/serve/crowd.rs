@@ -8,7 +8,8 @@ use std::{
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use transpute::{
-    Bits, Config, Connection, Fingerprint, Identity, InputSplit, Party, Program, Registry, Role,
+    Bits, Config, Connecting, Connection, Fingerprint, Identity, InputSplit, Party, Program,
+    Registry, Role,
     circuit::generators,
     session::{self, Call, ConnectionConfig, Progressed, Repeat},
     transport::{LinkReader, LinkWriter, Security},
@@ -26,6 +27,10 @@ pub(super) fn run(work: impl Future<Output = ()>) {
         .unwrap();
     runtime.block_on(work);
 }
+
+/// Evaluators that connect at the same time. A socket buffer of 208 KiB, which is what Linux grants by default, holds the
+/// first QUIC packets of about 45; those of 500 at the same time were lost so often that handshakes timed out.
+const CONNECTING_AT_ONCE: usize = 32;
 
 /// A server of AES-128 and what its peers need.
 struct Town {
@@ -117,31 +122,36 @@ impl Town {
         (half, held)
     }
 
-    /// Connects so many evaluators at once.
+    /// Connects so many evaluators, and returns when all are connected.
     async fn evaluators(&self, count: usize) -> Vec<Connection> {
-        let mut connections = Vec::new();
-        for _ in 0..count {
-            let party = Party::new(Role::Evaluator, self.program.clone()).transport(self.transport);
-            let party = match self.is_pinned {
-                true => party
-                    .identity(Identity::load(&KEYS.evaluator.path).unwrap())
-                    .peer(self.garbler),
-                false => party.plaintext(),
-            };
-            let connecting = party
-                .patience(Duration::from_secs(20))
-                .connection_config(ConnectionConfig {
-                    garbles: false,
-                    ..ConnectionConfig::default()
-                })
-                .connect(&self.server.address);
-            connections.push(tokio::spawn(connecting.open()));
-        }
         let mut evaluators = Vec::new();
-        for connection in connections {
-            evaluators.push(connection.await.unwrap().unwrap());
+        while evaluators.len() < count {
+            let group = (evaluators.len()..count).take(CONNECTING_AT_ONCE);
+            let group: Vec<_> = group
+                .map(|_| tokio::spawn(self.connecting().open()))
+                .collect();
+            for evaluator in group {
+                evaluators.push(evaluator.await.unwrap().unwrap());
+            }
         }
         evaluators
+    }
+
+    fn connecting(&self) -> Connecting {
+        let party = Party::new(Role::Evaluator, self.program.clone()).transport(self.transport);
+        let party = match self.is_pinned {
+            true => party
+                .identity(Identity::load(&KEYS.evaluator.path).unwrap())
+                .peer(self.garbler),
+            false => party.plaintext(),
+        };
+        party
+            .patience(Duration::from_secs(20))
+            .connection_config(ConnectionConfig {
+                garbles: false,
+                ..ConnectionConfig::default()
+            })
+            .connect(&self.server.address)
     }
 }
 
