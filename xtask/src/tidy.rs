@@ -9,13 +9,22 @@ use std::{
 use crate::ignored;
 
 /// Crates that are pure state machines.
-const CORE_CRATES: [&str; 3] = ["circuit", "garble", "ot"];
+const CORE_CRATES: [&str; 4] = ["circuit", "garble", "ot", "rudp"];
 
 /// What a core crate may not depend on: runtimes and sockets.
 const NO_CORE_DEPENDENCIES: [&str; 5] = ["tokio", "async-trait", "socket2", "quinn", "rustls"];
 
-/// What the sources of a core crate may not name: sockets and clocks.
-const NO_CORE_TEXTS: [&str; 4] = ["std::net", "Instant::now", "SystemTime", "thread::sleep"];
+/// What the sources of a core crate may not name: sockets, clocks, threads and asynchronous functions.
+const NO_CORE_TEXTS: [&str; 8] = [
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "Instant::now",
+    "SystemTime",
+    "std::thread",
+    "thread::",
+    "async ",
+];
 
 /// Where sources are.
 const FOLDERS: [&str; 4] = ["crates", "examples", "benches", "xtask"];

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use transpute_select::{
-    Candidate, Chooser, End, Loss, Model, ModelChooser, PathEstimate, Probed, Spec, Workload,
+    Candidate, Chooser, DEFAULT_TRANSPORTS, End, Loss, Model, ModelChooser, PathEstimate, Probed,
+    Spec, Workload,
 };
 
 use crate::{
     cost::{Plan, Prices},
     failure::Failure,
     flags::{parse_address, warn_unused},
-    model::{DEFAULT_TRANSPORTS, candidates, failure, load, path},
+    model::{candidates, failure, load, path},
     output, probe,
     protection::Protection,
     workload::{self, Asked},
@@ -89,15 +90,9 @@ pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
     let workload = workload_of(args)?;
     let (path, candidates) = match (known, peer) {
         (Some(path), _) => {
-            let usual = || {
-                DEFAULT_TRANSPORTS
-                    .split(',')
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>()
-            };
             let candidates = match named {
                 Some(named) => named,
-                None => candidates(&usual())?,
+                None => candidates(&DEFAULT_TRANSPORTS.map(str::to_owned))?,
             };
             (path, candidates)
         }

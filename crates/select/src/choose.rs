@@ -114,6 +114,9 @@ pub struct Choice {
     pub confidence: f64,
 }
 
+/// The transports that are compared unless the user names others.
+pub const DEFAULT_TRANSPORTS: [&str; 4] = ["tcp", "tcp-striped", "quic", "rudp"];
+
 /// Chooses by predicted time.
 #[derive(Clone, Debug)]
 pub struct ModelChooser(Cow<'static, Model>);

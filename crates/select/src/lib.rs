@@ -42,7 +42,7 @@ mod spec;
 mod workload;
 
 pub use auto::{Auto, Probed, Selection};
-pub use choose::{Candidate, Choice, Chooser, ModelChooser, Ranked};
+pub use choose::{Candidate, Choice, Chooser, DEFAULT_TRANSPORTS, ModelChooser, Ranked};
 pub use error::SelectError;
 pub use fit::{Goodness, MIN_CELLS, Sample, fit};
 pub use law::{Bound, lossy_window};

@@ -12,8 +12,7 @@ use std::{
 
 use rustix::net::sockopt;
 use serde::Serialize;
-
-use crate::{
+use transpute_netem::{
     lab::{Lab, Side},
     scenario::{CrossDirection, CrossTraffic, Scenario},
 };

@@ -1,10 +1,8 @@
-//! Two parties on one machine, joined by an emulated internet path.
+//! Two parties on one machine, joined by an emulated internet path ([`transpute_netem`]).
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`model`] | a one-way path as a state machine with a virtual clock |
-//! | [`scenario`] | network conditions, as files and presets |
-//! | [`lab`] | two network namespaces, joined by two models in real time |
+//! | [`emulated`] | what choosers are told of an emulated path |
 //! | [`link`] | what a path is really like, measured over it |
 //! | [`runner`], [`measure`] | matrices of runs of two processes each |
 //! | [`live`] | looking at a run while it goes on |
@@ -13,27 +11,18 @@
 //! | [`row`] | what is recorded of a run |
 //! | [`report`] | tables and charts of rows |
 //! | [`selection`] | what choosing a transport is judged by |
-//! | `web` | all of it as a page in a browser, with the feature `web` |
 
 #![deny(unsafe_code)]
 
+pub mod emulated;
 mod flow;
-pub mod lab;
 pub mod link;
 pub mod live;
 pub mod measure;
-pub mod model;
-mod page;
 pub mod pair;
 mod perf;
 pub mod programs;
 pub mod report;
 pub mod row;
 pub mod runner;
-pub mod scenario;
 pub mod selection;
-#[cfg(test)]
-#[path = "../tests/common/skip.rs"]
-mod skip;
-#[cfg(feature = "web")]
-pub mod web;

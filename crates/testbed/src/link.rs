@@ -12,13 +12,15 @@ use std::{
 };
 
 use serde::Serialize;
+use transpute_netem::{
+    lab::{Lab, Side},
+    model::PathCounters,
+    scenario::Scenario,
+};
 
 use crate::{
     flow::{self, Flows},
-    lab::{Lab, Side},
-    model::PathCounters,
     runner::RunError,
-    scenario::Scenario,
 };
 
 pub use crate::flow::{EchoReport, FlowReport};

@@ -7,12 +7,12 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-
-use crate::{
+use transpute_netem::{
     lab::{Lab, Side, View},
-    measure::Hears,
     model::PathCounters,
 };
+
+use crate::measure::Hears;
 
 /// What starts a line by which a party tells that it has reached something: then the name of that, and when, in nanoseconds since
 /// 1970.

@@ -3,7 +3,7 @@
 use std::{
     io::{self, Read},
     mem::MaybeUninit,
-    os::unix::process::CommandExt,
+    os::unix::process::CommandExt as _,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
         atomic::{AtomicBool, Ordering},
@@ -13,10 +13,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    io::Errno,
-    process::{Signal, getpid, getppid, set_parent_process_death_signal},
-};
 use thiserror::Error;
 
 use crate::perf::ProcessCounters;
@@ -129,25 +125,6 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Makes a command's process end with the thread that starts it, even if that is killed.
-pub(crate) fn end_with_parent(command: &mut Command) {
-    let parent = getpid();
-    let bind = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Had the parent died before, no signal would come any more.
-        if getppid() == Some(parent) {
-            Ok(())
-        } else {
-            Err(Errno::SRCH.into())
-        }
-    };
-    #[expect(unsafe_code, reason = "runs between fork and exec")]
-    // SAFETY: `bind` makes system calls only.
-    unsafe {
-        command.pre_exec(bind);
-    }
-}
-
 /// Is given what a process writes to standard error.
 pub(crate) type Hears = Box<dyn FnMut(&[u8]) + Send>;
 
@@ -195,7 +172,7 @@ impl Process {
     /// Starts a command like [`start`](Self::start). What it writes to standard error is given to `hears` too, as it comes and
     /// from another thread.
     fn start_heard(mut command: Command, hears: Option<Hears>) -> Result<Self, MeasureError> {
-        end_with_parent(&mut command);
+        transpute_netem::lab::end_with_parent(&mut command);
         command
             .process_group(0)
             .stdin(Stdio::null())

@@ -14,20 +14,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use listener::{Listener, Tail, is_object, is_text};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
-
-use listener::{Listener, Tail, is_object, is_text};
-use watchdog::Watchdog;
-
-use crate::{
-    flow::Flows,
+use transpute_netem::{
     lab::{Lab, Side, Timeline},
-    live::Live,
     model::PathCounters,
-    runner::RunError,
     scenario::Scenario,
 };
+use watchdog::Watchdog;
+
+use crate::{flow::Flows, live::Live, runner::RunError};
 
 /// How long the program on side A has to get ready before the one on side B starts.
 const HEAD_START: Duration = Duration::from_millis(300);
@@ -71,7 +68,7 @@ pub struct PairReport {
     /// What happened to packets from B to A.
     pub down: PathCounters,
     /// Bytes on the wire from A and from B, headers included, of what has a port of
-    /// [`PARTY_PORT`](crate::lab::PARTY_PORT): with that port, the share of the programs beside cross
+    /// [`PARTY_PORT`](transpute_netem::lab::PARTY_PORT): with that port, the share of the programs beside cross
     /// traffic.
     pub party_bytes: [u64; 2],
     /// Packets from A and from B that the emulator was too slow to take: lost, but not by the path.

@@ -188,7 +188,7 @@ mod tests {
         let mut counter = match opened {
             Ok((counter, _)) => counter,
             Err(error) => {
-                crate::skip::skip(error);
+                transpute_netem::testing::skip(error);
                 return;
             }
         };

@@ -8,8 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
-
-use crate::{lab::Timeline, model::PathCounters, scenario::Scenario};
+use transpute_netem::{lab::Timeline, model::PathCounters, scenario::Scenario};
 
 /// The number of this format. It changes when a field changes its meaning.
 pub const ROW_FORMAT: u32 = 2;

@@ -3,12 +3,13 @@
 
 #![cfg(target_os = "linux")]
 
-use std::{env, io::Write as _, process::Command, sync::Arc, time::Duration};
+use std::{env, process::Command, sync::Arc, time::Duration};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_testbed::{
-    lab::{Lab, LabError, Side},
+use transpute_netem::{
+    lab::{Lab, Side},
     scenario::Scenario,
+    testing::{skip, unless_skipped},
 };
 use transpute_transport::{
     Identity, Link, Listener, Rudp, RudpOptions, Security, Transport, TransportError,
@@ -17,26 +18,14 @@ use transpute_transport::{
 /// The MTU, for the part that runs inside.
 const MTU: &str = "TRANSPUTE_NARROW_MTU";
 
-fn skipped(why: &dyn std::fmt::Display) {
-    // Past the capture of the test harness.
-    let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tested: {why}");
-}
-
 /// Runs a test of this file, which does nothing otherwise, in a network whose loopback interface has this MTU.
 fn inside(mtu: u32, test: &str) {
-    let must = env::var_os("CI").is_some_and(|ci| ci == "true");
     let scenario = Scenario::parse("name = \"narrow\"\n", "test").unwrap();
-    let lab = match Lab::start(&scenario) {
-        Ok(lab) => lab,
-        Err(error @ (LabError::Privileges { .. } | LabError::NoTun { .. })) => {
-            assert!(!(must && rustix::process::geteuid().is_root()), "{error}");
-            return skipped(&error);
-        }
-        Err(error) => panic!("{error}"),
+    let Some(lab) = unless_skipped(Lab::start(&scenario)) else {
+        return;
     };
     if Command::new("ip").arg("-V").output().is_err() {
-        assert!(!must, "no program called ip");
-        return skipped(&"no program called ip");
+        return skip("no program called ip");
     }
     let output = (lab.command(Side::A, "sh"))
         .args([

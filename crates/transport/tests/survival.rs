@@ -17,9 +17,10 @@ use std::{
 };
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_testbed::{
-    lab::{Lab, LabError, PARTY_PORT, Side},
+use transpute_netem::{
+    lab::{Lab, PARTY_PORT, Side},
     scenario::Scenario,
+    testing::unless_skipped,
 };
 use transpute_transport::{Identity, Link, LinkReader, LinkWriter, Registry, Security};
 
@@ -159,18 +160,7 @@ const HUNG: &str = "hangs";
 fn run(transport: &str, fault: &Fault, seed: u64) -> Option<Result<f64, String>> {
     let text = format!("{PATH}seed = {seed}\n{}", fault.toml);
     let scenario = Scenario::parse(&text, "survival").unwrap();
-    let lab = match Lab::start(&scenario) {
-        Ok(lab) => lab,
-        Err(error @ (LabError::Privileges { .. } | LabError::NoTun { .. })) => {
-            let must = std::env::var_os("CI").is_some_and(|ci| ci == "true")
-                && rustix::process::geteuid().is_root();
-            assert!(!must, "{error}");
-            // Past the capture of the test harness.
-            let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tested: {error}");
-            return None;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let lab = unless_skipped(Lab::start(&scenario))?;
     let address = format!("{}:{PARTY_PORT}", lab.address(Side::A));
     let start = |side: Side| {
         let mut command = lab.command(side, std::env::current_exe().unwrap());

@@ -53,7 +53,7 @@ fn samples(files: &[PathBuf]) -> Result<(Vec<Sample>, usize), Failure> {
             .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
         rows.extend(read);
     }
-    super::rows::samples(&rows).map_err(failure)
+    transpute_testbed::selection::samples(&rows).map_err(failure)
 }
 
 pub(crate) fn fit(args: &Args) -> Result<(), Failure> {

@@ -3,8 +3,6 @@
 #[cfg(target_os = "linux")]
 mod fit;
 mod predict;
-#[cfg(target_os = "linux")]
-pub(crate) mod rows;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -33,9 +31,6 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Show(args) => show::show(&args),
     }
 }
-
-/// What is compared unless told otherwise.
-pub(crate) const DEFAULT_TRANSPORTS: &str = "tcp,tcp-striped,quic,rudp";
 
 /// Reads a model, or takes the one that comes with the program.
 pub(crate) fn load(path: Option<&Path>) -> Result<Model, Failure> {
@@ -68,9 +63,9 @@ fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
 
 #[cfg(target_os = "linux")]
 fn scenario(name: &str) -> Result<PathEstimate, Failure> {
-    let scenario = transpute_testbed::scenario::Scenario::load(name)
+    let scenario = transpute_netem::scenario::Scenario::load(name)
         .map_err(|error| Failure::usage(format!("--path: {error}")).because(error))?;
-    rows::path_of(&scenario, None)
+    transpute_testbed::emulated::path_of(&scenario, None)
         .map_err(|error| Failure::usage(format!("--path {name}: {error}")))
 }
 

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use transpute_testbed::{
-    link::{self, FlowReport, LinkReport},
-    model::PathCounters,
-};
+use transpute_netem::model::PathCounters;
+use transpute_testbed::link::{self, FlowReport, LinkReport};
 
 use super::{cancellable, load, scenarios::describe};
 use crate::{

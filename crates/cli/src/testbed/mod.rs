@@ -1,6 +1,5 @@
 //! `transpute testbed`: two parties on this machine, joined by an emulated internet path.
 
-mod choosers;
 mod exec;
 mod link;
 mod programs;
@@ -20,10 +19,8 @@ use std::{
 };
 
 use clap::Subcommand;
-use transpute_testbed::{
-    runner::{RunError, Summary},
-    scenario::{Scenario, ScenarioError},
-};
+use transpute_netem::scenario::{Scenario, ScenarioError};
+use transpute_testbed::runner::{RunError, Summary};
 
 use crate::{
     failure::{Failure, Kind},

@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use transpute_testbed::{
-    programs::{self, Cell, Form, Options, Plan, PlanError},
-    scenario::ScenarioError,
-};
+use transpute_netem::scenario::ScenarioError;
+use transpute_testbed::programs::{self, Cell, Form, Options, Plan, PlanError};
 
 use super::{all_went_well, note, stoppable, teller::Teller};
 use crate::{

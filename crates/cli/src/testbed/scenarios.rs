@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use transpute_testbed::scenario::{PathConfig, Scenario, presets};
+use transpute_netem::scenario::{PathConfig, Scenario, presets};
 
 use super::{load, scenario_failure};
 use crate::{failure::Failure, output};

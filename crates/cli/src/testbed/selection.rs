@@ -14,15 +14,15 @@ use transpute_testbed::{
     row::{Row, read_rows},
     runner::{self, Options, Timelines},
     selection::{
-        self, AUTO, Always, Case, Chooser, DEFAULT_CUT_OFF, Part, Verdicts, contests, judge, tables,
+        self, AUTO, Case, DEFAULT_CUT_OFF, Judged, Part, Verdicts, Workloads, contests, judge,
+        tables,
     },
 };
 
-use super::{choosers, note, run::transports, stoppable, teller::Teller};
+use super::{note, run::transports, stoppable, teller::Teller};
 use crate::{
     failure::{Failure, Kind},
-    model::{self, rows::Workloads},
-    output,
+    model, output,
 };
 
 /// How many cells the published sweep has.
@@ -30,6 +30,13 @@ const CELLS: usize = 204;
 
 /// What the published sweep draws from.
 const SEED: u64 = 1;
+
+/// The explanation below the tables.
+const NOTE: &str = "`rule`, `model` and `paper` (the paper's rules) know the path as it is: rate, loss, round-trip time and queue, and \
+with other flows what they leave. Measuring takes no time for them, unlike for `auto`. Intervals are of a bootstrap over cells.";
+
+/// The name of the default chooser, with which the others are compared.
+const RULE: &str = "rule";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -277,14 +284,15 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     }
     let workloads = Workloads::of(&rows).map_err(model::failure)?;
     let by_model = ModelChooser::new(model::load(args.model.as_deref())?);
-    let mut choosers = measured_choosers(&transports);
+    let mut names = transports.clone();
+    names.sort_by_key(|&name| name != AUTO);
+    let mut choosers: Vec<_> = names.into_iter().map(Judged::always).collect();
     // Beside `auto`, if that was run, before those that do not choose.
     let place = usize::from(transports.contains(&AUTO));
-    choosers.insert(place, choosers::rule(&workloads));
-    choosers.insert(place + 1, choosers::model(by_model, &workloads));
-    choosers.insert(place + 2, choosers::paper(&workloads));
-    let choosers: Vec<_> = choosers.iter().map(|chooser| &**chooser).collect();
-    let verdicts = judge(&contests, &choosers);
+    choosers.insert(place, Judged::rule());
+    choosers.insert(place + 1, Judged::model(by_model));
+    choosers.insert(place + 2, Judged::paper());
+    let verdicts = judge(&contests, &choosers, &workloads);
     output::note(format!(
         "{} cells; {} more are left out, where a transport has no result or none has worked",
         contests.len(),
@@ -297,21 +305,12 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
         for table in sections(&verdicts) {
             writeln!(out, "{}\n{}", table.title(), table.terminal())?;
         }
-        writeln!(out, "{}", choosers::NOTE)
+        writeln!(out, "{}", NOTE)
     })?;
     match &args.out {
         Some(folder) => write(folder, &verdicts),
         None => Ok(()),
     }
-}
-
-/// Returns who is judged: what was measured of `auto`, and whoever always takes the same transport.
-fn measured_choosers<'a>(transports: &[&str]) -> Vec<Box<dyn Chooser + 'a>> {
-    let mut names = transports.to_vec();
-    names.sort_by_key(|&name| name != AUTO);
-    (names.into_iter())
-        .map(|name| Box::new(Always::new(name)) as Box<dyn Chooser + 'a>)
-        .collect()
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<Row>, Failure> {
@@ -328,11 +327,11 @@ fn sections(verdicts: &Verdicts<'_>) -> Vec<transpute_testbed::report::Table> {
     let (unseen, fit) = (Some(Part::Unseen), Some(Part::Fit));
     let all = vec![
         tables::overall(verdicts, unseen),
-        tables::differences(verdicts, unseen, choosers::RULE),
+        tables::differences(verdicts, unseen, RULE),
         tables::by_regime(verdicts, unseen),
         selection::probing(verdicts, unseen),
         tables::overall(verdicts, fit),
-        tables::differences(verdicts, fit, choosers::RULE),
+        tables::differences(verdicts, fit, RULE),
         tables::overall(verdicts, None),
         tables::by_regime(verdicts, None),
         selection::probing(verdicts, None),
@@ -345,7 +344,7 @@ fn markdown(verdicts: &Verdicts<'_>) -> String {
     let tables: String = (sections(verdicts).iter())
         .map(|table| format!("\n## {}\n\n{}", table.title(), table.markdown()))
         .collect();
-    format!("{}\n{tables}", choosers::NOTE)
+    format!("{}\n{tables}", NOTE)
 }
 
 fn write(folder: &Path, verdicts: &Verdicts<'_>) -> Result<(), Failure> {

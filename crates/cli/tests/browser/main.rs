@@ -4,8 +4,6 @@
 mod driver;
 mod flows;
 mod looks;
-#[path = "../common/skip.rs"]
-mod skip;
 
 use std::{
     fs,
@@ -15,10 +13,9 @@ use std::{
     thread,
 };
 
-use tempfile::TempDir;
-
 use driver::Browser;
-use skip::skip;
+use tempfile::TempDir;
+use transpute_netem::testing::skip;
 
 /// A garbled mess: the fourth line has an unknown gate.
 const BROKEN_CIRCUIT: &str = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 NOPE\n";

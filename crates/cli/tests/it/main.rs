@@ -19,8 +19,6 @@ mod scheme;
 #[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
-#[path = "../common/skip.rs"]
-mod skip;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod usage;

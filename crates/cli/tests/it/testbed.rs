@@ -9,11 +9,9 @@ use std::{
 };
 
 use serde_json::Value;
+use transpute_netem::testing::skip;
 
-use crate::{
-    harness::{Finished, Process, transpute, write},
-    skip::skip,
-};
+use crate::harness::{Finished, Process, transpute, write};
 
 /// Runs a matrix, unless this machine cannot emulate paths: then it says so.
 fn run(args: &[&str]) -> Option<Finished> {

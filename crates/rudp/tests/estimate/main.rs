@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use transpute_netem::model::Path;
+use transpute_netem::scenario::PathConfig;
 use transpute_rudp::Time;
 use transpute_rudp::estimate::{MAX_TRAIN, RateEstimate, TrainReceiver};
-use transpute_testbed::model::Path;
-use transpute_testbed::scenario::PathConfig;
 
 const TRAIN: usize = 128;
 const BYTES: u64 = 1500;

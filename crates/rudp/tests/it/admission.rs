@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use transpute_netem::model::derive_seed;
 use transpute_rudp::{AcceptLimits, ClosedReason, Config, Connection, Time, VERSION};
-use transpute_testbed::model::derive_seed;
 
 use crate::link::{Datagram, Link, RTT};
 use crate::serving::{Listener, connect, transmit};

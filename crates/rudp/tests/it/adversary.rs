@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use transpute_netem::model::derive_seed;
 use transpute_rudp::{Config, Connection, Event, Read, Stats, Time, is_set_up};
-use transpute_testbed::model::derive_seed;
 
 use crate::serving::{connect, pair};
 use crate::sim::address;

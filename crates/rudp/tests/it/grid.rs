@@ -1,7 +1,7 @@
 //! How close to the physical limit transfers come.
 
+use transpute_netem::scenario::PathConfig;
 use transpute_rudp::{Time, rate::Kind};
-use transpute_testbed::scenario::PathConfig;
 
 use crate::sim::{Outcome, Setup, overhead, run};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use transpute_netem::scenario::{GilbertElliott, PathConfig};
 use transpute_rudp::{AcceptLimits, Alert, ClosedReason, Config, Connection, Event, Side, Time};
-use transpute_testbed::scenario::{GilbertElliott, PathConfig};
 
 use crate::link::{Datagram, Link, RTT};
 use crate::serving::{Listener, entropy, tls};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use transpute_netem::scenario::PathConfig;
 use transpute_rudp::{Config, Time};
-use transpute_testbed::scenario::PathConfig;
 
 use crate::link::{Datagram, Link, RTT};
 use crate::sim::{Setup, address, run};

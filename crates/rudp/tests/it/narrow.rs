@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use transpute_netem::scenario::PathConfig;
 use transpute_rudp::ClosedReason;
-use transpute_testbed::scenario::PathConfig;
 
 use crate::sim::{Outcome, Setup, run};
 

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use transpute_netem::model::derive_seed;
+use transpute_netem::scenario::{Change, GilbertElliott, PathConfig};
 use transpute_rudp::rate::Kind;
 use transpute_rudp::{ClosedReason, FecPolicy};
-use transpute_testbed::model::derive_seed;
-use transpute_testbed::scenario::{Change, GilbertElliott, PathConfig};
 
 use crate::sim::{Setup, run};
 

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
+use transpute_netem::model::derive_seed;
 use transpute_rudp::{
     AcceptLimits, Accepting, Acceptor, Config, Connection, Entropy, Id, Intake, PlaintextTls, Side,
     Time, Tls, is_set_up, receiver,
 };
-use transpute_testbed::model::derive_seed;
 
 use crate::sim::address;
 use crate::toy_tls::{Message, ToyTls};

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use transpute_netem::model::{Path, derive_seed};
+use transpute_netem::scenario::PathConfig;
 use transpute_rudp::{AcceptLimits, ClosedReason, Config, Connection, Event, Read, Stats, Time};
-use transpute_testbed::model::{Path, derive_seed};
-use transpute_testbed::scenario::PathConfig;
 
 use crate::serving::{Listener, connect};
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use transpute_testbed::scenario::PathConfig;
+use transpute_netem::scenario::PathConfig;
 
 use crate::sim::{Outcome, Setup, Sleep, run};
 

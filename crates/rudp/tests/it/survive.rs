@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use transpute_testbed::scenario::{Change, PathConfig};
+use transpute_netem::scenario::{Change, PathConfig};
 
 use crate::sim::{Setup, run};
 

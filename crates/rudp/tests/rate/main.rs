@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cubic::Cubic;
 use sim::{Flow, Sim};
+use transpute_netem::scenario::{Change, PathConfig};
 use transpute_rudp::rate::{Kind, RateController, Settings};
-use transpute_testbed::scenario::{Change, PathConfig};
 
 const MBIT: u64 = 125_000;
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use transpute_netem::model::Path;
+use transpute_netem::scenario::PathConfig;
 use transpute_rudp::Time;
 use transpute_rudp::rate::{DeliverySampler, Feedback, RateController, RttView, SentState};
-use transpute_testbed::model::Path;
-use transpute_testbed::scenario::PathConfig;
 
 /// Bytes of every packet.
 pub(crate) const PACKET: u64 = 1500;

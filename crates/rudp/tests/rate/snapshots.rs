@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
+use transpute_netem::scenario::{Change, PathConfig};
 use transpute_rudp::rate::Kind;
-use transpute_testbed::scenario::{Change, PathConfig};
 
 use super::sim::Sim;
 use super::{MBIT, flow, path, seeded, unknown};

@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::lab::{Lab, Side};
+use transpute_netem::lab::{Lab, Side};
 
 /// The namespaces are standard output and standard error. A killed process may take a moment to end, so the shell looks again
 /// until it finds none; it gives up after 100 rounds on what cannot be killed (a process in uninterruptible sleep).

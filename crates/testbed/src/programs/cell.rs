@@ -6,11 +6,12 @@ use std::{
     time::Duration,
 };
 
+use transpute_netem::scenario::Scenario;
+
 use super::{
     Plan, Setting,
     file::{Axes, Experiment, REPETITION},
 };
-use crate::scenario::Scenario;
 
 /// Which form of a [`Plan`] is run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

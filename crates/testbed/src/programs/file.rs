@@ -9,14 +9,14 @@ use std::{
 
 use serde::Deserialize;
 use thiserror::Error;
+use transpute_netem::{
+    page::{MAX_PAGE_BYTES, read_page},
+    scenario::{Scenario, ScenarioError},
+};
 
 use super::{
     Setting,
     table::{Context, ExperimentTable},
-};
-use crate::{
-    page::{MAX_PAGE_BYTES, read_page},
-    scenario::{Scenario, ScenarioError},
 };
 
 /// The most cells of a plan: each is held in memory with its scenario.

@@ -7,13 +7,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use transpute_netem::{model::PathCounters, scenario::Scenario};
 
 use super::{Cell, Setting};
-use crate::{
-    model::PathCounters,
-    row::{Environment, Record, RowError, read_records},
-    scenario::Scenario,
-};
+use crate::row::{Environment, Record, RowError, read_records};
 
 /// The number of this format. It changes when a field changes its meaning.
 pub const PROGRAM_ROW_FORMAT: u32 = 1;
@@ -59,7 +56,7 @@ pub struct ProgramRow {
     /// What happened to packets from B to A.
     pub down: PathCounters,
     /// Bytes on the wire from A and from B, headers included, of what has a port of
-    /// [`PARTY_PORT`](crate::lab::PARTY_PORT).
+    /// [`PARTY_PORT`](transpute_netem::lab::PARTY_PORT).
     pub party_bytes: [u64; 2],
     /// Packets from A and from B that the emulator was too slow to take: lost, but not by the path.
     pub overruns: [u64; 2],

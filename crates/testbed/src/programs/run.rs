@@ -9,6 +9,8 @@ use std::{
     time::SystemTime,
 };
 
+use transpute_netem::scenario::Scenario;
+
 use super::{Cell, PROGRAM_ROW_FORMAT, ProgramRow, Said};
 use crate::{
     pair::{Outcome, Pair, PairOptions},
@@ -16,7 +18,6 @@ use crate::{
         Ending, Identities, Progress, RunError, Series, Summary, WorkFolder,
         environment::Environments, store::Store,
     },
-    scenario::Scenario,
 };
 
 /// How to run cells.

@@ -8,16 +8,14 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, de};
+use transpute_netem::scenario::{Scenario, ScenarioError};
 
 use super::{
     Experiment, PlanError, Setting,
     cell::placeholders,
     file::{Axes, MAX_CELLS, REPETITION},
 };
-use crate::{
-    runner::Sweep,
-    scenario::{Scenario, ScenarioError},
-};
+use crate::runner::Sweep;
 
 /// The longest name of an experiment or a variable, in bytes.
 const MAX_NAME: usize = 64;

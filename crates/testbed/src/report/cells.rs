@@ -1,10 +1,8 @@
 //! Rows that measured the same thing, together.
 
-use crate::{
-    lab::Timeline,
-    row::{Measured, Row},
-    scenario::Scenario,
-};
+use transpute_netem::{lab::Timeline, scenario::Scenario};
+
+use crate::row::{Measured, Row};
 
 use super::{Samples, number};
 

@@ -1,14 +1,16 @@
-//! Rows for tests.
+//! Rows with plausible figures, for tests of code that reads rows.
 
-use crate::{
-    model::PathCounters,
-    row::{Environment, Limit, Measured, PartyRow, ROW_FORMAT, Row},
-    scenario::Scenario,
-};
+use transpute_netem::{model::PathCounters, scenario::Scenario};
 
-/// A row of half-gates over TCP, with a run time in milliseconds.
-pub(crate) fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
-    let scenario = Scenario::named(scenario).unwrap();
+use crate::row::{Environment, Limit, Measured, PartyRow, ROW_FORMAT, Row};
+
+/// Returns a row of half-gates over TCP, with a run time in milliseconds. `scenario` is a preset.
+///
+/// # Panics
+/// If there is no such preset.
+#[must_use]
+pub fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
+    let scenario = Scenario::named(scenario).unwrap_or_else(|error| panic!("{error}"));
     let party = PartyRow {
         transport: "tcp".to_owned(),
         cipher: Some("TLS13_AES_128_GCM_SHA256".to_owned()),

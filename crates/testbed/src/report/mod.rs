@@ -6,8 +6,7 @@
 mod cells;
 pub mod chart;
 mod figures;
-#[cfg(test)]
-pub(crate) mod fixture;
+pub mod fixture;
 mod folder;
 mod phases;
 pub mod published;

@@ -1,11 +1,12 @@
 //! How full the path was in the course of runs.
 
+use transpute_netem::lab::Timeline;
+
 use super::{
     Cell,
     cells::{congestion_control, place_name},
     chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
 };
-use crate::lab::Timeline;
 
 /// At most this many points are drawn a direction: more than a chart has pixels say nothing.
 const MAX_POINTS: usize = 400;

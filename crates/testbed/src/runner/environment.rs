@@ -6,14 +6,16 @@ use std::{
 };
 
 use rustix::net::sockopt::tcp_congestion;
+use transpute_netem::{
+    lab::{Lab, Side},
+    scenario::{PathConfig, Scenario},
+};
 
 use super::RunError;
 use crate::{
-    lab::{Lab, Side},
     measure::{Patience, Process},
     perf,
     row::Environment,
-    scenario::{PathConfig, Scenario},
 };
 
 /// How long a program that only prints something may take.
@@ -155,8 +157,9 @@ fn field(path: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use transpute_netem::testing::unless_skipped;
+
     use super::*;
-    use crate::{lab::LabError, skip::skip};
 
     #[test]
     fn the_congestion_control_in_force_is_told() {
@@ -178,11 +181,10 @@ mod tests {
             scenario.congestion_control = name.map(str::to_owned);
             let mut environment = Environment::default();
             match describe_inside(&mut environment, &scenario, &never) {
-                Err(RunError::Lab(
-                    error @ (LabError::Privileges { .. } | LabError::NoTun { .. }),
-                )) => {
-                    skip(error);
-                    return;
+                Err(RunError::Lab(error)) => {
+                    if unless_skipped(Err::<(), _>(error)).is_none() {
+                        return;
+                    }
                 }
                 other => other.unwrap(),
             }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::scenario::{Scenario, ScenarioError};
+use transpute_netem::scenario::{Scenario, ScenarioError};
 
 /// Everything to run, as the product of lists.
 #[derive(Clone, Debug)]

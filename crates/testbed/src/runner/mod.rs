@@ -26,11 +26,9 @@ use thiserror::Error;
 pub use matrix::{Cell, Matrix, Sweep};
 
 use crate::{
-    lab::LabError,
     live::Live,
     measure::MeasureError,
     row::{Environment, Row, RowError},
-    scenario::Scenario,
 };
 use environment::Environments;
 use estimate::Estimate;
@@ -38,6 +36,7 @@ use inputs::InputMaker;
 use repetition::Bench;
 pub(crate) use repetition::Identities;
 use store::Store;
+use transpute_netem::{lab::LabError, scenario::Scenario};
 
 /// How to run a matrix.
 #[derive(Clone, Debug)]

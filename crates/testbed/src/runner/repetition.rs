@@ -8,6 +8,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use transpute_netem::{
+    lab::{Lab, PARTY_PORT, Side},
+    model::PathCounters,
+    scenario::Scenario,
+};
+
 use super::{
     Cell, Options, RunError, Timelines,
     environment::Environments,
@@ -16,12 +22,9 @@ use super::{
 };
 use crate::{
     flow::Flows,
-    lab::{Lab, PARTY_PORT, Side},
     live::Live,
     measure::{Finished, MeasureError, Patience, Process},
-    model::PathCounters,
     row::{Limit, Measured, ROW_FORMAT, Row},
-    scenario::Scenario,
 };
 
 /// How long making a key may take.

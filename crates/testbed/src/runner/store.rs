@@ -133,11 +133,10 @@ fn end_of_lines(file: &mut File) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use transpute_netem::scenario::Scenario;
+
     use super::*;
-    use crate::{
-        row::{Environment, ROW_FORMAT, read_rows},
-        scenario::Scenario,
-    };
+    use crate::row::{Environment, ROW_FORMAT, read_rows};
 
     fn cell(circuit: &str) -> Cell {
         Cell {

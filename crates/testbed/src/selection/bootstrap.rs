@@ -1,6 +1,6 @@
 //! Confidence intervals of means, by the bootstrap (B. Efron, 1979).
 
-use crate::model::derive_seed;
+use transpute_netem::model::derive_seed;
 
 /// Resamples: the ends of a 95 % interval then vary by a few hundredths of its width.
 const RESAMPLES: u64 = 2000;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use transpute_netem::scenario::Scenario;
 
-use crate::{runner::Cell, scenario::Scenario};
+use crate::runner::Cell;
 
 /// Cases that would take longer than this at the rate of the line are not drawn, in seconds: with
 /// shorter ones more fit into an hour.
@@ -74,7 +75,7 @@ impl Part {
         let hash = (text.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        if crate::model::derive_seed(hash, 0) & 1 == 0 {
+        if transpute_netem::model::derive_seed(hash, 0) & 1 == 0 {
             Self::Fit
         } else {
             Self::Unseen

@@ -1,10 +1,9 @@
 //! What rows say each transport took in each cell.
 
+use transpute_netem::scenario::Scenario;
+
 use super::{AUTO, Part};
-use crate::{
-    row::{Environment, Measured, Row},
-    scenario::Scenario,
-};
+use crate::row::{Environment, Measured, Row};
 
 /// What a run counts as that failed, in milliseconds: whoever chose it has nothing after a minute.
 pub const FAILED_MS: f64 = 60_000.0;

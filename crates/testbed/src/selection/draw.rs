@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use super::{Case, MAX_LINE_SECONDS};
-use crate::{
+use transpute_netem::{
     model::derive_seed,
     scenario::{CrossDirection, CrossTraffic, PathConfig, Scenario},
 };
+
+use super::{Case, MAX_LINE_SECONDS};
 
 /// AND gates of all evaluations together.
 const SIZES: [Range<f64>; 5] = [1e3..1e4, 1e4..1e5, 1e5..1e6, 1e6..3e6, 3e6..1e7];

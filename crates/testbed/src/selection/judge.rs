@@ -1,61 +1,9 @@
-//! Choosers, and what their choices cost.
+//! What the choices of choosers cost.
 
-use super::{Conditions, Contest, FAILED_MS, Part, Time, bootstrap::interval_of_mean};
-
-/// Picks one of the transports of a cell.
-pub trait Chooser {
-    /// Returns its name in tables.
-    fn name(&self) -> String;
-
-    /// Picks one of the candidates, or a transport that was run beside them; nothing where it cannot.
-    fn choose(&self, conditions: &Conditions<'_>, candidates: &[&str]) -> Option<Choice>;
-}
-
-/// What a chooser picks.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
-    /// The transport.
-    pub transport: String,
-    /// What choosing takes in milliseconds, where the time of the transport does not include it:
-    /// probing, for instance.
-    pub extra_ms: f64,
-    /// What the chooser says the transport will take, in milliseconds, if it predicts.
-    pub predicted_ms: Option<f64>,
-}
-
-/// The same transport everywhere. For [`AUTO`](super::AUTO), what was measured of it.
-#[derive(Clone, Debug)]
-pub struct Always {
-    transport: String,
-}
-
-impl Always {
-    /// Chooses this one.
-    #[must_use]
-    pub fn new(transport: &str) -> Self {
-        Self {
-            transport: transport.to_owned(),
-        }
-    }
-}
-
-impl Chooser for Always {
-    fn name(&self) -> String {
-        if self.transport == super::AUTO {
-            self.transport.clone()
-        } else {
-            format!("always {}", self.transport)
-        }
-    }
-
-    fn choose(&self, _: &Conditions<'_>, _: &[&str]) -> Option<Choice> {
-        Some(Choice {
-            transport: self.transport.clone(),
-            extra_ms: 0.0,
-            predicted_ms: None,
-        })
-    }
-}
+use super::{
+    Conditions, Contest, FAILED_MS, Judged, Part, Time, Workloads, bootstrap::interval_of_mean,
+    choosers::Picked,
+};
 
 /// What a choice cost in a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,15 +29,24 @@ pub struct Verdicts<'a> {
     pub cells: Vec<(&'a Contest<'a>, Conditions<'a>, Vec<Verdict>)>,
 }
 
-/// Lets every chooser choose in every contest. Those in which nothing was measured are left out.
+/// Lets every chooser choose in every contest. Contests in which nothing was measured are left out.
+///
+/// `workloads` tells the choosers what each circuit sends and computes. Without an entry for a circuit they have no answer.
 #[must_use]
-pub fn judge<'a>(contests: &'a [Contest<'a>], choosers: &[&dyn Chooser]) -> Verdicts<'a> {
+pub fn judge<'a>(
+    contests: &'a [Contest<'a>],
+    choosers: &[Judged],
+    workloads: &Workloads,
+) -> Verdicts<'a> {
     let cells = (contests.iter())
         .filter_map(|contest| {
             let conditions = contest.conditions()?;
             contest.best(None)?;
             let verdicts = (choosers.iter())
-                .map(|chooser| verdict(contest, &conditions, *chooser))
+                .map(|chooser| {
+                    let picked = chooser.pick(&conditions, &contest.candidates(), workloads);
+                    verdict(contest, picked)
+                })
                 .collect();
             Some((contest, conditions, verdicts))
         })
@@ -100,18 +57,14 @@ pub fn judge<'a>(contests: &'a [Contest<'a>], choosers: &[&dyn Chooser]) -> Verd
     }
 }
 
-fn verdict(contest: &Contest<'_>, conditions: &Conditions<'_>, chooser: &dyn Chooser) -> Verdict {
-    let choice = chooser.choose(conditions, &contest.candidates());
-    let chosen = choice.as_ref().map(|choice| choice.transport.as_str());
-    let extra = choice.as_ref().map_or(0.0, |choice| choice.extra_ms);
-    let time = match chosen.and_then(|name| contest.time(name)) {
-        Some(Time::Measured(ms)) => Time::Measured(ms + extra),
-        Some(Time::AtLeast(ms)) => Time::AtLeast(ms + extra),
-        Some(Time::Failed) | None => Time::Failed,
-    };
-    let predicted = choice.as_ref().and_then(|choice| choice.predicted_ms);
-    let error = match (chosen.and_then(|name| contest.time(name)), predicted) {
-        (Some(Time::Measured(ms)), Some(predicted)) => Some((predicted - ms).abs() / ms),
+fn verdict(contest: &Contest<'_>, picked: Option<Picked>) -> Verdict {
+    let chosen = picked.as_ref().map(|picked| picked.transport.as_str());
+    let time = chosen
+        .and_then(|name| contest.time(name))
+        .unwrap_or(Time::Failed);
+    let predicted = picked.as_ref().and_then(|picked| picked.predicted_ms);
+    let error = match (time, predicted) {
+        (Time::Measured(ms), Some(predicted)) => Some((predicted - ms).abs() / ms),
         _ => None,
     };
     let best = contest.best(chosen).map_or(FAILED_MS, |(_, ms)| ms);
@@ -119,7 +72,7 @@ fn verdict(contest: &Contest<'_>, conditions: &Conditions<'_>, chooser: &dyn Cho
         regret: (time.counts_as_ms() / best).max(1.0),
         time,
         error,
-        chosen: choice.map(|choice| choice.transport),
+        chosen: picked.map(|picked| picked.transport),
     }
 }
 
@@ -219,25 +172,6 @@ mod tests {
     use super::super::{contest::tests::row, contests};
     use super::*;
 
-    /// Goes by the round-trip time.
-    struct Rule;
-
-    impl Chooser for Rule {
-        fn name(&self) -> String {
-            "rule".to_owned()
-        }
-
-        fn choose(&self, conditions: &Conditions<'_>, candidates: &[&str]) -> Option<Choice> {
-            assert_eq!(candidates, ["tcp", "rudp"]);
-            let near = conditions.scenario.rtt_ms() < 15.0;
-            Some(Choice {
-                transport: if near { "tcp" } else { "rudp" }.to_owned(),
-                extra_ms: 5.0,
-                predicted_ms: Some(if near { 100.0 } else { 50.0 }),
-            })
-        }
-    }
-
     #[test]
     fn regret_is_the_time_over_the_best() {
         let rows = [
@@ -255,12 +189,9 @@ mod tests {
             row(40.0, "rudp", 0, Time::Failed),
         ];
         let contests = contests(&rows);
-        let (tcp, rudp, auto) = (Always::new("tcp"), Always::new("rudp"), Always::new("auto"));
-        let verdicts = judge(&contests, &[&tcp, &rudp, &auto, &Rule]);
-        assert_eq!(
-            verdicts.choosers,
-            ["always tcp", "always rudp", "auto", "rule"]
-        );
+        let choosers = ["tcp", "rudp", "auto"].map(Judged::always);
+        let verdicts = judge(&contests, &choosers, &Workloads::default());
+        assert_eq!(verdicts.choosers, ["always tcp", "always rudp", "auto"]);
         assert_eq!(verdicts.cells.len(), 3);
         let regrets = |chooser: usize| -> Vec<f64> {
             (verdicts.cells.iter())
@@ -271,12 +202,17 @@ mod tests {
         assert_eq!(regrets(1), [1.0, 1.0, 300.0]);
         // Quicker than all candidates is no less than 1.
         assert_eq!(regrets(2), [1.0, 1.1, 1.05]);
-        // Choosing takes time too.
-        assert_eq!(regrets(3), [2.1, 1.05, 300.0]);
-        let errors: Vec<_> = (verdicts.cells.iter())
-            .map(|(.., verdicts)| verdicts[3].error)
-            .collect();
-        assert_eq!(errors, [Some(0.0), Some(0.5), None]);
+        // A prediction is off by a share of the measured time.
+        let predicting = |transport: &str| Picked {
+            transport: transport.to_owned(),
+            predicted_ms: Some(50.0),
+        };
+        let off = |place: usize, transport: &str| {
+            verdict(&contests[place], Some(predicting(transport))).error
+        };
+        assert_eq!(off(0, "tcp"), Some(0.5));
+        assert_eq!(off(1, "rudp"), Some(0.5));
+        assert_eq!((off(1, "tcp"), off(2, "rudp")), (None, None));
 
         let summary = |chooser: usize| {
             Summary::of(
@@ -296,7 +232,7 @@ mod tests {
         assert!((tcp.mean - 103.0 / 3.0).abs() < 1e-9 && tcp.is_bound());
         assert!((tcp.close - 1.0 / 3.0).abs() < 1e-9);
         assert_eq!((summary(1).failed, summary(2).is_bound()), (1, false));
-        assert_eq!((tcp.errors, summary(3).errors), (None, Some([0.0, 0.5])));
+        assert_eq!(tcp.errors, None);
     }
 
     #[test]
@@ -317,18 +253,10 @@ mod tests {
 
     #[test]
     fn no_answer_is_a_failure() {
-        struct Silent;
-        impl Chooser for Silent {
-            fn name(&self) -> String {
-                "silent".to_owned()
-            }
-            fn choose(&self, _: &Conditions<'_>, _: &[&str]) -> Option<Choice> {
-                None
-            }
-        }
         let rows = [row(10.0, "tcp", 0, Time::Measured(120_000.0))];
         let contests = contests(&rows);
-        let verdicts = judge(&contests, &[&Silent, &Always::new("quic")]);
+        let choosers = [Judged::rule(), Judged::always("quic")];
+        let verdicts = judge(&contests, &choosers, &Workloads::default());
         let summary = Summary::of(&verdicts.cells[0].2).unwrap();
         // Two minutes were the best: still none of the two is close to it.
         assert_eq!(

@@ -5,34 +5,40 @@
 //! | [`draw`] | makes the [`Case`]s: workloads under path conditions, drawn by strata |
 //! | [`Case::runs`] | every transport in a case, for [`run_cells`](crate::runner::run_cells) |
 //! | [`contests`] | what rows say each transport took in each cell |
-//! | [`Chooser`] | picks one of the transports of a contest |
+//! | [`Judged`] | picks one of the transports of a contest |
+//! | [`samples()`] | rows as samples for the model of `transpute_select` |
 //! | [`judge`], [`Summary`] | the regret of choosers: time of their choice over time of the best |
 //!
 //! ```
-//! use transpute_testbed::selection::{Always, Chooser, Part, contests, judge, tables};
+//! use transpute_testbed::selection::{Judged, Part, Workloads, contests, judge, tables};
 //!
 //! # let rows = Vec::new();
 //! let contests = contests(&rows);
-//! let choosers: [&dyn Chooser; 2] = [&Always::new("tcp"), &Always::new("rudp")];
-//! let verdicts = judge(&contests, &choosers);
+//! let choosers = [Judged::rule(), Judged::always("tcp")];
+//! let verdicts = judge(&contests, &choosers, &Workloads::of(&rows)?);
 //! println!("{}", tables::overall(&verdicts, Some(Part::Unseen)).markdown());
+//! # Ok::<(), transpute_select::SelectError>(())
 //! ```
 
 mod bootstrap;
 mod case;
+mod choosers;
 mod contest;
 mod draw;
 mod judge;
 mod probing;
 mod regime;
+mod samples;
 pub mod tables;
 
 pub use case::{Case, DEFAULT_CUT_OFF, MAX_LINE_SECONDS, Part};
+pub use choosers::Judged;
 pub use contest::{Conditions, Contest, FAILED_MS, Time, complete, contests};
 pub use draw::draw;
-pub use judge::{Always, Choice, Chooser, Summary, Verdict, Verdicts, judge};
+pub use judge::{Summary, Verdict, Verdicts, judge};
 pub use probing::probing;
 pub use regime::{Regime, regimes};
+pub use samples::{Workloads, samples};
 
 /// The transport that chooses for itself: its rows are those of a chooser, not of a candidate.
 pub const AUTO: &str = "auto";

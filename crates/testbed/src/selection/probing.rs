@@ -119,7 +119,7 @@ fn with_default(transport: &str, contest: &Contest<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{contest::tests::row, contests, judge};
+    use super::super::{Workloads, contest::tests::row, contests, judge};
     use super::*;
     use crate::row::SelectionRow;
 
@@ -130,7 +130,7 @@ mod tests {
             row(100.0, "rudp", 0, Time::Measured(500.0)),
             row(100.0, "auto", 0, Time::Measured(500.0)),
         ];
-        assert!(probing(&judge(&contests(&rows), &[]), None).is_empty());
+        assert!(probing(&judge(&contests(&rows), &[], &Workloads::default()), None).is_empty());
         let measured = rows[2].measured.as_mut().unwrap();
         measured.chosen = Some("quic".to_owned());
         measured.selection = Some(SelectionRow {
@@ -144,7 +144,7 @@ mod tests {
         let contests = contests(&rows);
         // 400 ms were predicted; 100 of the 200 ms were not the set-up of QUIC.
         assert_eq!(
-            probing(&judge(&contests, &[]), None)
+            probing(&judge(&contests, &[], &Workloads::default()), None)
                 .csv()
                 .lines()
                 .skip(1)

@@ -336,7 +336,7 @@ fn share(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Always, contest::tests::row, contests, judge};
+    use super::super::{Judged, Workloads, contest::tests::row, contests, judge};
     use super::*;
 
     #[test]
@@ -351,7 +351,11 @@ mod tests {
             row.scenario.up.loss = 0.02;
         }
         let contests = contests(&rows);
-        let verdicts = judge(&contests, &[&Always::new("tcp"), &Always::new("rudp")]);
+        let verdicts = judge(
+            &contests,
+            &["tcp", "rudp"].map(Judged::always),
+            &Workloads::default(),
+        );
         assert_eq!(
             overall(&verdicts, None).csv(),
             "chooser,cells,cut off,failed,mean,its 95 % interval,median,95 %,worst,≤ 1.15,\"predictions off, median\",90 %\r\n\

@@ -26,7 +26,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::{Instant, Sleep},
 };
-use transpute_testbed::{model::Path, scenario::PathConfig};
+use transpute_netem::{model::Path, scenario::PathConfig};
 
 use super::{
     Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory,

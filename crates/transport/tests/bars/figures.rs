@@ -2,7 +2,7 @@
 
 use std::{env, str::FromStr};
 
-use transpute_testbed::lab::Lab;
+use transpute_netem::lab::Lab;
 
 /// Returns how often each cell is measured.
 pub(crate) fn repetitions() -> u32 {

@@ -13,7 +13,7 @@ mod trains;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use transpute_testbed::{lab::Lab, scenario::Scenario};
+use transpute_netem::{lab::Lab, scenario::Scenario};
 
 #[test]
 #[ignore = "measures; run by hand: cargo test --release -p transpute-transport --test bars -- --ignored --nocapture bulk"]

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use transpute_testbed::lab::View;
+use transpute_netem::lab::View;
 
 use super::{
     figures::{head, list, median, repetitions, row, warn_of_overruns},

@@ -14,7 +14,7 @@ use std::{
 };
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_testbed::lab::{Lab, PARTY_PORT, Side};
+use transpute_netem::lab::{Lab, PARTY_PORT, Side};
 use transpute_transport::{Identity, Link, Registry, Security};
 
 use super::trains::TrainCounter;

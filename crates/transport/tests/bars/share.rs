@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use transpute_testbed::lab::Lab;
+use transpute_netem::lab::Lab;
 
 use super::{
     figures::{head, median, repetitions, row, transport, warn_of_overruns},

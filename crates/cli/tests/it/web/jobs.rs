@@ -3,9 +3,9 @@
 use std::{thread, time::Duration};
 
 use serde_json::{Value, json};
+use transpute_netem::testing::skip;
 
 use super::client::{Answer, Event, Server};
-use crate::skip::skip;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

@@ -1,0 +1,170 @@
+//! `transpute testbed serve`: all of it as a page in a browser.
+
+use std::{
+    ffi::OsString,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
+
+use transpute_testbed::row::read_rows;
+use transpute_testbed_web::{Config, ServeError, Server, Token, import};
+
+use crate::{
+    failure::{Failure, Kind},
+    interrupt::interrupted,
+    output,
+};
+
+/// Where to listen unless told otherwise.
+const ADDRESS: &str = "127.0.0.1:7780";
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Open the address that is printed in a browser. Nothing is fetched from elsewhere. Runs are kept in a file of SQLite, and are there \
+after the next start.
+
+An address that other machines reach needs a token, which is made at random and printed with the address, or comes from \
+--token-file. There is no encryption: over networks that you do not trust, listen on a loopback address and forward the port over SSH.
+
+--allow-programs lets whoever has the token run any command as the user of this process. That is what it is for.")]
+pub(crate) struct Args {
+    /// Where to listen: an address, with a port or without; port 0 lets the system choose
+    #[arg(long, value_name = "ADDR", default_value = ADDRESS, value_parser = parse_address)]
+    listen: SocketAddr,
+    /// The folder of the history and of uploaded circuits [default: transpute/testbed in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Ask for a token on a loopback address too
+    #[arg(long)]
+    token: bool,
+    /// The file with the token: 22 to 256 visible characters
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Let users run commands of their own over the path. This is remote code execution by design
+    #[arg(long)]
+    allow_programs: bool,
+    /// Bring the rows of a file of `transpute testbed run` into the history, and end
+    #[arg(long, value_name = "FILE")]
+    import: Option<PathBuf>,
+    /// Print the address and errors only
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn serve(args: Args) -> Result<(), Failure> {
+    let data = match args.data {
+        Some(folder) => folder,
+        None => usual_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))
+            .ok_or_else(|| Failure::usage("--data is needed: there is no home folder"))?,
+    };
+    if let Some(file) = &args.import {
+        let rows = read_rows(file)
+            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+        let count = import(&data, &rows).map_err(|error| failure(error.into()))?;
+        output::note(format!("{count} runs brought in: {}", data.display()));
+        return Ok(());
+    }
+    let wants_token = args.token || args.allow_programs || !args.listen.ip().is_loopback();
+    let token = match (&args.token_file, wants_token) {
+        (Some(file), _) => Some(
+            Token::read(file)
+                .map_err(|error| Failure::file(file, error.to_string()).because(error))?,
+        ),
+        (None, true) => Some(
+            Token::random().map_err(|error| Failure::other(error.to_string()).because(error))?,
+        ),
+        (None, false) => None,
+    };
+    let config = Config {
+        listen: args.listen,
+        data: data.clone(),
+        binary: std::env::current_exe()
+            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        token: token.clone(),
+        allow_programs: args.allow_programs,
+    };
+    crate::block_on(async {
+        let server = Server::bind(config).await.map_err(failure)?;
+        // The handlers are there before anybody is told that it has begun.
+        let over = interrupted();
+        tokio::pin!(over);
+        let address = server.address();
+        let fragment =
+            (token.as_ref()).map_or(String::new(), |token| format!("#token={}", token.as_str()));
+        if !args.quiet {
+            if let Some(reason) = server.cannot_run() {
+                output::note(format!("nothing can be run on this machine: {reason}"));
+            }
+            if !address.ip().is_loopback() {
+                output::note("other machines can reach this, and it is not encrypted");
+            }
+            if args.allow_programs {
+                output::note("whoever has the token can run commands as this user");
+            }
+            output::note(format!("history in {}", data.display()));
+        }
+        output::note(format!("serving on http://{address}/{fragment}"));
+        let mut code = None;
+        server.run(async { code = Some(over.await) }).await;
+        match code {
+            Some(code) => Err(Failure::Silent(code)),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Returns the folder of this user (XDG Base Directory Specification: a relative path counts as none).
+fn usual_folder(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute =
+        |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute(state).or_else(|| Some(absolute(home)?.join(".local/state")));
+    Some(state?.join("transpute").join("testbed"))
+}
+
+/// Reads an address, whose port may be left out.
+fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
+    let usual: SocketAddr = ADDRESS.parse().map_err(|_| "no usual address")?;
+    (text.parse())
+        .or_else(|_| {
+            text.parse()
+                .map(|ip: IpAddr| SocketAddr::new(ip, usual.port()))
+        })
+        .map_err(|_| "expected an IP address with a port, such as 127.0.0.1:7780 or [::1]:7780")
+}
+
+fn failure(error: ServeError) -> Failure {
+    let kind = match &error {
+        ServeError::NeedsToken { .. } | ServeError::ProgramsNeedToken => Kind::Usage,
+        ServeError::Store(_) => Kind::File,
+        ServeError::Listen { .. } => Kind::Peer,
+        _ => Kind::Other,
+    };
+    Failure::new(kind, error.to_string()).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_may_be_left_out() {
+        let address = |text| parse_address(text).map(|address| address.to_string());
+        assert_eq!(address("127.0.0.1").as_deref(), Ok("127.0.0.1:7780"));
+        assert_eq!(address("[::1]:80").as_deref(), Ok("[::1]:80"));
+        assert_eq!(address("::1").as_deref(), Ok("[::1]:7780"));
+        assert!(address("localhost").is_err() && address("").is_err());
+    }
+
+    #[test]
+    fn a_user_has_one_folder() {
+        let folder = |state: Option<&str>, home: Option<&str>| {
+            usual_folder(state.map(Into::into), home.map(Into::into))
+        };
+        let home = Some(PathBuf::from("/home/a/.local/state/transpute/testbed"));
+        assert_eq!(folder(None, Some("/home/a")), home);
+        assert_eq!(folder(Some("here"), Some("/home/a")), home);
+        let state = Some(PathBuf::from("/s/transpute/testbed"));
+        assert_eq!(folder(Some("/s"), Some("/home/a")), state);
+        assert_eq!(folder(None, None), None);
+    }
+}

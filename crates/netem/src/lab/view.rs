@@ -1,0 +1,102 @@
+//! Looking at a path from elsewhere while it is in use.
+
+use std::{
+    fs::File,
+    os::{fd::OwnedFd, unix::fs::FileExt},
+    sync::{Arc, Mutex},
+    time::SystemTime,
+};
+
+use super::forward::{Published, lock};
+use crate::model::PathCounters;
+
+/// More than the statistics of any kernel have, in bytes.
+const MOST_STATISTICS: usize = 64 << 10;
+
+/// What looks at a path. Once the path is down, it sees what was last.
+#[derive(Debug)]
+pub struct View {
+    published: Arc<Mutex<Published>>,
+    statistics: [Option<File>; 2],
+}
+
+impl View {
+    pub(super) fn new(published: Arc<Mutex<Published>>, statistics: [Option<OwnedFd>; 2]) -> Self {
+        Self {
+            published,
+            statistics: statistics.map(|opened| opened.map(File::from)),
+        }
+    }
+
+    /// Returns what happened on the way up and on the way down, up to now.
+    #[must_use]
+    pub fn counters(&self) -> [PathCounters; 2] {
+        lock(&self.published).counters
+    }
+
+    /// Returns when the parties' first packet was sent.
+    #[must_use]
+    pub fn first_packet(&self) -> Option<SystemTime> {
+        lock(&self.published).parties.first_packet
+    }
+
+    /// Returns how many segments of TCP both sides sent again, those of cross traffic included; nothing where the kernel does not
+    /// tell.
+    #[must_use]
+    pub fn retransmitted_segments(&self) -> Option<u64> {
+        let [a, b] = self.statistics.each_ref().map(|file| {
+            let mut text = vec![0; MOST_STATISTICS];
+            let length = file.as_ref()?.read_at(&mut text, 0).ok()?;
+            text.truncate(length);
+            tcp_counter(&String::from_utf8_lossy(&text), "RetransSegs")
+        });
+        Some(a? + b?)
+    }
+}
+
+/// Finds a counter in two lines of names and values, both of which start with `Tcp:`.
+fn tcp_counter(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let index = names.split_whitespace().position(|known| known == name)?;
+    values.split_whitespace().nth(index)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Lab, PARTY_PORT, Side};
+    use super::*;
+    use crate::{scenario::Scenario, testing::unless_skipped};
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let text =
+            "Ip: a b\nIp: 1 2\nTcp: MaxConn InSegs RetransSegs\nTcp: -1 7 12\nUdp: x\nUdp: 1\n";
+        assert_eq!(tcp_counter(text, "RetransSegs"), Some(12));
+        assert_eq!(tcp_counter(text, "InSegs"), Some(7));
+        assert_eq!(tcp_counter(text, "MaxConn"), None);
+        assert_eq!(tcp_counter(text, "OutSegs"), None);
+        assert_eq!(tcp_counter("Tcp: RetransSegs", "RetransSegs"), None);
+    }
+
+    #[test]
+    fn what_is_sent_again_is_counted() {
+        // Longer than a first packet is waited for: it is sent again while its answer is on the way.
+        let far = Scenario::parse("rtt_ms = 1300", "far").unwrap();
+        let Some(lab) = unless_skipped(Lab::start(&far)) else {
+            return;
+        };
+        let view = lab.view();
+        assert_eq!(view.retransmitted_segments(), Some(0));
+        assert_eq!(view.first_packet(), None);
+        let listener = lab.listen(Side::A, PARTY_PORT).unwrap();
+        let _connection = lab
+            .connect(Side::B, listener.local_addr().unwrap())
+            .unwrap();
+        assert!(view.retransmitted_segments() >= Some(1));
+        assert!(view.counters()[1].packets_out >= 1);
+        assert!(view.first_packet().is_some());
+        drop(lab);
+        assert!(view.retransmitted_segments() >= Some(1));
+    }
+}

@@ -1,0 +1,17 @@
+//! Emulated internet paths, in virtual time and between two network namespaces of one machine.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | [`model`] | a one-way path as a state machine with a virtual clock |
+//! | [`scenario`] | network conditions, as files and presets |
+//! | [`lab`] | two network namespaces, joined by two models in real time |
+//! | [`page`] | reading short files that people write by hand |
+//! | [`testing`] | skipping tests that cannot run on this machine |
+
+#![deny(unsafe_code)]
+
+pub mod lab;
+pub mod model;
+pub mod page;
+pub mod scenario;
+pub mod testing;

@@ -1,0 +1,304 @@
+//! One direction of a path.
+
+use std::collections::VecDeque;
+
+use super::bottleneck::Bottleneck;
+use super::counters::PathCounters;
+use super::loss::Loss;
+use super::random::Stream;
+use crate::scenario::{Change, PathConfig};
+
+/// How many bytes a path holds at most, in nanosecond-exact flight and in its queue together.
+///
+/// A path without a bottleneck has no queue to overflow; a sender without congestion control would otherwise fill the
+/// memory of the machine. What goes beyond counts as overflowed.
+pub const MAX_HELD_BYTES: u64 = 1 << 30;
+
+/// How many packets one may overtake at most.
+const MAX_OVERTAKEN: u64 = 8;
+
+/// The least time in which jitter goes from one random value to the next, in nanoseconds.
+const MIN_JITTER_STEP: u64 = 10_000_000;
+
+/// One direction of a path, for packets of type `P`.
+///
+/// Time is in nanoseconds since the path came up. A time earlier than one passed before is taken as that one.
+///
+/// - **Loss** decides about each packet by its number alone: the same seed loses the same packets of any traffic.
+/// - **Queue and bottleneck** drop from the tail: a packet is taken where the bytes that wait, the packet on the link
+///   included, leave room for it.
+/// - **Jitter** wanders: every 10 ms (or four times the jitter, if longer) a new offset between minus and plus the
+///   jitter is drawn, and the delay moves between the two in a straight line. Its mean is the configured delay whatever
+///   the packet rate is, and packets do not overtake each other by it. Independent offsets per packet would need
+///   overtaking, or else delay every dense flow by the whole jitter.
+/// - **Reordering** lets a packet overtake up to eight that are under way. Where none is, nothing happens.
+///
+/// ```
+/// use transpute_netem::model::Path;
+/// use transpute_netem::scenario::PathConfig;
+///
+/// // 12 Mbit/s: 1 ms for 1,500 bytes; and 20 ms to the other end.
+/// let config = PathConfig { delay_ms: 20.0, rate_mbit: Some(12.0), ..PathConfig::default() };
+/// let mut path = Path::new(&config, 1);
+/// path.enqueue(0, vec![0; 1500]);
+/// assert!(path.dequeue(20_999_999).is_none());
+/// assert!(path.dequeue(21_000_000).is_some());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Path<P> {
+    now: u64,
+    loss: Loss,
+    largest: Option<u32>,
+    duplicate: f64,
+    duplicate_stream: Stream,
+    bottleneck: Option<Bottleneck<P>>,
+    delay: u64,
+    jitter: u64,
+    jitter_stream: Stream,
+    reorder: f64,
+    reorder_stream: Stream,
+    /// Packets past the bottleneck with their arrival times, which never decrease.
+    flying: VecDeque<(u64, P)>,
+    flying_bytes: u64,
+    /// Sorted by time.
+    changes: VecDeque<Change>,
+    counters: PathCounters,
+}
+
+impl<P: AsRef<[u8]> + Clone> Path<P> {
+    /// Sets up a path without packets.
+    ///
+    /// Expects a configuration that [`Scenario::validate`](crate::scenario::Scenario::validate) accepts. With one it
+    /// would refuse, what happens is defined, but not useful: negative times are zero, for instance.
+    #[must_use]
+    pub fn new(config: &PathConfig, seed: u64) -> Self {
+        let bottleneck = (config.rate_mbit.zip(config.queue_limit_bytes()))
+            .map(|(rate, limit)| Bottleneck::new(bits_per_second(rate), limit));
+        let mut changes: Vec<_> = config.changes.clone();
+        changes.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        Self {
+            now: 0,
+            loss: Loss::new(config.loss, config.burst, Stream::new(seed, 1)),
+            largest: config.path_mtu,
+            duplicate: config.duplicate,
+            duplicate_stream: Stream::new(seed, 2),
+            bottleneck,
+            delay: nanoseconds(config.delay_ms),
+            jitter: nanoseconds(config.jitter_ms),
+            jitter_stream: Stream::new(seed, 3),
+            reorder: config.reorder,
+            reorder_stream: Stream::new(seed, 4),
+            flying: VecDeque::new(),
+            flying_bytes: 0,
+            changes: changes.into(),
+            counters: PathCounters::default(),
+        }
+    }
+
+    /// Puts a packet on the wire. Returns the largest size that passes where this one is too large and so is dropped, as
+    /// a router tells the sender; a packet that is lost before it gets there is one of which nobody is told.
+    pub fn enqueue(&mut self, now: u64, packet: P) -> Option<u32> {
+        self.advance(now);
+        let bytes = packet.as_ref().len() as u64;
+        self.counters.packets_in += 1;
+        self.counters.bytes_in += bytes;
+        let lost = self.loss.strikes();
+        let twice = self.duplicate_stream.chance(self.duplicate);
+        if lost {
+            self.counters.lost_packets += 1;
+            self.counters.lost_bytes += bytes;
+            return None;
+        }
+        if let Some(largest) = self.largest.filter(|&largest| bytes > u64::from(largest)) {
+            self.counters.oversized_packets += 1;
+            self.counters.oversized_bytes += bytes;
+            return Some(largest);
+        }
+        if twice {
+            self.counters.duplicated_packets += 1;
+            self.counters.duplicated_bytes += bytes;
+            self.admit(packet.clone());
+        }
+        self.admit(packet);
+        None
+    }
+
+    /// Returns a packet that has arrived by now.
+    pub fn dequeue(&mut self, now: u64) -> Option<P> {
+        self.advance(now);
+        if self.flying.front()?.0 > self.now {
+            return None;
+        }
+        let (_, packet) = self.flying.pop_front()?;
+        let bytes = packet.as_ref().len() as u64;
+        self.flying_bytes -= bytes;
+        self.counters.packets_out += 1;
+        self.counters.bytes_out += bytes;
+        Some(packet)
+    }
+
+    /// Returns when to call [`dequeue`](Self::dequeue) next, or `None` where nothing is under way.
+    ///
+    /// It may find nothing then, and another time to wait for. It never finds anything earlier.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        match self.flying.front() {
+            // Whatever is behind the bottleneck now arrives no earlier than this one.
+            Some((at, _)) => Some(*at),
+            None => self.bottleneck.as_ref()?.leaves_at(),
+        }
+    }
+
+    /// Returns how many packets wait or are under way.
+    #[must_use]
+    pub fn held_packets(&self) -> usize {
+        self.flying.len()
+            + self
+                .bottleneck
+                .as_ref()
+                .map_or(0, Bottleneck::waiting_packets)
+    }
+
+    /// Returns how many bytes wait or are under way.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.flying_bytes
+            + self
+                .bottleneck
+                .as_ref()
+                .map_or(0, Bottleneck::waiting_bytes)
+    }
+
+    /// Bytes in the queue of the bottleneck, with the packet that is leaving it; 0 on a path without a bottleneck.
+    #[must_use]
+    pub fn queued_bytes(&self) -> u64 {
+        (self.bottleneck.as_ref()).map_or(0, Bottleneck::waiting_bytes)
+    }
+
+    /// Returns what happened so far.
+    #[must_use]
+    pub fn counters(&self) -> &PathCounters {
+        &self.counters
+    }
+
+    /// Brings the path to this time: changes and departures, in the order in which they happen.
+    fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        loop {
+            let leaves = (self.bottleneck.as_ref()).and_then(Bottleneck::leaves_at);
+            let changes = self
+                .changes
+                .front()
+                .map(|change| nanoseconds(change.at_s * 1e3));
+            match (changes, leaves) {
+                (Some(at), leaves)
+                    if at <= self.now && leaves.is_none_or(|leaves| at <= leaves) =>
+                {
+                    if let Some(change) = self.changes.pop_front() {
+                        self.apply(at, &change);
+                    }
+                }
+                (_, Some(at)) if at <= self.now => {
+                    if let Some((at, packet)) = self.bottleneck.as_mut().and_then(Bottleneck::pop) {
+                        self.launch(at, packet);
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes a packet into the queue, or past it where there is no bottleneck.
+    fn admit(&mut self, packet: P) {
+        let bytes = packet.as_ref().len() as u64;
+        let refused = if self.held_bytes() + bytes > MAX_HELD_BYTES {
+            true
+        } else if let Some(bottleneck) = &mut self.bottleneck {
+            let refused = bottleneck.push(self.now, packet).is_err();
+            self.counters.queue_peak_bytes = self
+                .counters
+                .queue_peak_bytes
+                .max(bottleneck.waiting_bytes());
+            refused
+        } else {
+            self.launch(self.now, packet);
+            false
+        };
+        if refused {
+            self.counters.overflowed_packets += 1;
+            self.counters.overflowed_bytes += bytes;
+        }
+    }
+
+    /// Sends a packet that has left the bottleneck on its way.
+    fn launch(&mut self, at: u64, packet: P) {
+        self.flying_bytes += packet.as_ref().len() as u64;
+        let overtakes = self.reorder_stream.chance(self.reorder);
+        let distance = 1 + self.reorder_stream.next() % MAX_OVERTAKEN;
+        if overtakes && !self.flying.is_empty() {
+            // At most eight, so the cast is exact.
+            let place = self.flying.len().saturating_sub(distance as usize);
+            // Arrivals that are due but not collected yet stay ahead.
+            if let Some(place) = (place..self.flying.len()).find(|&place| self.flying[place].0 > at)
+            {
+                let arrival = self.flying[place].0;
+                self.flying.insert(place, (arrival, packet));
+                self.counters.reordered_packets += 1;
+                return;
+            }
+        }
+        let latest = self.flying.back().map_or(0, |(at, _)| *at);
+        let arrival = latest.max(at.saturating_add(self.delay_at(at)));
+        self.flying.push_back((arrival, packet));
+    }
+
+    /// Returns the delay of a packet that leaves the bottleneck at this time.
+    fn delay_at(&self, at: u64) -> u64 {
+        if self.jitter == 0 {
+            return self.delay;
+        }
+        let step = MIN_JITTER_STEP.max(self.jitter.saturating_mul(4));
+        let (index, within) = (at / step, (at % step) as f64 / step as f64);
+        let from = self.jitter_stream.unit_at(index);
+        let to = self.jitter_stream.unit_at(index + 1);
+        let offset = (2.0 * (from + (to - from) * within) - 1.0) * self.jitter as f64;
+        // Casts saturate: a delay cannot be negative.
+        (self.delay as f64 + offset).round() as u64
+    }
+
+    fn apply(&mut self, at: u64, change: &Change) {
+        if let Some(ms) = change.delay_ms {
+            self.delay = nanoseconds(ms);
+        }
+        if let Some(ms) = change.jitter_ms {
+            self.jitter = nanoseconds(ms);
+        }
+        if let Some(loss) = change.loss {
+            self.loss.independent = loss;
+        }
+        if let Some(burst) = change.burst {
+            self.loss.burst = Some(burst);
+        }
+        self.largest = change.path_mtu.or(self.largest);
+        self.reorder = change.reorder.unwrap_or(self.reorder);
+        self.duplicate = change.duplicate.unwrap_or(self.duplicate);
+        if let Some(bottleneck) = &mut self.bottleneck {
+            if let Some(rate) = change.rate_mbit {
+                bottleneck.set_rate(at, bits_per_second(rate));
+            }
+            if let Some(bytes) = change.queue_bytes {
+                bottleneck.set_limit(bytes);
+            }
+        }
+    }
+}
+
+/// Converts from milliseconds. Casts saturate, and take no number for zero.
+fn nanoseconds(milliseconds: f64) -> u64 {
+    (milliseconds * 1e6).round() as u64
+}
+
+/// Converts from Mbit/s.
+fn bits_per_second(rate_mbit: f64) -> u64 {
+    (rate_mbit * 1e6).round() as u64
+}

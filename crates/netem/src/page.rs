@@ -1,0 +1,18 @@
+//! Files that people write by hand.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+/// What people write by hand is a page or two; this many bytes are a mistake.
+pub const MAX_PAGE_BYTES: u64 = 1 << 20;
+
+/// Reads a file; `None` if it is longer than [`MAX_PAGE_BYTES`].
+pub fn read_page(path: &Path) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    let file = File::open(path)?;
+    file.take(MAX_PAGE_BYTES + 1).read_to_string(&mut text)?;
+    Ok((text.len() as u64 <= MAX_PAGE_BYTES).then_some(text))
+}

@@ -1,0 +1,95 @@
+//! The charts of reports, for chosen runs.
+
+use axum::{
+    Json,
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transpute_testbed::{
+    report::{
+        chart::{Figure, png as draw},
+        figures,
+    },
+    row::Row,
+};
+
+use super::{Pairs, Shared, compare::MOST_RUNS, params};
+use crate::{app::App, error::ApiError, store::Filter};
+
+#[derive(Deserialize)]
+struct WithRow {
+    row: Option<Row>,
+}
+
+pub(super) async fn list(State(app): Shared, pairs: Pairs) -> Result<Json<Value>, ApiError> {
+    let mut params = params(pairs)?;
+    let filter = Filter::parse(&mut params)?;
+    params.finish()?;
+    app.heavy(move |app| {
+        let figures: Vec<_> = (all(app, &filter)?.iter())
+            .map(|(name, figure)| json!({ "name": name, "title": figure.title }))
+            .collect();
+        Ok(Json(json!({ "figures": figures })))
+    })
+    .await
+}
+
+pub(super) async fn svg(State(app): Shared, pairs: Pairs) -> Result<Response, ApiError> {
+    one(app, pairs, "svg", "image/svg+xml", |figure| {
+        Ok(figure.svg().into_bytes())
+    })
+    .await
+}
+
+pub(super) async fn png(State(app): Shared, pairs: Pairs) -> Result<Response, ApiError> {
+    one(app, pairs, "png", "image/png", |figure| {
+        draw(&figure.svg()).map_err(|error| ApiError::internal(&error))
+    })
+    .await
+}
+
+async fn one(
+    app: std::sync::Arc<App>,
+    pairs: Pairs,
+    extension: &str,
+    kind: &'static str,
+    draw: impl FnOnce(&Figure) -> Result<Vec<u8>, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let mut params = params(pairs)?;
+    let name = (params.take("name")?).ok_or_else(|| ApiError::bad("name is needed"))?;
+    let filter = Filter::parse(&mut params)?;
+    params.finish()?;
+    let (name, drawn) = (app.heavy(move |app| {
+        let figures = all(app, &filter)?;
+        let found = figures.iter().find(|(known, _)| *known == name);
+        let (name, figure) = found.ok_or_else(|| ApiError::missing("such figure of these runs"))?;
+        // A name of the report's, not of the request's.
+        Ok((name.clone(), draw(figure)?))
+    }))
+    .await?;
+    let disposition = format!("attachment; filename=\"{name}.{extension}\"");
+    let headers = [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_DISPOSITION, disposition),
+    ];
+    Ok((headers, drawn).into_response())
+}
+
+fn all(app: &App, filter: &Filter) -> Result<Vec<(String, Figure)>, ApiError> {
+    let found = app.store.details(filter, None, MOST_RUNS + 1)?;
+    if found.len() > MOST_RUNS {
+        return Err(ApiError::bad(format!(
+            "more than {MOST_RUNS} runs; choose fewer to draw"
+        )));
+    }
+    let mut rows = Vec::with_capacity(found.len());
+    for detailed in &found {
+        let WithRow { row } =
+            serde_json::from_str(&detailed.detail).map_err(|error| ApiError::internal(&error))?;
+        rows.extend(row);
+    }
+    Ok(figures(&rows))
+}

@@ -1,0 +1,53 @@
+//! Signing in with the token, and signing out.
+
+use std::time::Instant;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::Shared;
+use crate::{body::Asked, error::ApiError, guard};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Given {
+    token: String,
+}
+
+pub(super) async fn get(State(app): Shared, headers: HeaderMap) -> Json<Value> {
+    let signed_in = app.allows(guard::bearer(&headers));
+    Json(json!({ "token_required": app.token.is_some(), "signed_in": signed_in }))
+}
+
+pub(super) async fn post(
+    State(app): Shared,
+    Asked(given): Asked<Given>,
+) -> Result<Response, ApiError> {
+    let given = Zeroizing::new(given.token);
+    let Some(token) = &app.token else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    if !token.is(given.trim()) {
+        return Err(ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "this is not the token of this server",
+        ));
+    }
+    let session =
+        (app.sessions.open(Instant::now())).map_err(|error| ApiError::internal(&error))?;
+    Ok(Json(json!({ "session": session.as_str() })).into_response())
+}
+
+pub(super) async fn delete(State(app): Shared, headers: HeaderMap) -> StatusCode {
+    if let Some(session) = guard::bearer(&headers) {
+        app.sessions.close(session, Instant::now());
+    }
+    StatusCode::NO_CONTENT
+}

@@ -1,0 +1,196 @@
+//! Uploaded circuits: files by their digest in a folder, and what is known of them in the history.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use super::{Store, StoreError};
+use crate::{knowledge::CircuitFacts, token::hex};
+
+/// The folder.
+const FOLDER: &str = "circuits";
+
+/// Digits of a digest.
+const DIGITS: usize = 64;
+
+/// The most uploads there are.
+const MOST: i64 = 500;
+
+/// The most bytes of all uploads.
+const MOST_BYTES: i64 = 2 << 30;
+
+/// Why an upload is not kept.
+#[derive(Debug, Error)]
+pub(crate) enum UploadError {
+    /// There are too many.
+    #[error("no more than {MOST} circuits and {MOST_BYTES} bytes of them are kept; delete some")]
+    Full,
+    /// The folder cannot be used.
+    #[error("circuits cannot be kept")]
+    File(#[source] io::Error),
+    /// The history cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A circuit that somebody uploaded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct KeptUpload {
+    pub(crate) digest: String,
+    pub(crate) label: String,
+    pub(crate) facts: CircuitFacts,
+}
+
+impl Store {
+    /// Returns the digest of a file's content.
+    pub(crate) fn digest(bytes: &[u8]) -> String {
+        hex(&Sha256::digest(bytes))
+    }
+
+    /// Returns where a circuit with this digest is; nothing for what is no digest, so that no path comes from a request.
+    pub(crate) fn upload_path(&self, digest: &str) -> Option<PathBuf> {
+        let is_digest = digest.len() == DIGITS
+            && (digest.bytes()).all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_digest.then(|| self.uploads_folder().join(format!("{digest}.txt")))
+    }
+
+    /// Puts a file where it can be counted, under its digest.
+    pub(crate) fn put_upload(&self, digest: &str, bytes: &[u8]) -> Result<PathBuf, UploadError> {
+        let query = "SELECT count(*), ifnull(sum(bytes), 0) FROM uploads";
+        let (count, sum) = (self.one(query, Vec::new(), |row| Ok((row.get(0)?, row.get(1)?)))?)
+            .unwrap_or((0_i64, 0_i64));
+        if count >= MOST || sum.saturating_add(super::whole(bytes.len() as u64)) > MOST_BYTES {
+            return Err(UploadError::Full);
+        }
+        let path = (self.upload_path(digest))
+            .ok_or_else(|| UploadError::File(io::ErrorKind::InvalidInput.into()))?;
+        write_whole(&self.uploads_folder(), &path, bytes).map_err(UploadError::File)?;
+        Ok(path)
+    }
+
+    /// Removes a file that turned out to be no circuit.
+    pub(crate) fn drop_upload(&self, path: &Path) {
+        // The next upload of the same content replaces it.
+        let _ = fs::remove_file(path);
+    }
+
+    /// Keeps what is known of an upload that is in its place.
+    pub(crate) fn keep_upload(&self, upload: &KeptUpload, bytes: u64) -> Result<(), StoreError> {
+        let facts = serde_json::to_string(&upload.facts).map_err(StoreError::Entry)?;
+        let values = vec![
+            upload.digest.clone().into(),
+            upload.label.clone().into(),
+            super::whole(bytes).into(),
+            facts.into(),
+        ];
+        let query =
+            "INSERT OR REPLACE INTO uploads (digest, label, bytes, facts) VALUES (?, ?, ?, ?)";
+        self.execute(query, values).map(drop)
+    }
+
+    /// Lists all uploads.
+    pub(crate) fn uploads(&self) -> Result<Vec<KeptUpload>, StoreError> {
+        let query = "SELECT digest, label, facts FROM uploads ORDER BY label, digest";
+        let found = self.query(query, Vec::new(), |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?))
+        })?;
+        (found.into_iter())
+            .map(|(digest, label, facts)| {
+                let facts = serde_json::from_str(&facts).map_err(StoreError::Entry)?;
+                Ok(KeptUpload {
+                    digest,
+                    label,
+                    facts,
+                })
+            })
+            .collect()
+    }
+
+    /// Returns an upload, if it is there.
+    pub(crate) fn upload(&self, digest: &str) -> Result<Option<KeptUpload>, StoreError> {
+        let all = self.uploads()?;
+        let has_file = |upload: &KeptUpload| {
+            (self.upload_path(&upload.digest)).is_some_and(|path| path.is_file())
+        };
+        Ok((all.into_iter()).find(|upload| upload.digest == digest && has_file(upload)))
+    }
+
+    /// Forgets an upload; says whether there was one.
+    pub(crate) fn delete_upload(&self, digest: &str) -> Result<bool, StoreError> {
+        let query = "DELETE FROM uploads WHERE digest = ?";
+        let (deleted, _) = self.execute(query, vec![digest.to_owned().into()])?;
+        if let Some(path) = self.upload_path(digest) {
+            self.drop_upload(&path);
+        }
+        Ok(deleted > 0)
+    }
+
+    fn uploads_folder(&self) -> PathBuf {
+        self.path.with_file_name(FOLDER)
+    }
+}
+
+/// Writes a file that is there whole or not at all.
+fn write_whole(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_digests_become_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let digest = Store::digest(b"x");
+        let path = store.upload_path(&digest).unwrap();
+        assert_eq!(path.parent(), Some(&*folder.path().join(FOLDER)));
+        for wrong in [
+            "",
+            "../../etc/passwd",
+            &"/".repeat(64),
+            &"A".repeat(64),
+            &format!("{digest}0"),
+            &digest[1..],
+        ] {
+            assert_eq!(store.upload_path(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn uploads_are_kept_once_and_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let digest = Store::digest(b"circuit");
+        let path = store.put_upload(&digest, b"circuit").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"circuit");
+        assert_eq!(store.upload(&digest).unwrap(), None);
+        let upload = KeptUpload {
+            digest: digest.clone(),
+            label: "mine".to_owned(),
+            facts: CircuitFacts {
+                and_gates: 1,
+                xor_gates: 2,
+                input_widths: vec![1, 1],
+                output_widths: vec![1],
+            },
+        };
+        for _ in 0..2 {
+            store.keep_upload(&upload, 7).unwrap();
+        }
+        assert_eq!(store.uploads().unwrap(), vec![upload.clone()]);
+        assert_eq!(store.upload(&digest).unwrap(), Some(upload));
+        assert!(store.delete_upload(&digest).unwrap());
+        assert!(!store.delete_upload(&digest).unwrap() && !path.exists());
+    }
+}

@@ -1,0 +1,157 @@
+//! What a probe that made no errors would tell of an emulated path.
+
+use transpute_netem::scenario::{CrossDirection, CrossTraffic, PathConfig, Scenario};
+use transpute_select::{
+    Direction, Loss, PathEstimate, Rate, SelectError, Source, Udp, lossy_window,
+};
+
+use crate::row::Environment;
+
+/// Bits per second of a path that the emulator does not limit: more than any of the processors' shares.
+const UNLIMITED: f64 = 1e10;
+
+/// How full a queue is on average that a window keeps full and drains to `BETA` of cubic at each loss.
+const QUEUE_IN_USE: f64 = 0.85;
+
+/// Bits of a full packet, as a line counts them.
+const PACKET_BITS: f64 = 1500.0 * 8.0;
+
+/// Returns what a probe that made no errors would tell of an emulated path; beside other flows, of what they leave.
+///
+/// The garbler, which listens, is party A: what the testbed calls up is *down* here.
+///
+/// # Errors
+/// [`SelectError::Number`] if a figure of the scenario is outside the range of an estimate.
+pub fn path_of(
+    scenario: &Scenario,
+    environment: Option<&Environment>,
+) -> Result<PathEstimate, SelectError> {
+    let rtt_s = scenario.rtt_ms() / 1e3;
+    let beside = |config, unless| {
+        let cross = (scenario.cross_traffic.as_ref()).filter(|cross| cross.direction != unless);
+        cross.map_or(Beside::NOBODY, |cross| Beside::of(cross, config, rtt_s))
+    };
+    let up = beside(&scenario.up, CrossDirection::Down);
+    let down = beside(&scenario.down, CrossDirection::Up);
+    let mut path = PathEstimate::of_rtt(rtt_s + up.waiting_s + down.waiting_s)?;
+    path.up = direction(&scenario.down, down.share)?;
+    path.down = direction(&scenario.up, up.share)?;
+    path.udp = match scenario.blocks_udp() {
+        true => Udp::Blocked,
+        false => Udp::Passes,
+    };
+    path.mtu = Some(scenario.mtu);
+    path.source = Source::Emulated;
+    let jitter = scenario.up.jitter_ms.max(scenario.down.jitter_ms);
+    path.rtt.jitter_s = (jitter > 0.0).then_some(jitter / 1e3);
+    let ceiling = |text: &str| text.split_whitespace().nth(2)?.parse().ok();
+    let own = scenario.socket_buffer.map(|bytes| bytes as f64);
+    path.kernel.send_ceiling = own.or(environment.and_then(|e| ceiling(&e.tcp_wmem)));
+    path.kernel.receive_ceiling = own.or(environment.and_then(|e| ceiling(&e.tcp_rmem)));
+    path.kernel.congestion_control = match environment {
+        Some(environment) if !environment.congestion_control.is_empty() => {
+            Some(environment.congestion_control.clone())
+        }
+        _ => scenario.congestion_control.clone(),
+    };
+    path.validate()?;
+    Ok(path)
+}
+
+/// What other flows leave of a direction.
+struct Beside {
+    /// Of its rate.
+    share: f64,
+    /// In the queue that they keep.
+    waiting_s: f64,
+}
+
+impl Beside {
+    const NOBODY: Self = Self {
+        share: 1.0,
+        waiting_s: 0.0,
+    };
+
+    /// A fair share and a queue in use, unless losses keep the others from taking theirs.
+    fn of(cross: &CrossTraffic, config: &PathConfig, rtt_s: f64) -> Self {
+        let Some(rate) = config.rate_mbit.map(|mbit| mbit * 1e6) else {
+            return Self::NOBODY;
+        };
+        let flows = f64::from(cross.flows);
+        let loss = loss_of(config);
+        if cross.congestion_control == "cubic" && loss > 0.0 {
+            let taken = flows * lossy_window(rtt_s, loss) * PACKET_BITS / (rtt_s * rate);
+            if taken < flows / (flows + 1.0) {
+                return Self {
+                    share: 1.0 - taken,
+                    waiting_s: 0.0,
+                };
+            }
+        }
+        let queue = config.queue_limit_bytes().unwrap_or(0) as f64;
+        Self {
+            share: 1.0 / (flows + 1.0),
+            waiting_s: QUEUE_IN_USE * queue * 8.0 / rate,
+        }
+    }
+}
+
+/// Returns the share of packets that are lost, whatever the queue.
+fn loss_of(config: &PathConfig) -> f64 {
+    // Bursts: the share of the time in the bad state (Gilbert, 1960).
+    let bursts = config.burst.map_or(0.0, |burst| {
+        let bad = burst.p_enter / (burst.p_enter + burst.p_leave).max(f64::MIN_POSITIVE);
+        bad * burst.loss_bad + (1.0 - bad) * burst.loss_good
+    });
+    1.0 - (1.0 - config.loss) * (1.0 - bursts)
+}
+
+fn direction(config: &PathConfig, share: f64) -> Result<Direction, SelectError> {
+    let loss = loss_of(config);
+    Ok(Direction {
+        rate: Some(Rate::known(
+            config
+                .rate_mbit
+                .map_or(UNLIMITED, |mbit| mbit * share * 1e6),
+        )),
+        loss: Some(Loss::known(loss.clamp(0.0, 1.0))?),
+        queue_bytes: config.queue_limit_bytes().map(|bytes| bytes as f64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near() -> Scenario {
+        Scenario::named("eu-us").unwrap().with_rtt_ms(20.0)
+    }
+
+    #[test]
+    fn beside_other_flows_a_path_has_its_share() {
+        let mut scenario = near().with_rate_mbit(90.0);
+        let alone = path_of(&scenario, None).unwrap();
+        scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        let flows = scenario.cross_traffic.as_ref().unwrap().flows;
+        let shared = path_of(&scenario, None).unwrap();
+        let rate = |direction: Direction| direction.rate.unwrap().bits_per_second;
+        // Party A, which garbles, listens.
+        assert!((rate(shared.down) * f64::from(flows + 1) - rate(alone.down)).abs() < 1.0);
+        assert_eq!(rate(shared.up), rate(alone.up));
+        assert!(shared.rtt_s() > alone.rtt_s());
+    }
+
+    #[test]
+    fn flows_that_losses_keep_down_leave_the_rest() {
+        // Cubic has 27 packets under way at a loss of 0.2 %: 16 Mbit/s over 20 ms.
+        let mut scenario = near().with_rate_mbit(160.0).with_loss(0.002);
+        scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        let flows = scenario.cross_traffic.as_ref().unwrap().flows;
+        let path = path_of(&scenario, None).unwrap();
+        let left = path.down.rate.unwrap().bits_per_second / 160e6;
+        let taken = f64::from(flows) * 0.1;
+        assert!((1.0 - taken - left).abs() < 0.05, "{left}");
+        // Nobody keeps a queue then.
+        assert!((path.rtt_s() - 0.02).abs() < 1e-9);
+    }
+}

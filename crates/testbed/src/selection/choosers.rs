@@ -1,0 +1,149 @@
+//! The choosers that are judged.
+
+use transpute_select::{Candidate, ModelChooser, PaperRules, Rule};
+
+use super::{AUTO, Conditions, Workloads};
+use crate::emulated::path_of;
+
+/// A chooser that is judged by what its choices took.
+#[derive(Debug)]
+pub enum Judged {
+    /// The same transport in every cell. For [`AUTO`], what was measured of it.
+    Always(String),
+    /// A chooser that is told the path as it is, which takes no time.
+    Told(Box<dyn transpute_select::Chooser>),
+}
+
+/// What a chooser picks in a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Picked {
+    pub(super) transport: String,
+    /// The time in milliseconds that the chooser predicts, if it predicts.
+    pub(super) predicted_ms: Option<f64>,
+}
+
+impl Judged {
+    /// Takes the same transport in every cell.
+    #[must_use]
+    pub fn always(transport: &str) -> Self {
+        Self::Always(transport.to_owned())
+    }
+
+    /// Chooses by the default rule.
+    #[must_use]
+    pub fn rule() -> Self {
+        Self::Told(Box::new(Rule))
+    }
+
+    /// Chooses by a model.
+    #[must_use]
+    pub fn model(chooser: ModelChooser) -> Self {
+        Self::Told(Box::new(chooser))
+    }
+
+    /// Chooses by the rules of the paper.
+    #[must_use]
+    pub fn paper() -> Self {
+        Self::Told(Box::new(PaperRules))
+    }
+
+    /// Returns its name in tables.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Always(transport) if transport == AUTO => transport.clone(),
+            Self::Always(transport) => format!("always {transport}"),
+            Self::Told(chooser) => chooser.name().to_owned(),
+        }
+    }
+
+    /// Picks one of the candidates. `None`: it has no answer.
+    pub(super) fn pick(
+        &self,
+        conditions: &Conditions<'_>,
+        candidates: &[&str],
+        workloads: &Workloads,
+    ) -> Option<Picked> {
+        let chooser = match self {
+            Self::Always(transport) => {
+                return Some(Picked {
+                    transport: transport.clone(),
+                    predicted_ms: None,
+                });
+            }
+            Self::Told(chooser) => chooser,
+        };
+        let path = path_of(conditions.scenario, Some(conditions.environment)).ok()?;
+        let workload = workloads.get(conditions.circuit, conditions.scheme, conditions.batch)?;
+        let known: Vec<(&str, Candidate)> = (candidates.iter())
+            .filter_map(|&name| Some((name, Candidate::new(name).ok()?)))
+            .collect();
+        let (names, candidates): (Vec<&str>, Vec<Candidate>) = known.into_iter().unzip();
+        let choice = chooser.choose(&path, &workload, &candidates).ok()?;
+        // Names in rows may have their settings in another order.
+        let place = (candidates.iter()).position(|known| known.spec == *choice.winner())?;
+        Some(Picked {
+            transport: (*names.get(place)?).to_owned(),
+            predicted_ms: Some(choice.prediction().seconds * 1e3),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transpute_netem::scenario::Scenario;
+    use transpute_select::Model;
+
+    use super::super::{contests, judge, samples::tests::row};
+    use super::*;
+
+    #[test]
+    fn both_choose_by_path_and_workload_among_what_was_run() {
+        let lossy = (Scenario::named("eu-us").unwrap())
+            .with_rtt_ms(110.0)
+            .with_loss(0.02)
+            .with_rate_mbit(500.0);
+        let blocked = lossy.clone().with_udp_blocked(true);
+        let mut rows = Vec::new();
+        for scenario in [&lossy, &blocked] {
+            for (transport, ms) in [
+                ("tcp:cc=cubic", 30_000.0),
+                ("quic", 3000.0),
+                ("rudp", 1500.0),
+            ] {
+                rows.push(row(scenario, transport, ms));
+            }
+        }
+        for row in &mut rows[4..] {
+            row.measured = None;
+        }
+        let workloads = Workloads::of(&rows).unwrap();
+        let choosers = [
+            Judged::rule(),
+            Judged::model(ModelChooser::new(Model::theory())),
+            Judged::paper(),
+        ];
+        let contests = contests(&rows);
+        let verdicts = judge(&contests, &choosers, &workloads);
+        assert_eq!(verdicts.choosers, ["rule", "model", "paper"]);
+        let chosen: Vec<Vec<_>> = (verdicts.cells.iter())
+            .map(|(.., verdicts)| verdicts.iter().map(|v| v.chosen.as_deref()).collect())
+            .collect();
+        assert_eq!(
+            chosen,
+            [
+                [Some("rudp"); 3].to_vec(),
+                [Some("tcp:cc=cubic"); 3].to_vec()
+            ]
+        );
+    }
+
+    #[test]
+    fn a_workload_that_was_never_measured_has_no_answer() {
+        let scenario = Scenario::named("eu-us").unwrap();
+        let rows = [row(&scenario, "rudp", 100.0)];
+        let contests = contests(&rows);
+        let verdicts = judge(&contests, &[Judged::paper()], &Workloads::default());
+        assert_eq!(verdicts.cells[0].2[0].chosen, None);
+    }
+}
