@@ -7,7 +7,7 @@ use std::{
 };
 
 use transpute::{
-    Choice, Registry, Scheme, TransportError, select::Auto, transport::auto::Offer,
+    Auto, Choice, Registry, Scheme, TransportError, transport::auto::Offer,
     transport::check_address,
 };
 

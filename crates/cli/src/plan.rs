@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use transpute::auto::Probed;
 use transpute_select::{
-    Candidate, Chooser, DEFAULT_TRANSPORTS, End, Loss, Model, ModelChooser, PathEstimate, Probed,
-    Spec, Workload,
+    Candidate, Chooser, DEFAULT_TRANSPORTS, End, Loss, Model, ModelChooser, PathEstimate, Spec,
+    Workload,
 };
 
 use crate::{

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use transpute::auto::Selection;
 use transpute_select::{
-    Chooser, End, ModelChooser, PaperRules, PathEstimate, Ranked, Rule, Selection, Spec, Workload,
+    Chooser, End, ModelChooser, PaperRules, PathEstimate, Ranked, Rule, Spec, Workload,
 };
 
 /// What chooses.

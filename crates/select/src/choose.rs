@@ -169,7 +169,7 @@ impl Choice {
     }
 
     /// Replaces the predicted times by those for `path`, which was measured after the choice. Keeps the order of the candidates.
-    pub(crate) fn predict(&mut self, model: &Model, path: &PathEstimate, workload: &Workload) {
+    pub fn predict(&mut self, model: &Model, path: &PathEstimate, workload: &Workload) {
         for ranked in &mut self.ranking {
             if let Ok(prediction) = model.predict(&ranked.transport, path, workload) {
                 ranked.prediction = prediction;

@@ -5,10 +5,11 @@
 //! | `rule`, `paper`, `choose` | choosers: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`] |
 //! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
 //! | `path`, `loss`, `workload`, `machine` | what a prediction depends on |
-//! | `policy`, `auto` | the transport `auto`: from a race's progress to a choice |
+//! | `monitor` | how the path of a standing connection changes |
+//! | `scheme` | choosing a garbling scheme |
 //!
-//! Only [`Auto`] connects, and only [`Kernel::of_this_machine`] and files of models are read. docs/selection.md describes the
-//! rule, the model, and how well both do.
+//! This crate opens no sockets and reads no clock. It reads only the files of models that it is told to read. docs/selection.md
+//! describes the rule, the model, and how well both do.
 //!
 //! ```
 //! use transpute_select::{Candidate, Chooser, End, PathEstimate, Rule, Workload};
@@ -22,11 +23,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod auto;
 mod choose;
 mod error;
 mod fit;
-mod kernel;
 mod law;
 mod loss;
 mod machine;
@@ -34,14 +33,12 @@ mod model;
 mod monitor;
 mod paper;
 mod path;
-mod policy;
 mod predict;
 mod rule;
 mod scheme;
 mod spec;
 mod workload;
 
-pub use auto::{Auto, Probed, Selection};
 pub use choose::{Candidate, Choice, Chooser, DEFAULT_TRANSPORTS, ModelChooser, Ranked};
 pub use error::SelectError;
 pub use fit::{Goodness, MIN_CELLS, Sample, fit};
@@ -51,7 +48,9 @@ pub use machine::Machine;
 pub use model::{Estimate, Fitted, Model, Parameters, RunSet};
 pub use monitor::{MeasuredPath, PathMonitor};
 pub use paper::PaperRules;
-pub use path::{Direction, Kernel, PathEstimate, Rate, Rtt, Seconds, Source, Udp};
+pub use path::{
+    Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Seconds, Source, Udp,
+};
 pub use predict::{Prediction, TimeParts};
 pub use rule::Rule;
 pub use scheme::{SchemeChoice, SchemeCost, SchemeTime, choose_scheme};

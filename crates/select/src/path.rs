@@ -10,16 +10,16 @@ use crate::{
 };
 
 /// The longest round-trip time that is believed, in seconds.
-pub(crate) const MAX_RTT_S: f64 = 120.0;
+pub const MAX_RTT_S: f64 = 120.0;
 
 /// Less than this is no time, in seconds.
 const NO_TIME_S: f64 = 1e-9;
 
 /// The highest rate that is believed, in bits per second.
-pub(crate) const MAX_RATE: f64 = 1e13;
+pub const MAX_RATE: f64 = 1e13;
 
 /// The lowest rate that is believed, in bits per second.
-pub(crate) const MIN_RATE: f64 = 1e2;
+pub const MIN_RATE: f64 = 1e2;
 
 /// What is known of a path. Whatever is not known is `None`, and whoever needs it takes a prior with a wide uncertainty.
 ///

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use transpute::{
-    Circuit, Computation, Config, InputSplit, Program, Registry, Scheme,
+    Auto, Circuit, Computation, Config, InputSplit, Program, Registry, Scheme,
     circuit::{
         bristol::{self, Limits},
         catalogue,
@@ -16,8 +16,7 @@ use transpute::{
 };
 use transpute_netem::scenario::Scenario;
 use transpute_select::{
-    Auto, Candidate, Choice, Chooser, DEFAULT_TRANSPORTS, End, PathEstimate, Rule, SelectError,
-    Workload,
+    Candidate, Choice, Chooser, DEFAULT_TRANSPORTS, End, PathEstimate, Rule, SelectError, Workload,
 };
 use transpute_testbed::{emulated::path_of, row::Environment};
 

@@ -2,8 +2,10 @@
 
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
-use transpute_select::{Auto, Spec};
+use transpute_select::Spec;
 use transpute_transport::{Registry, Transport, TransportError, auto::Offer};
+
+use crate::Auto;
 
 /// A wish for a transport.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -1,8 +1,10 @@
 //! What is known of a path for planning oblivious transfers.
 
-use transpute_select::{Direction, Selection};
+use transpute_select::Direction;
 use transpute_session::{KnownPath, Role};
 use transpute_transport::{LinkInfo, LinkSnapshot};
+
+use crate::auto::Selection;
 
 /// Returns what is known of the path when the link is there.
 pub(crate) fn known_path(

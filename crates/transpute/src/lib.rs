@@ -49,6 +49,7 @@
 //! see `docs/security.md`.
 #![forbid(unsafe_code)]
 
+pub mod auto;
 mod choice;
 mod connection;
 mod error;
@@ -62,6 +63,7 @@ mod scheme;
 pub mod serve;
 mod workload;
 
+pub use auto::Auto;
 pub use choice::Choice;
 pub use connection::{Connection, Outcome, Prepared};
 pub use error::Error;

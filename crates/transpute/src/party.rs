@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use transpute_circuit::{Circuit, InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_ot::BaseOt;
-use transpute_select::{Auto, Chooser, End, Selection, Workload};
+use transpute_select::{Chooser, End, Workload};
 use transpute_session::{
     Config, ConnectionConfig, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role,
     SchemeSet, Session, SessionError,
@@ -24,8 +24,13 @@ use transpute_transport::{
 pub use connecting::Connecting;
 
 use crate::{
-    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results, choice::Chosen,
-    connection::Run, known::known_path, path_watch, scheme, scheme::PathToEvaluator,
+    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results,
+    auto::{Auto, Selection},
+    choice::Chosen,
+    connection::Run,
+    known::known_path,
+    path_watch, scheme,
+    scheme::PathToEvaluator,
 };
 
 /// One party of a computation.

@@ -6,11 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use transpute_select::{Candidate, Chooser, MeasuredPath, PathMonitor, Rate, Selection, Workload};
+use transpute_select::{Candidate, Chooser, MeasuredPath, PathMonitor, Rate, Workload};
 use transpute_session::Role;
 use transpute_transport::LinkStats;
 
-use crate::scheme::{PathToEvaluator, exact};
+use crate::{
+    auto::Selection,
+    scheme::{PathToEvaluator, exact},
+};
 
 /// Time between two looks at the link's figures while a run is under way, and the least between two ends of runs at which it is looked:
 /// a look costs a system call for each TCP connection, some microseconds.

@@ -1,9 +1,11 @@
 //! What a run gives back.
 
 use transpute_circuit::{Bits, Program};
-use transpute_select::{SchemeChoice, Selection};
+use transpute_select::SchemeChoice;
 use transpute_session::{Milestone, Role};
 use transpute_transport::{LinkInfo, LinkSnapshot};
+
+use crate::auto::Selection;
 
 /// The outputs of one evaluation.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use transpute_garble::Scheme;
-use transpute_select::{Rate, SchemeChoice, SchemeCost, Selection, choose_scheme};
+use transpute_select::{Rate, SchemeChoice, SchemeCost, choose_scheme};
 use transpute_session::{Config, KnownPath, Role};
+
+use crate::auto::Selection;
 
 /// What is known of a path for choosing a scheme.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -11,11 +11,12 @@ mod wire;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Subcommand;
-use transpute::{Error, Fingerprint, Identity, Registry, SessionError, Transport, TransportError};
 use transpute::{
-    select::{Auto, Workload},
+    Auto,
+    select::Workload,
     transport::{LinkInfo, Security},
 };
+use transpute::{Error, Fingerprint, Identity, Registry, SessionError, Transport, TransportError};
 
 use crate::{failure::Failure, flags::parse_transport, id, output};
 

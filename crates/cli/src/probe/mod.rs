@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use transpute::{
     Error,
-    select::{Auto, Model, Probed},
+    auto::{Auto, Probed},
+    select::Model,
     transport::{Security, auto::Offer},
 };
 

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
-use transpute::{Registry, Scheme, select::Auto};
+use transpute::{Auto, Registry, Scheme};
 use transpute_testbed::{
     report,
     row::read_rows,

@@ -1,18 +1,21 @@
 //! The transport `auto`: connects over several transports at once, and goes on with the one that the chooser wants.
 
+mod kernel;
+mod policy;
+
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use serde::Serialize;
+use transpute_select::{
+    Candidate, Choice, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
+};
 use transpute_transport::{
     Link, Listener, PathSample, Security, Transport, TransportError,
     auto::{self, AutoListener, AutoOptions, Offer},
 };
 
-use crate::{
-    Candidate, Choice, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
-    policy::{self, Chosen},
-};
+use self::policy::Chosen;
 
 /// Bytes that are assumed to be transferred if nobody says.
 const UNKNOWN_WORK: u64 = 1_000_000;
@@ -93,7 +96,7 @@ impl Auto {
         address: &str,
         security: &Security,
     ) -> Result<(Link, Selection), TransportError> {
-        let kernel = Kernel::of_this_machine();
+        let kernel = kernel::of_this_machine();
         let specs = self.specs(&kernel);
         let chosen = Chosen {
             chooser: &*self.chooser,
@@ -132,7 +135,7 @@ impl Auto {
         address: &str,
         security: &Security,
     ) -> Result<Probed, TransportError> {
-        let kernel = Kernel::of_this_machine();
+        let kernel = kernel::of_this_machine();
         let specs = self.specs(&kernel);
         let progress = auto::probe(address, security, self.options(&specs)).await?;
         Ok(Probed {

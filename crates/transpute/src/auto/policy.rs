@@ -5,31 +5,29 @@
 
 use std::time::Duration;
 
+use transpute_select::{
+    Candidate, Choice, Chooser, Direction, Kernel, Loss, MAX_RATE, MAX_RTT_S, MIN_RATE,
+    PathEstimate, Rate, SelectError, Source, Spec, Udp, Workload,
+};
 use transpute_transport::{
     TrainResult, TransportError,
     auto::{Pick, Policy, Progress, Stage},
-};
-
-use crate::{
-    Candidate, Choice, Chooser, Direction, Kernel, Loss, PathEstimate, Rate, SelectError, Source,
-    Spec, Udp, Workload,
-    path::{MAX_RATE, MAX_RTT_S, MIN_RATE},
 };
 
 /// Bytes of the headers of IPv4 and UDP.
 const UDP_HEADERS: u32 = 28;
 
 /// A chooser with its question.
-pub(crate) struct Chosen<'a> {
-    pub(crate) chooser: &'a dyn Chooser,
-    pub(crate) workload: &'a Workload,
-    pub(crate) specs: &'a [Spec],
-    pub(crate) kernel: &'a Kernel,
+pub(super) struct Chosen<'a> {
+    pub(super) chooser: &'a dyn Chooser,
+    pub(super) workload: &'a Workload,
+    pub(super) specs: &'a [Spec],
+    pub(super) kernel: &'a Kernel,
 }
 
 impl Chosen<'_> {
     /// Returns the path and the choice by what is known; `None` until there was a round trip.
-    pub(crate) fn choose(
+    pub(super) fn choose(
         &self,
         progress: &Progress,
     ) -> Option<(PathEstimate, Result<Choice, SelectError>)> {
@@ -49,7 +47,7 @@ impl Policy for Chosen<'_> {
 }
 
 /// Returns the candidates as the race has them.
-pub(crate) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> {
+pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> {
     (specs.iter())
         .map(|spec| {
             let stage = progress.stage(spec.name());
@@ -69,7 +67,7 @@ pub(crate) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> 
 }
 
 /// Returns what is known of the path; `None` until there was a round trip.
-pub(crate) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
+pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
     let stages = [&progress.tcp, &progress.quic, &progress.rudp];
     let rtts = stages.map(|stage| stage.up().and_then(|report| report.path.least_rtt()));
     let seconds = |time: Duration| time.as_secs_f64().min(MAX_RTT_S);
@@ -103,7 +101,7 @@ fn udp(progress: &Progress) -> Udp {
 }
 
 /// Returns what a train told. A peer may report anything: figures that no path has are ignored.
-pub(crate) fn direction(train: Option<TrainResult>) -> Direction {
+pub(super) fn direction(train: Option<TrainResult>) -> Direction {
     let Some(train) = train else {
         return Direction::default();
     };
@@ -130,10 +128,10 @@ pub(crate) fn direction(train: Option<TrainResult>) -> Direction {
 mod tests {
     use std::sync::Arc;
 
+    use transpute_select::{End, Rule};
     use transpute_transport::auto::Offer;
 
     use super::*;
-    use crate::{End, Rule};
 
     fn specs() -> Vec<Spec> {
         ["tcp", "tcp-striped", "quic", "rudp"]

@@ -12,9 +12,9 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::timeout,
 };
+use transpute::{Auto, auto::Selection};
 use transpute_select::{
-    Auto, Candidate, Chooser, End, PaperRules, PathEstimate, Prediction, Ranked, Selection, Source,
-    Udp, Workload,
+    Candidate, Chooser, End, PaperRules, PathEstimate, Prediction, Ranked, Source, Udp, Workload,
 };
 use transpute_transport::{
     Link, Listener, PathSample, Security, TrainResult,
