@@ -187,29 +187,33 @@ fn bbr_follows_a_path_that_becomes_slower_and_faster() {
 
 #[test]
 fn bbr_and_cubic_share_a_bottleneck() {
-    for known in [true, false] {
-        for first in [0, 1] {
-            let config = path(100.0, 50.0, 0.0, 1.0);
-            let ours = if known {
-                seeded(Kind::Bbr, 100.0, 50.0)
-            } else {
-                unknown(Kind::Bbr)
+    for (rate_mbit, rtt_ms) in [(100.0, 10.0), (100.0, 40.0), (20.0, 40.0), (20.0, 110.0)] {
+        let mut shares = Vec::new();
+        for (known, first) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
+            let config = path(rate_mbit, rtt_ms, 0.0, 1.0);
+            let ours = match known {
+                true => seeded(Kind::Bbr, rate_mbit, rtt_ms),
+                false => unknown(Kind::Bbr),
             };
             let at = |n: u64| Duration::from_secs(if n == first { 0 } else { 3 });
             let flows = vec![
                 Flow::new(ours, at(0)),
                 Flow::new(Box::new(Cubic::new()), at(1)),
             ];
-            let sim = run(
-                &format!("cubic, known {known}, first {first}"),
-                &config,
-                flows,
-                63.0,
-            );
-            let (ours, theirs) = (sim.flows[0].mbit(3.0, 63.0), sim.flows[1].mbit(3.0, 63.0));
-            assert!(ours >= 25.0 && theirs >= 25.0, "{ours} {theirs}");
-            assert!(ours + theirs >= 90.0);
+            let name =
+                format!("cubic, {rate_mbit} Mbit/s, {rtt_ms} ms, known {known}, first {first}");
+            let sim = run(&name, &config, flows, 68.0);
+            let [ours, theirs] = [0, 1].map(|flow: usize| sim.flows[flow].mbit(8.0, 68.0));
+            assert!(ours + theirs >= 0.95 * rate_mbit, "{name}");
+            shares.push(ours / (ours + theirs));
         }
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let all = format!("{rate_mbit} Mbit/s, {rtt_ms} ms: {shares:.2?}");
+        assert!((0.4..=0.6).contains(&mean), "{all}");
+        assert!(
+            shares.iter().all(|share| (0.3..=0.7).contains(share)),
+            "{all}"
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Bbr, State, Suspicion};
+use super::{Bbr, COMPETITION, State, Suspicion};
 use crate::rate::loss::exceeds;
 use crate::rate::{DeliverySample, Feedback, rate_of, scale};
 
@@ -72,6 +72,19 @@ impl Bbr {
         if self.state == State::Cruise && self.reaction_seen() && self.rounds_here() >= 2 {
             // We send less than the path carries, and have for a while: a queue that stays is somebody else's.
             self.shared = queue;
+            let step = (self.now.since(self.queue_judged)).min(Duration::from_secs(1));
+            self.queue_judged = self.now;
+            self.queue_time = match queue {
+                true => (self.queue_time + step).min(2 * COMPETITION),
+                false => self.queue_time.saturating_sub(step),
+            };
+        }
+        let (lost, expected) = (stretch.lost as f64, total as f64 * self.floor.rate());
+        if let Some(rival) = &mut self.rival
+            && queue
+            && lost > expected + 3.0 * expected.sqrt()
+        {
+            rival.on_loss(self.now, self.smoothed_rtt);
         }
         let loss = stretch.lost as f64 / total.max(1) as f64;
         let sample = feedback.delivery.unwrap_or_default();
@@ -161,6 +174,7 @@ impl Bbr {
         };
         let rate = if target < scale(before, 0.8) || found {
             // Nothing we believed holds.
+            self.queue_time = Duration::ZERO;
             scale(target, HEADROOM)
         } else if probing && !self.shared {
             target.min(before)

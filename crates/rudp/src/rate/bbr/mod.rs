@@ -3,13 +3,16 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `congestion` | what is congestion, and what the bottleneck gives then |
+//! | `cubic` | what a CUBIC flow would send in our place |
 //! | `cycle` | when to probe for more, and when to let queues run empty |
 
 mod congestion;
+mod cubic;
 mod cycle;
 
 use std::time::Duration;
 
+use self::cubic::CubicWindow;
 use super::loss::LossFloor;
 use super::{
     DeliverySample, Feedback, RateController, Settings, Snapshot, bytes_in, rate_of, scale,
@@ -39,6 +42,10 @@ const WINDOW_PACKETS: u64 = 256;
 const LEAST_STRETCH: Duration = Duration::from_millis(5);
 /// Rounds after which a reaction is taken as seen, even if the packet counts do not say so.
 const EPOCH_ROUNDS: u64 = 3;
+/// A queue that lasts this long in the cruise state is kept full by other flows. Without such a delay the queue that a start-up leaves
+/// behind counts as one of theirs, on paths with several bandwidth-delay products of queue (the test
+/// `the_start_spares_a_short_queue`).
+const COMPETITION: Duration = Duration::from_secs(2);
 /// The lowest rate, in packets per second.
 const LEAST_PACKETS: u64 = 20;
 
@@ -127,6 +134,8 @@ struct Suspicion {
 ///   is a share of the greatest rate seen, the same for large and small flows, and decreases are proportional: flows
 ///   that share a bottleneck converge (D.-M. Chiu, R. Jain, 1989). If a probe is delivered in full, the next one is
 ///   bolder, and the third is a start-up.
+/// - **Beside flows that keep the queue full it sends what a CUBIC flow would** (RFC 9438). To such flows a rate that leaves the queue
+///   alone is room to grow. Copa switches between two modes for the same reason (V. Arun, H. Balakrishnan, *Copa*, NSDI 2018).
 #[derive(Clone, Debug)]
 pub struct Bbr {
     packet: u64,
@@ -163,6 +172,14 @@ pub struct Bbr {
     probe_queue: bool,
     /// A queue stood while we cruised.
     shared: bool,
+    /// Time with a queue in the cruise state, minus time without one; at most twice [`COMPETITION`].
+    queue_time: Duration,
+    /// When `queue_time` was last changed.
+    queue_judged: Time,
+    /// The window of a CUBIC flow that began when `queue_time` reached [`COMPETITION`].
+    rival: Option<CubicWindow>,
+    /// The smoothed round-trip time, queues included.
+    smoothed_rtt: Duration,
     /// The queue that is being drained is the work of a probe of ours.
     own_queue: bool,
     probe_rtt_least: Option<Duration>,
@@ -214,6 +231,10 @@ impl Bbr {
             probe_best: 0,
             probe_queue: false,
             shared: false,
+            queue_time: Duration::ZERO,
+            queue_judged: Time::ZERO,
+            rival: None,
+            smoothed_rtt: Duration::ZERO,
             own_queue: false,
             probe_rtt_least: None,
             sent: 0,
@@ -314,6 +335,26 @@ impl Bbr {
         }
     }
 
+    /// Updates the window that a CUBIC flow would have, while other flows keep the queue full.
+    fn update_rival(&mut self, feedback: &Feedback) {
+        self.smoothed_rtt = feedback.smoothed_rtt;
+        match (&mut self.rival, self.queue_time >= COMPETITION) {
+            (_, false) => self.rival = None,
+            (Some(rival), true) => rival.grow(self.now, feedback.smoothed_rtt),
+            (None, true) => {
+                let flight = bytes_in(self.rate(), feedback.smoothed_rtt);
+                let packets = flight as f64 / self.packet as f64;
+                self.rival = Some(CubicWindow::new(self.now, packets));
+            }
+        }
+    }
+
+    /// Returns the bytes that a CUBIC flow would have in flight; zero if no other flow keeps the queue full.
+    fn rival_window(&self) -> u64 {
+        let rival = self.rival.filter(|_| self.state != State::ProbeRtt);
+        rival.map_or(0, |rival| (rival.packets() * self.packet as f64) as u64)
+    }
+
     fn update_rate(&mut self, sample: &DeliverySample) {
         // What the path loses anyway does not fill the bottleneck: it may be sent in addition.
         let rate = scale(sample.rate, 1.0 / (1.0 - self.floor.rate()));
@@ -348,6 +389,7 @@ impl RateController for Bbr {
         self.resolved += feedback.newly_acked_bytes + feedback.newly_lost_bytes;
         self.round += u64::from(feedback.round_start);
         self.update_rtt(feedback);
+        self.update_rival(feedback);
         if self.timed_out {
             // What a blackout swallowed says nothing about rates.
             if !self.reaction_seen() {
@@ -398,6 +440,7 @@ impl RateController for Bbr {
         self.begin_epoch();
         self.seed_check = None;
         self.suspicion = None;
+        (self.queue_time, self.rival) = (Duration::ZERO, None);
     }
 
     fn seed(&mut self, rate: u64, rtt: Duration) {
@@ -423,7 +466,11 @@ impl RateController for Bbr {
             };
             return scale(rate_of(self.initial_window, rtt), STARTUP_GAIN);
         }
-        scale(self.rate(), self.gain()).max(LEAST_PACKETS * self.packet)
+        let rate = match self.rival_window() {
+            0 => scale(self.rate(), self.gain()),
+            window => rate_of(window, self.smoothed_rtt.max(self.min_rtt)),
+        };
+        rate.max(LEAST_PACKETS * self.packet)
     }
 
     fn window(&self) -> u64 {
@@ -436,7 +483,10 @@ impl RateController for Bbr {
             State::Startup => {
                 scale(bdp, self.startup_gain.max(WINDOW_GAIN)).max(self.initial_window)
             }
-            _ => scale(bdp, WINDOW_GAIN) + bytes_in(self.rate(), SLACK) + 16 * self.packet,
+            _ => {
+                let window = scale(bdp, WINDOW_GAIN) + bytes_in(self.rate(), SLACK);
+                window.max(self.rival_window()) + 16 * self.packet
+            }
         }
     }
 
