@@ -69,6 +69,16 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
                 .extend(found.map(|banned| format!("{shown}: a core crate does not use {banned}")));
         }
     }
+    let mut texts = String::new();
+    for file in sources(root)? {
+        texts += &fs::read_to_string(file)?;
+    }
+    for page in ["protocol", "rudp", "security", "testing"] {
+        let path = format!("docs/{page}.md");
+        let text = fs::read_to_string(root.join(&path))?;
+        let missing = missing_tests(&text, &texts);
+        complaints.extend(missing.map(|name| format!("{path}: there is no test {name}")));
+    }
     let page = fs::read_to_string(root.join("docs/protocol.md"))?;
     let mut sources = Vec::new();
     collect_sources(&root.join("crates/transport/src"), &mut sources)?;
@@ -76,6 +86,19 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let complaint = |problem| format!("docs/protocol.md: {problem}");
     complaints.extend(check_magics(&page, &sources?.concat()).map(complaint));
     Ok(complaints)
+}
+
+/// Returns the tests that a page names and no source has. A name of four words or more is that of a test.
+fn missing_tests<'a>(page: &'a str, sources: &str) -> impl Iterator<Item = &'a str> {
+    let is_test = |text: &&str| {
+        text.matches('_').count() >= 3
+            && text
+                .bytes()
+                .all(|byte| byte == b'_' || byte.is_ascii_lowercase())
+    };
+    (page.split('`').skip(1).step_by(2))
+        .filter(is_test)
+        .filter(move |name| !sources.contains(&format!("fn {name}(")))
 }
 
 /// Compares the first bytes of the transports' messages with the page about them: they have the version of a message.
@@ -180,6 +203,14 @@ mod tests {
     fn the_sources_are_tidy() {
         let complaints = check(&crate::root()).unwrap();
         assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+
+    #[test]
+    fn tests_that_a_page_names_exist() {
+        let page = "See `what_is_there_is_found` and `what_is_gone_is_missed`, `a_field_name` and `Other`.";
+        let sources = "fn what_is_there_is_found() {}";
+        let missing: Vec<_> = missing_tests(page, sources).collect();
+        assert_eq!(missing, ["what_is_gone_is_missed"]);
     }
 
     #[test]
