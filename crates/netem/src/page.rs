@@ -6,10 +6,13 @@ use std::{
     path::Path,
 };
 
-/// What people write by hand is a page or two; this many bytes are a mistake.
+/// The maximum size in bytes of a file that people write by hand.
 pub const MAX_PAGE_BYTES: u64 = 1 << 20;
 
-/// Reads a file; `None` if it is longer than [`MAX_PAGE_BYTES`].
+/// Reads a file. Returns `None` if it is longer than [`MAX_PAGE_BYTES`].
+///
+/// # Errors
+/// If it cannot be read, or is not UTF-8.
 pub fn read_page(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     let file = File::open(path)?;

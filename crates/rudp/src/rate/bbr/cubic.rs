@@ -44,7 +44,13 @@ impl CubicWindow {
         self.packets
     }
 
-    /// Grows by the time since the last call.
+    /// Leaves out the time since the last update: the application did not use the window (section 5.8).
+    pub(super) fn pause(&mut self, now: Time) {
+        self.epoch.0 = self.epoch.0 + now.since(self.updated);
+        self.updated = now;
+    }
+
+    /// Grows by the time since the last update.
     pub(super) fn grow(&mut self, now: Time, rtt: Duration) {
         let rounds = now.since(self.updated).as_secs_f64() / rtt.as_secs_f64().max(1e-4);
         self.updated = now;
@@ -62,7 +68,7 @@ impl CubicWindow {
         if now < self.recovered {
             return;
         }
-        self.recovered = now + rtt;
+        (self.recovered, self.updated) = (now + rtt, now);
         // Fast convergence (section 4.7).
         self.top = match self.packets < self.top {
             true => self.packets * (1.0 + BETA) / 2.0,
@@ -71,5 +77,69 @@ impl CubicWindow {
         self.packets = (self.packets * BETA).max(2.0);
         self.reno = self.packets;
         self.epoch = (now, self.packets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(seconds: f64) -> Time {
+        Time::ZERO + Duration::from_secs_f64(seconds)
+    }
+
+    /// Grows until then, every tenth of a round trip.
+    fn grow(window: &mut CubicWindow, from: f64, until: f64) {
+        let steps = ((until - from) / 0.01).round() as u32;
+        for step in 1..=steps {
+            window.grow(at(from + f64::from(step) * 0.01), RTT);
+        }
+    }
+
+    #[test]
+    fn the_window_returns_to_that_of_the_loss_after_k_seconds() {
+        let mut window = CubicWindow::new(at(0.0), 1000.0);
+        window.on_loss(at(1.0), RTT);
+        assert_eq!(window.packets(), 700.0);
+        // K = cbrt(1000 * 0.3 / 0.4) (RFC 9438, figure 2). The window is that of one round trip later.
+        let k = 750_f64.cbrt();
+        grow(&mut window, 1.0, 1.0 + k - 0.1);
+        assert!((window.packets() - 1000.0).abs() < 1.0, "{window:?}");
+        grow(&mut window, 1.0 + k - 0.1, 1.0 + k + 1.9);
+        assert!((window.packets() - 1003.2).abs() < 0.5, "{window:?}");
+    }
+
+    #[test]
+    fn losses_of_one_round_trip_count_once() {
+        let mut window = CubicWindow::new(at(0.0), 1000.0);
+        window.on_loss(at(1.0), RTT);
+        window.on_loss(at(1.05), RTT);
+        assert_eq!(window.packets(), 700.0);
+        window.on_loss(at(1.1), RTT);
+        assert!((window.packets() - 490.0).abs() < 1e-9, "{window:?}");
+    }
+
+    #[test]
+    fn a_pause_does_not_count_as_growth() {
+        let mut window = CubicWindow::new(at(0.0), 1000.0);
+        window.on_loss(at(1.0), RTT);
+        let mut paused = window;
+        grow(&mut window, 1.0, 3.0);
+        paused.pause(at(60.0));
+        grow(&mut paused, 60.0, 62.0);
+        assert!((window.packets() - paused.packets()).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_small_window_grows_as_renos_does() {
+        let mut window = CubicWindow::new(at(0.0), 20.0);
+        window.on_loss(at(0.0), Duration::from_millis(10));
+        for step in 1..=100_u32 {
+            window.grow(at(f64::from(step) * 0.01), Duration::from_millis(10));
+        }
+        let expected = 14.0 + 100.0 * RENO_GROWTH;
+        assert!((window.packets() - expected).abs() < 0.1, "{window:?}");
     }
 }

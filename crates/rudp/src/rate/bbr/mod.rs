@@ -340,6 +340,9 @@ impl Bbr {
         self.smoothed_rtt = feedback.smoothed_rtt;
         match (&mut self.rival, self.queue_time >= COMPETITION) {
             (_, false) => self.rival = None,
+            (Some(rival), true) if feedback.delivery.is_some_and(|it| it.app_limited) => {
+                rival.pause(self.now);
+            }
             (Some(rival), true) => rival.grow(self.now, feedback.smoothed_rtt),
             (None, true) => {
                 let flight = bytes_in(self.rate(), feedback.smoothed_rtt);
@@ -379,6 +382,7 @@ impl RateController for Bbr {
             self.min_rtt_seen = self.now;
             if app_limited || self.sent == 0 {
                 self.busy_round = self.round;
+                (self.queue_time, self.rival) = (Duration::ZERO, None);
             }
         }
         self.sent += bytes;
