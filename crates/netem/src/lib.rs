@@ -5,7 +5,7 @@
 //! | [`model`] | a one-way path as a state machine with a virtual clock |
 //! | [`scenario`] | network conditions, as files and presets |
 //! | [`lab`] | two network namespaces, joined by two models in real time |
-//! | [`page`] | reading short files that people write by hand |
+//! | [`page`] | reading hand-written configuration files |
 //! | [`testing`] | skipping tests that cannot run on this machine |
 
 #![deny(unsafe_code)]

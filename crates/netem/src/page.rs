@@ -1,4 +1,4 @@
-//! Files that people write by hand.
+//! Reading hand-written configuration files, with a size limit.
 
 use std::{
     fs::File,
@@ -6,10 +6,10 @@ use std::{
     path::Path,
 };
 
-/// The maximum size in bytes of a file that people write by hand.
+/// The maximum size of a hand-written configuration file, in bytes.
 pub const MAX_PAGE_BYTES: u64 = 1 << 20;
 
-/// Reads a file. Returns `None` if it is longer than [`MAX_PAGE_BYTES`].
+/// Reads a hand-written configuration file. Returns `None` if it is larger than [`MAX_PAGE_BYTES`].
 ///
 /// # Errors
 /// If it cannot be read, or is not UTF-8.

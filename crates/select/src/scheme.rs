@@ -61,7 +61,8 @@ pub struct SchemeTime {
 pub struct SchemeChoice {
     /// All allowed schemes, the fastest first.
     pub ranking: Vec<SchemeTime>,
-    /// The path's rate, bytes per second. Within one host ([`PathClass::SameHost`]) a rate that is not known limits nothing: `None`.
+    /// The rate of the path in bytes per second. `None`: the rate is unknown and both parties run on one host
+    /// ([`PathClass::SameHost`]), so it is not taken into account.
     pub rate: Option<f64>,
     /// Whether the rate was known. If not, it is assumed to be 100 Mbit/s.
     pub is_rate_known: bool,

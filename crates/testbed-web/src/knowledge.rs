@@ -1,4 +1,4 @@
-//! What the page tells of circuits and of transports without running anything.
+//! Circuit sizes and predicted times, which the page shows before anything runs.
 
 use std::{
     collections::HashMap,
@@ -87,7 +87,7 @@ pub(super) struct Knowledge {
     known: Mutex<HashMap<Source, CircuitFigures>>,
 }
 
-/// What of a circuit does not depend on how it is run.
+/// The cached figures of one circuit.
 #[derive(Clone, Debug)]
 struct CircuitFigures {
     facts: CircuitFacts,
@@ -181,7 +181,7 @@ impl Knowledge {
         })
     }
 
-    /// Describes a run of a circuit; makes the circuit only if such a run was not asked for before.
+    /// Returns the cost figures of a run. Compiles the circuit only if the figures are not cached.
     fn computation(
         &self,
         source: &Source,

@@ -16,7 +16,8 @@ const QUEUE_IN_USE: f64 = 0.85;
 /// Bits of a full packet, as a line counts them.
 const PACKET_BITS: f64 = 1500.0 * 8.0;
 
-/// Returns what a probe that made no errors would tell of an emulated path; beside other flows, of what they leave.
+/// Returns the estimate that a probe without measurement errors would make of an emulated path. Competing flows reduce the rate and
+/// add queueing delay.
 ///
 /// The garbler, which listens, is party A: what the testbed calls up is *down* here.
 ///
@@ -58,11 +59,11 @@ pub fn path_of(
     Ok(path)
 }
 
-/// What other flows leave of a direction.
+/// The effect of competing flows on one direction of a path.
 struct Beside {
-    /// Of its rate.
+    /// The share of the rate that remains, from 0 to 1.
     share: f64,
-    /// In the queue that they keep.
+    /// The queueing delay that they cause, in seconds.
     waiting_s: f64,
 }
 
@@ -72,7 +73,8 @@ impl Beside {
         waiting_s: 0.0,
     };
 
-    /// A fair share and a queue in use, unless losses keep the others from taking theirs.
+    /// Returns a fair share and the delay of a full queue. CUBIC flows that the loss rate keeps below their fair share leave the rest
+    /// and cause no delay.
     fn of(cross: &CrossTraffic, config: &PathConfig, rtt_s: f64) -> Self {
         let Some(rate) = config.rate_mbit.map(|mbit| mbit * 1e6) else {
             return Self::NOBODY;
@@ -96,7 +98,7 @@ impl Beside {
     }
 }
 
-/// Returns the share of packets that are lost, whatever the queue.
+/// Returns the configured loss rate of a direction, from 0 to 1. Packets that overflow the queue are not counted.
 fn loss_of(config: &PathConfig) -> f64 {
     // Bursts: the share of the time in the bad state (Gilbert, 1960).
     let bursts = config.burst.map_or(0.0, |burst| {

@@ -29,7 +29,7 @@ pub struct LinkSnapshot {
     pub bytes_sent: u64,
     /// Application bytes handed out by the link's reader.
     pub bytes_received: u64,
-    /// What the transport knows about the path.
+    /// The path measurements of the transport, such as its round-trip time.
     pub path: PathSample,
 }
 

@@ -31,11 +31,11 @@ const CELLS: usize = 204;
 /// What the published sweep draws from.
 const SEED: u64 = 1;
 
-/// The explanation below the tables.
+/// A note that is printed below the tables.
 const NOTE: &str = "`rule`, `model` and `paper` (the paper's rules) know the path as it is: rate, loss, round-trip time and queue, and \
 with other flows what they leave. Measuring takes no time for them, unlike for `auto`. Intervals are of a bootstrap over cells.";
 
-/// The name of the default chooser, with which the others are compared.
+/// The name of the default chooser. The tables compare all other choosers with it.
 const RULE: &str = "rule";
 
 #[derive(clap::Args)]

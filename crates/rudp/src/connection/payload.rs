@@ -15,8 +15,9 @@ use crate::trains::{DATA_TRAIN, DATA_TRAIN_PACKETS};
 /// Data shorter than this wait for the next packet where there is more of them.
 const MIN_DATA: usize = 32;
 
-/// How long a sender waits for the peer's report on the train of the set-up. Until then it has only [`INITIAL_PACKETS`] and what was
-/// delivered in flight. Half a train is enough for a report, and takes 80 ms to arrive over 2 Mbit/s.
+/// How long a sender waits for the peer's report on the probe packets of the set-up. Until the report arrives, the bytes in flight are
+/// limited to [`INITIAL_PACKETS`] plus the bytes that were acknowledged. The peer reports once half of the probe packets arrived, which
+/// takes 80 ms over 2 Mbit/s.
 pub(super) const REPORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Packets that may be in flight while that report is expected (RFC 9002, section 7.2).

@@ -23,10 +23,11 @@ const SLEEP: Sleep = Sleep {
     timers_first: false,
 };
 
-/// Runs transfers, checks that their overhead in the mean is within four times the loss and 4.5 %, and hands each to `look`.
+/// Runs one transfer for each seed and passes its outcome to `look`. Checks that the mean overhead is at most four times the loss rate
+/// plus 4.5 %.
 ///
-/// In the mean, because a train that happens to lose more than its share brings more correction than the path needs. A train of 32
-/// packets that lost none does not show that the path loses none: a first round trip has 4 % of correction.
+/// The mean is checked because one sample of 32 probe packets may lose more than the path does on average, and then more parity is sent
+/// than necessary. Without any loss among 32 packets the loss rate is still uncertain, so the first round trip carries 4 % of parity.
 fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl FnMut(&Outcome)) {
     let (mut overhead, mut lost) = (0.0, 0.0);
     for seed in 0..seeds {

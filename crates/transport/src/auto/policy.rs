@@ -1,18 +1,18 @@
 //! The interface between a race of transports and the policy that ends it.
 //!
-//! The race opens connections and reports what they learn ([`Progress`]). The policy looks at each report and answers which
-//! transport becomes the link, or that the race goes on. Neither knows how the other works.
+//! A race opens one connection for each transport and reports their state and measurements as [`Progress`]. After each report the
+//! [`Policy`] either picks the transport that becomes the link, or lets the race continue.
 
 use std::{sync::Arc, time::Duration};
 
 use super::{Offer, Pick};
 use crate::{PathSample, Quic, Rudp, TransportError};
 
-/// What is known when a connection is established.
+/// The report on an established connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SetupReport {
-    /// What the transport knows about the path.
+    /// The path measurements of the transport, such as its round-trip time.
     pub path: PathSample,
     /// From the start of connecting until the connection was there.
     pub after: Duration,

@@ -27,7 +27,7 @@ const UDP_HEADER: usize = 8;
 /// The protocol number of UDP in an IP header.
 const UDP: u8 = 17;
 
-/// Counts packets from now on, until the process ends.
+/// Counts the UDP packets of this process from its creation until the process ends.
 pub(crate) struct TrainCounter {
     /// Packets that this end sent, and those that came.
     counts: Arc<[AtomicU64; 2]>,

@@ -257,7 +257,8 @@ impl Race {
         })
     }
 
-    /// Closes one established connection and waits for the listener to close it.
+    /// Ends a probe: closes one established connection, and waits until the listener has closed its side or
+    /// [`AutoOptions::choice_timeout`] has passed.
     ///
     /// In TLS 1.3 the connector's handshake ends before the listener checks the connector's certificate. If the listener rejects it,
     /// this returns that error.
