@@ -87,6 +87,14 @@ impl Scheme {
         if self.is_free_xor() { 0 } else { 16 }
     }
 
+    /// Returns the bytes of the tables of so many gates, without what rounding up the bits of each chunk adds.
+    #[must_use]
+    pub const fn table_bytes(self, and_gates: u64, xor_gates: u64) -> u64 {
+        and_gates * self.and_bytes() as u64
+            + (and_gates * self.and_bits() as u64).div_ceil(8)
+            + xor_gates * self.xor_bytes() as u64
+    }
+
     /// Tweaks one gate uses up.
     pub(crate) const fn tweaks_per_gate(self) -> u64 {
         match self {

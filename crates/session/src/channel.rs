@@ -14,6 +14,9 @@ use crate::{
 /// reading, and answering it further would only grow the queue.
 const QUEUE_LIMIT: usize = 1 << 20;
 
+/// Bytes of a `Finish` frame's payload: the hashes of both directions.
+pub(crate) const FINISH_LEN: usize = 64;
+
 /// The frames sent and received so far, and those that wait to be sent ahead of any table.
 pub(crate) struct Channel {
     sent: Transcript,
@@ -169,10 +172,10 @@ impl Channel {
                 });
             }
             (FrameKind::Finish, hashes) => {
-                if hashes.len() != 64 {
+                if hashes.len() != FINISH_LEN {
                     return Err(SessionError::Length {
                         kind: *kind,
-                        expected: 64,
+                        expected: FINISH_LEN,
                         found: hashes.len(),
                     });
                 }

@@ -12,8 +12,7 @@ use transpute_circuit::Bits;
 use transpute_garble::{GarbledOutputs, Garbler, Params, decode_len};
 use zeroize::Zeroizing;
 
-use outputs::output_len;
-pub(crate) use outputs::write_output;
+pub(crate) use outputs::{output_len, write_output};
 use scheme::{Undecided, garblers};
 
 use crate::{
@@ -32,7 +31,7 @@ use crate::{
 const AWAITED_LIMIT: usize = 16 << 20;
 
 /// Labels of the garbler's inputs per frame.
-const LABELS_PER_FRAME: usize = 4096;
+pub(crate) const LABELS_PER_FRAME: usize = 4096;
 
 pub(crate) struct GarblerCore {
     pub(crate) terms: Terms,
@@ -120,7 +119,7 @@ impl GarblerCore {
         Ok(Self {
             lead: Lead::new(config.table_lead, layout.clone()),
             transfers: Transfers::new(&terms, layout.clone()),
-            output_pieces: Assembler::new(FrameKind::Output, output_len(&terms)),
+            output_pieces: Assembler::new(FrameKind::Output, output_len(&terms.program)),
             terms,
             channel,
             outputs: VecDeque::new(),

@@ -31,6 +31,7 @@ mod session;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod transcript;
 mod transfers;
 mod wire;
@@ -52,4 +53,5 @@ pub use standing::{
     Call, Connection, ConnectionConfig, Decline, Event, OPEN_START, Proposal, RunId, RunReport,
     is_open_start,
 };
+pub use traffic::ExpectedTraffic;
 pub use wire::{Frame, FrameDecoder, FrameError, FrameKind, MAX_PAYLOAD};

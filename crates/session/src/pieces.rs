@@ -10,8 +10,11 @@ use crate::{
     wire::{HEADER_LEN, write_frame},
 };
 
+/// Bytes of the number in front of the content.
+pub(crate) const NUMBER_LEN: usize = 8;
+
 /// Bytes of a piece.
-const PIECE: usize = 64 << 10;
+pub(crate) const PIECE: usize = 64 << 10;
 
 /// Encodes `content` as one frame or more.
 pub(crate) fn piece_frames(
@@ -30,7 +33,7 @@ pub(crate) fn piece_frames(
 /// Encodes a frame whose payload is a number and some bytes.
 pub(crate) fn numbered_frame(kind: FrameKind, number: u64, content: &[&[u8]]) -> Vec<u8> {
     let len: usize = content.iter().map(|part| part.len()).sum();
-    let mut frame = Vec::with_capacity(HEADER_LEN + 8 + len);
+    let mut frame = Vec::with_capacity(HEADER_LEN + NUMBER_LEN + len);
     let written = write_frame(&mut frame, kind, |out| {
         out.extend_from_slice(&number.to_le_bytes());
         for part in content {

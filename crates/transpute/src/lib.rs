@@ -57,7 +57,6 @@ mod known;
 mod listening;
 mod party;
 mod path_watch;
-mod protocol;
 mod result;
 mod scheme;
 pub mod serve;

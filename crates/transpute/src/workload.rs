@@ -3,9 +3,7 @@
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_select::{End, Machine, SelectError, Workload};
-use transpute_session::{Config, OtPlan, Role};
-
-use crate::protocol::{ProtocolRun, Transfers};
+use transpute_session::{Config, ExpectedTraffic};
 
 /// Returns the processor time that a typical machine takes for each step of the protocol with this scheme.
 #[must_use]
@@ -20,7 +18,11 @@ pub fn typical_machine(scheme: Scheme) -> Machine {
 /// A run, or several on one connection, as far as choosing a transport depends on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Computation {
-    run: ProtocolRun,
+    traffic: ExpectedTraffic,
+    /// Of one evaluation.
+    and_gates: u64,
+    xor_gates: u64,
+    batch: u64,
     scheme: Scheme,
     garbler: End,
     runs: u64,
@@ -31,37 +33,12 @@ impl Computation {
     /// Describes a run. `garbler` is the end that garbles.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config, garbler: End) -> Self {
-        let scheme = config.scheme;
-        let (and, xor) = (program.and_count(), program.xor_count());
-        let transfers = (split.evaluator_bits() as u64).saturating_mul(config.batch);
-        let run = ProtocolRun {
-            and_gates: and,
-            xor_gates: xor,
-            table_bytes: and * scheme.and_bytes() as u64
-                + (and * scheme.and_bits() as u64).div_ceil(8)
-                + xor * scheme.xor_bytes() as u64,
-            is_free_xor: scheme.is_free_xor(),
-            garbler_bits: split.garbler_bits() as u64,
-            evaluator_bits: split.evaluator_bits() as u64,
-            output_bits: program.outputs().len() as u64,
-            batch: config.batch,
-            chunk_len: u64::from(config.chunk_len),
-            is_checked: config.output_check,
-            // Of more transfers than the protocol can do, the session says so in time.
-            transfers: match OtPlan::new(config.ot, config.base_ot, transfers) {
-                Ok(OtPlan::None | OtPlan::Stock) | Err(_) => Transfers::None,
-                Ok(OtPlan::Direct) => Transfers::Direct,
-                Ok(OtPlan::Extension(extension)) => Transfers::Extension {
-                    k: extension.code(),
-                    // At most 3,584.
-                    setup_len: extension.setup_len() as u32,
-                },
-            },
-            to_garbler: config.output.reaches(Role::Garbler),
-        };
         Self {
-            run,
-            scheme,
+            traffic: ExpectedTraffic::new(program, split, config),
+            and_gates: program.and_count(),
+            xor_gates: program.xor_count(),
+            batch: config.batch,
+            scheme: config.scheme,
             garbler,
             runs: 1,
             at_once: 1,
@@ -90,7 +67,23 @@ impl Computation {
     /// [`SelectError::Number`] for figures that no run has.
     pub fn workload(&self) -> Result<Workload, SelectError> {
         let machine = typical_machine(self.scheme);
-        let one = self.run.workload(self.garbler, &machine, &machine)?;
+        let traffic = &self.traffic;
+        let gates = |and_s: f64| {
+            let one = self.and_gates as f64 * and_s + self.xor_gates as f64 * machine.xor_s;
+            self.batch as f64 * one
+        };
+        let extension_s = traffic.extended_transfers as f64 * machine.transfer_s;
+        let one = Workload {
+            garbler: self.garbler,
+            garbler_bytes: traffic.garbler_bytes,
+            garbler_late_bytes: traffic.garbler_late_bytes,
+            evaluator_bytes: traffic.evaluator_bytes,
+            flights: traffic.flights,
+            serial_s: traffic.base_transfers as f64 * machine.base_transfer_s,
+            garble_s: gates(machine.garble_and_s) + extension_s,
+            evaluate_s: gates(machine.evaluate_and_s) + extension_s,
+        };
+        one.validate()?;
         let all = one.repeated(self.runs, self.at_once);
         all.validate()?;
         Ok(all)
@@ -128,5 +121,21 @@ mod tests {
         let prf = parts(Scheme::Prf);
         assert!(three.garbler_bytes < half.garbler_bytes && half.garbler_bytes < prf.garbler_bytes);
         assert!(half.garble_s < three.garble_s && three.garble_s < prf.garble_s);
+    }
+
+    #[test]
+    fn impossible_numbers_are_refused() {
+        let circuit = transpute_circuit::generators::aes128();
+        let program = Program::compile(&circuit);
+        let split = InputSplit::first_to_garbler(program.input_widths());
+        let config = Config {
+            batch: u64::MAX,
+            ..Config::default()
+        };
+        let computation = Computation::new(&program, &split, &config, End::Connector);
+        assert!(matches!(
+            computation.workload(),
+            Err(SelectError::Number { .. })
+        ));
     }
 }

@@ -93,7 +93,7 @@ impl Info {
             table_bytes: (Scheme::ALL.iter())
                 .map(|&scheme| Tables {
                     scheme: scheme.to_string(),
-                    bytes: table_bytes(scheme, &program),
+                    bytes: scheme.table_bytes(program.and_count(), program.xor_count()),
                 })
                 .collect(),
             program: Compiled {
@@ -183,14 +183,6 @@ fn and_depth(circuit: &Circuit) -> u32 {
     }
     let outputs = circuit.outputs().iter();
     outputs.map(|&wire| depth[wire as usize]).max().unwrap_or(0)
-}
-
-/// Returns the bytes of the tables, without what rounding up the bits of each chunk adds.
-fn table_bytes(scheme: Scheme, program: &Program) -> u64 {
-    let (and, xor) = (program.and_count(), program.xor_count());
-    and * scheme.and_bytes() as u64
-        + (and * scheme.and_bits() as u64).div_ceil(8)
-        + xor * scheme.xor_bytes() as u64
 }
 
 fn widths(widths: &[u32]) -> String {

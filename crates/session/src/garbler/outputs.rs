@@ -1,14 +1,12 @@
 //! The outputs of finished evaluations, and the evaluator's `Output` messages.
 
 use bytes::Bytes;
-use transpute_circuit::Bits;
+use transpute_circuit::{Bits, Program};
 use transpute_garble::GarbledOutputs;
 
 use super::GarblerCore;
 use crate::{
-    FrameKind, Milestone, Output, Role, SessionError,
-    pieces::piece_frames,
-    session::{Terms, out_of_order},
+    FrameKind, Milestone, Output, Role, SessionError, pieces::piece_frames, session::out_of_order,
 };
 
 impl GarblerCore {
@@ -102,8 +100,8 @@ impl GarblerCore {
 }
 
 /// Bytes of a masked output with its tag.
-pub(super) fn output_len(terms: &Terms) -> usize {
-    terms.program.outputs().len().div_ceil(8) + TAG_LEN
+pub(crate) fn output_len(program: &Program) -> usize {
+    program.outputs().len().div_ceil(8) + TAG_LEN
 }
 
 /// Bytes of the tag that proves which output labels the evaluator holds.

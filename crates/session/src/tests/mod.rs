@@ -10,6 +10,7 @@ mod reads;
 mod runs;
 mod schemes;
 mod standing;
+mod traffic;
 mod transfers;
 
 use std::{collections::VecDeque, sync::Arc};

@@ -1,0 +1,118 @@
+//! What a run is expected to send, and what it sends.
+
+use proptest::prelude::*;
+use transpute_circuit::{InputSplit, Program};
+use transpute_garble::Scheme;
+use transpute_ot::{BaseOt, Extension};
+
+use super::{Pair, Setup, chain, circuits, random_inputs, runs::OT_CHOICES};
+use crate::{ExpectedTraffic, OtChoice, OtPlan, OutputPolicy, Role};
+
+/// Runs both sides. Returns the expected traffic, the plan, and the bytes that each side sent.
+fn measure(setup: &Setup) -> (ExpectedTraffic, OtPlan, [u64; 2]) {
+    let program = Program::compile(&setup.circuit);
+    let expected = ExpectedTraffic::new(&program, &setup.split, &setup.config);
+    let (mut sent, mut plan) = ([0; 2], OtPlan::None);
+    let ends = Pair::new(setup, setup).run_to(&mut |_, frame| vec![frame], &mut |session| {
+        sent[usize::from(session.role() == Role::Evaluator)] = session.channel().bytes_sent;
+        plan = session.terms().plan;
+    });
+    ends.garbler.unwrap();
+    ends.evaluator.unwrap();
+    (expected, plan, sent)
+}
+
+/// Compares what is expected with what was sent. Exact, except for two numbers of the garbler: chunks that are not full, and answers
+/// that need no bytes.
+fn check(setup: &Setup) {
+    let (expected, plan, [garbler, evaluator]) = measure(setup);
+    let context = format!("{:?}", setup.config);
+    assert_eq!(expected.evaluator_bytes, evaluator, "{context}");
+    assert_eq!(expected.flights, plan.flights(), "{context}");
+    let transfers = setup.config.batch * setup.split.evaluator_bits() as u64;
+    let adopted = match plan {
+        OtPlan::Extension(_) if setup.config.scheme.is_free_xor() => 16 * transfers,
+        _ => 0,
+    };
+    // Each evaluation, or group of them, ends with a chunk that is not full, and the bits in the trailer of a chunk are rounded up.
+    assert!(
+        expected.garbler_bytes <= garbler + adopted,
+        "{} expected, {garbler} sent, {context}",
+        expected.garbler_bytes
+    );
+    let chunks =
+        2 * setup.config.batch + expected.garbler_bytes / u64::from(setup.config.chunk_len);
+    assert!(
+        garbler <= expected.garbler_bytes + 14 * chunks + adopted,
+        "{} expected, {garbler} sent, {context}",
+        expected.garbler_bytes
+    );
+}
+
+#[test]
+fn every_scheme_policy_and_transfer_sends_what_is_expected() {
+    let circuit = chain(300);
+    for scheme in Scheme::ALL {
+        for output in [
+            OutputPolicy::Evaluator,
+            OutputPolicy::Garbler,
+            OutputPolicy::Both,
+        ] {
+            for ot in OT_CHOICES {
+                for output_check in [false, true] {
+                    let mut setup = Setup::new(&circuit, random_inputs(&circuit, 3, 7));
+                    setup.config.scheme = scheme;
+                    setup.config.output = output;
+                    setup.config.ot = ot;
+                    setup.config.output_check = output_check;
+                    setup.config.chunk_len = 1000;
+                    check(&setup);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn transfers_with_large_keys_are_counted() {
+    let circuit = chain(40);
+    for ot in [
+        OtChoice::Direct,
+        OtChoice::Extension(Extension::SoftSpoken4),
+    ] {
+        let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 7));
+        setup.config.base_ot = BaseOt::MlKem768;
+        setup.config.ot = ot;
+        check(&setup);
+    }
+}
+
+#[test]
+fn parties_without_inputs_are_counted() {
+    let circuit = chain(40);
+    for garbler_values in [vec![], vec![0, 1], vec![1]] {
+        for scheme in Scheme::ALL {
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 3));
+            setup.split = InputSplit::new(circuit.input_widths(), &garbler_values).unwrap();
+            setup.config.scheme = scheme;
+            check(&setup);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn random_runs_send_what_is_expected(
+        circuit in circuits(300),
+        batch in 1..40usize,
+        ot in 0..OT_CHOICES.len(),
+        scheme in 0..Scheme::ALL.len(),
+    ) {
+        let mut setup = Setup::new(&circuit, random_inputs(&circuit, batch, 5));
+        setup.config.ot = OT_CHOICES[ot];
+        setup.config.scheme = Scheme::ALL[scheme];
+        check(&setup);
+    }
+}
