@@ -8,8 +8,6 @@ use std::{
     process::ExitCode,
 };
 
-#[cfg(target_os = "linux")]
-mod applications;
 mod circuits;
 mod fuzz;
 mod ignored;
@@ -21,12 +19,6 @@ mod tidy;
 const USAGE: &str = "\
 usage: cargo xtask <chore>
 
-  applications [NAME...]
-                    measure the example applications over emulated paths, into docs/results/applications
-  applications --quick [NAME...]
-                    the same with fewer runs, into docs/results/applications/quick (minutes)
-  applications --render [--quick] [NAME...]
-                    write the pages of the rows that are there
   circuits          write the circuit files under circuits/ anew
   circuits --check  fail unless they are what would be written
   fuzz-check        fail unless the targets of the fuzzer compile
@@ -45,8 +37,6 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        #[cfg(target_os = "linux")]
-        ["applications", ref arguments @ ..] => applications::run(&root(), arguments),
         ["circuits"] => circuits::write(&root()),
         ["circuits", "--check"] => circuits::check(&root()).and_then(none_found),
         ["fuzz-check"] => fuzz::check(&root()),

@@ -209,13 +209,7 @@ impl Experiment {
 
 /// Builds the command, optimised: it is the emulator as well as both parties.
 pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    build_with(root, &[])
-}
-
-/// Builds the command together with what `more` names: one after the other, the crates that both need would be built twice.
-pub(crate) fn build_with(root: &Path, more: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
-    let command = ["build", "--release", "--package", "transpute-cli"];
-    succeed(cargo(root).args(command).args(more))?;
+    succeed(cargo(root).args(["build", "--release", "--package", "transpute-cli"]))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     Ok(fs::canonicalize(target.join("release/transpute"))?)
 }

@@ -1,7 +1,7 @@
 //! A device tells a statistics server how far it has come since the last time, again and again; the server
 //! keeps the running average. README.md says who learns what.
 //!
-//! `cargo run --release --example running_average -- --help`
+//! `cargo run --release --bin running_average -- --help`
 #![forbid(unsafe_code)]
 
 mod circuit;

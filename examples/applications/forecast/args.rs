@@ -16,7 +16,7 @@ use crate::{
     name = "forecast",
     after_help = "\
 The baselines (--approach fast and newton) are there for comparison: they are semi-honest protocols under \
-Paillier encryption, and fast leaks; examples/forecast/README.md says what."
+Paillier encryption, and fast leaks; examples/applications/forecast/README.md says what."
 )]
 pub(crate) struct Args {
     /// What to do.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, value};
+use crate::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, value};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -38,7 +38,7 @@ const PUBLISHED: [Published; 2] = [
 pub(super) fn render(rows: &[Row]) -> Outcome<String> {
     let mut page = String::from(
         "n companies learn average, variance, median, maximum and best in class of a figure; \
-         [the example](../../../examples/benchmarking/README.md) tells how. The paper is Kerschbaum and \
+         [the example](../../../examples/applications/benchmarking/README.md) tells how. The paper is Kerschbaum and \
          others: *On the Practical Importance of Communication Complexity for Secure Multi-Party \
          Computation Protocols* (SAC 2009), whose central server and clients stood on two machines with 0 to 100 ms \
          between them, one way. So are delays here. Times are from the first connection of a company until the \

@@ -1,7 +1,7 @@
 //! A survey whose answers nobody sees: two servers hold shares of them and compute what was asked, a
 //! histogram for each question or the sets of items that occur together. README.md says how.
 //!
-//! `cargo run --release --example survey -- --help`
+//! `cargo run --release --bin survey -- --help`
 #![forbid(unsafe_code)]
 
 mod apriori;

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use transpute_testbed::report::number;
 
-use super::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, used};
+use crate::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, used};
 
 /// What Table 17 says of a protocol.
 struct Published {

@@ -2,7 +2,7 @@
 //! compute them with garbled circuits from shares. README.md beside this file tells what each party holds and learns.
 //!
 //! ```text
-//! cargo run --release --example benchmarking -- demo
+//! cargo run --release --bin benchmarking -- demo
 //! ```
 #![forbid(unsafe_code)]
 

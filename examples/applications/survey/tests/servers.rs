@@ -53,7 +53,7 @@ fn the_survey_that_is_planned_in_the_documents_is_this_one() {
     let bars = Bars::choices(5, 3).unwrap();
     let party = tally::party(Role::Garbler, tally::program(&bars, 5000).unwrap(), 20);
     let workload = party.workload(End::Listener).unwrap();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/selection.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/selection.md");
     let page = fs::read_to_string(page).unwrap();
     let start = page.find("{\"garbler\":\"listener\"").unwrap();
     let mut planned = serde_json::Deserializer::from_str(&page[start..]).into_iter();

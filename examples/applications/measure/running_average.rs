@@ -5,7 +5,7 @@ use std::error::Error;
 
 use transpute_testbed::report::number;
 
-use super::rows::{Row, Table, cell, groups, of, said_by_a, said_by_b, text, used, value};
+use crate::rows::{Row, Table, cell, groups, of, said_by_a, said_by_b, text, used, value};
 
 /// A thousand rounds, to compare with.
 const ROUNDS: f64 = 1000.0;

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::rows::{Row, Table, cell, groups, median, of, said_by_b, text, value};
+use crate::rows::{Row, Table, cell, groups, median, of, said_by_b, text, value};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -66,7 +66,7 @@ const PUBLISHED: [Published; 3] = [
 pub(super) fn render(rows: &[Row]) -> Outcome<String> {
     let mut page = String::from(
         "Two parties divide numbers that they hold additive shares of, and average time series;\n\
-         [the example](../../../examples/forecast/README.md) tells how, and what each party learns. The\n\
+         [the example](../../../examples/applications/forecast/README.md) tells how, and what each party learns. The\n\
          paper is Blanton: *Empirical Evaluation of Secure Two-Party Computation Models* (CERIAS TR\n\
          2005-58). Its hosts were Power Mac G5 of 2005, its programs in Java, its circuits run by\n\
          Fairplay: the comparison is of orders of magnitude, not of machines. All three approaches are\n\

@@ -6,8 +6,8 @@
 //! compares circuits with. See README.md.
 //!
 //! ```text
-//! cargo run --release --example forecast -- gates
-//! cargo run --release --example forecast -- divide --width 32 --sample large
+//! cargo run --release --bin forecast -- gates
+//! cargo run --release --bin forecast -- divide --width 32 --sample large
 //! ```
 #![forbid(unsafe_code)]
 

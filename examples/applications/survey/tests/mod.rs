@@ -2,7 +2,7 @@
 
 mod circuits;
 mod files;
-#[path = "../../processes.rs"]
+#[path = "../../../processes.rs"]
 mod processes;
 mod servers;
 

@@ -1,14 +1,7 @@
-//! The example applications, measured over emulated paths and written down.
+//! Measures the applications over emulated paths and writes the results down.
 //!
-//! `examples/NAME/testbed.toml` says what to run, `transpute testbed programs` runs it into
-//! `docs/results/applications/NAME.jsonl`, and a file of this folder for each application makes
-//! `NAME.md` of the rows. What was interrupted goes on where it was.
-
-mod benchmarking;
-mod forecast;
-mod rows;
-mod running_average;
-mod survey;
+//! `NAME/testbed.toml` says what to run, `transpute testbed programs` runs it into `docs/results/applications/NAME.jsonl`, and a
+//! file of this folder for each application makes `NAME.md` of the rows. A measurement that was interrupted goes on where it was.
 
 use std::{
     env,
@@ -19,16 +12,14 @@ use std::{
     process::Command,
 };
 
-use rows::Row;
-
-use crate::reproduce::{build_with, succeed};
+use crate::{benchmarking, forecast, rows::Row, running_average, survey};
 
 /// A page, or why there is none.
 type Page = Result<String, Box<dyn Error>>;
 
-/// A program under `examples` that is measured.
+/// A program of this package.
 struct Application {
-    /// Its folder there, and its files under the results.
+    /// Its folder, and its files under the results.
     name: &'static str,
     /// Makes what stands below the heading of its page, from rows in the order of the file that says what to
     /// run. The heading, where the rows come from and what they ran on are written for all alike.
@@ -54,15 +45,21 @@ const APPLICATIONS: [Application; 4] = [
     },
 ];
 
-/// Measures the applications of these names, or all, and writes their pages. Arguments are names, `--quick`
-/// for the quick form, and `--render` to write the pages of rows that are there.
-pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+/// Returns the root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Measures the applications that the arguments name, or all, and writes their pages.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let root = root();
     let mut names = Vec::new();
     let (mut quick, mut render_only) = (false, false);
-    for &argument in arguments {
-        match argument {
+    for argument in arguments {
+        match argument.as_str() {
             "--quick" => quick = true,
             "--render" => render_only = true,
+            flag if flag.starts_with('-') => return Err(format!("no flag {flag}").into()),
             name => names.push(name),
         }
     }
@@ -74,10 +71,10 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error>>
     });
     fs::create_dir_all(&folder)?;
     if !render_only {
-        let programs = Programs::build(root)?;
+        let programs = Programs::build(&root)?;
         for application in &chosen {
             eprintln!("{}", application.name);
-            programs.measure(root, application, &folder, quick)?;
+            programs.measure(&root, application, &folder, quick)?;
         }
     }
     for application in &chosen {
@@ -116,7 +113,7 @@ impl Application {
         };
         let mut page = format!("# {}\n\n", self.name);
         page.push_str(&format!(
-            "Made by `cargo xtask applications {}{}` from {}.jsonl, as examples/{}/testbed.toml says",
+            "Made by `cargo run --bin measure -- {}{}` from {}.jsonl, as examples/applications/{}/testbed.toml says",
             self.name,
             if quick { " --quick" } else { "" },
             self.name,
@@ -150,10 +147,10 @@ struct Programs {
 
 impl Programs {
     fn build(root: &Path) -> Result<Self, Box<dyn Error>> {
-        let examples = ["--package", "transpute-examples", "--bins", "--examples"];
-        let transpute = build_with(root, &examples)?;
-        let folder = transpute.parent().ok_or("no folder of programs")?;
-        let mut folders = vec![folder.join("examples"), folder.to_owned()];
+        let transpute = build(root, &["--package", "transpute-cli"])?.join("transpute");
+        let own = build(&root.join("examples/applications"), &["--bins"])?;
+        let mut folders = vec![own];
+        folders.extend(transpute.parent().map(Path::to_owned));
         if let Some(path) = env::var_os("PATH") {
             folders.extend(env::split_paths(&path));
         }
@@ -171,7 +168,7 @@ impl Programs {
         let name = application.name;
         let mut command = Command::new(&self.transpute);
         command.args(["testbed", "programs"]);
-        command.arg(root.join(format!("examples/{name}/testbed.toml")));
+        command.arg(root.join(format!("examples/applications/{name}/testbed.toml")));
         command
             .arg("--results")
             .arg(folder.join(format!("{name}.jsonl")));
@@ -180,6 +177,27 @@ impl Programs {
         }
         succeed(command.env("PATH", &self.path))
     }
+}
+
+/// Builds a workspace in the release profile; returns the folder of its programs.
+fn build(workspace: &Path, what: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    succeed(
+        cargo
+            .current_dir(workspace)
+            .args(["build", "--release"])
+            .args(what),
+    )?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from);
+    Ok(fs::canonicalize(target.join("release"))?)
+}
+
+fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    let status = command.status()?;
+    if !status.success() {
+        return Err(format!("{}: {status}", command.get_program().display()).into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -191,7 +209,9 @@ mod tests {
     #[test]
     fn every_plan_is_sound_and_its_quick_form_smaller() {
         for application in &APPLICATIONS {
-            let path = crate::root().join(format!("examples/{}/testbed.toml", application.name));
+            let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(application.name)
+                .join("testbed.toml");
             let plan = Plan::open(&path).unwrap();
             let runs = |form| -> u64 {
                 let cells = plan.cells(form);
