@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use crate::{
     Frame, FrameKind, Milestone, SessionError, Traffic,
     error::{AbortReason, Field},
-    hello::Hello,
     transcript::Transcript,
     wire::{HEADER_LEN, write_frame},
 };
@@ -77,16 +76,16 @@ impl Channel {
         Ok(())
     }
 
-    /// Writes the first frames of this direction: the hello and, if there is one, the base-OT
+    /// Writes the first frames of this direction: the encoded hello and, if there is one, the base-OT
     /// message it announces.
     pub(crate) fn send_opening(
         &mut self,
         out: &mut Vec<u8>,
-        hello: &Hello,
+        hello: &[u8],
         setup: &[u8],
     ) -> Result<(), SessionError> {
         self.send(out, FrameKind::Hello, |out| {
-            out.extend_from_slice(&hello.encode());
+            out.extend_from_slice(hello);
             Ok(())
         })?;
         if setup.is_empty() {

@@ -2,15 +2,14 @@
 
 use std::{fmt, num::NonZeroUsize, str::FromStr};
 
-use thiserror::Error;
 use transpute_garble::{Backend, Scheme};
-use transpute_ot::{BaseOt, Extension};
+use transpute_ot::BaseOt;
 
 use crate::{
-    KnownPath,
+    KnownPath, OtChoice, OtPlan,
+    config_error::{ConfigError, UnknownName},
     plan::{Costs, Planned, Question, plan},
     schemes::SchemeSet,
-    wire::MAX_PAYLOAD,
 };
 
 /// Which side of the garbled circuit a party is on.
@@ -47,107 +46,6 @@ impl OutputPolicy {
 
     pub(crate) fn code(self) -> u8 {
         self as u8
-    }
-}
-
-/// How the oblivious transfers of the evaluator's inputs are done.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum OtChoice {
-    /// What is predicted to be the fastest on the path, if [`Config::path`] or
-    /// [`Session::set_path`](crate::Session::set_path) says something about it; otherwise
-    /// public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, the recommended extension above.
-    /// If the peer demands one of the other choices, that one; if it does not either, the
-    /// evaluator's prediction counts.
-    #[default]
-    Auto,
-    /// One public-key OT per input bit, or no session.
-    Direct,
-    /// 128 base OTs and this extension, or no session.
-    Extension(Extension),
-}
-
-/// What an [`OtChoice`] comes to for a number of oblivious transfers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum OtPlan {
-    /// The evaluator has no input bits.
-    None,
-    /// Public-key OT on the inputs.
-    Direct,
-    /// Base OTs and an extension.
-    Extension(Extension),
-    /// From the transfers in stock of a standing connection, or public-key OT before there are any.
-    Stock,
-}
-
-impl OtPlan {
-    /// The most input bits (of a whole batch) for which public-key OT is done directly: up to here
-    /// the work is comparable to the 128 base OTs of an extension, and it saves a flight.
-    pub const DIRECT_LIMIT: u64 = 256;
-
-    /// Returns the most input bits (of a whole batch) for which OT may be direct: its messages must
-    /// fit in one frame.
-    #[must_use]
-    pub const fn direct_maximum(base: BaseOt) -> u64 {
-        match base {
-            BaseOt::Ristretto255 => 8192,
-            // The receiver's is the longest.
-            _ => ((MAX_PAYLOAD - 64) / base.receiver_len(1)) as u64,
-        }
-    }
-
-    /// Decides for `count` oblivious transfers with nothing known about the path.
-    ///
-    /// # Errors
-    /// [`ConfigError::TooManyForDirect`].
-    pub fn new(choice: OtChoice, base: BaseOt, count: u64) -> Result<Self, ConfigError> {
-        let maximum = Self::direct_maximum(base);
-        Ok(match choice {
-            _ if count == 0 => Self::None,
-            OtChoice::Auto if count <= Self::DIRECT_LIMIT.min(maximum) => Self::Direct,
-            OtChoice::Auto => Self::Extension(Extension::for_count(count)),
-            OtChoice::Direct if count > maximum => {
-                return Err(ConfigError::TooManyForDirect { count, maximum });
-            }
-            OtChoice::Direct => Self::Direct,
-            OtChoice::Extension(extension) => Self::Extension(extension),
-        })
-    }
-
-    /// Returns what a code on the wire stands for.
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::None),
-            1 => Some(Self::Direct),
-            0x40 => Some(Self::Stock),
-            _ if code & 0xf0 == 0x10 => Extension::from_code(code & 0x0f).ok().map(Self::Extension),
-            _ => None,
-        }
-    }
-
-    /// Says whether the garbler's first base-OT message is the same for both plans.
-    pub(crate) fn begins_as(self, other: Self) -> bool {
-        let is_extension = |plan| matches!(plan, Self::Extension(_));
-        self == other || (is_extension(self) && is_extension(other))
-    }
-
-    /// Returns how many one-way flights pass from both parties being connected until the evaluator
-    /// can have its output: two make a round trip.
-    #[must_use]
-    pub fn flights(self) -> u32 {
-        match self {
-            // The garbler's decoding information waits for the evaluator's hello.
-            Self::None | Self::Direct | Self::Stock => 2,
-            Self::Extension(_) => 3,
-        }
-    }
-
-    pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::None => 0,
-            Self::Direct => 1,
-            Self::Extension(extension) => 0x10 | extension.code(),
-            Self::Stock => 0x40,
-        }
     }
 }
 
@@ -271,60 +169,6 @@ impl Config {
     }
 }
 
-/// A setting that cannot work.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// No evaluations.
-    #[error("a batch has at least one evaluation")]
-    EmptyBatch,
-    /// A chunk length out of range.
-    #[error("the chunk length is {found} bytes; it must be 64 to 1048576")]
-    ChunkLen {
-        /// The length given.
-        found: u32,
-    },
-    /// Several garbling schemes that a session cannot change between.
-    #[error(
-        "{allowed} cannot be left to choose from: all must be with free XOR and a re-key period of 1"
-    )]
-    Schemes {
-        /// The schemes given.
-        allowed: SchemeSet,
-    },
-    /// Direct OT for more bits than fit in one message.
-    #[error("direct oblivious transfer takes at most {maximum} input bits, not {count}")]
-    TooManyForDirect {
-        /// How many there may be.
-        maximum: u64,
-        /// Evaluator input bits of the batch.
-        count: u64,
-    },
-    /// Another oblivious transfer than a standing connection has.
-    #[error(
-        "a run of a standing connection takes its oblivious transfers from the connection, or \
-         directly for at most {} input bits if it is not prepared",
-        OtPlan::DIRECT_LIMIT
-    )]
-    OtOfConnection,
-    /// More input bits in the whole batch than can be counted.
-    #[error("a batch of {batch} evaluations has too many input bits")]
-    TooLarge {
-        /// The batch size given.
-        batch: u64,
-    },
-}
-
-/// A word that is none of the names of a setting.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("{found:?} is none of {expected}")]
-pub struct UnknownName {
-    /// The word given.
-    found: String,
-    /// The names there are.
-    expected: &'static str,
-}
-
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -341,17 +185,6 @@ impl fmt::Display for OutputPolicy {
             Self::Garbler => "garbler",
             Self::Both => "both",
         })
-    }
-}
-
-impl fmt::Display for OtPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.pad("none"),
-            Self::Direct => f.pad("direct"),
-            Self::Extension(extension) => extension.fmt(f),
-            Self::Stock => f.pad("stock"),
-        }
     }
 }
 
@@ -386,54 +219,9 @@ impl FromStr for OutputPolicy {
     }
 }
 
-impl FromStr for OtChoice {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "direct" => Ok(Self::Direct),
-            _ => text.parse().map(Self::Extension).map_err(|_| UnknownName {
-                found: text.to_owned(),
-                expected: "auto, direct, iknp, softspoken-2, softspoken-4, softspoken-8",
-            }),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_plan_follows_the_number_of_inputs() {
-        let plan = |choice, count| OtPlan::new(choice, BaseOt::Ristretto255, count);
-        assert_eq!(plan(OtChoice::Auto, 0), Ok(OtPlan::None));
-        assert_eq!(plan(OtChoice::Auto, 256), Ok(OtPlan::Direct));
-        assert_eq!(
-            plan(OtChoice::Auto, 257),
-            Ok(OtPlan::Extension(Extension::Iknp))
-        );
-        assert_eq!(
-            plan(OtChoice::Direct, 8193),
-            Err(ConfigError::TooManyForDirect {
-                count: 8193,
-                maximum: 8192
-            })
-        );
-    }
-
-    #[test]
-    fn codes_of_plans_are_read_back() {
-        let extensions = Extension::ALL.map(OtPlan::Extension);
-        let others = [OtPlan::None, OtPlan::Direct, OtPlan::Stock];
-        for plan in extensions.into_iter().chain(others) {
-            assert_eq!(OtPlan::from_code(plan.code()), Some(plan));
-        }
-        for code in [2, 0x10, 0x13, 0x20, 0x41, 0xff] {
-            assert_eq!(OtPlan::from_code(code), None);
-        }
-    }
 
     #[test]
     fn names_are_read_back() {
@@ -444,7 +232,5 @@ mod tests {
         ] {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
-        assert_eq!("iknp".parse(), Ok(OtChoice::Extension(Extension::Iknp)));
-        assert!("kos".parse::<OtChoice>().is_err());
     }
 }

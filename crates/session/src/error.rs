@@ -7,7 +7,7 @@ use transpute_garble::GarbleError;
 use transpute_ot::OtError;
 use transpute_transport::TransportError;
 
-use crate::{FrameError, FrameKind, InputError, config::ConfigError};
+use crate::{FrameError, FrameKind, InputError, config_error::ConfigError};
 
 /// Something both parties must agree on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -306,4 +306,12 @@ impl SessionError {
 pub(crate) enum Farewell {
     Refuse(Field),
     Abort(AbortReason),
+}
+
+/// The error for a hello that came twice or a message that came before it.
+pub(crate) fn out_of_order(kind: FrameKind) -> SessionError {
+    SessionError::Unexpected {
+        kind,
+        problem: "it does not come at this point",
+    }
 }

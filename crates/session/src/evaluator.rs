@@ -13,19 +13,20 @@ use transpute_circuit::Bits;
 use transpute_garble::{DecodeInfo, EvaluatedOutputs, Evaluator, Label};
 use zeroize::{Zeroize, Zeroizing};
 
-pub(crate) use labels::OT_WINDOW;
-
 use crate::{
     Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
-    garbler::{decode_bytes, write_output},
-    hello::{Agreement, Hello},
+    error::out_of_order,
+    hello::{Agreement, Hello, check_setup},
     helpers::{EvaluatingThreads, Group},
-    layout::Layout,
-    ot::{EvaluatorOt, OT_CHUNK},
+    layout::{Layout, decode_bytes},
+    lead::Lead,
+    masked_output::write_output,
+    ot::EvaluatorOt,
+    ot_plan::OT_CHUNK,
     pieces::{Assembler, piece_frames, split_number, whole_frame},
     queue::extend_secret,
-    session::{Lead, Terms, check_setup, out_of_order},
+    terms::Terms,
     transfers::{Choices, Transfers},
 };
 
@@ -246,7 +247,8 @@ impl EvaluatorCore {
     /// Writes the next frame that needs no evaluation; says whether there was one.
     fn poll_send(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
         if let Some(setup) = self.setup.take() {
-            self.channel.send_opening(out, &self.hello, &setup)?;
+            self.channel
+                .send_opening(out, &self.hello.encode(), &setup)?;
             return Ok(true);
         }
         if self.channel.send_queued(out) {

@@ -9,21 +9,24 @@ use std::{collections::VecDeque, iter};
 
 use rand::CryptoRng;
 use transpute_circuit::Bits;
-use transpute_garble::{GarbledOutputs, Garbler, Params, decode_len};
+use transpute_garble::{GarbledOutputs, Garbler, Params};
 use zeroize::Zeroizing;
 
-pub(crate) use outputs::{output_len, write_output};
 use scheme::{Undecided, garblers};
 
 use crate::{
-    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
+    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, SessionError,
     channel::Channel,
-    hello::{Agreement, Hello},
+    error::out_of_order,
+    hello::{Agreement, Hello, check_setup},
     helpers::GarblingThreads,
     layout::Layout,
-    ot::{GarblerOt, OT_CHUNK},
+    lead::Lead,
+    masked_output::output_len,
+    ot::GarblerOt,
+    ot_plan::OT_CHUNK,
     pieces::{Assembler, numbered_frame, split_number, whole_frame},
-    session::{Lead, Terms, check_setup, out_of_order},
+    terms::Terms,
     transfers::Transfers,
 };
 
@@ -183,7 +186,8 @@ impl GarblerCore {
 
     pub(crate) fn poll(&mut self, out: &mut Vec<u8>) -> Result<Progressed, SessionError> {
         if let Some(setup) = self.setup.take() {
-            self.channel.send_opening(out, &self.hello, &setup)?;
+            self.channel
+                .send_opening(out, &self.hello.encode(), &setup)?;
         } else if self.channel.send_queued(out) {
         } else if let Some(outputs) = self.take_held() {
             self.release(outputs)?;
@@ -483,24 +487,5 @@ impl GarblerCore {
         if self.answered >= choices {
             self.channel.reach(Milestone::FirstLabels);
         }
-    }
-}
-
-/// Bytes per evaluation, besides tables, that the garbler sends unasked.
-pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
-    let labels = if terms.sends_garbler_labels() {
-        16 * terms.split.garbler_bits()
-    } else {
-        0
-    };
-    (labels + decode_bytes(terms)) as u64
-}
-
-/// Bytes of decoding information per evaluation.
-pub(crate) fn decode_bytes(terms: &Terms) -> usize {
-    if terms.config.output.reaches(Role::Evaluator) {
-        decode_len(&terms.program, terms.config.output_check)
-    } else {
-        0
     }
 }

@@ -7,8 +7,7 @@ use transpute_garble::{Params, Scheme};
 use transpute_ot::BaseOt;
 
 use crate::{
-    Config, FrameKind, Proposal, Role, SessionError,
-    config::{OtChoice, OtPlan, OutputPolicy},
+    Config, FrameKind, OtChoice, OtPlan, OutputPolicy, Role, SessionError,
     error::Field,
     schemes::{SchemeSet, SchemeTerms},
     wire::{START, starts},
@@ -39,6 +38,21 @@ const FLAG_DECIDES: u8 = 8;
 /// So no plan is ever done that a party did not demand or leave open. A party that began another
 /// plan than the agreed one begins again; the peer ignores the base-OT message of the first.
 const OPEN: u8 = 0x80;
+
+/// What a peer proposes with its call. The rest is compared when this side has called too.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Proposal {
+    /// [`Program::digest`](transpute_circuit::Program::digest) of the circuit.
+    pub circuit: [u8; 32],
+    /// Evaluations.
+    pub batch: u64,
+    /// Whether its oblivious transfers may be direct: the peer demands or accepts it, and they are
+    /// few enough.
+    pub may_be_direct: bool,
+    /// Whether it is prepared before its inputs are known.
+    pub is_prepared: bool,
+}
 
 /// Everything two parties must agree on, and what each brings.
 #[derive(Clone)]
@@ -350,6 +364,20 @@ impl Hello {
             .chain_update(evaluator)
             .finalize()
             .into()
+    }
+}
+
+/// Checks a received base-OT message against the hello that announced it.
+pub(crate) fn check_setup(hello: &Hello, message: &[u8]) -> Result<(), SessionError> {
+    let mut announced = hello.clone();
+    announced.set_setup(message);
+    if announced.setup_hash == hello.setup_hash {
+        Ok(())
+    } else {
+        Err(SessionError::Unexpected {
+            kind: FrameKind::OtSetup,
+            problem: "it is not the message that the hello announced",
+        })
     }
 }
 

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use transpute_circuit::InputSplit;
-use transpute_garble::{ChunkPlan, GarbleError, LANES, lanes};
+use transpute_garble::{ChunkPlan, GarbleError, LANES, decode_len, lanes};
 
-use crate::{evaluator::OT_WINDOW, garbler::untabled_bytes, session::Terms};
+use crate::{Role, SessionError, terms::Terms};
+
+/// Transfers that may be asked for beyond those whose labels were read, at most, unless the next chunk reads more; each takes 16
+/// bytes on both sides.
+pub(crate) const OT_WINDOW: u64 = 1 << 18;
 
 /// The chunks of evaluations that are garbled together.
 #[derive(Clone, Default)]
@@ -112,6 +116,17 @@ impl Layout {
             choices: terms.choices as u64,
             is_gradual: !terms.sends_garbler_labels(),
         })
+    }
+
+    /// Returns the bytes of all tables of the batch, under the scheme with the most of those that are allowed.
+    pub(crate) fn max_tables(terms: &Terms) -> Result<u64, SessionError> {
+        let mut most = 0;
+        for scheme in terms.config.allowed_schemes().iter() {
+            let mut terms = terms.clone();
+            terms.config.scheme = scheme;
+            most = most.max(Self::new(&terms)?.total_tables());
+        }
+        Ok(most)
     }
 
     /// Evaluations that are garbled together from number `begun` on, all before being finished.
@@ -225,5 +240,24 @@ impl Layout {
         let singles = evaluations.saturating_sub(self.together);
         let singles = singles.saturating_mul(per_single);
         groups.saturating_mul(per_group).saturating_add(singles)
+    }
+}
+
+/// Bytes per evaluation, besides tables, that the garbler sends unasked.
+pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
+    let labels = if terms.sends_garbler_labels() {
+        16 * terms.split.garbler_bits()
+    } else {
+        0
+    };
+    (labels + decode_bytes(terms)) as u64
+}
+
+/// Bytes of decoding information per evaluation.
+pub(crate) fn decode_bytes(terms: &Terms) -> usize {
+    if terms.config.output.reaches(Role::Evaluator) {
+        decode_len(&terms.program, terms.config.output_check)
+    } else {
+        0
     }
 }

@@ -13,6 +13,7 @@
 
 mod channel;
 mod config;
+mod config_error;
 mod driver;
 mod error;
 mod evaluator;
@@ -21,7 +22,10 @@ mod hello;
 mod helpers;
 mod inputs;
 mod layout;
+mod lead;
+mod masked_output;
 mod ot;
+mod ot_plan;
 mod pieces;
 mod plan;
 mod queue;
@@ -29,6 +33,7 @@ mod report;
 mod schemes;
 mod session;
 mod standing;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -36,22 +41,23 @@ mod transcript;
 mod transfers;
 mod wire;
 
-pub use config::{Config, ConfigError, OtChoice, OtPlan, OutputPolicy, Role};
+pub use config::{Config, OutputPolicy, Role};
+pub use config_error::ConfigError;
 pub use driver::{
     Closing, ConnectionHandle, DriverOptions, Outcome, PreparedRun, RunOutcome, Running, Standing,
     attend, run, stand,
 };
 pub use error::{AbortReason, Field, SessionError};
-pub use hello::{HELLO_START, is_hello_start};
+pub use hello::{HELLO_START, Proposal, is_hello_start};
 pub use inputs::{InputError, Inputs, Repeat};
+pub use ot_plan::{OtChoice, OtPlan};
 pub use plan::{Costs, KnownPath, Planned, Prediction, Question, plan};
-pub use report::{Milestone, Progress, Report, Traffic};
+pub use report::{Milestone, Output, Progress, Progressed, Report, Traffic};
 pub use schemes::SchemeSet;
-pub(crate) use session::SecretRng;
-pub use session::{Output, Progressed, Session};
+pub use session::Session;
 pub use standing::{
-    Call, Connection, ConnectionConfig, Decline, Event, OPEN_START, Proposal, RunId, RunReport,
-    is_open_start,
+    Call, Connection, ConnectionConfig, Decline, Event, OPEN_START, RunId, RunReport, is_open_start,
 };
+pub(crate) use terms::SecretRng;
 pub use traffic::ExpectedTraffic;
 pub use wire::{Frame, FrameDecoder, FrameError, FrameKind, MAX_PAYLOAD};

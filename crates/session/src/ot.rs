@@ -7,23 +7,17 @@ use transpute_circuit::Bits;
 use transpute_garble::{Garbler, Label};
 use transpute_ot::{
     AnyReceiver, AnySender, BASE_COUNT, BaseOt, CotReceiver, CotSender, Extension, MaskHash,
-    SEGMENT_OTS, UncheckedRows, delta_choices, mask_pair, unmask_pair,
+    UncheckedRows, delta_choices, mask_pair, unmask_pair,
 };
 use zeroize::Zeroizing;
 
 use crate::{
-    FrameKind, OtPlan, SecretRng, SessionError, channel::Channel, standing::stock::Asked,
-    transfers::Transfers,
+    FrameKind, OtPlan, SecretRng, SessionError,
+    channel::Channel,
+    ot_plan::reply_len,
+    standing::stock::Asked,
+    transfers::{Transfers, block},
 };
-
-/// Largest number of transfers per `OtExtend` message, which is one segment of the extension.
-pub(crate) const OT_CHUNK: usize = SEGMENT_OTS;
-
-/// Bytes the garbler answers with per transfer of an extension: a correction where labels are
-/// correlated, two masked labels where they are not.
-pub(crate) fn reply_len(correlated: bool) -> usize {
-    if correlated { 16 } else { 32 }
-}
 
 /// The garbler's half.
 pub(crate) enum GarblerOt {
@@ -585,10 +579,6 @@ fn draw_seed(rng: &mut impl CryptoRng) -> Zeroizing<[u8; 32]> {
     let mut seed = Zeroizing::new([0; 32]);
     rng.fill_bytes(&mut *seed);
     seed
-}
-
-pub(crate) fn block(label: Label) -> u128 {
-    u128::from_le_bytes(label.to_bytes())
 }
 
 fn write_blocks(blocks: &[u128], out: &mut Vec<u8>) {

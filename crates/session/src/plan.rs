@@ -5,7 +5,10 @@ use std::{fmt, time::Duration};
 use transpute_ot::{BASE_COUNT, BaseOt, Extension};
 use transpute_transport::PathClass;
 
-use crate::{OtPlan, ot::OT_CHUNK, ot::reply_len};
+use crate::{
+    OtPlan,
+    ot_plan::{OT_CHUNK, reply_len},
+};
 
 /// What a party knows about the path to its peer.
 #[derive(Clone, Copy, Debug, PartialEq)]

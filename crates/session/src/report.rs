@@ -8,6 +8,12 @@ use std::{
     time::Duration,
 };
 
+use transpute_circuit::Bits;
+use transpute_garble::Scheme;
+use transpute_ot::BaseOt;
+
+use crate::{OtPlan, Planned};
+
 /// A point every completed session passes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
@@ -112,6 +118,26 @@ impl Progress {
     }
 }
 
+/// The outputs of one evaluation.
+#[derive(Debug)]
+pub struct Output {
+    /// Which evaluation of the batch, from 0.
+    pub instance: u64,
+    /// All output values concatenated, in wire order.
+    pub bits: Bits,
+}
+
+/// What a call of [`Session::poll`](crate::Session::poll) came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Progressed {
+    /// Something was done; call again.
+    Worked,
+    /// Nothing can be done before another frame arrives.
+    Idle,
+    /// The session is complete in both directions.
+    Finished,
+}
+
 /// What a completed session did.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -128,14 +154,14 @@ pub struct Report {
     /// One-way flights the protocol needs until the evaluator can have its output.
     pub flights: u32,
     /// The garbling scheme that both sides agreed on.
-    pub scheme: transpute_garble::Scheme,
+    pub scheme: Scheme,
     /// How the oblivious transfers were done.
-    pub ot: crate::OtPlan,
+    pub ot: OtPlan,
     /// What public-key oblivious transfer rested on.
-    pub base_ot: transpute_ot::BaseOt,
+    pub base_ot: BaseOt,
     /// What this party had planned and why, if by prediction. What was done, [`ot`](Self::ot), is as
     /// the evaluator had planned.
-    pub planned: Option<crate::Planned>,
+    pub planned: Option<Planned>,
 }
 
 impl Report {

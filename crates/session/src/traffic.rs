@@ -7,9 +7,10 @@ use transpute_ot::BASE_COUNT;
 use crate::{
     Config, OtPlan, Role,
     channel::FINISH_LEN,
-    garbler::{LABELS_PER_FRAME, output_len},
+    garbler::LABELS_PER_FRAME,
     hello::HELLO_LEN,
-    ot::{OT_CHUNK, reply_len},
+    masked_output::output_len,
+    ot_plan::{OT_CHUNK, reply_len},
     pieces::{NUMBER_LEN, PIECE},
     wire::HEADER_LEN,
 };

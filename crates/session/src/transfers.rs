@@ -9,7 +9,12 @@ use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_garble::{Garbler, Label, ReadOrder};
 use zeroize::Zeroizing;
 
-use crate::{Inputs, SessionError, inputs::fetch, layout::Layout, ot::block, session::Terms};
+use crate::{Inputs, SessionError, inputs::fetch, layout::Layout, terms::Terms};
+
+/// Returns a label as the block that is transferred.
+pub(crate) fn block(label: Label) -> u128 {
+    u128::from_le_bytes(label.to_bytes())
+}
 
 /// The transfers of a batch.
 pub(crate) struct Transfers {

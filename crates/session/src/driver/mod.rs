@@ -11,12 +11,11 @@
 mod activity;
 mod engine;
 mod inbox;
+mod options;
 mod outbox;
 mod reader;
 mod standing;
 mod writer;
-
-use std::time::Duration;
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -26,6 +25,7 @@ use tokio::{
 };
 use transpute_transport::Link;
 
+pub use self::options::DriverOptions;
 #[cfg(test)]
 pub(crate) use self::standing::stand_over;
 pub use self::standing::{
@@ -36,33 +36,6 @@ use crate::{Output, Report, Session, SessionError};
 
 /// Frames that may wait for the computing thread.
 const FRAMES_WAITING: usize = 8;
-
-/// How long to wait for what.
-#[derive(Clone, Copy, Debug)]
-pub struct DriverOptions {
-    /// Silence after which the peer counts as lost. Must be several times `sign_of_life`. Default
-    /// 7 s.
-    pub silence_limit: Duration,
-    /// How often to show a sign of life when there is nothing to send. Default 2 s.
-    pub sign_of_life: Duration,
-    /// How long a closing side waits for the other to close too. Default 2 s.
-    pub linger: Duration,
-    /// The longest payload of a frame that is received, in bytes, at most and by default
-    /// [`MAX_PAYLOAD`](crate::MAX_PAYLOAD); what a peer can make this side buffer goes with it. With less, the frames of
-    /// the peer must be known not to be longer.
-    pub max_payload: usize,
-}
-
-impl Default for DriverOptions {
-    fn default() -> Self {
-        Self {
-            silence_limit: Duration::from_secs(7),
-            sign_of_life: Duration::from_secs(2),
-            linger: Duration::from_secs(2),
-            max_payload: crate::MAX_PAYLOAD,
-        }
-    }
-}
 
 /// A completed session.
 #[derive(Debug)]

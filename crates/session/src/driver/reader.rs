@@ -8,9 +8,9 @@ use tokio::{
 use transpute_transport::TransportError;
 
 use super::{
-    DriverOptions,
     activity::{Activity, carries_run},
     inbox::Inbox,
+    options::DriverOptions,
 };
 use crate::{Frame, FrameKind, SessionError, wire::HEADER_LEN};
 

@@ -8,8 +8,8 @@ use tokio::{
 };
 
 use super::{
-    DriverOptions,
     activity::{Activity, control_bytes},
+    options::DriverOptions,
     outbox::Outlet,
 };
 use crate::Session;

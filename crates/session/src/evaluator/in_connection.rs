@@ -6,8 +6,9 @@ use super::EvaluatorCore;
 use crate::{
     FrameKind, Inputs, OtPlan, SessionError,
     hello::Hello,
-    ot::{EvaluatorOt, OT_CHUNK},
-    session::Lead,
+    lead::Lead,
+    ot::EvaluatorOt,
+    ot_plan::OT_CHUNK,
     standing::stock::{Items, write_correct},
 };
 

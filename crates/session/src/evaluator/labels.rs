@@ -4,11 +4,7 @@ use transpute_circuit::Bits;
 use zeroize::Zeroizing;
 
 use super::{Evaluating, EvaluatorCore};
-use crate::{Milestone, SessionError, queue::reserve_secret};
-
-/// Transfers that may be asked for beyond those whose labels were read, at most, unless the next chunk reads more; each takes 16
-/// bytes on both sides.
-pub(crate) const OT_WINDOW: u64 = 1 << 18;
+use crate::{Milestone, SessionError, layout::OT_WINDOW, queue::reserve_secret};
 
 /// How many times as many evaluations may be asked for as [`Config::table_lead`](crate::Config::table_lead), or the window of a
 /// connection, has tables for. No evaluation begins within a round trip of its being asked for, so with one lead the path would

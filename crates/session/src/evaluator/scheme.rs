@@ -3,7 +3,7 @@
 use transpute_garble::Scheme;
 
 use super::EvaluatorCore;
-use crate::{FrameKind, MAX_PAYLOAD, SessionError, layout::Layout, session::out_of_order};
+use crate::{FrameKind, MAX_PAYLOAD, SessionError, error::out_of_order, layout::Layout};
 
 impl EvaluatorCore {
     /// Prefers another scheme, if the hello has not left.

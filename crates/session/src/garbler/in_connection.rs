@@ -3,10 +3,11 @@
 use super::GarblerCore;
 use crate::{
     Frame, FrameKind, Inputs, OtPlan, SessionError,
+    error::out_of_order,
     hello::Hello,
     inputs::fetch,
+    lead::Lead,
     pieces::numbered_frame,
-    session::{Lead, out_of_order},
     standing::stock::{CORRECT_HEADER, Rows},
 };
 

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::GarblerCore;
 use crate::{
     InputError, Inputs, SecretRng, SessionError, channel::Channel, helpers::GarblingThreads,
-    layout::Layout, session::Terms,
+    layout::Layout, terms::Terms,
 };
 
 /// What garbles, and the threads that do so instead, if there are any.

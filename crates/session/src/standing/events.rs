@@ -4,7 +4,7 @@ use std::fmt;
 
 use transpute_garble::Scheme;
 
-use crate::{AbortReason, Field, FrameKind, OtPlan, Output, Role, SessionError, Traffic};
+use crate::{AbortReason, Field, FrameKind, OtPlan, Output, Proposal, Role, SessionError, Traffic};
 
 /// One run of a connection, as this side sees it.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -67,21 +67,6 @@ pub enum Event {
     Prepared(RunId),
     /// A run is over, and no further event is about it.
     Ended(RunId, Result<RunReport, SessionError>),
-}
-
-/// What a peer proposes with its call. The rest is compared when this side has called too.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Proposal {
-    /// [`Program::digest`](transpute_circuit::Program::digest) of the circuit.
-    pub circuit: [u8; 32],
-    /// Evaluations.
-    pub batch: u64,
-    /// Whether its oblivious transfers may be direct: the peer demands or accepts it, and they are
-    /// few enough.
-    pub may_be_direct: bool,
-    /// Whether it is prepared before its inputs are known.
-    pub is_prepared: bool,
 }
 
 /// Why a run that the peer called for is not called for here.

@@ -6,10 +6,12 @@ use super::{
 };
 use crate::{
     FrameKind, OtChoice, OtPlan, Role, Session, SessionError,
-    config::ConfigError,
+    config_error::ConfigError,
     error::{AbortReason, Farewell},
+    layout::Layout,
     pieces::whole_frame,
-    session::{Core, Setting, Terms, total_choices},
+    session::Core,
+    terms::{Setting, Terms, total_choices},
 };
 
 /// Reason in the `Abort` that only says that the other one has been heard.
@@ -109,7 +111,7 @@ impl Connection {
         )?;
         let mut reserved = 0;
         if is_prepared {
-            reserved = session.terms().max_tables()?;
+            reserved = Layout::max_tables(session.terms())?;
             let limit = self.limits().prepared;
             let free = limit.saturating_sub(self.side(run.role()).prepared);
             if reserved > free {

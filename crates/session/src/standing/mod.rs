@@ -15,7 +15,7 @@ pub(crate) mod stock;
 mod turns;
 
 pub use connection::{Call, Connection};
-pub use events::{Decline, Event, Proposal, RunId, RunReport};
+pub use events::{Decline, Event, RunId, RunReport};
 pub use open::{OPEN_START, is_open_start};
 
 use transpute_ot::{BaseOt, Extension};

@@ -4,16 +4,16 @@ use bytes::Bytes;
 use transpute_ot::{BLOCK_OTS, BaseOt};
 
 use super::{
-    Connection, Event, Proposal, RunId,
+    Connection, Event, RunId,
     open::Open,
     side::{Arrived, Run},
     stock::{MAX_STOCK, ReceiverStock},
 };
 use crate::{
-    Frame, FrameKind, OtPlan, Role, Session, SessionError,
+    Frame, FrameKind, OtPlan, Proposal, Role, Session, SessionError,
     error::{AbortReason, Field},
     hello::Hello,
-    ot::OT_CHUNK,
+    ot_plan::OT_CHUNK,
     session::Core,
 };
 

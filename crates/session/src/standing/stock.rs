@@ -18,11 +18,7 @@ use transpute_ot::{
 };
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{
-    FrameKind, SessionError,
-    ot::{Corrections, OT_CHUNK},
-    queue::extend_secret,
-};
+use crate::{FrameKind, SessionError, ot::Corrections, ot_plan::OT_CHUNK, queue::extend_secret};
 
 /// Bytes in front of the corrections: the index of the first transfer (8) and their number (4).
 pub(crate) const CORRECT_HEADER: usize = 12;
