@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use crate::{
     Backend, GarbleError,
-    backend::{Dispatch, Job},
+    dispatch::{Dispatch, Job},
     engine::{Isa, KeyNumbers, Wide},
 };
 

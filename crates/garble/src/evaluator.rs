@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 
 use crate::{
     Backend, EvaluatedOutputs, GarbleError, LANES, Label, Params, Scheme,
-    backend::Dispatch,
     chunk::{Span, check_limit},
+    dispatch::Dispatch,
     expand::Expand,
     frame::Frame,
     inputs::{Owners, Party, PublicLabels, store},

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     LANES, Label,
-    backend::Job,
+    dispatch::Job,
     engine::{Isa, Schedule, Wide},
     inputs::Piece,
     seed::label_words,

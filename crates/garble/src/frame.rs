@@ -11,8 +11,8 @@ use transpute_circuit::{InputSplit, Program};
 
 use crate::{
     Backend, GarbleError, Params,
-    backend::Dispatch,
     chunk::{Cursor, Runs, Span, check_lanes},
+    dispatch::Dispatch,
     kernel::{ChunkJob, Kernel, PlaceInputs},
     slots::Slots,
 };

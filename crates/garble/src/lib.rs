@@ -33,6 +33,7 @@ mod backend;
 pub mod ceiling;
 mod check;
 mod chunk;
+mod dispatch;
 mod engine;
 mod error;
 mod evaluator;

@@ -87,12 +87,14 @@ impl Scheme {
         if self.is_free_xor() { 0 } else { 16 }
     }
 
-    /// Returns the bytes of the tables of so many gates, without what rounding up the bits of each chunk adds.
+    /// Returns the bytes of the tables of so many gates, without what rounding up the bits of each chunk adds. A
+    /// number too large for the type is `u64::MAX`.
     #[must_use]
     pub const fn table_bytes(self, and_gates: u64, xor_gates: u64) -> u64 {
-        and_gates * self.and_bytes() as u64
-            + (and_gates * self.and_bits() as u64).div_ceil(8)
-            + xor_gates * self.xor_bytes() as u64
+        let rows = and_gates
+            .saturating_mul(self.and_bytes() as u64)
+            .saturating_add(xor_gates.saturating_mul(self.xor_bytes() as u64));
+        rows.saturating_add(and_gates.saturating_mul(self.and_bits() as u64).div_ceil(8))
     }
 
     /// Tweaks one gate uses up.

@@ -123,7 +123,10 @@ impl CotSender {
             return Err(OtError::SetupMissing);
         }
         if !(1..=SEGMENT_OTS).contains(&n) {
-            return Err(OtError::SegmentSize { found: n });
+            return Err(OtError::SegmentSize {
+                max: SEGMENT_OTS,
+                found: n,
+            });
         }
         let kind = self.expansion.kind;
         let expected = kind.corrections_len(n);

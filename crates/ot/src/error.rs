@@ -2,8 +2,6 @@
 
 use thiserror::Error;
 
-use crate::SEGMENT_OTS;
-
 /// What is wrong with a message from the other party or with a name given by the user.
 ///
 /// Every error ends the exchange it happened in: the state that reported it must not be used to
@@ -53,8 +51,10 @@ pub enum OtError {
     #[error("the setup message was already taken in")]
     SetupRepeated,
     /// A segment of no OTs, or of more than [`SEGMENT_OTS`](crate::SEGMENT_OTS).
-    #[error("a segment of {found} OTs, expected 1 to {SEGMENT_OTS}")]
+    #[error("a segment of {found} OTs, expected 1 to {max}")]
     SegmentSize {
+        /// Largest number of OTs in a segment.
+        max: usize,
         /// Number of OTs asked for.
         found: usize,
     },

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::MIN_CELLS;
-
 /// Why an input of the selector cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -36,8 +34,10 @@ pub enum SelectError {
         reasons: Vec<String>,
     },
     /// Too few runs to fit anything.
-    #[error("expected at least {MIN_CELLS} cells of a transport to fit, got {found}")]
+    #[error("expected at least {min} cells of a transport to fit, got {found}")]
     TooFewCells {
+        /// The number of cells needed.
+        min: usize,
         /// The number of cells of the transport with the most cells.
         found: usize,
     },

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    Law, Model, PathEstimate, RunSet, SelectError, Spec, Workload,
+    Goodness, Law, Model, PathEstimate, RunSet, SelectError, Spec, Workload,
     error::checked,
+    goodness::{quantile, rounded, sorted},
     law::Conditions,
     model::{Estimate, Fitted, Parameters, Values},
     predict::{both_ways, parts},
@@ -54,43 +54,6 @@ pub struct Sample {
     pub cell: String,
     /// The cell is left out of the fit, to check it.
     pub is_held_out: bool,
-}
-
-/// Errors of predictions.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Goodness {
-    /// Cells compared.
-    pub cells: usize,
-    /// Median of the relative error, `|predicted - measured| / measured`.
-    pub median_error: f64,
-    /// 90th percentile of it.
-    pub p90_error: f64,
-    /// Coefficient of determination of the logarithms of the times.
-    pub r2_log: f64,
-}
-
-impl Goodness {
-    /// Compares `(predicted, measured)` pairs.
-    #[must_use]
-    pub fn of(pairs: &[(f64, f64)]) -> Self {
-        let sum = |of: &dyn Fn(f64, f64) -> f64| pairs.iter().map(|&(a, b)| of(a, b)).sum::<f64>();
-        let mean = sum(&|_, measured| measured.ln()) / pairs.len() as f64;
-        let left = sum(&|predicted, measured| (predicted / measured).ln().powi(2));
-        let all = sum(&|_, measured| (measured.ln() - mean).powi(2));
-        let errors = (pairs.iter()).map(|(predicted, measured)| (predicted / measured - 1.0).abs());
-        let errors = sorted(errors.collect());
-        Self {
-            cells: pairs.len(),
-            median_error: rounded(quantile(&errors, 0.5)),
-            p90_error: rounded(quantile(&errors, 0.9)),
-            r2_log: if all > 0.0 {
-                rounded(1.0 - left / all)
-            } else {
-                0.0
-            },
-        }
-    }
 }
 
 /// All runs of a cell over one transport.
@@ -151,7 +114,10 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
         transports.insert(spec, fitted);
     }
     if transports.is_empty() {
-        return Err(SelectError::TooFewCells { found: most_cells });
+        return Err(SelectError::TooFewCells {
+            min: MIN_CELLS,
+            found: most_cells,
+        });
     }
     let cells: BTreeMap<&str, bool> = (used.iter())
         .map(|sample| (sample.cell.as_str(), sample.is_held_out))
@@ -347,28 +313,6 @@ fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
         rows[pivot] = top;
     }
     rows.iter().map(|row| row[rows.len()]).collect()
-}
-
-/// Returns a number with four significant digits, which is what JSON then carries exactly.
-fn rounded(value: f64) -> f64 {
-    format!("{value:.3e}").parse().unwrap_or(value)
-}
-
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// Returns a quantile of sorted values, interpolated; 0 of none.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else {
-        return 0.0;
-    };
-    let place = q * last as f64;
-    // Between 0 and `last`.
-    let below = (place.floor() as usize).min(last);
-    let above = (below + 1).min(last);
-    sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
 #[cfg(test)]

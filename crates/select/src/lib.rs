@@ -26,6 +26,7 @@
 mod choose;
 mod error;
 mod fit;
+mod goodness;
 mod law;
 mod loss;
 mod machine;
@@ -41,7 +42,8 @@ mod workload;
 
 pub use choose::{Candidate, Choice, Chooser, DEFAULT_TRANSPORTS, ModelChooser, Ranked};
 pub use error::SelectError;
-pub use fit::{Goodness, MIN_CELLS, Sample, fit};
+pub use fit::{MIN_CELLS, Sample, fit};
+pub use goodness::Goodness;
 pub use law::{Bound, lossy_window};
 pub use loss::Loss;
 pub use machine::Machine;

@@ -137,7 +137,7 @@ fn too_few_cells_and_wrong_numbers_are_refused() {
         .cloned()
         .collect();
     let error = fit("few", &few).unwrap_err();
-    assert!(matches!(error, SelectError::TooFewCells { found: 9 }));
+    assert!(matches!(error, SelectError::TooFewCells { found: 9, .. }));
     for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let mut runs = runs.clone();
         runs[3].seconds = wrong;

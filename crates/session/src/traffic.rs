@@ -63,8 +63,11 @@ impl ExpectedTraffic {
     pub fn new(program: &Program, split: &InputSplit, config: &Config) -> Self {
         let scheme = config.scheme;
         let batch = u128::from(config.batch);
-        let tables =
-            batch * u128::from(scheme.table_bytes(program.and_count(), program.xor_count()));
+        // Evaluations in one group share their chunks, so the bits of all evaluations are rounded up once.
+        let tables = u128::from(scheme.table_bytes(
+            program.and_count().saturating_mul(config.batch),
+            program.xor_count().saturating_mul(config.batch),
+        ));
         let chunks = tables.div_ceil(u128::from(config.chunk_len.max(1)));
         let count = (split.evaluator_bits() as u64).saturating_mul(config.batch);
         let plan = OtPlan::new(config.ot, config.base_ot, count).unwrap_or(OtPlan::None);

@@ -8,6 +8,7 @@ use super::{
     multiply,
     number::{self, Number, number_methods, unsigned_methods},
     operators::number_operators,
+    value::{FixedValue, Value, check_width, fixed_shape},
 };
 
 /// An unsigned number of `N` bits, at least 1.
@@ -141,15 +142,6 @@ macro_rules! fixed_number {
                 Word::new(self.builder, self.lits.to_vec())
             }
 
-            /// The caller passes `N` bits.
-            pub(super) fn of_bits(bits: &[Bit<'b>]) -> Self {
-                const { assert!(N > 0, "a number has at least one bit") };
-                Self {
-                    builder: bits[0].builder,
-                    lits: std::array::from_fn(|i| bits[i].lit),
-                }
-            }
-
             /// The caller passes `N` literals.
             fn of_lits(builder: Builder<'b>, lits: &[Lit]) -> Self {
                 const { assert!(N > 0, "a number has at least one bit") };
@@ -171,6 +163,27 @@ macro_rules! fixed_number {
 
             fn like(&self, lits: Vec<Lit>) -> Self {
                 Self::of_lits(self.builder, &lits)
+            }
+        }
+
+        impl<'b, const N: usize> Value<'b> for $type<'b, N> {
+            fixed_shape!();
+
+            fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
+                bits.extend(self.bits());
+            }
+        }
+
+        impl<'b, const N: usize> FixedValue<'b> for $type<'b, N> {
+            const WIDTH: usize = N;
+
+            fn from_bits(bits: &[Bit<'b>]) -> Self {
+                const { assert!(N > 0, "a number has at least one bit") };
+                check_width(bits, N);
+                Self {
+                    builder: bits[0].builder,
+                    lits: std::array::from_fn(|i| bits[i].lit),
+                }
             }
         }
 

@@ -1,6 +1,6 @@
 //! What can be an input, an output, or chosen by a bit: bits, numbers, and collections of them.
 
-use super::{Bit, Int, UInt, Word};
+use super::Bit;
 
 /// A value made of bits. Implement it for a type of your own by listing its fields in order.
 pub trait Value<'b>: Clone {
@@ -44,6 +44,8 @@ macro_rules! fixed_shape {
     };
 }
 
+pub(super) use fixed_shape;
+
 impl<'b> Value<'b> for Bit<'b> {
     fixed_shape!();
 
@@ -60,45 +62,6 @@ impl<'b> FixedValue<'b> for Bit<'b> {
         bits[0]
     }
 }
-
-impl<'b> Value<'b> for Word<'b> {
-    fn width(&self) -> usize {
-        Self::width(self)
-    }
-
-    fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
-        bits.extend(self.bits());
-    }
-
-    fn with_bits(&self, bits: &[Bit<'b>]) -> Self {
-        check_width(bits, self.width());
-        self.builder().word_of(bits.iter().copied())
-    }
-}
-
-macro_rules! number_value {
-    ($type:ident) => {
-        impl<'b, const N: usize> Value<'b> for $type<'b, N> {
-            fixed_shape!();
-
-            fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
-                bits.extend(self.bits());
-            }
-        }
-
-        impl<'b, const N: usize> FixedValue<'b> for $type<'b, N> {
-            const WIDTH: usize = N;
-
-            fn from_bits(bits: &[Bit<'b>]) -> Self {
-                check_width(bits, N);
-                Self::of_bits(bits)
-            }
-        }
-    };
-}
-
-number_value!(UInt);
-number_value!(Int);
 
 impl<'b, T: FixedValue<'b>, const M: usize> Value<'b> for [T; M] {
     fixed_shape!();
@@ -185,7 +148,11 @@ tuple_value!(A 0, B 1, C 2, D 3);
 tuple_value!(A 0, B 1, C 2, D 3, E 4);
 tuple_value!(A 0, B 1, C 2, D 3, E 4, F 5);
 
-fn check_width(bits: &[Bit<'_>], width: usize) {
+/// Checks the number of bits that a value is made of.
+///
+/// # Panics
+/// If there are not `width` bits.
+pub(super) fn check_width(bits: &[Bit<'_>], width: usize) {
     assert_eq!(
         bits.len(),
         width,

@@ -8,6 +8,7 @@ use super::{
     multiply,
     number::{self, Number, number_methods, unsigned_methods},
     operators::number_operators,
+    value::{Value, check_width},
 };
 
 /// An unsigned number of any width, also a plain vector of bits.
@@ -119,6 +120,21 @@ impl<'b> Word<'b> {
 impl<'b> From<Bit<'b>> for Word<'b> {
     fn from(bit: Bit<'b>) -> Self {
         Self::new(bit.builder, vec![bit.lit])
+    }
+}
+
+impl<'b> Value<'b> for Word<'b> {
+    fn width(&self) -> usize {
+        Self::width(self)
+    }
+
+    fn append_bits(&self, bits: &mut Vec<Bit<'b>>) {
+        bits.extend(self.bits());
+    }
+
+    fn with_bits(&self, bits: &[Bit<'b>]) -> Self {
+        check_width(bits, self.width());
+        self.builder().word_of(bits.iter().copied())
     }
 }
 

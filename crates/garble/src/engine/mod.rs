@@ -7,7 +7,7 @@
 //!
 //! Everything here is `#[inline(always)]`: the intrinsics only become instructions when they are
 //! inlined into the one function per back end that enables the target features (see
-//! [`Dispatch`](crate::backend::Dispatch)).
+//! [`Dispatch`](crate::dispatch::Dispatch)).
 
 #![expect(
     unsafe_code,

@@ -83,7 +83,8 @@ impl RoundKeys {
 mod tests {
     use super::*;
     use crate::{
-        backend::{Backend, Dispatch, Job},
+        backend::Backend,
+        dispatch::{Dispatch, Job},
         engine::{Isa, MAX_WIDTH, Wide},
     };
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::backend::{Backend, Dispatch, Job};
+use crate::Backend;
+use crate::dispatch::{Dispatch, Job};
 
 /// FIPS-197, appendix B: key, plaintext, ciphertext.
 const FIPS_197: [[u8; 16]; 3] = [

@@ -6,7 +6,7 @@ use transpute_circuit::{Bits, Load};
 
 use crate::{
     LANES, Label,
-    backend::Dispatch,
+    dispatch::Dispatch,
     expand::Expand,
     inputs::{Owners, Party, Piece, PublicLabels, SecretLabels, store},
     reads::LabelQueue,

@@ -31,8 +31,8 @@ use transpute_circuit::{BatchKind, Load, ProgramGate};
 
 use crate::{
     Label,
-    backend::Job,
     chunk::{LANES, Runs},
+    dispatch::Job,
     engine::{Isa, MAX_WIDTH, Wide},
 };
 

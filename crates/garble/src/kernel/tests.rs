@@ -10,8 +10,8 @@ use transpute_circuit::{Circuit, Gate, Op, OutputBit, Program};
 use super::*;
 use crate::{
     Backend, Scheme, Seed,
-    backend::Dispatch,
     chunk::{Cursor, Runs},
+    dispatch::Dispatch,
     engine::Lanes,
     seed::{Dice, SecretPrg},
 };

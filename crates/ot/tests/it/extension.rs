@@ -225,7 +225,13 @@ fn malformed_messages_are_refused() {
         // A peer that claims an absurd number is refused before anything is allocated.
         for found in [0, SEGMENT_OTS + 1, usize::MAX] {
             let refused = receive(&mut sender, found, &message, &sent.check);
-            assert_eq!(refused, Err(OtError::SegmentSize { found }));
+            assert_eq!(
+                refused,
+                Err(OtError::SegmentSize {
+                    max: SEGMENT_OTS,
+                    found
+                })
+            );
         }
         let expected = kind.check_len();
         for found in [0, 16, expected - 1, expected + 1] {

@@ -87,6 +87,19 @@ fn transfers_with_large_keys_are_counted() {
     }
 }
 
+/// Evaluations in one group share the bytes that their bits fill in part.
+#[test]
+fn bits_of_grouped_tables_are_counted() {
+    for gates in 1..9 {
+        let circuit = chain(gates);
+        for scheme in Scheme::ALL {
+            let mut setup = Setup::new(&circuit, random_inputs(&circuit, 39, 7));
+            setup.config.scheme = scheme;
+            check(&setup);
+        }
+    }
+}
+
 #[test]
 fn parties_without_inputs_are_counted() {
     let circuit = chain(40);

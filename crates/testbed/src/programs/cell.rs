@@ -10,7 +10,7 @@ use transpute_netem::scenario::Scenario;
 
 use super::{
     Plan, Setting,
-    file::{Axes, Experiment, REPETITION},
+    plan::{Axes, Experiment, REPETITION},
 };
 
 /// Which form of a [`Plan`] is run.

@@ -1,106 +1,14 @@
 //! The file that says what to run.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{collections::BTreeSet, path::Path};
 
 use serde::Deserialize;
-use thiserror::Error;
-use transpute_netem::{
-    page::{MAX_PAGE_BYTES, read_page},
-    scenario::{Scenario, ScenarioError},
-};
+use transpute_netem::page::{MAX_PAGE_BYTES, read_page};
 
 use super::{
-    Setting,
+    plan::{MAX_CELLS, Plan, PlanError},
     table::{Context, ExperimentTable},
 };
-
-/// The most cells of a plan: each is held in memory with its scenario.
-pub(super) const MAX_CELLS: usize = 20_000;
-
-/// What commands may name beside the variables of their experiment.
-pub(super) const REPETITION: &str = "repetition";
-
-/// Matrices of commands, as a file asks for them: see [`Plan::parse`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// What it is about.
-    pub title: String,
-    /// What to run, in this order.
-    pub experiments: Vec<Experiment>,
-    /// The folder that paths in it are relative to, commands' too: that of the file.
-    pub folder: PathBuf,
-}
-
-/// One matrix of a [`Plan`], in its full form and in its quick one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Experiment {
-    /// The name, which rows are grouped by.
-    pub name: String,
-    /// The command on side A, which starts first.
-    pub a: String,
-    /// The command on side B.
-    pub b: String,
-    pub(super) full: Axes,
-    pub(super) quick: Axes,
-}
-
-/// What an experiment is multiplied out of.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axes {
-    pub(super) scenarios: Vec<Scenario>,
-    pub(super) variables: BTreeMap<String, Vec<Setting>>,
-    pub(super) repetitions: u32,
-    pub(super) time_limit: Duration,
-}
-
-/// Why there is no such plan.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The file cannot be read.
-    #[error("{}: cannot read the plan", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The text is not TOML, or has a field that plans do not have.
-    #[error("{origin}:{line}: {problem}")]
-    Syntax {
-        /// The file.
-        origin: String,
-        /// Line number, from 1.
-        line: usize,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// A field has a value that makes no sense.
-    #[error("{origin}: {field}: {problem}")]
-    Field {
-        /// The file.
-        origin: String,
-        /// The field with the experiment it is in, such as `width: variables.n`.
-        field: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A path of an experiment cannot be emulated.
-    #[error("{origin}: {experiment}: {source}")]
-    Scenario {
-        /// The file.
-        origin: String,
-        /// The experiment.
-        experiment: String,
-        /// What is wrong with its scenario.
-        source: ScenarioError,
-    },
-}
 
 impl Plan {
     /// Reads and checks a file.

@@ -9,6 +9,7 @@
 
 mod cell;
 mod file;
+mod plan;
 mod row;
 mod run;
 mod setting;
@@ -17,7 +18,7 @@ mod table;
 mod tests;
 
 pub use cell::{Cell, Form};
-pub use file::{Experiment, Plan, PlanError};
+pub use plan::{Experiment, Plan, PlanError};
 pub use row::{PROGRAM_ROW_FORMAT, ProgramRow, Said, read};
 pub use run::{Options, run};
 pub use setting::Setting;

@@ -13,7 +13,7 @@ use transpute_netem::scenario::{Scenario, ScenarioError};
 use super::{
     Experiment, PlanError, Setting,
     cell::placeholders,
-    file::{Axes, MAX_CELLS, REPETITION},
+    plan::{Axes, MAX_CELLS, REPETITION},
 };
 use crate::runner::Sweep;
 

@@ -162,6 +162,35 @@ fn buffer_text(bytes: u64) -> String {
     format!("buffers {} KiB", bytes >> 10)
 }
 
+/// Returns the cell that repeats one of the paper's over TCP, if there is one.
+///
+/// Other congestion controls and buffers are other experiments: the paper's was Linux's default of
+/// its time, cubic.
+pub(super) fn counterpart<'c, 'a>(
+    cells: &'c [Cell<'a>],
+    circuit: &str,
+    scenario: &str,
+    scheme: &str,
+) -> Option<&'c Cell<'a>> {
+    let repeats = |cell: &&Cell<'_>| {
+        let row = cell.conditions();
+        (
+            row.circuit.as_str(),
+            place_name(&row.scenario).as_str(),
+            row.scheme.as_str(),
+        ) == (circuit, scenario, scheme)
+            && row.transport == "tcp"
+            && row.batch == 1
+    };
+    cells.iter().filter(repeats).min_by_key(|cell| {
+        let row = cell.conditions();
+        (
+            congestion_control(row) != "cubic",
+            row.scenario.socket_buffer.is_some(),
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::row;

@@ -2,7 +2,7 @@
 
 use super::{
     Cell,
-    cells::{congestion_control, place_name},
+    cells::{congestion_control, counterpart, place_name},
     chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
     phases,
     published::{SCHEMES, SETTINGS, TABLE_3},
@@ -170,35 +170,6 @@ fn paper_table_3(cells: &[Cell<'_>]) -> Option<Figure> {
             .collect(),
     };
     (!figure.is_empty()).then_some(figure)
-}
-
-/// Returns the cell that repeats one of the paper's over TCP, if there is one.
-///
-/// Other congestion controls and buffers are other experiments: the paper's was Linux's default of
-/// its time, cubic.
-pub(super) fn counterpart<'c, 'a>(
-    cells: &'c [Cell<'a>],
-    circuit: &str,
-    scenario: &str,
-    scheme: &str,
-) -> Option<&'c Cell<'a>> {
-    let repeats = |cell: &&Cell<'_>| {
-        let row = cell.conditions();
-        (
-            row.circuit.as_str(),
-            place_name(&row.scenario).as_str(),
-            row.scheme.as_str(),
-        ) == (circuit, scenario, scheme)
-            && row.transport == "tcp"
-            && row.batch == 1
-    };
-    cells.iter().filter(repeats).min_by_key(|cell| {
-        let row = cell.conditions();
-        (
-            congestion_control(row) != "cubic",
-            row.scenario.socket_buffer.is_some(),
-        )
-    })
 }
 
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

@@ -2,8 +2,7 @@
 
 use super::{
     Cell, Table,
-    cells::{congestion_control, mbit},
-    figures::counterpart,
+    cells::{congestion_control, counterpart, mbit},
     number, phases,
     published::{SCHEMES, SETTINGS, TABLE_3},
 };

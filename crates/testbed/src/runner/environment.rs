@@ -11,7 +11,7 @@ use transpute_netem::{
     scenario::{PathConfig, Scenario},
 };
 
-use super::RunError;
+use super::error::RunError;
 use crate::{
     measure::{Patience, Process},
     perf,

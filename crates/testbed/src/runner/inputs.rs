@@ -12,7 +12,7 @@ use std::{
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Deserialize;
 
-use super::RunError;
+use super::error::RunError;
 use crate::measure::{Patience, Process};
 
 /// How long a circuit may take to be generated, or evaluated in the clear.

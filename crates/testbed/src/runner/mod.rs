@@ -4,9 +4,11 @@
 //! recorded before the next one starts; a matrix that was interrupted goes on where it was.
 
 pub(crate) mod environment;
+mod error;
 mod estimate;
 mod inputs;
 mod matrix;
+mod options;
 mod party;
 mod repetition;
 pub(crate) mod store;
@@ -21,49 +23,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use thiserror::Error;
-
+pub use error::RunError;
 pub use matrix::{Cell, Matrix, Sweep};
+pub use options::{Options, Timelines};
 
-use crate::{
-    live::Live,
-    measure::MeasureError,
-    row::{Environment, Row, RowError},
-};
+use crate::row::{Environment, Row};
 use environment::Environments;
 use estimate::Estimate;
 use inputs::InputMaker;
 use repetition::Bench;
 pub(crate) use repetition::Identities;
 use store::Store;
-use transpute_netem::{lab::LabError, scenario::Scenario};
-
-/// How to run a matrix.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The `transpute` program, which both parties are.
-    pub binary: PathBuf,
-    /// The file that rows are appended to, one JSON object a line. Runs that it holds are not run
-    /// again.
-    pub results: PathBuf,
-    /// How long one run may take before it counts as failed.
-    pub timeout: Duration,
-    /// Which rows have what arrived when, which for long runs is most of the row.
-    pub timelines: Timelines,
-    /// Where runs can be looked at while they go on.
-    pub live: Option<Live>,
-}
-
-/// Which rows have what arrived when.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Timelines {
-    /// None.
-    None,
-    /// Those of the first repetition of each cell.
-    First,
-    /// All.
-    All,
-}
+use transpute_netem::scenario::Scenario;
 
 /// How far a matrix is.
 #[derive(Debug)]
@@ -95,70 +66,6 @@ pub struct Summary {
     pub cut_off: u64,
     /// Runs whose results were there before.
     pub skipped: u64,
-}
-
-/// Why a matrix cannot go on.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// There is nothing to run.
-    #[error("nothing to run: {0} is empty")]
-    Empty(&'static str),
-    /// The results cannot be written.
-    #[error("{}: cannot write the results", path.display())]
-    Results {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Another runner appends to the results.
-    #[error("{}: in use by another run", path.display())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The results of an earlier run cannot be read.
-    #[error(transparent)]
-    Rows(#[from] RowError),
-    /// Keys and inputs cannot be put into files.
-    #[error("cannot prepare keys and inputs")]
-    Prepare(#[source] io::Error),
-    /// A circuit does not exist or cannot be evaluated.
-    #[error("circuit {circuit}: {reason}")]
-    Circuit {
-        /// The circuit.
-        circuit: String,
-        /// One line.
-        reason: String,
-    },
-    /// A program that a run needs does not work.
-    #[error("{program}: {reason}")]
-    Tool {
-        /// The program.
-        program: String,
-        /// One line.
-        reason: String,
-    },
-    /// Traffic over the path does not flow.
-    #[error("no traffic over the emulated path")]
-    Flow(#[source] io::Error),
-    /// The path cannot be emulated.
-    #[error(transparent)]
-    Lab(#[from] LabError),
-    /// Whoever asked for it wants it no more.
-    #[error("interrupted")]
-    Cancelled,
-}
-
-impl RunError {
-    /// Keeps a cancellation apart from all other reasons.
-    fn from_measure(error: MeasureError, other: impl FnOnce(MeasureError) -> Self) -> Self {
-        match error {
-            MeasureError::Cancelled => Self::Cancelled,
-            error => other(error),
-        }
-    }
 }
 
 /// Returns what is in force for TCP within the namespaces of a scenario: its congestion control and its buffers. The rest stays

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Cell, inputs::OutputValue};
+use super::{inputs::OutputValue, matrix::Cell};
 use crate::{
     measure::Usage,
     row::{PartyRow, SelectionRow},

@@ -15,9 +15,11 @@ use transpute_netem::{
 };
 
 use super::{
-    Cell, Options, RunError, Timelines,
     environment::Environments,
+    error::RunError,
     inputs::{CircuitInputs, InputMaker},
+    matrix::Cell,
+    options::{Options, Timelines},
     party::{self, Keys, Report},
 };
 use crate::{

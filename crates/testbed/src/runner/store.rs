@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Cell, RunError};
+use super::{error::RunError, matrix::Cell};
 use crate::row::{Record, Row, read_records};
 
 /// A results file that nobody else appends to.

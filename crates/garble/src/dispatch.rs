@@ -1,0 +1,224 @@
+//! The choice among the AES back ends at run time.
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "calls of functions with target features, behind a proof that the CPU has them"
+    )
+)]
+
+use std::str::FromStr;
+
+#[cfg(target_arch = "x86_64")]
+use crate::engine::{AesNi, Vaes256, Vaes512};
+use crate::{
+    Backend, GarbleError,
+    engine::{Isa, Portable, Wide},
+};
+
+impl Backend {
+    /// Returns the back ends this CPU has the instructions for, slowest first.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        (Self::ALL.into_iter())
+            .filter(|&backend| Dispatch::new(backend).is_ok())
+            .collect()
+    }
+
+    /// Returns the fastest available back end, or the one that [`wanted`](Self::wanted) returns. If
+    /// that fails, programs should say so before they rely on this.
+    #[must_use]
+    pub fn best() -> Self {
+        let best = || Self::available().last().copied();
+        Self::wanted()
+            .ok()
+            .flatten()
+            .or_else(best)
+            .unwrap_or(Self::Portable)
+    }
+
+    /// Returns the back end that the environment variable `TRANSPUTE_AES` names (`portable`, `aes-ni`,
+    /// `vaes256`, `vaes512`), if it is set and not empty.
+    ///
+    /// # Errors
+    /// [`GarbleError::UnknownBackend`]; [`GarbleError::BackendUnavailable`] if this CPU does not have
+    /// the instructions.
+    pub fn wanted() -> Result<Option<Self>, GarbleError> {
+        match std::env::var_os(Self::VARIABLE) {
+            Some(name) if !name.is_empty() => named(&name.to_string_lossy()).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Returns the back end of this name, if this CPU can run it.
+fn named(name: &str) -> Result<Backend, GarbleError> {
+    let wanted = name.parse()?;
+    Dispatch::new(wanted).map(|_| wanted)
+}
+
+impl FromStr for Backend {
+    type Err = GarbleError;
+
+    fn from_str(text: &str) -> Result<Self, GarbleError> {
+        Self::ALL
+            .into_iter()
+            .find(|backend| backend.name() == text)
+            .ok_or_else(|| GarbleError::UnknownBackend {
+                found: text.to_owned(),
+            })
+    }
+}
+
+/// Work that is written once for all instruction sets.
+///
+/// `run` and all it calls on vectors must be `#[inline(always)]`.
+pub(crate) trait Job {
+    /// Does the work: groups of gates on `wide` and `half`, half as wide, single ones on `pair`, two
+    /// labels wide, or `narrow`, one label wide.
+    fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
+        self,
+        wide: Wide<I, N>,
+        half: Wide<I, M>,
+        pair: Wide<J, P>,
+        narrow: Wide<L, 1>,
+    ) where
+        J: Isa<Keys = I::Keys>,
+        L: Isa<Keys = I::Keys>;
+}
+
+/// A back end with the proof that this CPU can run it.
+#[derive(Clone, Copy)]
+pub(crate) enum Dispatch {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    AesNi(AesNi),
+    #[cfg(target_arch = "x86_64")]
+    Vaes256(Vaes256),
+    #[cfg(target_arch = "x86_64")]
+    Vaes512(Vaes512),
+}
+
+impl Dispatch {
+    /// Asks the CPU.
+    pub(crate) fn new(backend: Backend) -> Result<Self, GarbleError> {
+        let dispatch = match backend {
+            Backend::Portable => Some(Self::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Backend::AesNi => AesNi::detect().map(Self::AesNi),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Vaes256 => Vaes256::detect().map(Self::Vaes256),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Vaes512 => Vaes512::detect().map(Self::Vaes512),
+            #[cfg(not(target_arch = "x86_64"))]
+            Backend::AesNi | Backend::Vaes256 | Backend::Vaes512 => None,
+        };
+        dispatch.ok_or(GarbleError::BackendUnavailable { wanted: backend })
+    }
+
+    /// Runs a job with the instructions of this back end.
+    pub(crate) fn run(self, job: impl Job) {
+        match self {
+            Self::Portable => job.run(
+                Wide::<_, 8>(Portable),
+                Wide::<_, 4>(Portable),
+                Wide::<_, 2>(Portable),
+                Wide(Portable),
+            ),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value proves the CPU features.
+            Self::AesNi(isa) => unsafe { run_aes_ni(isa, job) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value proves the CPU features.
+            Self::Vaes256(isa) => unsafe { run_vaes256(isa, job) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the value proves the CPU features.
+            Self::Vaes512(isa) => unsafe { run_vaes512(isa, job) },
+        }
+    }
+}
+
+// Eight gates and four: as many as it takes to hide the latency of the key schedule, and to share its
+// work among the keys of four registers.
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "aes,ssse3")]
+fn run_aes_ni(isa: AesNi, job: impl Job) {
+    job.run(
+        Wide::<_, 8>(isa),
+        Wide::<_, 4>(isa),
+        Wide::<_, 2>(isa),
+        Wide(isa),
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "aes,vaes,avx2")]
+fn run_vaes256(isa: Vaes256, job: impl Job) {
+    job.run(
+        Wide::<_, 4>(isa),
+        Wide::<_, 2>(isa),
+        Wide::<_, 1>(isa),
+        Wide(isa.narrow()),
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+fn run_vaes512(isa: Vaes512, job: impl Job) {
+    job.run(
+        Wide::<_, 2>(isa),
+        Wide::<_, 1>(isa),
+        Wide::<_, 1>(isa.pair()),
+        Wide(isa.narrow()),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_the_portable_back_end_is_everywhere() {
+        for backend in Backend::ALL {
+            assert_eq!(backend.to_string().parse(), Ok(backend));
+        }
+        assert!("avx".parse::<Backend>().is_err());
+        let available = Backend::available();
+        assert_eq!(available[0], Backend::Portable);
+        assert!(available.contains(&Backend::best()));
+    }
+
+    #[test]
+    fn a_name_is_a_back_end_that_this_cpu_can_run() {
+        for backend in Backend::ALL {
+            let expected = if Backend::available().contains(&backend) {
+                Ok(backend)
+            } else {
+                Err(GarbleError::BackendUnavailable { wanted: backend })
+            };
+            assert_eq!(named(backend.name()), expected);
+        }
+        let found = "fastest".to_owned();
+        assert_eq!(named("fastest"), Err(GarbleError::UnknownBackend { found }));
+    }
+
+    /// Whoever forces a back end, to test it, must not test another one.
+    #[test]
+    fn the_forced_back_end_is_the_one_under_test() {
+        let wanted = Backend::wanted().expect("TRANSPUTE_AES names a back end of this CPU");
+        assert!(wanted.is_none_or(|wanted| wanted == Backend::best()));
+    }
+
+    #[test]
+    fn back_ends_the_cpu_lacks_are_refused() {
+        for backend in Backend::ALL {
+            match Dispatch::new(backend) {
+                Ok(_) => assert!(Backend::available().contains(&backend)),
+                Err(error) => {
+                    assert_eq!(error, GarbleError::BackendUnavailable { wanted: backend });
+                }
+            }
+        }
+    }
+}
