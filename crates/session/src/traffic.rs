@@ -20,10 +20,17 @@ use crate::{
 /// on a path that is known to be fast.
 const TABLES_AHEAD: u128 = 1 << 20;
 
+/// Bytes that one more chunk costs: a header, the number of the chunk, and the bits of its trailer rounded up to a byte.
+const CHUNK_COST: u128 = (HEADER_LEN + NUMBER_LEN + 1) as u128;
+
 /// What a run sends and how many oblivious transfers it makes. Bytes are those of frames with their headers.
 ///
-/// All numbers but two are exact. Chunks of tables are counted as if all but the last one were full. The answers of an extension are
-/// estimated where labels differ by one offset, because they depend on how many tables the garbler has made by then.
+/// All numbers are exact, except those of the garbler. `garbler_bytes` and `garbler_late_bytes` are estimates, for two reasons:
+/// - Chunks of tables are counted as if all but the last one were full.
+/// - Where labels differ by one offset, the garbler answers a transfer of an extension with 16 bytes if it has made the labels of
+///   that input, and with none otherwise. That depends on the time at which the request arrives.
+///
+/// `min_garbler_bytes` and `max_garbler_bytes` bound what the garbler sends, whatever the timing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExpectedTraffic {
     /// Bytes from the garbler to the evaluator.
@@ -31,6 +38,10 @@ pub struct ExpectedTraffic {
     /// Of these, the bytes that cannot leave before the garbler has heard from the evaluator: answers of oblivious transfers, labels
     /// of the garbler's inputs, decoding information and the end.
     pub garbler_late_bytes: u64,
+    /// The fewest bytes that the garbler can send: no label of a transfer that needs no answer is made when the request arrives.
+    pub min_garbler_bytes: u64,
+    /// The most bytes that the garbler can send: all these labels are made, and chunks of tables are as short as they can be.
+    pub max_garbler_bytes: u64,
     /// Bytes from the evaluator to the garbler.
     pub evaluator_bytes: u64,
     /// One-way flights from both parties being connected until the evaluator can have its output ([`OtPlan::flights`]).
@@ -48,6 +59,10 @@ struct Transfers {
     setup: u128,
     /// The garbler's answers.
     answers: u128,
+    /// The bytes of answers to all requests that need no answer if their labels are not made.
+    avoidable: u128,
+    /// The part of `avoidable` that `answers` counts.
+    expected_avoidable: u128,
     /// All messages of the evaluator.
     requests: u128,
     base: u64,
@@ -68,7 +83,8 @@ impl ExpectedTraffic {
             program.and_count().saturating_mul(config.batch),
             program.xor_count().saturating_mul(config.batch),
         ));
-        let chunks = tables.div_ceil(u128::from(config.chunk_len.max(1)));
+        let chunk_len = u128::from(config.chunk_len.max(1));
+        let chunks = tables.div_ceil(chunk_len);
         let count = (split.evaluator_bits() as u64).saturating_mul(config.batch);
         let plan = OtPlan::new(config.ot, config.base_ot, count).unwrap_or(OtPlan::None);
         let transfers = Transfers::new(plan, config, count, tables);
@@ -88,9 +104,15 @@ impl ExpectedTraffic {
         let early = framed(HELLO_LEN) + transfers.setup + tables + chunks * numbered(0);
         let evaluator =
             framed(HELLO_LEN) + transfers.requests + batch * masked + framed(FINISH_LEN);
+        let garbler = early + late;
+        let unavoidable = garbler - transfers.expected_avoidable;
+        // Each evaluation, or group of them, ends with a chunk that is not full; a chunk ends before the gate that does not fit.
+        let more_chunks = 2 * batch + tables / chunk_len;
         let bytes = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
         Self {
-            garbler_bytes: bytes(early + late),
+            garbler_bytes: bytes(garbler),
+            min_garbler_bytes: bytes(unavoidable),
+            max_garbler_bytes: bytes(unavoidable + transfers.avoidable + more_chunks * CHUNK_COST),
             garbler_late_bytes: bytes(late),
             evaluator_bytes: bytes(evaluator),
             flights: plan.flights(),
@@ -110,7 +132,7 @@ impl Transfers {
                 answers: numbered(reply_len(false) * count as usize),
                 requests: framed(base.receiver_len(count as usize)),
                 base: count,
-                extended: 0,
+                ..Self::default()
             },
             OtPlan::Extension(extension) => {
                 let chunk = OT_CHUNK as u64;
@@ -128,14 +150,17 @@ impl Transfers {
                 };
                 let messages = count.div_ceil(chunk);
                 let is_correlated = config.scheme.is_free_xor();
-                let answered = match is_correlated {
-                    true => answered(count, tables),
-                    false => u128::from(count),
+                let replies = |answered: u128| answered * reply_len(is_correlated) as u128;
+                let all = replies(count.into());
+                let (avoidable, expected) = match is_correlated {
+                    true => (all, replies(answered(count, tables))),
+                    false => (0, all),
                 };
                 Self {
                     setup: framed(base.receiver_len(BASE_COUNT)),
-                    answers: u128::from(messages) * numbered(0)
-                        + answered * reply_len(is_correlated) as u128,
+                    answers: u128::from(messages) * numbered(0) + expected,
+                    avoidable,
+                    expected_avoidable: expected.min(avoidable),
                     requests: framed(base.sender_len(BASE_COUNT))
                         + seeds
                         + u128::from(count / chunk) * message(chunk)

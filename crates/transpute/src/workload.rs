@@ -55,6 +55,12 @@ impl Computation {
         }
     }
 
+    /// Returns the bytes and flights of one run.
+    #[must_use]
+    pub fn traffic(&self) -> &ExpectedTraffic {
+        &self.traffic
+    }
+
     /// Returns the garbling scheme.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
