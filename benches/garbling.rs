@@ -11,11 +11,12 @@ use std::{
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use transpute::{
-    Backend, Bits, Program, Scheme,
+    Bits, Program, Scheme,
     circuit::{Circuit, ProgramCache, SourceKey, bristol, generators},
-    garble::{Evaluator, Garbler, Label, Params, Seed, ceiling::Ceiling, lanes},
+    garble::{Evaluator, Garbler, Label, Params, Seed, lanes},
 };
-use transpute_benches::{Subject, subjects};
+use transpute_benches::{Subject, backend, subjects};
+use transpute_garble::ceiling::Ceiling;
 
 const CHUNK: usize = 64 << 10;
 
@@ -29,7 +30,7 @@ fn ceilings(c: &mut Criterion) {
         Ceiling::FreshKeysTwoBlocks,
         Ceiling::FreshKeysOneBlock,
     ] {
-        let backend = Backend::best();
+        let backend = backend();
         let run = || {
             what.run(backend, ROUNDS)
                 .expect("the back end is available")
@@ -55,7 +56,7 @@ impl Side<'_> {
             split,
             self.params,
             Seed::random(),
-            Backend::best(),
+            backend(),
         )
         .expect("the parameters are valid and the back end is available")
     }
@@ -103,7 +104,7 @@ impl Side<'_> {
 
     fn evaluator(&self) -> Evaluator {
         let Subject { program, split, .. } = self.subject;
-        Evaluator::new(program.clone(), split, self.params, Backend::best())
+        Evaluator::new(program.clone(), split, self.params, backend())
             .expect("the parameters are valid")
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use transpute::{
-    Bits, Circuit, InputSplit, Program,
+    Backend, Bits, Circuit, InputSplit, Program,
     circuit::{Gate, Op, generators},
 };
 
@@ -41,6 +41,18 @@ impl Subject {
     #[must_use]
     pub fn garbler_bits(&self) -> Bits {
         Bits::zeros(self.split.garbler_bits())
+    }
+}
+
+/// Returns the AES back end to measure: the fastest, or the one that the environment names.
+///
+/// # Panics
+/// If the environment names a back end that is unknown, or that this CPU cannot run.
+#[must_use]
+pub fn backend() -> Backend {
+    match Backend::wanted() {
+        Ok(wanted) => wanted.unwrap_or_else(Backend::best),
+        Err(error) => panic!("{}: {error}", Backend::VARIABLE),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Nanoseconds per AND gate for every scheme and back end.
 //!
-//! `cargo run --release -p transpute-garble --example gate_speed [circuit [scheme [back end]]]`
+//! `cargo run --release -p transpute-garble --features ceiling --example gate_speed [circuit [scheme [back end]]]`
 
 use std::{sync::Arc, time::Instant};
 

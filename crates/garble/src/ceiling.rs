@@ -1,11 +1,11 @@
-//! What the AES units do at most, for benchmarks to compare with; no part of the library's promises.
+//! The highest throughput of the AES units, for benchmarks to compare with. The interface is not stable.
 
 use std::hint::black_box;
 
 use crate::{
     Backend, GarbleError,
     dispatch::{Dispatch, Job},
-    engine::{Isa, KeyNumbers, Wide},
+    engine::{Isa, KeyNumbers, Lanes, Wide},
 };
 
 /// What to measure, always on eight gates at a time whose labels never leave the registers.
@@ -92,9 +92,6 @@ impl Job for Measure<'_> {
 
 /// Another block that does not depend on the blocks before.
 #[inline(always)]
-fn sum_free<I: Isa, const N: usize>(
-    w: Wide<I, N>,
-    block: crate::engine::Lanes<I, N>,
-) -> crate::engine::Lanes<I, N> {
+fn sum_free<I: Isa, const N: usize>(w: Wide<I, N>, block: Lanes<I, N>) -> Lanes<I, N> {
     w.double_halves(block)
 }

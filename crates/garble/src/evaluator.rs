@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, sync::Arc};
 
-use transpute_circuit::{InputSplit, Load, OutputBit, Program};
+use transpute_circuit::{InputSplit, Load, Program};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -252,21 +252,10 @@ impl Evaluator {
     /// # Errors
     /// [`GarbleError::NoOutputs`] where no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<EvaluatedOutputs, GarbleError> {
-        let lane = self.frame.take()?;
-        let lanes = self.frame.lanes;
-        let outputs = self.frame.program.outputs();
-        let mut labels = Zeroizing::new(Vec::with_capacity(outputs.len()));
-        for output in outputs {
-            if let OutputBit::Slot { slot, .. } = *output {
-                labels.push(self.frame.slots[slot as usize * lanes + lane]);
-            }
-        }
+        let take = |frame: &Frame, lane, slot| frame.label(slot, lane);
+        let (instance, labels) = self.frame.take_outputs(take)?;
         let program = self.frame.program.clone();
-        Ok(EvaluatedOutputs::new(
-            program,
-            self.frame.instance() + lane as u64,
-            labels,
-        ))
+        Ok(EvaluatedOutputs::new(program, instance, labels))
     }
 
     /// See [`Frame::skip_to`].

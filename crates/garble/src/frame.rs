@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use transpute_circuit::{InputSplit, Program};
+use transpute_circuit::{InputSplit, OutputBit, Program};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
-    Backend, GarbleError, Params,
+    Backend, GarbleError, Label, Params,
     chunk::{Cursor, Runs, Span, check_lanes},
     dispatch::Dispatch,
     kernel::{ChunkJob, Kernel, PlaceInputs},
@@ -51,6 +52,11 @@ enum Phase {
 }
 
 impl Frame {
+    /// Returns a label of a slot in one lane.
+    pub(crate) fn label(&self, slot: usize, lane: usize) -> Label {
+        self.slots[slot * self.lanes + lane]
+    }
+
     pub(crate) fn new(
         program: Arc<Program>,
         split: &InputSplit,
@@ -186,8 +192,25 @@ impl Frame {
         self.phase != Phase::Running
     }
 
+    /// Takes the outputs of the next instance, once: its number, and what `of` makes of the lane and the slot of each output that
+    /// has one.
+    pub(crate) fn take_outputs<T: Zeroize>(
+        &mut self,
+        of: impl Fn(&Self, usize, usize) -> T,
+    ) -> Result<(u64, Zeroizing<Vec<T>>), GarbleError> {
+        let lane = self.take()?;
+        let outputs = self.program.outputs();
+        let mut labels = Zeroizing::new(Vec::with_capacity(outputs.len()));
+        for output in outputs {
+            if let OutputBit::Slot { slot, .. } = *output {
+                labels.push(of(self, lane, slot as usize));
+            }
+        }
+        Ok((self.instance() + lane as u64, labels))
+    }
+
     /// Allows the outputs of each instance to be taken once; returns its lane.
-    pub(crate) fn take(&mut self) -> Result<usize, GarbleError> {
+    fn take(&mut self) -> Result<usize, GarbleError> {
         if self.phase != Phase::Done {
             return Err(GarbleError::NoOutputs);
         }

@@ -4,7 +4,7 @@ mod labels;
 
 use std::{ops::Range, sync::Arc};
 
-use transpute_circuit::{Bits, InputSplit, Load, OutputBit, Program};
+use transpute_circuit::{Bits, InputSplit, Load, Program};
 use zeroize::Zeroizing;
 
 use labels::{Inputs, Reading};
@@ -355,26 +355,14 @@ impl Garbler {
     /// # Errors
     /// [`GarbleError::NoOutputs`] where no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<GarbledOutputs, GarbleError> {
-        let lane = self.frame.take()?;
-        let outputs = self.frame.program.outputs();
-        let mut labels = Zeroizing::new(Vec::with_capacity(outputs.len()));
-        for output in outputs {
-            if let OutputBit::Slot { slot, .. } = *output {
-                labels.push(self.slot_labels(slot as usize, lane));
-            }
-        }
-        let instance = self.frame.instance() + lane as u64;
+        let delta = self.inputs.secret.delta();
+        let take = |frame: &Frame, lane, slot| match delta {
+            Some(delta) => [frame.label(slot, lane), frame.label(slot, lane) ^ delta],
+            None => [2 * slot, 2 * slot + 1].map(|label| frame.label(label, lane)),
+        };
+        let (instance, labels) = self.frame.take_outputs(take)?;
         let program = self.frame.program.clone();
         Ok(GarbledOutputs::new(program, instance, labels))
-    }
-
-    /// Both labels of a slot, by value.
-    fn slot_labels(&self, slot: usize, lane: usize) -> [Label; 2] {
-        let label = |number: usize| self.frame.slots[number * self.frame.lanes + lane];
-        match self.inputs.secret.delta() {
-            Some(delta) => [label(slot), label(slot) ^ delta],
-            None => [label(2 * slot), label(2 * slot + 1)],
-        }
     }
 
     /// Begins instances that were allowed, and does them if they have no tables.

@@ -29,7 +29,7 @@
 #![deny(unsafe_code)]
 
 mod backend;
-#[doc(hidden)]
+#[cfg(feature = "ceiling")]
 pub mod ceiling;
 mod check;
 mod chunk;

@@ -5,13 +5,13 @@
 //! | [`model`] | a one-way path as a state machine with a virtual clock |
 //! | [`scenario`] | network conditions, as files and presets |
 //! | [`lab`] | two network namespaces, joined by two models in real time |
-//! | [`page`] | reading hand-written configuration files |
+//! | [`config_file`] | reading hand-written configuration files |
 //! | [`testing`] | skipping tests that cannot run on this machine |
 
 #![deny(unsafe_code)]
 
+pub mod config_file;
 pub mod lab;
 pub mod model;
-pub mod page;
 pub mod scenario;
 pub mod testing;

@@ -9,8 +9,8 @@ use std::arch::{asm, x86_64::*};
 use zeroize::Zeroizing;
 
 use super::{
-    Isa, KeyNumbers, Schedule, TweakNumbers,
-    rounds::{self, AesRounds, Keys, MIDDLE_ROUNDS, ROUND_CONSTANTS, TURN_WORDS},
+    Vectors,
+    rounds::{AesRounds, MIDDLE_ROUNDS, ROUND_CONSTANTS, TURN_WORDS},
 };
 use crate::Label;
 
@@ -65,13 +65,12 @@ fn expand(isa: AesNi, key: &[u8], keys: &mut [u128; 15]) {
     }
 }
 
-impl Isa for AesNi {
+impl Vectors for AesNi {
     const LANES: usize = 1;
     const NARROW_REST: usize = 3;
     const GROUPS: usize = 1;
 
     type Reg = __m128i;
-    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m128i {
@@ -103,7 +102,7 @@ impl Isa for AesNi {
 
     #[inline(always)]
     unsafe fn put_first(self, reg: __m128i, to: &mut [Label], slot: u32) {
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that `slot` is below the length of `to`, and one lane needs one number.
         unsafe { self.scatter(reg, to, &[slot]) }
     }
 
@@ -189,55 +188,6 @@ impl Isa for AesNi {
         // SAFETY: `self` proves the CPU features.
         unsafe { _mm_set1_epi32(((bits & 1) as i32).wrapping_neg()) }
     }
-
-    #[inline(always)]
-    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
-        self,
-        cache: &mut Keys,
-        numbers: KeyNumbers,
-        blocks: [[[__m128i; N]; B]; K],
-    ) -> [[[__m128i; N]; B]; K] {
-        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
-    }
-
-    #[inline(always)]
-    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
-        cache.ahead.left(gate)
-    }
-
-    #[inline(always)]
-    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
-        cache.ahead.prepare(self, numbers);
-    }
-
-    #[inline(always)]
-    fn encrypt_ready<const N: usize, const B: usize>(
-        self,
-        cache: &Keys,
-        numbers: TweakNumbers,
-        mut blocks: [[__m128i; N]; B],
-    ) -> [[__m128i; N]; B] {
-        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
-        blocks
-    }
-
-    #[inline(always)]
-    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
-        self,
-        keys: [[__m128i; N]; K],
-        blocks: [[[__m128i; N]; B]; K],
-    ) -> [[[__m128i; N]; B]; K] {
-        rounds::encrypt_keyed(self, keys, blocks)
-    }
-
-    #[inline(always)]
-    fn encrypt_scheduled<const N: usize, const B: usize>(
-        self,
-        schedule: &Schedule,
-        blocks: [[__m128i; N]; B],
-    ) -> [[__m128i; N]; B] {
-        rounds::encrypt_scheduled(self, schedule, blocks)
-    }
 }
 
 impl AesRounds for AesNi {
@@ -264,6 +214,7 @@ impl AesRounds for AesNi {
             _mm_xor_si128(folded, substituted)
         }
     }
+
     #[inline(always)]
     fn substitute_words(self, words: __m128i, constant: __m128i) -> __m128i {
         // SAFETY: `self` proves the CPU features; the constant is readable for 16 bytes.

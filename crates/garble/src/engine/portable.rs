@@ -10,7 +10,7 @@ use aes::{
     cipher::{Array, BlockCipherEncrypt, KeyInit},
 };
 
-use super::{Block, Isa, KeyNumbers, Schedule, TweakNumbers};
+use super::{Block, Isa, KeyNumbers, Schedule, TweakNumbers, Vectors};
 use crate::Label;
 
 /// Any CPU.
@@ -22,13 +22,12 @@ pub(crate) type LastKey = Option<(u64, Aes128Enc)>;
 
 const LOW: u128 = u64::MAX as u128;
 
-impl Isa for Portable {
+impl Vectors for Portable {
     const LANES: usize = 1;
     const NARROW_REST: usize = usize::MAX;
     const GROUPS: usize = 8;
 
     type Reg = u128;
-    type Keys = LastKey;
 
     #[inline(always)]
     fn splat(self, value: u128) -> u128 {
@@ -52,7 +51,7 @@ impl Isa for Portable {
 
     #[inline(always)]
     unsafe fn put_first(self, reg: u128, to: &mut [Label], slot: u32) {
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that `slot` is below the length of `to`, which is all that `scatter` needs for one lane.
         unsafe { self.scatter(reg, to, &[slot]) }
     }
 
@@ -123,6 +122,10 @@ impl Isa for Portable {
     fn mask(self, bits: u32) -> u128 {
         u128::from(bits & 1).wrapping_neg()
     }
+}
+
+impl Isa for Portable {
+    type Keys = LastKey;
 
     #[inline(always)]
     fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(

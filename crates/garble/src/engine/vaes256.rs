@@ -7,8 +7,8 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers, Schedule, TweakNumbers,
-    rounds::{self, AesRounds, Keys, TURN_WORDS},
+    AesNi, Vectors,
+    rounds::{AesRounds, TURN_WORDS},
 };
 use crate::Label;
 
@@ -48,13 +48,12 @@ impl Vaes256 {
     }
 }
 
-impl Isa for Vaes256 {
+impl Vectors for Vaes256 {
     const LANES: usize = 2;
     const NARROW_REST: usize = 2;
     const GROUPS: usize = 2;
 
     type Reg = __m256i;
-    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m256i {
@@ -72,7 +71,7 @@ impl Isa for Vaes256 {
 
     #[inline(always)]
     unsafe fn gather(self, from: &[Label], index: &[u32]) -> __m256i {
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that the first 2 numbers are below the length of `from`; each call uses one.
         unsafe { self.pair(self.0.gather(from, index), self.0.gather(from, &index[1..])) }
     }
 
@@ -80,14 +79,14 @@ impl Isa for Vaes256 {
     unsafe fn scatter(self, reg: __m256i, to: &mut [Label], index: &[u32]) {
         let lanes = self.parts(reg);
         for i in 0..2 {
-            // SAFETY: what the caller promises.
+            // SAFETY: the caller says that the first 2 numbers are below the length of `to`; each call uses one.
             unsafe { self.0.scatter(lanes[i], to, &index[i..]) };
         }
     }
 
     #[inline(always)]
     unsafe fn put_first(self, reg: __m256i, to: &mut [Label], slot: u32) {
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that `slot` is below the length of `to`.
         unsafe { self.0.put_first(self.parts(reg)[0], to, slot) }
     }
 
@@ -216,55 +215,6 @@ impl Isa for Vaes256 {
     fn mask(self, bits: u32) -> __m256i {
         self.pair(self.0.mask(bits), self.0.mask(bits >> 1))
     }
-
-    #[inline(always)]
-    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
-        self,
-        cache: &mut Keys,
-        numbers: KeyNumbers,
-        blocks: [[[__m256i; N]; B]; K],
-    ) -> [[[__m256i; N]; B]; K] {
-        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
-    }
-
-    #[inline(always)]
-    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
-        cache.ahead.left(gate)
-    }
-
-    #[inline(always)]
-    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
-        cache.ahead.prepare(self, numbers);
-    }
-
-    #[inline(always)]
-    fn encrypt_ready<const N: usize, const B: usize>(
-        self,
-        cache: &Keys,
-        numbers: TweakNumbers,
-        mut blocks: [[__m256i; N]; B],
-    ) -> [[__m256i; N]; B] {
-        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
-        blocks
-    }
-
-    #[inline(always)]
-    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
-        self,
-        keys: [[__m256i; N]; K],
-        blocks: [[[__m256i; N]; B]; K],
-    ) -> [[[__m256i; N]; B]; K] {
-        rounds::encrypt_keyed(self, keys, blocks)
-    }
-
-    #[inline(always)]
-    fn encrypt_scheduled<const N: usize, const B: usize>(
-        self,
-        schedule: &Schedule,
-        blocks: [[__m256i; N]; B],
-    ) -> [[__m256i; N]; B] {
-        rounds::encrypt_scheduled(self, schedule, blocks)
-    }
 }
 
 impl AesRounds for Vaes256 {
@@ -291,6 +241,7 @@ impl AesRounds for Vaes256 {
             _mm256_xor_si256(folded, substituted)
         }
     }
+
     #[inline(always)]
     fn substitute_words(self, words: __m256i, constant: __m256i) -> __m256i {
         // SAFETY: `self` proves the CPU features; the constant is readable for 16 bytes.

@@ -7,8 +7,8 @@
 use std::arch::{asm, x86_64::*};
 
 use super::{
-    AesNi, Isa, KeyNumbers, MAX_WIDTH, Schedule, TweakNumbers, Vaes256,
-    rounds::{self, AesRounds, Keys, TURN_WORDS},
+    AesNi, MAX_WIDTH, Vaes256, Vectors,
+    rounds::{AesRounds, TURN_WORDS},
 };
 use crate::Label;
 
@@ -81,13 +81,12 @@ const fn every(stride: u32) -> u64 {
     bits
 }
 
-impl Isa for Vaes512 {
+impl Vectors for Vaes512 {
     const LANES: usize = 4;
     const NARROW_REST: usize = 1;
     const GROUPS: usize = 4;
 
     type Reg = __m512i;
-    type Keys = Keys;
 
     #[inline(always)]
     fn splat(self, value: u128) -> __m512i {
@@ -108,7 +107,7 @@ impl Isa for Vaes512 {
 
     #[inline(always)]
     unsafe fn gather(self, from: &[Label], index: &[u32]) -> __m512i {
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that the first 4 numbers are below the length of `from`; each call uses one.
         unsafe {
             self.join([
                 self.narrow.gather(from, index),
@@ -123,14 +122,14 @@ impl Isa for Vaes512 {
     unsafe fn scatter(self, reg: __m512i, to: &mut [Label], index: &[u32]) {
         let lanes = self.parts(reg);
         for i in 0..4 {
-            // SAFETY: what the caller promises.
+            // SAFETY: the caller says that the first 4 numbers are below the length of `to`; each call uses one.
             unsafe { self.narrow.scatter(lanes[i], to, &index[i..]) };
         }
     }
 
     #[inline(always)]
     unsafe fn put_first(self, reg: __m512i, to: &mut [Label], slot: u32) {
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that `slot` is below the length of `to`.
         unsafe { self.narrow.put_first(self.parts(reg)[0], to, slot) }
     }
 
@@ -295,55 +294,6 @@ impl Isa for Vaes512 {
             _mm512_movm_epi64(bits as __mmask8)
         }
     }
-
-    #[inline(always)]
-    fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
-        self,
-        cache: &mut Keys,
-        numbers: KeyNumbers,
-        blocks: [[[__m512i; N]; B]; K],
-    ) -> [[[__m512i; N]; B]; K] {
-        rounds::encrypt_numbered(self, &mut cache.numbered, numbers, blocks)
-    }
-
-    #[inline(always)]
-    fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
-        cache.ahead.left(gate)
-    }
-
-    #[inline(always)]
-    fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
-        cache.ahead.prepare(self, numbers);
-    }
-
-    #[inline(always)]
-    fn encrypt_ready<const N: usize, const B: usize>(
-        self,
-        cache: &Keys,
-        numbers: TweakNumbers,
-        mut blocks: [[__m512i; N]; B],
-    ) -> [[__m512i; N]; B] {
-        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
-        blocks
-    }
-
-    #[inline(always)]
-    fn encrypt_keyed<const N: usize, const B: usize, const K: usize>(
-        self,
-        keys: [[__m512i; N]; K],
-        blocks: [[[__m512i; N]; B]; K],
-    ) -> [[[__m512i; N]; B]; K] {
-        rounds::encrypt_keyed(self, keys, blocks)
-    }
-
-    #[inline(always)]
-    fn encrypt_scheduled<const N: usize, const B: usize>(
-        self,
-        schedule: &Schedule,
-        blocks: [[__m512i; N]; B],
-    ) -> [[__m512i; N]; B] {
-        rounds::encrypt_scheduled(self, schedule, blocks)
-    }
 }
 
 impl AesRounds for Vaes512 {
@@ -372,6 +322,7 @@ impl AesRounds for Vaes512 {
             _mm512_ternarylogic_epi32::<0x96>(folded, carried, substituted)
         }
     }
+
     #[inline(always)]
     fn substitute_words(self, words: __m512i, constant: __m512i) -> __m512i {
         // SAFETY: `self` proves the CPU features; the constant is readable for 16 bytes.

@@ -101,7 +101,7 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         (gate, id): (ProgramGate, u64),
     ) {
         self.hash.prepare(wide, keys, id);
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that the slots of the gate exist.
         let operands = unsafe { operands(w, slots, gate) };
         let inverted = gate.a >> 31 | gate.b >> 31 << 1;
         let offsets = w.load_labels(&self.offsets[inverted as usize % 4]);
@@ -119,7 +119,7 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         self.tables.keep(BYTES, 1, 1);
         // WG and WE
         let halves = w.xor(zero, w.and(permute, tables));
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that the output slot of the gate exists.
         unsafe { set_sum(w, halves, slots, gate.out) };
     }
 }
@@ -168,13 +168,13 @@ impl<H: PairHash> Kernel for HalfGatesEvaluate<'_, H> {
     ) {
         self.hash.prepare(wide, keys, id);
         let table = w.load(self.tables.group(BYTES, 1, 1), 16);
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that the slots of the gate exist.
         let operands = unsafe { operands(w, slots, gate) };
         let [hash] = self.hash.one(w, keys, id, [w.sigma(operands)]);
         // TG and TE ^ A
         let tables = w.xor(table, first_to_second(w, operands));
         let halves = w.xor(hash, w.and(w.colour_mask(operands), tables));
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that the output slot of the gate exists.
         unsafe { set_sum(w, halves, slots, gate.out) };
     }
 }
@@ -191,7 +191,7 @@ unsafe fn operands<I: Isa, const N: usize>(
 ) -> Lanes<I, N> {
     let mut index = [0; MAX_WIDTH];
     (index[0], index[1]) = (gate.a & !INVERT, gate.b & !INVERT);
-    // SAFETY: what the caller promises.
+    // SAFETY: the caller says that both slots exist, and the numbers after them are 0, which is no larger.
     unsafe { w.gather(slots, &index) }
 }
 
@@ -214,6 +214,6 @@ unsafe fn set_sum<I: Isa, const N: usize>(
     slot: u32,
 ) {
     let sum = w.xor(pair, w.swap_lanes(pair));
-    // SAFETY: what the caller promises.
+    // SAFETY: the caller says that the slot exists.
     unsafe { w.0.put_first(sum[0], slots, slot) };
 }

@@ -232,7 +232,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
             let place = unsafe { Scattered::new(&padded[..Wide::<I, M>::WIDTH]) };
             self.group(half, keys, kind, Group { place, live, id });
         } else {
-            // SAFETY: likewise.
+            // SAFETY: the slots exist as in the other branch, and `padded` has at least as many gates as the widest vectors.
             let place = unsafe { Scattered::new(&padded[..width]) };
             self.group(wide, keys, kind, Group { place, live, id });
         }
@@ -300,7 +300,7 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
 unsafe fn free_xors<J: Isa>(narrow: Wide<J, 1>, slots: &mut [Label], gates: &[ProgramGate]) {
     let isa = narrow.0;
     for gate in gates {
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller says that the slots of the gate exist, and its operands have no inversion marks.
         unsafe {
             let (a, b) = (isa.gather(slots, &[gate.a]), isa.gather(slots, &[gate.b]));
             isa.scatter(isa.xor(a, b), slots, &[gate.out]);

@@ -214,7 +214,7 @@ fn build(plan: &Plan<'_>) -> Result<(u32, [OwnedFd; 7]), Failure> {
     let own_user = match new_net() {
         Ok(()) => false,
         Err(Errno::PERM) => {
-            // SAFETY: as above.
+            // SAFETY: the child has one thread, and a new user namespace does not change its descriptors.
             unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.map_err(at(step::USER_NAMESPACE))?;
             write_file(c"/proc/self/setgroups", b"deny").map_err(at(step::ID_MAP))?;
             write_file(c"/proc/self/uid_map", plan.uid_map.as_bytes()).map_err(at(step::ID_MAP))?;

@@ -8,7 +8,7 @@ use super::{
     Change, CrossTraffic, GilbertElliott, PathConfig, Scenario, ScenarioError, default_mtu,
     default_seed,
 };
-use crate::page::{MAX_PAGE_BYTES, read_page};
+use crate::config_file::{MAX_CONFIG_BYTES, read_config_file};
 
 impl Scenario {
     /// Reads a scenario file, whose stem is the scenario's name unless the file gives another.
@@ -21,11 +21,11 @@ impl Scenario {
             source,
         };
         let origin = path.display().to_string();
-        let Some(text) = read_page(path).map_err(cannot)? else {
+        let Some(text) = read_config_file(path).map_err(cannot)? else {
             return Err(ScenarioError::Syntax {
                 origin,
                 line: 1,
-                problem: format!("a scenario has at most {MAX_PAGE_BYTES} bytes"),
+                problem: format!("a scenario has at most {MAX_CONFIG_BYTES} bytes"),
             });
         };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();

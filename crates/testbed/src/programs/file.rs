@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use serde::Deserialize;
-use transpute_netem::page::{MAX_PAGE_BYTES, read_page};
+use transpute_netem::config_file::{MAX_CONFIG_BYTES, read_config_file};
 
 use super::{
     plan::{MAX_CELLS, Plan, PlanError},
@@ -21,11 +21,11 @@ impl Plan {
             source,
         };
         let origin = path.display().to_string();
-        let Some(text) = read_page(path).map_err(cannot)? else {
+        let Some(text) = read_config_file(path).map_err(cannot)? else {
             return Err(PlanError::Syntax {
                 origin,
                 line: 1,
-                problem: format!("a plan has at most {MAX_PAGE_BYTES} bytes"),
+                problem: format!("a plan has at most {MAX_CONFIG_BYTES} bytes"),
             });
         };
         // Absolute: commands may be told of it, and run in it.
