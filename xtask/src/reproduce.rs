@@ -207,9 +207,15 @@ impl Experiment {
     }
 }
 
-/// Builds the command, optimised: it is the emulator as well as both parties.
+/// Builds the command and the program with the testbed, optimised: that is the emulator as well as both parties.
 pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    succeed(cargo(root).args(["build", "--release", "--package", "transpute-cli"]))?;
+    let packages = [
+        "--package",
+        "transpute-cli",
+        "--package",
+        "transpute-testbed-cli",
+    ];
+    succeed(cargo(root).args(["build", "--release"]).args(packages))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     Ok(fs::canonicalize(target.join("release/transpute"))?)
 }

@@ -4,24 +4,26 @@ use std::{
     error::Error,
     io::{self, Write},
     path::Path,
+    sync::{Mutex, PoisonError},
 };
 
-use serde::Serialize;
-use transpute::{AbortReason, Field, SessionError, TransportError};
-
-use crate::output;
-
-use crate::id;
+use transpute::{AbortReason, Field, Fingerprint, SessionError, TransportError};
 
 /// What went wrong, by exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// None of the others.
     Other = 1,
+    /// A flag or an input value is wrong.
     Usage = 2,
+    /// A file is wrong.
     File = 3,
+    /// The peer cannot be reached or authenticated.
     Peer = 4,
+    /// The parties do not agree on what to compute or how.
     Disagreement = 5,
+    /// The peer was lost, data was tampered with, or a check failed.
     Protocol = 6,
 }
 
@@ -39,35 +41,33 @@ impl Kind {
     }
 }
 
-/// The JSON object that a command prints instead of its result.
-#[derive(Serialize)]
-struct ErrorObject<'a> {
-    error: ErrorFields<'a>,
-}
+/// The fingerprint of the identity that was loaded last. The peer must be told it, where it does not accept it.
+static OURS: Mutex<Option<Fingerprint>> = Mutex::new(None);
 
-#[derive(Serialize)]
-struct ErrorFields<'a> {
-    /// The exit code.
-    code: u8,
-    kind: &'static str,
-    message: &'a str,
+/// Notes the fingerprint by which the peer knows this process.
+pub(crate) fn set_ours(fingerprint: Fingerprint) {
+    *OURS.lock().unwrap_or_else(PoisonError::into_inner) = Some(fingerprint);
 }
 
 /// Why a command ends with an exit code other than 0.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// With a message.
     Told {
+        /// The kind, which has the exit code.
         kind: Kind,
+        /// One line, without the causes.
         message: String,
+        /// The cause.
         source: Option<Box<dyn Error + Send + Sync>>,
     },
-    /// Without one: an interruption, or nobody reads what is written.
+    /// Without a message: an interruption, or standard output was closed. It has the exit code.
     Silent(u8),
 }
 
 impl Failure {
-    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+    /// Returns a failure without a cause.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self::Told {
             kind,
             message: message.into(),
@@ -103,34 +103,29 @@ impl Failure {
         }
     }
 
-    pub(crate) fn other(message: impl Into<String>) -> Self {
+    /// Returns a failure of no particular kind.
+    pub fn other(message: impl Into<String>) -> Self {
         Self::new(Kind::Other, message)
     }
 
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    /// Returns the failure of a wrong flag or input value.
+    pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Kind::Usage, message)
     }
 
-    pub(crate) fn file(path: &Path, message: impl AsRef<str>) -> Self {
+    /// Returns the failure of a file, whose path is part of the message.
+    pub fn file(path: &Path, message: impl AsRef<str>) -> Self {
         let message = format!("{}: {}", path.display(), message.as_ref());
         Self::new(Kind::File, message)
     }
 
-    /// Adds what the message did not say.
-    pub(crate) fn because(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    /// Adds the cause.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         if let Self::Told { source, .. } = &mut self {
             *source = Some(cause.into());
         }
         self
-    }
-
-    /// The failure to write to standard output.
-    pub(crate) fn stdout(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            // Whoever read has seen enough.
-            return Self::Silent(Kind::Other as u8);
-        }
-        Self::other("cannot write to standard output").because(error)
     }
 
     pub(crate) fn code(&self) -> u8 {
@@ -148,17 +143,11 @@ impl Failure {
         }
     }
 
-    /// Prints a JSON object with the message and its causes on standard output.
-    pub(crate) fn print_json(&self) {
-        if let (Self::Told { kind, .. }, Some(message)) = (self, self.line()) {
-            // The exit code says it, too.
-            let _ = output::print_json(&ErrorObject {
-                error: ErrorFields {
-                    code: *kind as u8,
-                    kind: kind.name(),
-                    message: &message,
-                },
-            });
+    /// Returns exit code, kind and message of a failure that is not silent.
+    pub(crate) fn parts(&self) -> Option<(u8, &'static str, String)> {
+        match self {
+            Self::Told { kind, .. } => Some((*kind as u8, kind.name(), self.line()?)),
+            Self::Silent(_) => None,
         }
     }
 
@@ -182,7 +171,8 @@ impl Failure {
             }
             cause = error.source();
         }
-        if is_refused && let Some(ours) = id::ours() {
+        let ours = *OURS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (true, Some(ours)) = (is_refused, ours) {
             line.push_str(&format!(", which is {ours}"));
         }
         Some(line.replace(['\n', '\r'], " "))
@@ -298,12 +288,6 @@ mod tests {
             .because(io::Error::other("it is\ngone"));
         assert_eq!(failure.line().unwrap(), "a/b: cannot be read: it is gone");
         assert_eq!(failure.code(), 3);
-    }
-
-    #[test]
-    fn a_closed_pipe_is_silent() {
-        let failure = Failure::stdout(io::ErrorKind::BrokenPipe.into());
-        assert_eq!((failure.line(), failure.code()), (None, 1));
     }
 
     #[test]

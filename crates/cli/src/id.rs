@@ -3,14 +3,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use clap::Subcommand;
-use transpute::{Fingerprint, Identity, IdentityError};
+use transpute::{Identity, IdentityError};
 
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, Kind, set_ours},
     output,
 };
 
@@ -51,18 +50,10 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// The fingerprint of the identity that was loaded last.
-static OURS: Mutex<Option<Fingerprint>> = Mutex::new(None);
-
-/// Returns the fingerprint of the identity that this process uses, if it has loaded one.
-pub(crate) fn ours() -> Option<Fingerprint> {
-    *OURS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Reads the identity of a key file.
 pub(crate) fn load(path: &Path) -> Result<Identity, Failure> {
     let identity = read(path)?;
-    *OURS.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.fingerprint());
+    set_ours(identity.fingerprint());
     Ok(identity)
 }
 

@@ -10,7 +10,10 @@ const INTERRUPTED: u8 = 130;
 const TERMINATED: u8 = 143;
 
 /// Waits for `work` unless the user or the system wants it to end.
-pub(crate) async fn unless_interrupted<T>(
+///
+/// # Errors
+/// The failure of the work, or the interruption.
+pub async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
@@ -23,7 +26,7 @@ pub(crate) async fn unless_interrupted<T>(
 
 /// Waits until the user or the system wants this to end; returns the exit code for it.
 #[cfg(unix)]
-pub(crate) async fn interrupted() -> u8 {
+pub async fn interrupted() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
@@ -40,7 +43,7 @@ pub(crate) async fn interrupted() -> u8 {
 
 /// Waits until the user wants this to end; returns the exit code for it.
 #[cfg(not(unix))]
-pub(crate) async fn interrupted() -> u8 {
+pub async fn interrupted() -> u8 {
     match tokio::signal::ctrl_c().await {
         Ok(()) => INTERRUPTED,
         Err(_) => std::future::pending().await,

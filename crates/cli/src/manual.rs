@@ -1,10 +1,10 @@
 //! `transpute completions` and `transpute man`: what shells and manual readers take from the command line's definition.
 
-use clap::{Command, CommandFactory, ValueHint};
+use clap::{Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::{Cli, failure::Failure, output, suggest};
+use crate::{failure::Failure, output, suggest, testbed::Testbed};
 
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
@@ -20,15 +20,19 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints a completion script.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn completions<T: Testbed>(
+    args: &CompletionsArgs,
+    mut root: Command,
+) -> Result<(), Failure> {
+    T::describe(&[])?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "transpute", &mut script);
+    clap_complete::generate(args.shell, &mut root, "transpute", &mut script);
     output::print(|out| out.write_all(&script))
 }
 
 /// Prints a manual page.
-pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
-    let mut root = Cli::command();
+pub(crate) fn man<T: Testbed>(args: &ManArgs, mut root: Command) -> Result<(), Failure> {
+    T::describe(&args.command)?;
     // Gives subcommands their full names.
     root.build();
     let mut command = &root;

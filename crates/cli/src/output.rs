@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use transpute::Bits;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// An output value in JSON.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -30,12 +30,23 @@ impl OutputValue {
     }
 }
 
-/// Writes to standard output; nothing panics when nobody reads it.
-pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+/// Writes to standard output. A closed one is a failure without a message.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     write(&mut out)
         .and_then(|()| out.flush())
-        .map_err(Failure::stdout)
+        .map_err(stdout_failure)
+}
+
+fn stdout_failure(error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        // The reader has read enough.
+        return Failure::Silent(Kind::Other as u8);
+    }
+    Failure::other("cannot write to standard output").because(error)
 }
 
 /// Whether a JSON object was written: an error is not added to a result.
@@ -47,7 +58,10 @@ pub(crate) fn has_json() -> bool {
 }
 
 /// Writes one JSON object on a line of its own.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     HAS_JSON.store(true, Relaxed);
     print(|out| {
         serde_json::to_writer(&mut *out, value)?;
@@ -55,8 +69,35 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     })
 }
 
-/// Writes to standard error; that it is closed is no reason to fail.
-pub(crate) fn note(text: impl AsRef<str>) {
+/// The JSON object that a command prints instead of its result.
+#[derive(Serialize)]
+struct ErrorObject {
+    error: ErrorFields,
+}
+
+#[derive(Serialize)]
+struct ErrorFields {
+    /// The exit code.
+    code: u8,
+    kind: &'static str,
+    message: String,
+}
+
+/// Prints a failure with a message as a JSON object on standard output.
+pub(crate) fn print_failure(failure: &Failure) {
+    if let Some((code, kind, message)) = failure.parts() {
+        let error = ErrorFields {
+            code,
+            kind,
+            message,
+        };
+        // The exit code says it, too.
+        let _ = print_json(&ErrorObject { error });
+    }
+}
+
+/// Writes a line to standard error. A closed one is ignored.
+pub fn note(text: impl AsRef<str>) {
     let mut err = io::stderr().lock();
     let _ = writeln!(err, "{}", text.as_ref()).and_then(|()| err.flush());
 }
@@ -94,7 +135,7 @@ pub(crate) fn counted(count: u64, one: &str) -> String {
 }
 
 /// Prints a count with commas between thousands.
-pub(crate) fn grouped(count: u64) -> String {
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -109,6 +150,13 @@ pub(crate) fn grouped(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_silent() {
+        let failure = stdout_failure(io::ErrorKind::BrokenPipe.into());
+        assert!(failure.parts().is_none());
+        assert_eq!(failure.code(), 1);
+    }
 
     #[test]
     fn thousands_are_grouped() {

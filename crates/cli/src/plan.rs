@@ -13,7 +13,7 @@ use crate::{
     cost::{Plan, Prices},
     failure::Failure,
     flags::{parse_address, warn_unused},
-    model::{candidates, failure, load, path},
+    model::{Scenarios, candidates, failure, load, path},
     output, probe,
     protection::Protection,
     workload::{self, Asked},
@@ -78,7 +78,7 @@ struct Answer {
     workload: Workload,
 }
 
-pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
+pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
     let peer = peer(args)?;
     // What can be wrong with the rest is said before anybody is measured.
     let prices = Prices::new(args.price_per_gb, args.price_per_hour)?;
@@ -86,7 +86,7 @@ pub(crate) fn plan(args: &Args) -> Result<(), Failure> {
     let named = args.transports.as_deref().map(candidates).transpose()?;
     let known = match peer {
         Some(_) => None,
-        None => Some(path(&args.path)?),
+        None => Some(path(&args.path, scenarios)?),
     };
     let workload = workload_of(args)?;
     let (path, candidates) = match (known, peer) {

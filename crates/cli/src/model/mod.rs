@@ -1,7 +1,5 @@
 //! `transpute model`: how long transports take, fitted to runs.
 
-#[cfg(target_os = "linux")]
-mod fit;
 mod predict;
 mod show;
 
@@ -10,46 +8,55 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use transpute_select::{Candidate, Model, PathEstimate, SelectError};
 
-use crate::failure::{Failure, Kind};
+use crate::{
+    failure::{Failure, Kind},
+    testbed::Testbed,
+};
+
+pub use show::print;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum Command<F: clap::Args> {
     /// Fit the model to runs of one's own, and say how well it does
-    #[cfg(target_os = "linux")]
-    Fit(fit::Args),
+    Fit(F),
     /// Predict how long circuits take over each transport, and which one would be chosen
     Predict(Box<predict::Args>),
     /// Show what the model is made of and how well it fits
     Show(show::Args),
 }
 
-pub(crate) fn run(command: Command) -> Result<(), Failure> {
+pub(crate) fn run<T: Testbed>(command: Command<T::FitArgs>) -> Result<(), Failure> {
     match command {
-        #[cfg(target_os = "linux")]
-        Command::Fit(args) => fit::fit(&args),
-        Command::Predict(args) => predict::predict(&args),
+        Command::Fit(args) => T::fit(args),
+        Command::Predict(args) => predict::predict(&args, T::path),
         Command::Show(args) => show::show(&args),
     }
 }
 
 /// Reads a model, or takes the one that comes with the program.
-pub(crate) fn load(path: Option<&Path>) -> Result<Model, Failure> {
+///
+/// # Errors
+/// The file cannot be read, or is not a model.
+pub fn load(path: Option<&Path>) -> Result<Model, Failure> {
     match path {
         Some(path) => Model::load(path).map_err(failure),
         None => Ok(Model::shipped().clone()),
     }
 }
 
+/// Returns the path of a preset or a scenario file.
+pub(crate) type Scenarios = fn(&str) -> Result<PathEstimate, Failure>;
+
 /// Finds a path: a preset of the testbed, one of its scenario files (`.toml`), or an estimate (`.json`), which may be within what
 /// `transpute probe --json` printed.
-pub(crate) fn path(name: &str) -> Result<PathEstimate, Failure> {
+pub(crate) fn path(name: &str, scenarios: Scenarios) -> Result<PathEstimate, Failure> {
     if name.ends_with(".json") {
         let file = PathBuf::from(name);
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Failure::file(&file, "cannot be read").because(error))?;
         return read_path(&text, name).map_err(failure);
     }
-    scenario(name)
+    scenarios(name)
 }
 
 fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
@@ -61,21 +68,6 @@ fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
     }
 }
 
-#[cfg(target_os = "linux")]
-fn scenario(name: &str) -> Result<PathEstimate, Failure> {
-    let scenario = transpute_netem::scenario::Scenario::load(name)
-        .map_err(|error| Failure::usage(format!("--path: {error}")).because(error))?;
-    transpute_testbed::emulated::path_of(&scenario, None)
-        .map_err(|error| Failure::usage(format!("--path {name}: {error}")))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn scenario(name: &str) -> Result<PathEstimate, Failure> {
-    Err(Failure::usage(format!(
-        "--path {name:?}: presets are those of the testbed, which this system does not have; give a .json file"
-    )))
-}
-
 /// Reads names of transports.
 pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
     (names.iter())
@@ -85,7 +77,8 @@ pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
         .collect()
 }
 
-pub(crate) fn failure(error: SelectError) -> Failure {
+/// Returns the failure that an error of the selector is.
+pub fn failure(error: SelectError) -> Failure {
     let kind = match error {
         SelectError::File { .. } | SelectError::Content { .. } => Kind::File,
         SelectError::Number { .. } | SelectError::Transport { .. } => Kind::Usage,

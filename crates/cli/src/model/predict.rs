@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use transpute_select::{Candidate, DEFAULT_TRANSPORTS, End, Workload};
 
-use super::{candidates, failure, load, path};
+use super::{Scenarios, candidates, failure, load, path};
 use crate::{
     explanation::Explanation,
     failure::Failure,
@@ -49,8 +49,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn predict(args: &Args) -> Result<(), Failure> {
-    let path = path(&args.path)?;
+pub(crate) fn predict(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
+    let path = path(&args.path, scenarios)?;
     let candidates: Vec<Candidate> = candidates(&args.transports)?;
     let by = match args.paper {
         true => By::Paper,

@@ -25,7 +25,11 @@ pub(crate) fn show(args: &Args) -> Result<(), Failure> {
     print(&model)
 }
 
-pub(super) fn print(model: &Model) -> Result<(), Failure> {
+/// Prints what a model is made of and how well it fits.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn print(model: &Model) -> Result<(), Failure> {
     output::print(|out| {
         let runs = &model.fitted_to;
         writeln!(

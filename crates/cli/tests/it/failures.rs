@@ -5,7 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::harness::{KEY, KEYS, Party, Process, transpute, write};
+use crate::{
+    BINARY,
+    harness::{KEY, KEYS, Party, Process, transpute, write},
+};
 
 /// A complete garbler that nobody will ever connect to.
 fn garbler(circuit: &str) -> Party {
@@ -292,7 +295,7 @@ fn interruptions_have_their_exit_codes() {
 
 #[test]
 fn a_reader_that_leaves_causes_no_panic() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_transpute"))
+    let mut child = Command::new(BINARY)
         .args(["circuit", "generate", "aes128"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -9,18 +9,18 @@ mod json;
 mod link;
 mod lost;
 mod manual;
-#[cfg(target_os = "linux")]
-mod model;
 mod probe;
+#[path = "../shared/process.rs"]
+mod process;
 mod refusals;
 mod run;
 #[cfg(target_os = "linux")]
 mod scheme;
+#[cfg(unix)]
+mod separate;
 #[cfg(target_os = "linux")]
 mod serve;
-#[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
-mod testbed;
 mod usage;
-#[cfg(target_os = "linux")]
-mod web;
+
+/// The program that is tested.
+const BINARY: &str = env!("CARGO_BIN_EXE_transpute");

@@ -1,13 +1,8 @@
-//! `--scheme auto`, and what a connection for many runs tells about its path.
-
-use std::path::Path;
+//! `--scheme auto`.
 
 use serde_json::Value;
 
-use crate::{
-    harness::{CIPHERTEXT, KEY, PLAINTEXT, Party, Process, aes, meet, write},
-    testbed::unless_impossible,
-};
+use crate::harness::{CIPHERTEXT, KEY, Party, aes, meet};
 
 /// Runs AES-128 with each party's `--scheme`; the first one listens.
 fn schemes(listener: usize, wishes: [&str; 2], more: &[&str]) -> [Value; 2] {
@@ -85,62 +80,4 @@ fn schemes_that_cannot_be_chosen_from_are_usage_errors() {
         let party = party.and(flags.iter().copied()).connect("127.0.0.1:1");
         party.finish().fails(2, complaint);
     }
-}
-
-/// Runs a batch of AES-128 many times over a path that changes after a second. The garbler, who sends the tables, connects; returns
-/// what it tells, as JSON or text.
-fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<String> {
-    let scenario = write(folder, "path.toml", scenario);
-    let binary = env!("CARGO_BIN_EXE_transpute");
-    let run = |role: &str, input: &str, more: &str| {
-        format!(
-            "{binary} run --role {role} --circuit aes128 --batch 5 --repeat 16 --plaintext \
-             --scheme auto --input {input} {more}"
-        )
-    };
-    let evaluator = run(
-        "evaluator",
-        &format!("1={PLAINTEXT}"),
-        "--listen $TRANSPUTE_B:7700 -q",
-    );
-    let garbler = run(
-        "garbler",
-        &format!("0={KEY}"),
-        &format!("--connect $TRANSPUTE_B:7700 {more}"),
-    );
-    // Time begins with the first packet: the evaluator should listen by then.
-    let garbler = format!("sleep 0.3; {garbler}");
-    let exec = ["testbed", "exec", "--scenario", &scenario];
-    let finished =
-        Process::start([&exec[..], &["--a", &garbler, "--b", &evaluator]].concat()).finish();
-    let finished = unless_impossible(finished)?.expect(0);
-    Some(format!("{}{}", finished.stdout, finished.stderr))
-}
-
-#[test]
-fn a_path_that_becomes_slower_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    // 788 kB of tables for each run: 63 ms, then 630 ms. The path changes in the last runs.
-    let scenario = "rtt_ms = 10\nrate_mbit = 100\n[[changes]]\nat_s = 1\nrate_mbit = 10";
-    let Some(told) = over_a_changing_path(folder.path(), scenario, "--json") else {
-        return;
-    };
-    let line = told.lines().find(|line| line.starts_with('{'));
-    let report: Value = serde_json::from_str(line.unwrap_or_default()).unwrap();
-    let path = &report["path"];
-    let rate = |of: &str| path[of]["rate_mbit"].as_f64().unwrap();
-    assert_eq!(path["is_worse"], true, "{report}");
-    // On a busy machine the trains of the set-up show less than the path carries.
-    assert!(rate("chosen_by") > 20.0, "{report}");
-    assert!((5.0..15.0).contains(&rate("now")), "{report}");
-    assert!(
-        path["predicted_run_ms"].as_f64().unwrap() > 400.0,
-        "{report}"
-    );
-    assert_eq!(report["scheme"], "three-halves", "{report}");
-    let warning = path["warning"].as_str().unwrap();
-    assert!(
-        warning.starts_with("the path is worse than when "),
-        "{warning}"
-    );
 }

@@ -1,73 +1,30 @@
-//! `transpute testbed`: two parties on this machine, joined by an emulated internet path.
-
-mod exec;
-mod link;
-mod programs;
-mod report;
-mod run;
-mod scenarios;
-mod selection;
-mod serve;
-mod teller;
+//! Parts of several commands: doing the work until it is interrupted, and telling what became of it.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use clap::Subcommand;
+use transpute_cli::{Failure, Kind, block_on, output, unless_interrupted};
 use transpute_netem::scenario::{Scenario, ScenarioError};
 use transpute_testbed::runner::{RunError, Summary};
 
-use crate::{
-    failure::{Failure, Kind},
-    interrupt::unless_interrupted,
-    output,
-};
-
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Run circuits under network conditions and record what it takes
-    Run(Box<run::Args>),
-    /// Make tables and charts of what was recorded
-    Report(report::Args),
-    /// Show the network conditions there are, or check a file with one's own
-    Scenarios(scenarios::Args),
-    /// Run any two commands on an emulated path
-    Exec(exec::Args),
-    /// Run any two commands in a matrix of conditions and settings, as a file says
-    Programs(programs::Args),
-    /// Run every transport in many drawn cells, and tell what choosing costs
-    Selection(selection::Args),
-    /// Choose conditions, run, watch and compare in a browser
-    Serve(serve::Args),
-    /// Measure what an emulated path is really like on this machine
-    Link(link::Args),
-}
-
-pub(crate) fn run(command: Command) -> Result<(), Failure> {
-    match command {
-        Command::Run(args) => run::run(*args),
-        Command::Report(args) => report::report(&args),
-        Command::Scenarios(args) => scenarios::scenarios(&args),
-        Command::Exec(args) => exec::exec(args),
-        Command::Programs(args) => programs::programs(args),
-        Command::Selection(args) => selection::selection(args),
-        Command::Serve(args) => serve::serve(args),
-        Command::Link(args) => link::link(args),
-    }
+/// Returns the file of this program, which is that of the parties as well.
+pub(super) fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::other("cannot find this program").because(error))
 }
 
 /// Does what takes long on a thread of its own, and tells it to end when the user interrupts.
-fn cancellable<T: Send + 'static>(
+pub(super) fn cancellable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, Failure> {
     let cancel = Arc::new(AtomicBool::new(false));
     let seen = cancel.clone();
-    crate::block_on(async {
+    block_on(async {
         let mut working = tokio::task::spawn_blocking(move || work(&seen));
         let waiting = async {
             (&mut working)
@@ -89,7 +46,7 @@ fn cancellable<T: Send + 'static>(
 }
 
 /// Says what became of runs.
-fn note(summary: &Summary, results: &Path) {
+pub(super) fn note(summary: &Summary, results: &Path) {
     let Summary {
         measured,
         failed,
@@ -103,7 +60,7 @@ fn note(summary: &Summary, results: &Path) {
 }
 
 /// Fails if runs did.
-fn all_went_well(failed: u64, results: &Path) -> Result<(), Failure> {
+pub(super) fn all_went_well(failed: u64, results: &Path) -> Result<(), Failure> {
     match failed {
         0 => Ok(()),
         _ => Err(Failure::new(
@@ -118,13 +75,13 @@ fn all_went_well(failed: u64, results: &Path) -> Result<(), Failure> {
 
 /// Like [`cancellable`], but the first interruption only asks the work to stop where that is clean; the
 /// second one ends it.
-fn stoppable<T: Send + 'static>(
+pub(super) fn stoppable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool, &AtomicBool) -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, Failure> {
     let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
     let seen = flags.clone();
     let [stop, cancel] = &*flags;
-    crate::block_on(async {
+    block_on(async {
         let mut working = tokio::task::spawn_blocking(move || work(&seen[0], &seen[1]));
         let mut wait = async || {
             let ended = (&mut working).await;
@@ -152,7 +109,7 @@ fn stoppable<T: Send + 'static>(
 }
 
 /// Finds a scenario by name or reads its file.
-fn load(name_or_path: &str) -> Result<Scenario, Failure> {
+pub(super) fn load(name_or_path: &str) -> Result<Scenario, Failure> {
     Scenario::load(name_or_path).map_err(|error| match error {
         ScenarioError::Unknown { .. } => scenario_failure(error),
         error => Failure::new(Kind::File, error.to_string()).because(error),
@@ -160,7 +117,7 @@ fn load(name_or_path: &str) -> Result<Scenario, Failure> {
 }
 
 /// Without a file the flags are to blame.
-fn scenario_failure(error: ScenarioError) -> Failure {
+pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
     Failure::new(Kind::Usage, error.to_string()).because(error)
 }
 

@@ -9,6 +9,7 @@ use std::{
 use clap::Subcommand;
 use indicatif::HumanDuration;
 use serde::Serialize;
+use transpute_cli::{Failure, Kind, load_model, model_failure, output};
 use transpute_select::ModelChooser;
 use transpute_testbed::{
     row::{Row, read_rows},
@@ -19,10 +20,10 @@ use transpute_testbed::{
     },
 };
 
-use super::{note, run::transports, stoppable, teller::Teller};
-use crate::{
-    failure::{Failure, Kind},
-    model, output,
+use super::{
+    run::transports,
+    teller::Teller,
+    work::{note, own_program, stoppable},
 };
 
 /// How many cells the published sweep has.
@@ -243,8 +244,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         .flat_map(|case| case.runs(&transports, sweep.most()))
         .collect();
     let options = Options {
-        binary: std::env::current_exe()
-            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        binary: own_program()?,
         results: args.results.clone(),
         // Longer than any run that is cut off.
         timeout: sweep.most() + Duration::from_secs(30),
@@ -282,8 +282,8 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
             "no cell has results of all transports".to_owned(),
         ));
     }
-    let workloads = Workloads::of(&rows).map_err(model::failure)?;
-    let by_model = ModelChooser::new(model::load(args.model.as_deref())?);
+    let workloads = Workloads::of(&rows).map_err(model_failure)?;
+    let by_model = ModelChooser::new(load_model(args.model.as_deref())?);
     let mut names = transports.clone();
     names.sort_by_key(|&name| name != AUTO);
     let mut choosers: Vec<_> = names.into_iter().map(Judged::always).collect();

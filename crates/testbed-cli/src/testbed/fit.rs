@@ -3,13 +3,8 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use transpute_cli::{Failure, Kind, model_failure, output, print_model};
 use transpute_select::{Model, Sample};
-
-use super::{failure, show};
-use crate::{
-    failure::{Failure, Kind},
-    output,
-};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -53,7 +48,7 @@ fn samples(files: &[PathBuf]) -> Result<(Vec<Sample>, usize), Failure> {
             .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
         rows.extend(read);
     }
-    transpute_testbed::selection::samples(&rows).map_err(failure)
+    transpute_testbed::selection::samples(&rows).map_err(model_failure)
 }
 
 pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
@@ -62,7 +57,7 @@ pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
         let stem = |file: &PathBuf| file.file_stem().unwrap_or_default().display().to_string();
         args.rows.iter().map(stem).collect::<Vec<_>>().join(", ")
     });
-    let model = transpute_select::fit(&name, &samples).map_err(failure)?;
+    let model = transpute_select::fit(&name, &samples).map_err(model_failure)?;
     if left_out > 0 {
         output::note(format!(
             "{left_out} rows left out: failed, plaintext, overrun, auto, UDP behind a firewall, shared or changing path"
@@ -71,13 +66,13 @@ pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::print(|out| write!(out, "{}", model.to_json()))?;
     } else {
-        show::print(&model)?;
+        print_model(&model)?;
     }
     if args.residuals {
         residuals(&model, &samples, args.json)?;
     }
     if let Some(out) = &args.out {
-        model.save(out).map_err(failure)?;
+        model.save(out).map_err(model_failure)?;
         output::note(format!("written: {}", out.display()));
     }
     Ok(())
@@ -87,7 +82,7 @@ fn residuals(model: &Model, samples: &[Sample], json: bool) -> Result<(), Failur
     for sample in samples {
         let predicted = model
             .predict(&sample.transport, &sample.path, &sample.workload)
-            .map_err(failure)?;
+            .map_err(model_failure)?;
         let residual = Residual {
             cell: &sample.cell,
             transport: sample.transport.as_str(),

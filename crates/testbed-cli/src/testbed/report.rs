@@ -2,14 +2,10 @@
 
 use std::path::PathBuf;
 
+use transpute_cli::{Failure, Kind, output};
 use transpute_testbed::{
     report::{self, ReportError},
     row::read_rows,
-};
-
-use crate::{
-    failure::{Failure, Kind},
-    output,
 };
 
 #[derive(clap::Args)]

@@ -422,7 +422,7 @@ fn programs_run_where_that_is_allowed() {
         async |browser, _server| {
             browser.click("nav [href='#/programs']").await;
             browser.sees("h1", "Own programs").await;
-            let program = env!("CARGO_BIN_EXE_transpute");
+            let program = env!("CARGO_BIN_EXE_transpute-testbed");
             let [a, b] = [
                 format!("{program} link serve --unpinned --listen $TRANSPUTE_A:7700"),
                 format!(

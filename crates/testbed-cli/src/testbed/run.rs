@@ -4,16 +4,16 @@ use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
 use transpute::{Auto, Registry, Scheme};
+use transpute_cli::{Failure, Kind, output};
 use transpute_testbed::{
     report,
     row::read_rows,
     runner::{self, Matrix, Options, Summary, Sweep, Timelines},
 };
 
-use super::{all_went_well, cancellable, load, scenario_failure, teller::Teller};
-use crate::{
-    failure::{Failure, Kind},
-    output,
+use super::{
+    teller::Teller,
+    work::{all_went_well, cancellable, load, own_program, scenario_failure},
 };
 
 /// What stands for all schemes or transports.
@@ -122,8 +122,7 @@ struct Outcome {
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let matrix = matrix(&args)?;
     let options = Options {
-        binary: std::env::current_exe()
-            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        binary: own_program()?,
         results: args.results.clone(),
         timeout: Duration::from_secs(args.timeout),
         timelines: match args.no_timelines {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::client::Server;
-use crate::harness::{Process, transpute, write};
+use crate::process::{Process, transpute, write};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const BYTES: (&str, &str) = ("Content-Type", "application/octet-stream");

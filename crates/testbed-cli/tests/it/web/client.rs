@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Finished, Process};
+use crate::process::{Finished, Process};
 
 /// How long an answer may take; far beyond what any needs.
 const DEADLINE: Duration = Duration::from_secs(100);

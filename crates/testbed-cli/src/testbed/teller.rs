@@ -8,9 +8,8 @@ use std::{
 };
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use transpute_cli::output;
 use transpute_testbed::runner::Progress;
-
-use crate::output;
 
 /// Shows how far the matrix is: a bar on a terminal, else a line a run.
 pub(super) struct Teller {

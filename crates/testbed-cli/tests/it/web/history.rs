@@ -5,7 +5,7 @@ use std::{fmt::Write, path::Path};
 use serde_json::{Value, json};
 
 use super::client::{Answer, Server};
-use crate::harness::{Process, transpute};
+use crate::process::{Process, transpute};
 
 /// Runs of the long history.
 const RUNS: usize = 10_000;

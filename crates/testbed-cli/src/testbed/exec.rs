@@ -1,12 +1,12 @@
 //! `transpute testbed exec`: any two programs on an emulated path.
 
-use transpute_testbed::{pair, runner::Sweep};
-
-use super::{cancellable, load, scenario_failure};
-use crate::{
-    failure::{Failure, Kind},
+use transpute_cli::{
+    Failure, Kind,
     output::{self, grouped},
 };
+use transpute_testbed::{pair, runner::Sweep};
+
+use super::work::{cancellable, load, scenario_failure};
 
 #[derive(clap::Args)]
 #[command(after_help = "\

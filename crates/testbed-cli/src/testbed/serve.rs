@@ -6,14 +6,11 @@ use std::{
     path::PathBuf,
 };
 
+use transpute_cli::{Failure, Kind, interrupted, output};
 use transpute_testbed::row::read_rows;
 use transpute_testbed_web::{Config, ServeError, Server, Token, import};
 
-use crate::{
-    failure::{Failure, Kind},
-    interrupt::interrupted,
-    output,
-};
+use super::work::own_program;
 
 /// Where to listen unless told otherwise.
 const ADDRESS: &str = "127.0.0.1:7780";
@@ -78,12 +75,11 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     let config = Config {
         listen: args.listen,
         data: data.clone(),
-        binary: std::env::current_exe()
-            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        binary: own_program()?,
         token: token.clone(),
         allow_programs: args.allow_programs,
     };
-    crate::block_on(async {
+    transpute_cli::block_on(async {
         let server = Server::bind(config).await.map_err(failure)?;
         // The handlers are there before anybody is told that it has begun.
         let over = interrupted();

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use transpute_cli::{Failure, output};
 use transpute_netem::scenario::{PathConfig, Scenario, presets};
 
-use super::{load, scenario_failure};
-use crate::{failure::Failure, output};
+use super::work::{load, scenario_failure};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

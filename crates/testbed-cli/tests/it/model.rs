@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use crate::harness::{transpute, write};
+use crate::process::{transpute, write};
 
 /// Runs over TCP that are in the repository.
 fn rows(name: &str) -> String {

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use transpute_cli::{
+    Failure,
+    output::{self, grouped},
+};
 use transpute_netem::model::PathCounters;
 use transpute_testbed::link::{self, FlowReport, LinkReport};
 
-use super::{cancellable, load, scenarios::describe};
-use crate::{
-    failure::Failure,
-    output::{self, grouped},
+use super::{
+    scenarios::describe,
+    work::{cancellable, load},
 };
 
 #[derive(clap::Args)]

@@ -33,7 +33,7 @@ struct Server {
 
 impl Server {
     fn start(folder: TempDir, args: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_transpute"))
+        let mut process = Command::new(env!("CARGO_BIN_EXE_transpute-testbed"))
             .args(["testbed", "serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder.path().join("data"))
             .args(args)

@@ -420,7 +420,7 @@ fn programs_of_ones_own_are_measured_where_that_is_wanted() {
     let ask = |method: &str, path: &str, body: &str| -> Answer {
         server.ask(method, path, &headers, body.as_bytes())
     };
-    let program = env!("CARGO_BIN_EXE_transpute");
+    let program = crate::BINARY;
     let a = format!("{program} link serve --unpinned --listen $TRANSPUTE_A:7700");
     let b = format!(
         "echo hello; {program} link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 2000000"

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use transpute_netem::testing::skip;
 
-use crate::harness::{Finished, Process, transpute, write};
+use crate::process::{Finished, Process, transpute, write};
 
 /// Runs a matrix, unless this machine cannot emulate paths: then it says so.
 fn run(args: &[&str]) -> Option<Finished> {
@@ -367,7 +367,7 @@ fn any_two_commands_run_on_a_path() {
         ];
         Process::start(args).finish()
     };
-    let binary = env!("CARGO_BIN_EXE_transpute");
+    let binary = crate::BINARY;
     let finished = exec(
         &format!("{binary} link serve --unpinned --listen $TRANSPUTE_A:7700"),
         &format!("{binary} link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 100000 --json"),
@@ -439,7 +439,7 @@ fn a_killed_testbed_leaves_no_commands() {
         let mut started = Process::start(args);
         let start = Instant::now();
         while running() < 4 {
-            if started.has_ended() {
+            if started.child.try_wait().unwrap().is_some() {
                 let Some(finished) = unless_impossible(started.finish()) else {
                     return;
                 };

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use transpute_cli::{Failure, Kind, output};
 use transpute_netem::scenario::ScenarioError;
 use transpute_testbed::programs::{self, Cell, Form, Options, Plan, PlanError};
 
-use super::{all_went_well, note, stoppable, teller::Teller};
-use crate::{
-    failure::{Failure, Kind},
-    output,
+use super::{
+    teller::Teller,
+    work::{all_went_well, note, own_program, stoppable},
 };
 
 #[derive(clap::Args)]
@@ -73,8 +73,7 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
         return show(&plan, &cells);
     }
     let options = Options {
-        binary: std::env::current_exe()
-            .map_err(|error| Failure::other("cannot find this program").because(error))?,
+        binary: own_program()?,
         folder: plan.folder,
         results: args.results.clone(),
     };

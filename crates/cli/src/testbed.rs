@@ -1,0 +1,141 @@
+//! The testbed, which is not in this library.
+
+use std::{
+    convert::Infallible,
+    env,
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use transpute_select::PathEstimate;
+
+use crate::failure::{Failure, Kind};
+
+/// The program with the testbed.
+const PROGRAM: &str = "transpute-testbed";
+
+/// What a program adds to the command.
+pub trait Testbed {
+    /// The arguments of `transpute testbed`.
+    type Args: clap::Args;
+
+    /// The arguments of `transpute model fit`.
+    type FitArgs: clap::Args;
+
+    /// Runs `transpute testbed`.
+    ///
+    /// # Errors
+    /// The failure of the command.
+    fn run(args: Self::Args) -> Result<(), Failure>;
+
+    /// Runs `transpute model fit`.
+    ///
+    /// # Errors
+    /// The failure of the command.
+    fn fit(args: Self::FitArgs) -> Result<(), Failure>;
+
+    /// Returns the path that a preset or a scenario file describes.
+    ///
+    /// # Errors
+    /// There is no such preset, or the file is wrong.
+    fn path(scenario: &str) -> Result<PathEstimate, Failure>;
+
+    /// Checks that this program has the definition of a command, before its manual page is printed. Without a name it is that
+    /// of the whole command.
+    ///
+    /// # Errors
+    /// This program does not have it.
+    fn describe(command: &[String]) -> Result<(), Failure>;
+}
+
+/// A testbed in a program of its own. Commands that need it run that program instead of this one.
+#[derive(Clone, Copy, Debug)]
+pub enum Separate {}
+
+/// Arguments that the other program reads.
+#[derive(Clone, Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct Unread {
+    /// Arguments for transpute-testbed; --help lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+impl Testbed for Separate {
+    type Args = Unread;
+    type FitArgs = Unread;
+
+    fn run(_: Unread) -> Result<(), Failure> {
+        Err(hand_over("transpute testbed"))
+    }
+
+    fn fit(_: Unread) -> Result<(), Failure> {
+        Err(hand_over("transpute model fit"))
+    }
+
+    fn path(scenario: &str) -> Result<PathEstimate, Failure> {
+        Err(hand_over(&format!("--path {scenario}")))
+    }
+
+    fn describe(command: &[String]) -> Result<(), Failure> {
+        let names: Vec<_> = command.iter().map(String::as_str).collect();
+        match names[..] {
+            // Where it is missing, its commands need not be completed.
+            [] => find().map_or(Ok(()), |program| Err(replace(&program))),
+            ["testbed", ..] | ["model", "fit", ..] => Err(hand_over("its manual page")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs the program with the testbed instead of this one. Returns only if that fails.
+fn hand_over(needs: &str) -> Failure {
+    match find() {
+        Some(program) => replace(&program),
+        None => Failure::new(
+            Kind::Other,
+            format!(
+                "{needs} needs the program {PROGRAM}, which is neither beside this program nor on PATH: \
+                 build it on Linux with `cargo build --release -p transpute-testbed-cli`, or install it with \
+                 `cargo install --path crates/testbed-cli`"
+            ),
+        ),
+    }
+}
+
+/// Returns the program beside this one, else the first on PATH.
+fn find() -> Option<PathBuf> {
+    let own = env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let name = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);
+    (beside.into_iter())
+        .chain(env::split_paths(&path))
+        .map(|folder| folder.join(&name))
+        .find(|file| file.is_file())
+}
+
+/// Becomes the program, with the arguments of this one.
+fn replace(program: &Path) -> Failure {
+    let mut command = Command::new(program);
+    command.args(env::args_os().skip(1));
+    let Err(error) = exec(&mut command);
+    Failure::file(program, "cannot be run").because(error)
+}
+
+/// Replaces this process. Streams, signals and the exit code are then those of the program.
+#[cfg(unix)]
+fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
+    use std::os::unix::process::CommandExt;
+
+    Err(command.exec())
+}
+
+/// Runs the program and ends this process as it ends.
+#[cfg(not(unix))]
+fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
+    let status = command.status()?;
+    std::process::exit(status.code().unwrap_or(Kind::Other as i32))
+}

@@ -1,0 +1,12 @@
+//! The program with the testbed, run as users run it: separate processes, real sockets, real files.
+#![cfg(target_os = "linux")]
+
+mod model;
+#[path = "../../../cli/tests/shared/process.rs"]
+mod process;
+mod scheme;
+mod testbed;
+mod web;
+
+/// The program that is tested.
+const BINARY: &str = env!("CARGO_BIN_EXE_transpute-testbed");
