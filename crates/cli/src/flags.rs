@@ -7,7 +7,7 @@ use std::{
 };
 
 use transpute::{
-    Auto, Choice, Registry, Scheme, TransportError, transport::auto::Offer,
+    Auto, Choice, Scheme, TransportError, auto::registry, transport::auto::Offer,
     transport::check_address,
 };
 
@@ -58,7 +58,7 @@ pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
     {
         return Err(format!("{} has no settings", Auto::NAME));
     }
-    match Registry::with_builtins().get(text) {
+    match registry().get(text) {
         Ok(_) => Ok(choice),
         Err(TransportError::UnknownTransport { name, mut known }) => {
             known.insert(0, Auto::NAME.to_owned());

@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
 };
 
+use transpute::auto::registry;
 use transpute_testbed::row::read_rows;
 use transpute_testbed_web::{Config, ServeError, Server, Token, import};
 
@@ -82,6 +83,7 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
             .map_err(|error| Failure::other("cannot find this program").because(error))?,
         token: token.clone(),
         allow_programs: args.allow_programs,
+        registry: registry(),
     };
     crate::block_on(async {
         let server = Server::bind(config).await.map_err(failure)?;

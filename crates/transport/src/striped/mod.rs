@@ -50,7 +50,7 @@ use self::{
     send::StripedWriter,
 };
 use crate::{
-    Link, LinkReader, Listener, Security, Settings, TcpOptions, Transport, TransportError,
+    Link, LinkReader, Listener, Profile, Security, Settings, TcpOptions, Transport, TransportError,
     mismatch,
     tcp::{Acceptor, Channel, Connector, Port, Route},
 };
@@ -168,6 +168,13 @@ impl Transport for TcpStriped {
     ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
         let options = self.options.configured(settings)?;
         Ok(Some(Arc::new(Self { options })))
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        Some(Profile {
+            connections: self.options.connections,
+            ..self.options.tcp.profile()
+        })
     }
 
     async fn listen(

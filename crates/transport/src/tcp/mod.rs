@@ -36,7 +36,9 @@ pub(crate) use self::{
     read_ahead::ReadAhead,
     socket::{Socket, WeakSocket},
 };
-use crate::{Link, Listener, Security, Settings, Transport, TransportError, mismatch};
+use crate::{
+    Link, Listener, Profile, Security, Settings, Throughput, Transport, TransportError, mismatch,
+};
 
 /// The TCP transport, named `tcp`.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +110,10 @@ impl Transport for Tcp {
         Ok(Some(Arc::new(Self { options })))
     }
 
+    fn profile(&self) -> Option<Profile> {
+        Some(self.options.profile())
+    }
+
     async fn listen(
         &self,
         address: &str,
@@ -132,6 +138,14 @@ impl Transport for Tcp {
 }
 
 impl TcpOptions {
+    /// Returns the profile of one connection with TLS: a round trip for each of the two handshakes.
+    pub(crate) fn profile(&self) -> Profile {
+        Profile {
+            throughput: Throughput::Kernel(self.congestion_control),
+            ..Profile::default()
+        }
+    }
+
     /// Takes the settings that concern each connection.
     pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
         let congestion_control = settings.take("cc", |name| {

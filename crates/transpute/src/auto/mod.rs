@@ -11,7 +11,7 @@ use transpute_select::{
     Candidate, Choice, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
 };
 use transpute_transport::{
-    Link, Listener, PathSample, Security, Transport, TransportError,
+    Link, Listener, PathSample, Registry, Security, Transport, TransportError,
     auto::{self, AutoListener, AutoOptions, Offer},
 };
 
@@ -19,6 +19,13 @@ use self::policy::Chosen;
 
 /// Bytes that are assumed to be transferred if nobody says.
 const UNKNOWN_WORK: u64 = 1_000_000;
+
+/// Returns the transports of this program. The library, the command, the testbed and the web UI take their lists from it: a transport
+/// that is added here is found by its name everywhere, and `auto` chooses it if it has a [`Profile`](transpute_transport::Profile).
+#[must_use]
+pub fn registry() -> Registry {
+    Registry::with_builtins()
+}
 
 /// Measures the path to a peer, chooses one of several transports for a workload, and connects with it.
 ///
