@@ -11,6 +11,7 @@
 //! | `link`, `stats` | what a transport yields, and its live figures |
 //! | `identity` | keys, key files, fingerprints |
 //! | `tls` | TLS 1.3 with pinned keys |
+//! | [`secure`] | the same for the streams of other transports |
 //! | `preamble` | plaintext, and telling strangers apart |
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
@@ -54,6 +55,7 @@ mod profile;
 mod quic;
 #[cfg(unix)]
 mod rudp;
+pub mod secure;
 mod settings;
 mod stats;
 mod striped;

@@ -30,7 +30,7 @@ use tokio::net::TcpStream;
 
 pub use self::congestion::{CongestionControl, InvalidCongestionControl};
 pub(crate) use self::{
-    handshake::{Acceptor, Channel, Connector, Context},
+    handshake::{Acceptor, Carrier, Channel, Connector, Context},
     info::SendWindow,
     listener::{Greeter, Port},
     read_ahead::ReadAhead,
