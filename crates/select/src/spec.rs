@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(profile("tcp:cc=bbr").throughput, Throughput::Model);
         let with_bbr = "tcp".parse::<Spec>().unwrap().profile_under(Some("bbr"));
         assert_eq!(with_bbr.throughput, Throughput::Model);
-        assert_eq!(profile("tcp-striped").connections, 18);
+        assert_eq!(profile("tcp-striped").connections, 8);
         assert_eq!(profile("tcp-striped:cc=bbr,n=4").connections, 4);
         assert_eq!(profile("quic:cc=cubic").throughput, Throughput::Window);
         assert_eq!(profile("rudp").throughput, Throughput::MeasuredRate);

@@ -109,13 +109,7 @@ enum Stream<S> {
     Tls(Box<TlsStream<ReadAhead<S>>>),
     /// The peer's preamble may still have to be checked.
     Plaintext(CheckedReader<S>, CheckedWriter<S, S>),
-    /// Protected with keys of another connection.
-    Beside(BesideReader, BesideWriter),
 }
-
-/// The halves of a connection that is protected by other means.
-type BesideReader = Box<dyn AsyncRead + Send + Sync + Unpin>;
-type BesideWriter = Box<dyn AsyncWrite + Send + Sync + Unpin>;
 
 impl Connector {
     /// Returns whether connections are encrypted.
@@ -189,11 +183,6 @@ impl Connector {
 }
 
 impl Acceptor {
-    /// Returns whether connections are encrypted.
-    pub(crate) fn encrypts(&self) -> bool {
-        matches!(self, Self::Tls(..))
-    }
-
     /// `transports`: those that this side can use on the connection, best first. `ours`: how the user knows them.
     pub(crate) fn new(
         security: &Security,
@@ -428,24 +417,11 @@ impl<S: Carrier> Channel<S> {
                 Link::new(reader, writer, info, probe)
             }
             Stream::Plaintext(reader, writer) => Link::new(reader, writer, info, probe),
-            Stream::Beside(reader, writer) => Link::new(reader, writer, info, probe),
         }
     }
 }
 
 impl Channel {
-    /// A connection that belongs to another one, whose handshake has shown who the peer is; the halves see to its protection.
-    pub(crate) fn beside(
-        socket: Socket,
-        context: Context,
-        reader: impl AsyncRead + Send + Sync + Unpin + 'static,
-        writer: impl AsyncWrite + Send + Sync + Unpin + 'static,
-    ) -> Self {
-        let nobody = Trust::Nobody { cipher: None };
-        let stream = Stream::Beside(Box::new(reader), Box::new(writer));
-        Self::new(stream, socket, (nobody, None), context, Instant::now())
-    }
-
     /// Makes what is to be a link of this one connection.
     pub(crate) fn into_bare(self) -> Bare<LinkReader, LinkWriter> {
         let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
@@ -465,7 +441,6 @@ impl Channel {
                 (Box::new(reader), Box::new(writer))
             }
             Stream::Plaintext(reader, writer) => (Box::new(reader), Box::new(writer)),
-            Stream::Beside(reader, writer) => (reader, writer),
         }
     }
 
@@ -485,7 +460,6 @@ impl<S: Carrier> AsyncRead for Channel<S> {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Plaintext(reader, _) => Pin::new(reader).poll_read(cx, buf),
-            Stream::Beside(reader, _) => Pin::new(reader).poll_read(cx, buf),
         }
     }
 }
@@ -499,7 +473,6 @@ impl<S: Carrier> AsyncWrite for Channel<S> {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_write(cx, buf),
-            Stream::Beside(_, writer) => Pin::new(writer).poll_write(cx, buf),
         }
     }
 
@@ -507,7 +480,6 @@ impl<S: Carrier> AsyncWrite for Channel<S> {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_flush(cx),
-            Stream::Beside(_, writer) => Pin::new(writer).poll_flush(cx),
         }
     }
 
@@ -515,7 +487,6 @@ impl<S: Carrier> AsyncWrite for Channel<S> {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_shutdown(cx),
-            Stream::Beside(_, writer) => Pin::new(writer).poll_shutdown(cx),
         }
     }
 }
