@@ -70,7 +70,7 @@ pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
 
 /// Reads names of transports with commas between.
 pub(crate) fn parse_offer(text: &str) -> Result<Offer, String> {
-    Offer::of(text.split(',')).map_err(|error| match error {
+    Offer::among(&registry(), text.split(',')).map_err(|error| match error {
         TransportError::UnknownTransport { name, known } => unknown_transport(&name, &known),
         error => error.to_string(),
     })
