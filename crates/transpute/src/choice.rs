@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
+use transpute_select::Candidate;
 use transpute_transport::{Registry, Transport, TransportError, auto::Offer};
 
 use crate::Auto;
@@ -44,7 +45,11 @@ impl Choice {
                         });
                     }
                     (_, true) => {
+                        let has_all = Offer::all().names().all(|name| offer.allows(name));
+                        let specs = Candidate::all(registry).into_iter().map(|it| it.spec);
                         return Ok(Chosen::Automatic(Box::new(Auto {
+                            // A registry of one's own names exactly what may be used.
+                            candidates: (!has_all).then(|| specs.collect()),
                             offer,
                             registry: registry.clone(),
                             ..Auto::default()
