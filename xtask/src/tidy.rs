@@ -111,8 +111,7 @@ fn check_magics(page: &str, sources: &str) -> impl Iterator<Item = String> {
         .filter(|line| line.contains("const MAGIC"))
         .filter_map(named)
         .collect();
-    let is_magic =
-        |text: &str| text.len() == 8 && (text.starts_with("tp") || text.starts_with("stripe"));
+    let is_magic = |text: &str| text.len() == 8 && text.starts_with("tp");
     let written: Vec<String> = (page.split('`').skip(1).step_by(2))
         .filter(|text| is_magic(text))
         .map(str::to_owned)

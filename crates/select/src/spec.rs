@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(law("tcp:cc=bbr").family, Family::Model);
         let with_bbr = "tcp".parse::<Spec>().unwrap().law(Some("bbr"));
         assert_eq!(with_bbr.family, Family::Model);
-        assert_eq!(law("tcp-striped").connections, 18.0);
+        assert_eq!(law("tcp-striped").connections, 8.0);
         assert_eq!(law("tcp-striped:cc=bbr,n=4").connections, 4.0);
         assert_eq!(law("quic:cc=cubic").family, Family::Window);
         assert_eq!(law("rudp").family, Family::Rate);

@@ -12,7 +12,7 @@ use crate::{
     Quic, Rudp, Tcp, TcpStriped, TransportError,
     link::Bare,
     quic, rudp,
-    striped::{Join, Stripe},
+    striped::{Groups, Join},
     tcp::{Acceptor, Channel, Context, Greeter, Socket, UNSENT_LIMIT},
 };
 
@@ -21,35 +21,28 @@ use crate::{
 pub(super) struct Handler {
     pub(super) acceptor: Acceptor,
     pub(super) offer: Arc<Offer>,
+    /// Links of `tcp-striped` that may get further connections.
+    pub(super) groups: Groups,
 }
 
 /// The outcome of a TCP connection.
 pub(super) enum Incoming {
     Link(Box<Accepted>),
-    /// One of several connections of a link. Only the first one has a pick.
-    Stripe(Box<Stripe<Option<Pick>>>),
     /// The peer was authenticated and closed the connection without a choice: it has picked another connection, or none.
     Unpicked,
-    /// The connection ended during the handshake, as one does that loses the race early.
-    Abandoned,
 }
 
 impl Greeter for Handler {
-    type Guest = Incoming;
+    /// `None`: the connection has joined a link, or it ended during the handshake, as one does that loses the race early.
+    type Guest = Option<Incoming>;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
-    async fn greet(self, mut socket: Socket, context: Context) -> Result<Incoming, TransportError> {
-        if self.acceptor.encrypts() && self.offer.allows(TcpStriped::NAME) {
-            match Join::read_sealed(&mut socket, &context).await {
-                Ok(None) => {}
-                Ok(Some(join)) => {
-                    let stripe = Stripe::bare(join, socket, context, None);
-                    return Ok(Incoming::Stripe(Box::new(stripe)));
-                }
-                Err(error) => return abandoned(error),
-            }
-        }
+    async fn greet(
+        self,
+        socket: Socket,
+        context: Context,
+    ) -> Result<Option<Incoming>, TransportError> {
         let polite = socket.clone();
         let channel = match self.acceptor.authenticate(socket, context.clone()).await {
             Ok(channel) => channel,
@@ -67,17 +60,15 @@ impl Greeter for Handler {
 }
 
 /// Tells a connection that ended during the handshake from one whose handshake failed.
-fn abandoned(error: TransportError) -> Result<Incoming, TransportError> {
+fn abandoned(error: TransportError) -> Result<Option<Incoming>, TransportError> {
     match error {
-        TransportError::ClosedDuringHandshake | TransportError::ConnectionReset => {
-            Ok(Incoming::Abandoned)
-        }
+        TransportError::ClosedDuringHandshake | TransportError::ConnectionReset => Ok(None),
         error => Err(error),
     }
 }
 
 impl Handler {
-    async fn handle_tcp(&self, mut channel: Channel) -> Result<Incoming, TransportError> {
+    async fn handle_tcp(&self, mut channel: Channel) -> Result<Option<Incoming>, TransportError> {
         let context = channel.context().clone();
         let pick = match channel.transport() {
             None | Some(NAME) => {
@@ -89,12 +80,12 @@ impl Handler {
                 let (mut reader, mut writer) = tokio::io::split(&mut channel);
                 let here = [Tcp::NAME, TcpStriped::NAME];
                 match message::hear(&mut reader, &mut writer, &self.offer, &here).await? {
-                    None => return Ok(Incoming::Unpicked),
+                    None => return Ok(Some(Incoming::Unpicked)),
                     Some(Message::Choice(pick)) => pick,
                     Some(Message::Join(bytes)) => {
                         return match Join::decode(&bytes)? {
                             join if join.index == 0 => Err(wrong_join()),
-                            join => stripe(channel, join, None),
+                            join => self.add(join, channel, None).await,
                         };
                     }
                 }
@@ -106,7 +97,7 @@ impl Handler {
                     connections: join.count,
                     congestion_control: None,
                 });
-                return stripe(channel, join, pick);
+                return self.add(join, channel, pick).await;
             }
             Some(_) => Pick::Tcp {
                 congestion_control: None,
@@ -117,11 +108,26 @@ impl Handler {
             if (join.index, join.count) != (0, connections) {
                 return Err(wrong_join());
             }
-            return stripe(channel, join, Some(pick));
+            return self.add(join, channel, Some(pick)).await;
         }
         set_congestion_control(&channel, &pick);
         let link = channel.into_bare().link();
-        Ok(Incoming::Link(Box::new(Accepted { link, pick })))
+        Ok(Some(Incoming::Link(Box::new(Accepted { link, pick }))))
+    }
+
+    /// Adds a connection to its link of `tcp-striped`. Only the first one has a pick.
+    async fn add(
+        &self,
+        join: Join,
+        channel: Channel,
+        pick: Option<Pick>,
+    ) -> Result<Option<Incoming>, TransportError> {
+        let congestion_control = pick.and_then(|pick| pick.congestion_control());
+        if let Some(pick) = &pick {
+            set_congestion_control(&channel, pick);
+        }
+        let link = self.groups.add(&join, channel, congestion_control).await?;
+        Ok((link.zip(pick)).map(|(link, pick)| Incoming::Link(Box::new(Accepted { link, pick }))))
     }
 
     /// Makes a connection over UDP the link if the peer picks it, or uses its transport by name.
@@ -186,11 +192,6 @@ impl rudp::Host for Handler {
     }
 }
 
-fn stripe(channel: Channel, join: Join, pick: Option<Pick>) -> Result<Incoming, TransportError> {
-    let stripe = Stripe::new(join, channel, pick)?;
-    Ok(Incoming::Stripe(Box::new(stripe)))
-}
-
 fn wrong_join() -> TransportError {
     TransportError::NotTranspute {
         evidence: "its connection joins a link of tcp-striped as another one than it picked".into(),
@@ -198,7 +199,7 @@ fn wrong_join() -> TransportError {
 }
 
 /// Sets the congestion control that the peer picked, if this system has it.
-pub(super) fn set_congestion_control(channel: &Channel, pick: &Pick) {
+fn set_congestion_control(channel: &Channel, pick: &Pick) {
     if let Some(name) = pick.congestion_control()
         && let Err(error) = channel.socket().set_congestion_control(name)
     {

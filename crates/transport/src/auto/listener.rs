@@ -1,18 +1,18 @@
 //! The listening end: a TCP port and a UDP port of the same number.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc};
 
 use async_trait::async_trait;
 
 use super::{
     AutoOptions, NAME, Offer, Pick,
-    handler::{self, Handler, Incoming},
+    handler::{Handler, Incoming},
 };
 use crate::{
     Link, Listener, Quic, Rudp, Security, TcpStriped, TransportError,
     quic::QuicListener,
     rudp::{Foreign, Listening, RudpListener, bind_on_both, ports},
-    striped::{Founded, Gatherer, Groups, Host},
+    striped::{Gatherer, Groups},
     tcp::{Acceptor, Port},
 };
 
@@ -21,15 +21,12 @@ use crate::{
 /// As every [`Listener`] it takes up connections only while somebody waits for one (or a link of `tcp-striped` lacks
 /// connections, for the time of a handshake at most), runs a bounded number of handshakes, and drops strangers and garbage.
 pub struct AutoListener {
-    tcp: Gatherer<TcpHost>,
+    tcp: Gatherer<Handler, Incoming>,
     quic: Option<QuicListener<Handler>>,
     rudp: Option<RudpListener<Handler>>,
     /// Dropped last.
     _listening: Option<Listening>,
 }
-
-/// Makes links of TCP connections.
-struct TcpHost;
 
 /// A link, and the transport that the connector picked for it.
 #[derive(Debug)]
@@ -88,14 +85,15 @@ impl AutoListener {
         };
         let door = (listening.as_ref()).map(|listening| Arc::clone(listening.door()));
         let local = door.as_ref().map_or(candidate, |door| door.local());
+        let groups = Groups::new(TcpStriped::default(), options.tcp.handshake_timeout);
         let handler = Handler {
             acceptor: acceptor.clone(),
             offer: Arc::new(offer.clone()),
+            groups: groups.clone(),
         };
         let tcp = Port::bind(&local.to_string(), handler.clone(), options.tcp).await?;
-        let groups = Groups::new(options.tcp.handshake_timeout);
         let mut listener = Self {
-            tcp: Gatherer::new(tcp, groups, TcpHost),
+            tcp: Gatherer::new(tcp, groups),
             quic: None,
             rudp: None,
             _listening: None,
@@ -145,41 +143,12 @@ impl AutoListener {
         };
         // All branches are cancel-safe.
         tokio::select! {
-            accepted = self.tcp.next() => Ok(accepted?.map(|accepted| *accepted)),
+            incoming = self.tcp.next() => Ok(match incoming? {
+                Incoming::Link(accepted) => Some(*accepted),
+                Incoming::Unpicked => None,
+            }),
             accepted = quic => Ok(Some(*accepted?)),
             accepted = rudp => Ok(Some(*accepted?)),
-        }
-    }
-}
-
-impl Host for TcpHost {
-    type Greeter = Handler;
-    type Note = Option<Pick>;
-    /// `None` if a peer has closed the connection without a choice.
-    type Visit = Option<Box<Accepted>>;
-
-    fn receive(
-        &self,
-        incoming: Incoming,
-        groups: &mut Groups<Option<Pick>>,
-    ) -> Option<Option<Box<Accepted>>> {
-        match incoming {
-            Incoming::Link(accepted) => Some(Some(accepted)),
-            Incoming::Unpicked => Some(None),
-            Incoming::Abandoned => None,
-            Incoming::Stripe(stripe) => {
-                groups.add(*stripe, Instant::now(), |first, count, pick| {
-                    // The first of several always has one.
-                    let pick = pick?;
-                    handler::set_congestion_control(&first, &pick);
-                    let (link, growth) = TcpStriped::default().begin(first, count, |first| first);
-                    Some(Founded {
-                        growth,
-                        congestion_control: pick.congestion_control(),
-                        visit: Some(Box::new(Accepted { link, pick })),
-                    })
-                })
-            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Messages between the two ends of `auto`, besides the offer.
 //!
 //! The connector's first message on the connection that it picks is the choice, which the listener answers with one byte in front
-//! of everything else. docs/protocol.md, "Choice" and "Answer", has the bytes. In plaintext, the first message on a TCP connection
-//! may also be the join of a further connection of `tcp-striped`.
+//! of everything else. docs/protocol.md, "Choice" and "Answer", has the bytes. The first message on a TCP connection may also be the
+//! join of a further connection of `tcp-striped`.
 
 use std::{
     io,
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(sent, expected, "{}", message.escape_ascii());
             assert_eq!(heard.is_ok(), expected == [TAKEN]);
         }
-        for cut in [&b""[..], b"tp", b"tpchose2", b"tpchose2\x03tc", b"tpstrip2"] {
+        for cut in [&b""[..], b"tp", b"tpchose2", b"tpchose2\x03tc", b"tpstrip3"] {
             let heard = hear(&mut &cut[..], &mut Vec::new(), &offer, &["tcp"]).await;
             assert!(heard.unwrap().is_none(), "{cut:?}");
         }

@@ -20,7 +20,7 @@ pub enum Pick {
         /// The congestion control of both sides; the listener goes without if it does not have it.
         congestion_control: Option<CongestionControl>,
     },
-    /// The TCP connection, and others that join it two round trips after the pick.
+    /// The TCP connection, and others that join it when they are open, two round trips after the pick.
     TcpStriped {
         /// How many connections, 1 to 32.
         connections: u8,
@@ -85,7 +85,7 @@ impl FromStr for Pick {
             _ => {
                 let options = StripedOptions::default().configured(&mut settings)?;
                 Self::TcpStriped {
-                    connections: options.connections,
+                    connections: (options.connections).unwrap_or(StripedOptions::CONNECTIONS),
                     congestion_control: options.tcp.congestion_control,
                 }
             }
@@ -133,7 +133,7 @@ mod tests {
             assert_eq!(text.parse::<Pick>().unwrap().to_string(), text);
         }
         let pick: Pick = "tcp-striped".parse().unwrap();
-        assert_eq!(pick.to_string(), "tcp-striped:n=18");
+        assert_eq!(pick.to_string(), "tcp-striped:n=8");
         for text in [
             "",
             "udp",

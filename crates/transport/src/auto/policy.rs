@@ -57,8 +57,7 @@ pub trait Policy: Send + Sync {
     /// Returns the transport that becomes the link by what is known now, or `None` to wait. If the connection of that transport is
     /// still pending, the race waits for it and asks again when it is up or has failed.
     ///
-    /// The race calls this once for each report and each change of a stage. When an answer over UDP is overdue, it also calls this with
-    /// the UDP stages set to failed. If the policy then picks `tcp-striped`, the race opens the further connections early.
+    /// The race calls this once for each report and each change of a stage.
     ///
     /// If the policy returns `None` and no handshake is pending any more, the race takes the first of `rudp`, `quic` and `tcp` that is
     /// established.

@@ -1,77 +1,57 @@
 //! The listening end of the transport.
 
-use std::time::Instant;
-
 use async_trait::async_trait;
 
-use super::{
-    TcpStriped,
-    gather::{Gatherer, Host},
-    groups::{Founded, Groups, Stripe},
-    join::Join,
-};
+use super::{TcpStriped, UNSENT_LIMIT, gather::Gatherer, groups::Groups, join::Join};
 use crate::{
     Link, Listener, TransportError,
     tcp::{Acceptor, Context, Greeter, Port, Socket},
 };
 
-/// Makes links of stripes.
-struct StripeHost(TcpStriped);
-
-/// Authenticates a connection and hears which link it belongs to.
+/// Authenticates a connection and adds it to its link.
 #[derive(Clone)]
-pub(super) struct StripeGreeter(pub(super) Acceptor);
+pub(super) struct StripeGreeter {
+    acceptor: Acceptor,
+    groups: Groups,
+}
 
-pub(super) struct StripedListener(Gatherer<StripeHost>);
+pub(super) struct StripedListener(Gatherer<StripeGreeter, Link>);
 
 impl Greeter for StripeGreeter {
-    type Guest = Stripe<()>;
+    type Guest = Option<Link>;
 
-    const UNSENT_LIMIT: u32 = super::UNSENT_LIMIT;
+    const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
-    async fn greet(
-        self,
-        mut socket: Socket,
-        context: Context,
-    ) -> Result<Stripe<()>, TransportError> {
-        if self.0.encrypts()
-            && let Some(join) = Join::read_sealed(&mut socket, &context).await?
-        {
-            return Ok(Stripe::bare(join, socket, context, ()));
+    async fn greet(self, socket: Socket, context: Context) -> Result<Option<Link>, TransportError> {
+        let mut channel = (self.acceptor)
+            .authenticate(socket.clone(), context.clone())
+            .await?;
+        let added = async {
+            let join = Join::read(&mut channel, &context).await?;
+            self.groups.add(&join, channel, None).await
+        };
+        let added = added.await;
+        if added.is_err() {
+            socket.close_politely().await;
         }
-        let mut channel = self.0.authenticate(socket.clone(), context.clone()).await?;
-        match Join::read(&mut channel, &context).await {
-            Ok(join) => Stripe::new(join, channel, ()),
-            Err(error) => {
-                socket.close_politely().await;
-                Err(error)
-            }
-        }
+        added
     }
 }
 
 impl StripedListener {
-    pub(super) fn new(port: Port<StripeGreeter>, transport: TcpStriped) -> Self {
-        let groups = Groups::new(transport.options.tcp.handshake_timeout);
-        Self(Gatherer::new(port, groups, StripeHost(transport)))
-    }
-}
-
-impl Host for StripeHost {
-    type Greeter = StripeGreeter;
-    type Note = ();
-    type Visit = Link;
-
-    fn receive(&self, stripe: Stripe<()>, groups: &mut Groups<()>) -> Option<Link> {
-        groups.add(stripe, Instant::now(), |first, count, ()| {
-            let (visit, growth) = self.0.begin(first, count, |reader| reader);
-            Some(Founded {
-                visit,
-                growth,
-                // The socket that they came in at has it.
-                congestion_control: None,
-            })
-        })
+    pub(super) async fn bind(
+        address: &str,
+        acceptor: Acceptor,
+        transport: TcpStriped,
+    ) -> Result<Self, TransportError> {
+        let options = transport.options.tcp;
+        let groups = Groups::new(transport, options.handshake_timeout);
+        let greeter = StripeGreeter {
+            acceptor,
+            groups: groups.clone(),
+        };
+        let port = Port::bind(address, greeter, options).await?;
+        Ok(Self(Gatherer::new(port, groups)))
     }
 }
 

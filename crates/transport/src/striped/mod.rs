@@ -2,11 +2,10 @@
 //!
 //! A connection that loses a packet slows down alone, and each starts with its own first window. The stream is cut into
 //! frames, each of which goes to a connection that has room; the receiving end puts them in order in bounded memory.
-//! One connection of a link is authenticated, and all are bound to it and sealed with keys of its session, so that they need no
-//! handshakes.
+//! Each connection has a TLS handshake of its own, and all are bound to the session of the first.
 //!
-//! A link begins with its first connection and grows: the others join when they are there. One that does not come up in time
-//! is done without. One that has carried something is needed until it has ended: if it dies, the link is broken.
+//! A link begins with its first connection and grows: the others join when their handshakes are over. A link does without one that
+//! does not come up in time. One that has carried something is needed until it has ended: if it dies, the link is broken.
 //!
 //! # The end
 //!
@@ -15,44 +14,38 @@
 //! does not matter which stripes the sender knew of. It then waits for the end of the connections that brought some, and of
 //! stripe 0, and of no others.
 
-#[cfg(test)]
-mod first_flight;
 mod frame;
 mod gather;
 mod groups;
+mod growth;
 pub(crate) mod join;
 mod listen;
 mod open;
 mod probe;
 mod receive;
-mod roster;
-mod sealed;
 mod send;
 #[cfg(test)]
 mod tests;
-mod window;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
 pub(crate) use self::{
-    gather::{Gatherer, Host},
-    groups::{Founded, Groups, Stripe},
-    join::{Join, MAX_STRIPES},
-    open::{Opening, open},
-    roster::Growth,
+    gather::Gatherer,
+    groups::Groups,
+    growth::Growth,
+    join::Join,
+    open::{announce, open},
 };
 use self::{
-    listen::{StripeGreeter, StripedListener},
-    probe::StripedProbe,
-    receive::StripedReader,
+    join::MAX_STRIPES, listen::StripedListener, probe::StripedProbe, receive::StripedReader,
     send::StripedWriter,
 };
 use crate::{
-    Link, LinkReader, Listener, Security, Settings, TcpOptions, Transport, TransportError,
-    mismatch,
-    tcp::{Acceptor, Channel, Connector, Port, Route},
+    Link, LinkReader, Listener, PathClass, Security, Settings, TcpOptions, Transport,
+    TransportError, mismatch,
+    tcp::{Acceptor, Channel, Connector, Route},
 };
 
 /// The transport of several TCP connections under one link, named `tcp-striped`.
@@ -65,8 +58,9 @@ pub struct TcpStriped {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct StripedOptions {
-    /// Connections under a link, from 1 to 32; the connecting side decides. Default: [`CONNECTIONS`](Self::CONNECTIONS).
-    pub connections: u8,
+    /// Connections under a link, from 1 to 32; the connecting side decides. Default: by the path, 1 within a LAN (a round trip of
+    /// less than [`PathClass::SAME_LAN_LIMIT`]) and [`CONNECTIONS`](Self::CONNECTIONS) beyond it.
+    pub connections: Option<u8>,
     /// What concerns each connection. A listener runs [`TcpOptions::max_handshakes`] of them at once (default here:
     /// 128), and a link goes without those that have not joined within [`TcpOptions::handshake_timeout`].
     pub tcp: TcpOptions,
@@ -77,7 +71,7 @@ pub struct StripedOptions {
 impl Default for StripedOptions {
     fn default() -> Self {
         Self {
-            connections: Self::CONNECTIONS,
+            connections: None,
             tcp: TcpOptions {
                 max_handshakes: 128,
                 ..TcpOptions::default()
@@ -88,8 +82,17 @@ impl Default for StripedOptions {
 }
 
 impl StripedOptions {
-    /// So many first windows of ten packets hold 256 kB: AES-128 garbled is 218 kB, and goes in one flight.
-    pub const CONNECTIONS: u8 = 18;
+    /// Connections under a link on a path that is longer than a LAN.
+    pub const CONNECTIONS: u8 = 8;
+
+    /// Returns the number of connections for a path of this round-trip time.
+    fn count(&self, rtt: Option<Duration>) -> u8 {
+        let by_path = match rtt.map(PathClass::of) {
+            Some(PathClass::SameHost | PathClass::SameLan) => 1,
+            _ => Self::CONNECTIONS,
+        };
+        self.connections.unwrap_or(by_path)
+    }
 
     pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
         let connections = settings.take("n", |text| {
@@ -98,21 +101,15 @@ impl StripedOptions {
                 .ok_or_else(|| format!("expected a number from 1 to {MAX_STRIPES}"))
         })?;
         Ok(Self {
-            connections: connections.unwrap_or(self.connections),
+            connections: connections.or(self.connections),
             tcp: self.tcp.configured(settings)?,
             ..self
         })
     }
 }
 
-/// Connections of a link that have a handshake of their own: they take processor time of both ends.
-const GREETED: u8 = 2;
-
 /// Unsent bytes that the kernel may hold on each connection.
 const UNSENT_LIMIT: u32 = 64 * 1024;
-
-/// The same while others are on their way: they are to get a share of what is being written, each of the first flight.
-const UNSENT_LIMIT_GROWING: u32 = 4 * 1024;
 
 impl TcpStriped {
     /// The name by which the registry knows this transport.
@@ -124,27 +121,20 @@ impl TcpStriped {
         Self { options }
     }
 
-    /// Begins a link of so many connections with its first one, and puts something in front of that one's reader.
+    /// Makes a link of its first connection, and puts something in front of that one's reader.
     pub(crate) fn begin(
         &self,
         first: Channel,
-        count: u8,
         front: impl FnOnce(LinkReader) -> LinkReader,
     ) -> (Link, Growth) {
-        let socket = first.socket();
-        match count {
-            1 => socket.set_unsent_limit(UNSENT_LIMIT, false),
-            _ => socket.set_unsent_limit(UNSENT_LIMIT_GROWING, true),
-        }
         let probe = Arc::<StripedProbe>::default();
-        probe.add(socket.probe());
-        let (growth, readers, writers) = Growth::begin(Arc::clone(&probe), socket.downgrade());
+        probe.add(first.socket().probe());
+        let (growth, readers, writers) = Growth::begin(Arc::clone(&probe));
         let info = first.info(Self::NAME);
-        let socket_window = socket.downgrade().into();
         let (reader, writer) = first.into_halves();
         let link = Link::new(
             StripedReader::new(front(reader), readers, self.options.max_out_of_order),
-            StripedWriter::new(writer, socket_window, writers),
+            StripedWriter::new(writer, writers),
             info,
             Some(probe),
         );
@@ -175,36 +165,30 @@ impl Transport for TcpStriped {
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let greeter = StripeGreeter(Acceptor::new(security, &[Self::NAME], Self::NAME)?);
-        let port = Port::bind(address, greeter, self.options.tcp).await?;
-        Ok(Box::new(StripedListener::new(port, self.clone())))
+        let acceptor = Acceptor::new(security, &[Self::NAME], Self::NAME)?;
+        Ok(Box::new(
+            StripedListener::bind(address, acceptor, self.clone()).await?,
+        ))
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
         let connector = Connector::new(security, &[Self::NAME], Self::NAME)?;
         let route = Route::find(address, self.options.tcp).await?;
-        let count = self.options.connections.clamp(1, MAX_STRIPES);
-        // All at once. Of those with a handshake, whichever is there first begins: a lost packet costs the other nothing.
-        let greeted = match connector.encrypts() {
-            true => GREETED,
-            false => count,
-        };
-        let mut opening = Opening::new();
-        for number in 0..count {
-            match number < greeted {
-                true => opening.begin(open(route.clone(), connector.clone())),
-                false => opening.begin_bare(route.clone()),
-            }
-        }
-        let mut first = match opening.first().await {
+        let mut first = match open(route, connector.clone()).await {
             Ok(first) => first,
             Err(error) => {
                 return Err(mismatch::explain_refused(error, address, security, Self::NAME).await);
             }
         };
-        let founder = opening.found(&mut first, count).await?;
-        let (link, growth) = self.begin(first, count, |reader| reader);
-        founder.grow(growth, self.options.tcp.handshake_timeout);
+        let count = self
+            .options
+            .count(first.socket().probe().sample().least_rtt());
+        let announced = announce(&mut first, count).await?;
+        let further = Route::to(first.context().peer, self.options.tcp);
+        let (link, growth) = self.begin(first, |reader| reader);
+        announced.grow(&growth, self.options.tcp.handshake_timeout, || {
+            open(further.clone(), connector.clone())
+        });
         Ok(link)
     }
 }

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{
     frame::{HEADER, Header, MAX_FRAME, violation},
-    roster::{Fate, Newcomer, Seat},
+    growth::{Arrivals, Stripe, Usage},
 };
 use crate::{LinkReader, TransportError};
 
@@ -27,7 +27,7 @@ const PIECE_COST: usize = 64;
 
 pub(super) struct StripedReader {
     lanes: Vec<Lane>,
-    seat: Seat<LinkReader>,
+    arrivals: Arrivals<LinkReader>,
     /// Where the next byte is expected to be.
     current: usize,
     delivered: u64,
@@ -43,7 +43,7 @@ pub(super) struct StripedReader {
 struct Lane {
     number: u8,
     reader: LinkReader,
-    fate: Arc<Fate>,
+    usage: Arc<Usage>,
     /// A frame has come on it.
     has_carried: bool,
     state: State,
@@ -82,15 +82,10 @@ const NEW_FRAME: State = State::Header {
 
 impl StripedReader {
     /// Begins with stripe 0. Reads ahead at most about `most_held` bytes.
-    pub(super) fn new(first: LinkReader, seat: Seat<LinkReader>, most_held: usize) -> Self {
-        let first = Lane::new(Newcomer {
-            number: 0,
-            half: first,
-            fate: Arc::default(),
-        });
+    pub(super) fn new(first: LinkReader, arrivals: Arrivals<LinkReader>, most_held: usize) -> Self {
         Self {
-            lanes: vec![first],
-            seat,
+            lanes: vec![Lane::new(Stripe::first(first))],
+            arrivals,
             current: 0,
             delivered: 0,
             held: 0,
@@ -109,8 +104,8 @@ impl StripedReader {
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let newcomers = self.seat.newcomers(cx).into_iter();
-        self.lanes.extend(newcomers.map(Lane::new));
+        let joined = self.arrivals.take(cx).into_iter();
+        self.lanes.extend(joined.map(Lane::new));
         let before = buf.filled().len();
         loop {
             while buf.remaining() > 0 && self.deliver(cx, buf)?.is_ready() {}
@@ -236,7 +231,7 @@ impl StripedReader {
         } else if !lane.has_carried {
             // Whoever thought that it had ended without harm would have made this the end of the link.
             lane.has_carried = true;
-            lane.fate.claim();
+            lane.usage.begin();
         }
         if (self.end).is_some_and(|known| self.lanes.iter().any(|lane| lane.next_offset > known)) {
             return Err(violation("there is more behind the end".into()));
@@ -255,7 +250,7 @@ impl StripedReader {
                 return Err(violation(format!("stripe {number} repeats byte {front}")));
             }
         }
-        if self.seat.is_growing() {
+        if self.arrivals.is_growing() {
             return Ok(());
         }
         let is_past = |lane: &Lane| match (lane.front(), lane.state) {
@@ -274,11 +269,11 @@ impl StripedReader {
 }
 
 impl Lane {
-    fn new(newcomer: Newcomer<LinkReader>) -> Self {
+    fn new(stripe: Stripe<LinkReader>) -> Self {
         Self {
-            number: newcomer.number,
-            reader: newcomer.half,
-            fate: newcomer.fate,
+            number: stripe.number,
+            reader: stripe.half,
+            usage: stripe.usage,
             has_carried: false,
             state: NEW_FRAME,
             next_offset: 0,
@@ -309,7 +304,7 @@ impl Lane {
             let read = ready!(poll_some(&mut self.reader, cx, &mut rest));
             *got += rest.filled().len();
             let is_needless = self.number != 0 && !self.has_carried;
-            if read.is_err() && is_needless && self.fate.give_up() {
+            if read.is_err() && is_needless && self.usage.fail() {
                 // Neither direction misses it.
                 self.state = State::Closed;
                 return Poll::Pending;

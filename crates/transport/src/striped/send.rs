@@ -1,8 +1,7 @@
 //! The sending half: hands each frame to a stripe that has room.
 //!
-//! At first a stripe takes what its window lets go ([`window`](super::window)). Later it takes the next frame only when the
-//! kernel has taken all of its last one, so a stripe that the path holds up gets less, and at most one frame per stripe is
-//! held here. One that has just joined has room.
+//! A stripe takes the next frame only when the kernel has taken all of its last one, so a stripe that the path holds up gets
+//! less, and at most one frame per stripe is held here. One that has just joined has room.
 
 use std::{
     io,
@@ -14,22 +13,17 @@ use std::{
 use tokio::io::AsyncWrite;
 
 use super::{
-    frame::{HEADER, Header, MAX_FRAME, RECORD},
-    roster::{Fate, Newcomer, Seat, Sending},
-    window::{Patience, Window, frame_length},
+    frame::{Header, MAX_FRAME, RECORD},
+    growth::{Arrivals, Stripe, Usage},
 };
 use crate::{LinkWriter, TransportError};
 
 /// Frames are no longer than a record until so many bytes were sent, so that a short message uses every stripe.
 const LONG_AFTER: u64 = 1 << 20;
 
-/// And this short while stripes may join: the first that does is not to take what the next ones could.
-const GROWING_FRAME: usize = 8 * 1024 - HEADER;
-
 pub(super) struct StripedWriter {
     lanes: Vec<Lane>,
-    seat: Seat<Sending>,
-    beginning: Beginning,
+    arrivals: Arrivals<LinkWriter>,
     /// The stripe that small messages stay on: it was the last to take a frame.
     current: usize,
     /// Bytes that `current` took since it became so.
@@ -39,21 +33,10 @@ pub(super) struct StripedWriter {
     is_broken: bool,
 }
 
-/// How frames are given to stripes.
-enum Beginning {
-    /// By their windows. No byte had to be kept back yet.
-    ByWindow,
-    /// By their windows, with bytes kept back that no window takes.
-    KeepingBack(Patience),
-    /// By what their kernels take.
-    Over,
-}
-
 struct Lane {
     number: u8,
     writer: LinkWriter,
-    window: Window,
-    fate: Arc<Fate>,
+    usage: Arc<Usage>,
     /// It was given a frame of the stream.
     has_carried: bool,
     /// It has ended without having carried anything.
@@ -67,34 +50,15 @@ struct Lane {
 
 impl StripedWriter {
     /// Begins with stripe 0.
-    pub(super) fn new(first: LinkWriter, window: Window, seat: Seat<Sending>) -> Self {
-        let first = Lane::new(Newcomer {
-            number: 0,
-            half: Sending {
-                writer: first,
-                window,
-            },
-            fate: Arc::default(),
-        });
+    pub(super) fn new(first: LinkWriter, arrivals: Arrivals<LinkWriter>) -> Self {
         Self {
-            lanes: vec![first],
-            seat,
-            beginning: Beginning::ByWindow,
+            lanes: vec![Lane::new(Stripe::first(first))],
+            arrivals,
             current: 0,
             taken: 0,
             offset: 0,
             is_ending: false,
             is_broken: false,
-        }
-    }
-
-    fn frame_limit(&self) -> usize {
-        if self.seat.is_growing() {
-            GROWING_FRAME
-        } else if self.offset < LONG_AFTER {
-            RECORD
-        } else {
-            MAX_FRAME
         }
     }
 
@@ -105,101 +69,45 @@ impl StripedWriter {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let newcomers = self.seat.newcomers(cx).into_iter();
-        self.lanes.extend(newcomers.map(Lane::new));
-        match self.poll_place_by_window(cx, buf.len())? {
-            Poll::Ready(Some((index, length))) => return self.put(cx, index, &buf[..length]),
-            Poll::Ready(None) => {}
-            Poll::Pending => return Poll::Pending,
-        }
-        // Frames that are under way come first: the oldest bytes are what the peer waits for.
-        let mut free = None;
+        let joined = self.arrivals.take(cx).into_iter();
+        self.lanes.extend(joined.map(Lane::new));
+        let limit = match self.offset {
+            ..LONG_AFTER => RECORD,
+            _ => MAX_FRAME,
+        };
         let count = self.lanes.len();
-        if self.taken >= self.frame_limit() {
+        if self.taken >= limit {
             self.current = (self.current + 1) % count;
             self.taken = 0;
         }
+        // Frames that are under way come first: the oldest bytes are what the peer waits for.
+        let mut free = None;
         for step in 0..count {
             let index = (self.current + step) % count;
             let lane = &mut self.lanes[index];
-            if lane.poll_clear(cx)?.is_ready() && free.is_none() && lane.claim() {
+            if lane.poll_clear(cx)?.is_ready() && free.is_none() && lane.begin() {
                 free = Some(index);
             }
         }
         let Some(index) = free else {
             return Poll::Pending;
         };
-        let length = buf.len().min(self.frame_limit());
-        self.put(cx, index, &buf[..length])
-    }
-
-    /// Gives a stripe that is free a frame, of at most [`MAX_FRAME`].
-    fn put(
-        &mut self,
-        cx: &mut Context<'_>,
-        index: usize,
-        payload: &[u8],
-    ) -> Poll<io::Result<usize>> {
         if index != self.current {
             self.current = index;
             self.taken = 0;
         }
-        let length = payload.len();
+        let length = buf.len().min(limit);
         let header = Header {
             offset: self.offset,
+            // At most `MAX_FRAME`.
             length: length as u32,
         };
-        self.lanes[index].load(header, payload);
+        self.lanes[index].load(header, &buf[..length]);
         self.offset += length as u64;
         self.taken += length;
         // The bytes are taken, whether they can go out now or later.
         let _ = self.lanes[index].poll_send(cx)?;
         Poll::Ready(Ok(length))
-    }
-
-    /// Finds a stripe whose window has room, and how long its frame may be. `None` once it is not the windows that decide; pending
-    /// while bytes are kept back for a stripe that may join, or for a window to open.
-    fn poll_place_by_window(
-        &mut self,
-        cx: &mut Context<'_>,
-        rest: usize,
-    ) -> Poll<io::Result<Option<(usize, usize)>>> {
-        if matches!(self.beginning, Beginning::Over) || self.offset >= LONG_AFTER {
-            self.beginning = Beginning::Over;
-            return Poll::Ready(Ok(None));
-        }
-        let count = self.lanes.len();
-        let mut seen = None;
-        for step in 0..count {
-            let index = (self.current + step) % count;
-            let lane = &mut self.lanes[index];
-            if lane.poll_clear(cx)?.is_pending() {
-                continue;
-            }
-            let Some(window) = lane.window.look() else {
-                continue;
-            };
-            if let Some(length) = frame_length(window, rest)
-                && lane.claim()
-            {
-                return Poll::Ready(Ok(Some((index, length))));
-            }
-            seen = Some(window);
-        }
-        // No window has room. The next bytes are as late on any stripe that is there.
-        if let (Beginning::ByWindow, Some(window)) = (&self.beginning, seen)
-            && let Some(patience) = Patience::of(window)
-        {
-            self.beginning = Beginning::KeepingBack(patience);
-        }
-        if let Beginning::KeepingBack(patience) = &mut self.beginning
-            && self.seat.is_growing()
-            && patience.poll_over(cx).is_pending()
-        {
-            return Poll::Pending;
-        }
-        self.beginning = Beginning::Over;
-        Poll::Ready(Ok(None))
     }
 
     fn poll_clear_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -220,8 +128,8 @@ impl StripedWriter {
                 offset: self.offset,
                 length: 0,
             };
-            let newcomers = self.seat.end_at(self.offset).into_iter();
-            self.lanes.extend(newcomers.map(Lane::new));
+            let joined = self.arrivals.end(end).into_iter();
+            self.lanes.extend(joined.map(Lane::new));
             for lane in &mut self.lanes {
                 lane.load(end, &[]);
             }
@@ -256,13 +164,11 @@ impl StripedWriter {
 }
 
 impl Lane {
-    fn new(newcomer: Newcomer<Sending>) -> Self {
-        let Sending { writer, window } = newcomer.half;
+    fn new(stripe: Stripe<LinkWriter>) -> Self {
         Self {
-            number: newcomer.number,
-            writer,
-            window,
-            fate: newcomer.fate,
+            number: stripe.number,
+            writer: stripe.half,
+            usage: stripe.usage,
             has_carried: false,
             is_gone: false,
             frame: Vec::new(),
@@ -272,9 +178,9 @@ impl Lane {
     }
 
     /// Takes the stripe for a frame of the stream, if it has not ended.
-    fn claim(&mut self) -> bool {
+    fn begin(&mut self) -> bool {
         if !self.has_carried && !self.is_gone {
-            self.has_carried = self.fate.claim();
+            self.has_carried = self.usage.begin();
             self.is_gone = !self.has_carried;
         }
         self.has_carried

@@ -10,12 +10,11 @@ use tokio::{
 
 use super::{
     frame::{Header, MAX_FRAME},
+    growth::Growth,
     receive::StripedReader,
-    roster::{Ending, Growth, Sending},
     send::StripedWriter,
-    window::Window,
 };
-use crate::{LinkReader, LinkWriter, TransportError, tcp::WeakSocket};
+use crate::{LinkReader, LinkWriter, TransportError};
 
 /// Long enough for whatever can happen to have happened; time is paused.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -34,24 +33,12 @@ fn begin(
     first: (LinkReader, LinkWriter),
     most_held: usize,
 ) -> (StripedReader, StripedWriter, Growth) {
-    let (growth, readers, writers) = Growth::begin(Arc::default(), WeakSocket::default());
+    let (growth, readers, writers) = Growth::begin(Arc::default());
     (
         StripedReader::new(first.0, readers, most_held),
-        StripedWriter::new(first.1, unknown(), writers),
+        StripedWriter::new(first.1, writers),
         growth,
     )
-}
-
-/// Of a pipe nobody knows how much it takes at once.
-fn unknown() -> Window {
-    Window::new(|| None)
-}
-
-fn to_pipe(writer: LinkWriter) -> Sending {
-    Sending {
-        writer,
-        window: unknown(),
-    }
 }
 
 fn no_reader() -> LinkReader {
@@ -64,7 +51,7 @@ fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
     let first = (readers.next().unwrap(), no_writer());
     let (reader, _, growth) = begin(first, most_held);
     for (number, half) in (1..).zip(readers) {
-        growth.add_halves(number, half, to_pipe(no_writer()));
+        growth.add_halves(number, half, no_writer());
     }
     reader
 }
@@ -75,7 +62,7 @@ fn writing(writers: Vec<LinkWriter>) -> StripedWriter {
     let first = (no_reader(), writers.next().unwrap());
     let (_, writer, growth) = begin(first, 0);
     for (number, half) in (1..).zip(writers) {
-        growth.add_halves(number, no_reader(), to_pipe(half));
+        growth.add_halves(number, no_reader(), half);
     }
     writer
 }
@@ -287,7 +274,7 @@ async fn one_that_joins_takes_frames_at_once() {
     tokio::time::sleep(SETTLED).await;
     assert!(!sending.is_finished(), "there is nowhere to put it");
     let (late, mut far) = duplex(1 << 20);
-    growth.add_halves(1, no_reader(), to_pipe(Box::new(late)));
+    growth.add_halves(1, no_reader(), Box::new(late));
     let writer = timeout(SETTLED, sending).await.expect("it hangs");
     let _writer = writer.unwrap().unwrap();
     let mut header = [0; 12];
@@ -311,7 +298,7 @@ async fn a_byte_may_come_on_a_stripe_that_joins_later() {
     });
     assert!(timeout(SETTLED, &mut reading).await.is_err());
     let (mut late, near) = duplex(1 << 10);
-    growth.add_halves(1, Box::new(near), to_pipe(no_writer()));
+    growth.add_halves(1, Box::new(near), no_writer());
     late.write_all(&frame(0, b"abc")).await.unwrap();
     assert!(
         timeout(SETTLED, &mut reading).await.is_err(),
@@ -341,7 +328,7 @@ async fn one_that_has_carried_nothing_can_go_and_no_other() {
         let [first, mut peers_first] = stripe(1 << 20);
         let (mut reader, mut writer, growth) = begin(first, 1000);
         let [near, mut far] = stripe(1 << 20);
-        growth.add_halves(1, near.0, to_pipe(near.1));
+        growth.add_halves(1, near.0, near.1);
         let mut end = 3;
         match carried {
             "from the peer" => {
@@ -381,7 +368,7 @@ async fn one_that_has_ended_is_not_given_anything() {
     let [first, mut peers_first] = stripe(1 << 20);
     let (mut reader, mut writer, growth) = begin(first, 1000);
     let [near, far] = stripe(1 << 20);
-    growth.add_halves(1, near.0, to_pipe(near.1));
+    growth.add_halves(1, near.0, near.1);
     drop(far);
     // The reader finds out.
     assert!(timeout(SETTLED, reader.read(&mut [0])).await.is_err());
@@ -400,7 +387,7 @@ async fn one_that_joins_after_the_end_hears_of_it() {
     writer.write_all(b"abc").await.unwrap();
     writer.shutdown().await.unwrap();
     let [near, mut far] = stripe(1 << 20);
-    growth.add_halves(1, near.0, to_pipe(near.1));
+    growth.add_halves(1, near.0, near.1);
     let mut said = Vec::new();
     let heard = timeout(SETTLED, far.0.read_to_end(&mut said)).await;
     heard.expect("it hangs").unwrap();
@@ -411,21 +398,15 @@ async fn one_that_joins_after_the_end_hears_of_it() {
 async fn who_brings_up_stripes_is_told_when_nobody_needs_them() {
     let [first, _far] = stripe(64);
     let (reader, writer, growth) = begin(first, 1000);
-    let gone = Arc::new(tokio::sync::Notify::new());
-    growth.at_end(Ending::Tell(Arc::clone(&gone)));
+    let mut ended = Box::pin(growth.link_ended());
     drop(reader);
-    assert!(growth.is_wanted());
-    assert!(timeout(SETTLED, gone.notified()).await.is_err());
+    assert!(timeout(SETTLED, &mut ended).await.is_err());
     drop(writer);
-    assert!(!growth.is_wanted());
-    timeout(SETTLED, gone.notified()).await.expect("not told");
+    timeout(SETTLED, ended).await.expect("not told");
     // What comes too late ends at once.
     let [near, mut far] = stripe(64);
-    growth.add_halves(1, near.0, to_pipe(near.1));
+    growth.add_halves(1, near.0, near.1);
     assert_eq!(far.0.read(&mut [0]).await.unwrap(), 0);
-    let task = tokio::spawn(std::future::pending::<()>());
-    growth.at_end(Ending::Stop(task.abort_handle()));
-    assert!(task.await.unwrap_err().is_cancelled());
 }
 
 /// A conversation over stripes that join while it goes on: at the listener first, and then at the connector.
@@ -438,9 +419,9 @@ async fn converses(joins: Vec<(u64, u64)>, sizes: [usize; 2], pauses: [u64; 2], 
         opening.spawn(async move {
             let [one, other] = stripe(pipe);
             tokio::time::sleep(Duration::from_millis(at)).await;
-            there.add_halves(number, other.0, to_pipe(other.1));
+            there.add_halves(number, other.0, other.1);
             tokio::time::sleep(Duration::from_millis(later)).await;
-            here.add_halves(number, one.0, to_pipe(one.1));
+            here.add_halves(number, one.0, one.1);
         });
     }
     let ends = [(near.0, near.1), (far.0, far.1)];

@@ -77,13 +77,7 @@ enum Stream {
     Tls(Box<TlsStream<ReadAhead<Socket>>>),
     /// The peer's preamble may still have to be checked.
     Plaintext(CheckedReader<Socket>, CheckedWriter<Socket, Socket>),
-    /// Protected with keys of another connection.
-    Beside(BesideReader, BesideWriter),
 }
-
-/// The halves of a connection that is protected by other means.
-type BesideReader = Box<dyn AsyncRead + Send + Sync + Unpin>;
-type BesideWriter = Box<dyn AsyncWrite + Send + Sync + Unpin>;
 
 impl Connector {
     /// Returns whether connections are encrypted.
@@ -157,11 +151,6 @@ impl Connector {
 }
 
 impl Acceptor {
-    /// Returns whether connections are encrypted.
-    pub(crate) fn encrypts(&self) -> bool {
-        matches!(self, Self::Tls(..))
-    }
-
     /// `transports`: those that this side can use on the connection, best first. `ours`: how the user knows them.
     pub(crate) fn new(
         security: &Security,
@@ -312,18 +301,6 @@ impl Channel {
         }
     }
 
-    /// A connection that belongs to another one, whose handshake has shown who the peer is; the halves see to its protection.
-    pub(crate) fn beside(
-        socket: Socket,
-        context: Context,
-        reader: impl AsyncRead + Send + Sync + Unpin + 'static,
-        writer: impl AsyncWrite + Send + Sync + Unpin + 'static,
-    ) -> Self {
-        let nobody = Trust::Nobody { cipher: None };
-        let stream = Stream::Beside(Box::new(reader), Box::new(writer));
-        Self::new(stream, socket, (nobody, None), context, Instant::now())
-    }
-
     pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -414,7 +391,6 @@ impl Channel {
                 (Box::new(reader), Box::new(writer))
             }
             Stream::Plaintext(reader, writer) => (Box::new(reader), Box::new(writer)),
-            Stream::Beside(reader, writer) => (reader, writer),
         }
     }
 
@@ -427,7 +403,6 @@ impl Channel {
                 Link::new(reader, writer, info, Some(probe))
             }
             Stream::Plaintext(reader, writer) => Link::new(reader, writer, info, Some(probe)),
-            Stream::Beside(reader, writer) => Link::new(reader, writer, info, Some(probe)),
         }
     }
 }
@@ -441,7 +416,6 @@ impl AsyncRead for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Plaintext(reader, _) => Pin::new(reader).poll_read(cx, buf),
-            Stream::Beside(reader, _) => Pin::new(reader).poll_read(cx, buf),
         }
     }
 }
@@ -455,7 +429,6 @@ impl AsyncWrite for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_write(cx, buf),
-            Stream::Beside(_, writer) => Pin::new(writer).poll_write(cx, buf),
         }
     }
 
@@ -463,7 +436,6 @@ impl AsyncWrite for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_flush(cx),
-            Stream::Beside(_, writer) => Pin::new(writer).poll_flush(cx),
         }
     }
 
@@ -471,7 +443,6 @@ impl AsyncWrite for Channel {
         match &mut self.stream {
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Plaintext(_, writer) => Pin::new(writer).poll_shutdown(cx),
-            Stream::Beside(_, writer) => Pin::new(writer).poll_shutdown(cx),
         }
     }
 }

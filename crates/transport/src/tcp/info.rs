@@ -19,19 +19,7 @@ pub(super) struct TcpInfo {
     pub(super) busy: Option<Duration>,
     pub(super) by_receiver: Option<Duration>,
     pub(super) by_send_buffer: Option<Duration>,
-    /// Bytes of a full packet.
-    pub(super) packet: Option<u32>,
     pub(super) path: PathSample,
-}
-
-/// How much a connection sends at once.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct SendWindow {
-    /// Bytes that could be sent now if they were written.
-    pub(crate) room: usize,
-    /// Bytes of a full packet.
-    pub(crate) packet: usize,
-    pub(crate) rtt: Option<Duration>,
 }
 
 impl TcpInfo {
@@ -44,24 +32,6 @@ impl TcpInfo {
     /// Returns whether the peer's system has everything, if the kernel tells.
     pub(super) fn is_acknowledged(&self) -> Option<bool> {
         Some(self.unacked? == 0 && self.not_sent.unwrap_or(0) == 0)
-    }
-
-    /// Returns what the windows of both ends let go now, if the kernel tells.
-    pub(super) fn send_window(&self) -> Option<SendWindow> {
-        let bytes = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        let packet = bytes(self.packet.filter(|&packet| packet > 0)?);
-        let ours = usize::try_from(self.path.congestion_window?).unwrap_or(usize::MAX);
-        // Kernels that do not tell the receiver's seldom have less of it than of ours.
-        let window = self
-            .send_window
-            .map_or(ours, |theirs| ours.min(bytes(theirs)));
-        let on_the_way = bytes(self.unacked?).saturating_mul(packet);
-        let queued = bytes(self.not_sent?);
-        Some(SendWindow {
-            room: window.saturating_sub(on_the_way).saturating_sub(queued),
-            packet,
-            rtt: self.path.least_rtt(),
-        })
     }
 
     /// Returns what the sender spent its time on, if the kernel tells.
@@ -106,7 +76,6 @@ impl TcpInfo {
             unacked: u32_at(info, 24),
             not_sent: u32_at(info, 144),
             send_window: u32_at(info, 228),
-            packet: u32_at(info, 16),
             last_ack_received: u32_at(info, 56).map(|value| Duration::from_millis(value.into())),
             busy: u64_at(info, 168).map(Duration::from_micros),
             by_receiver: u64_at(info, 176).map(Duration::from_micros),
@@ -207,23 +176,6 @@ mod tests {
         for length in 0..full.len() {
             let _ = TcpInfo::parse(&full[..length]);
         }
-    }
-
-    #[test]
-    fn what_is_on_the_way_or_queued_has_taken_its_part_of_the_window() {
-        let mut info = [0; 256];
-        assert_eq!(TcpInfo::parse(&info[..100]).send_window(), None);
-        let mut set = |offset: usize, value: u32| {
-            info[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
-            TcpInfo::parse(&info).send_window()
-        };
-        assert_eq!(set(80, 10), None, "the length of a packet is not known");
-        let _ = set(228, 65_536);
-        assert_eq!(set(16, 1448).unwrap().room, 14_480);
-        assert_eq!(set(24, 3).unwrap().room, 7 * 1448);
-        assert_eq!(set(144, 448).unwrap().room, 7 * 1448 - 448);
-        assert_eq!(set(228, 10_000).unwrap().room, 10_000 - 3 * 1448 - 448);
-        assert_eq!(set(24, 10).unwrap().room, 0);
     }
 
     #[test]

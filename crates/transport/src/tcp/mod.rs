@@ -31,10 +31,8 @@ use tokio::net::TcpStream;
 pub use self::congestion::{CongestionControl, InvalidCongestionControl};
 pub(crate) use self::{
     handshake::{Acceptor, Channel, Connector, Context},
-    info::SendWindow,
     listener::{Greeter, Port},
-    read_ahead::ReadAhead,
-    socket::{Socket, WeakSocket},
+    socket::Socket,
 };
 use crate::{Link, Listener, Security, Settings, Transport, TransportError, mismatch};
 

@@ -17,11 +17,11 @@ use std::{
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
 
-use super::{CongestionControl, SendWindow, congestion, info::TcpInfo, linger};
+use super::{CongestionControl, congestion, info::TcpInfo, linger};
 use crate::{
     PathProbe, PathSample, TransportError,
     preamble::{self, Dialect, PREAMBLE},
@@ -43,10 +43,6 @@ pub(super) struct Connection {
     /// The peer has said everything, and it was read.
     ended: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
-    /// What is written is not put together with what follows.
-    is_exact: AtomicBool,
-    /// What is written waits for what follows, or for [`WeakSocket::release`].
-    is_holding: AtomicBool,
 }
 
 /// The first bytes that arrived, kept to tell what a peer speaks when the handshake fails.
@@ -65,32 +61,6 @@ pub(crate) struct Socket(Arc<Connection>);
 /// it gives up at the first probe that is due after this time: 3 + 2 + 2 + 2 = 9 s.
 pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
 const KEEPALIVE_PROBES: u32 = 3;
-
-/// A handle on a [`Connection`] that does not keep it open.
-#[derive(Clone, Default)]
-pub(crate) struct WeakSocket(Weak<Connection>);
-
-impl WeakSocket {
-    /// As that of the socket.
-    pub(crate) fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
-        if let Some(connection) = self.0.upgrade() {
-            connection.set_unsent_limit(limit, is_exact);
-        }
-    }
-
-    /// Has the kernel send what it holds of [`Socket::hold`].
-    pub(crate) fn release(&self) {
-        if let Some(connection) = self.0.upgrade() {
-            // Saying so again has the kernel send what waits (tcp(7)).
-            let _ = SockRef::from(&*connection.stream).set_tcp_nodelay(true);
-        }
-    }
-
-    /// Returns how much the connection sends at once, if it is open and the system tells.
-    pub(crate) fn send_window(&self) -> Option<SendWindow> {
-        self.0.upgrade()?.info().send_window()
-    }
-}
 
 impl Socket {
     /// Takes over a fresh connection and sets its options. The kernel may hold `unsent_limit` bytes that it has not
@@ -113,20 +83,11 @@ impl Socket {
             finished: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             last_sample: Arc::default(),
-            is_exact: AtomicBool::new(false),
-            is_holding: AtomicBool::new(false),
         })))
     }
 
     pub(super) fn connection(&self) -> Arc<Connection> {
         Arc::clone(&self.0)
-    }
-
-    /// Waits for the first byte, and returns it without taking it; nothing if the peer has ended instead. Cancel-safe.
-    pub(crate) async fn first_byte(&self) -> io::Result<Option<u8>> {
-        let mut first = [0];
-        let read = self.0.stream.peek(&mut first).await?;
-        Ok((read > 0).then_some(first[0]))
     }
 
     pub(crate) fn probe(&self) -> Arc<dyn PathProbe> {
@@ -145,23 +106,6 @@ impl Socket {
         *(self.0.congestion_control.lock()).unwrap_or_else(PoisonError::into_inner) =
             congestion::in_force(&self.0.stream);
         Ok(())
-    }
-
-    /// Lets the kernel hold at most so many bytes that it has not sent yet, and one more piece of what is written: without
-    /// `is_exact`, as much as it puts together with that.
-    pub(crate) fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
-        self.0.set_unsent_limit(limit, is_exact);
-    }
-
-    /// Has the kernel keep what is written from now on until more is written without this, so that both share a packet, where it
-    /// can; nothing is to wait in it without [`WeakSocket::release`].
-    pub(crate) fn hold(&self, is_holding: bool) {
-        self.0.is_holding.store(is_holding, Ordering::Relaxed);
-    }
-
-    /// Returns a handle that does not keep the connection open.
-    pub(crate) fn downgrade(&self) -> WeakSocket {
-        WeakSocket(Arc::downgrade(&self.0))
     }
 
     /// Ends a failed handshake so that the peer can read what it was told: closing at once, with bytes unread, would
@@ -211,32 +155,6 @@ impl Connection {
 
     pub(super) fn peer_timeout(&self) -> Duration {
         self.peer_timeout
-    }
-
-    fn set_unsent_limit(&self, limit: u32, is_exact: bool) {
-        set_unsent_limit(&self.stream, limit);
-        self.is_exact.store(is_exact, Ordering::Relaxed);
-    }
-
-    fn try_write(&self, bufs: &[io::IoSlice<'_>]) -> io::Result<usize> {
-        // Linux looks at the limit only when it begins a buffer of up to 64 KiB. The end of a record ends a buffer, too.
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        {
-            let flags = if self.is_holding.load(Ordering::Relaxed) {
-                libc::MSG_MORE
-            } else if self.is_exact.load(Ordering::Relaxed) {
-                libc::MSG_EOR
-            } else {
-                0
-            };
-            if flags != 0 {
-                return self.stream.try_io(Interest::WRITABLE, || {
-                    SockRef::from(&*self.stream)
-                        .send_vectored_with_flags(bufs, flags | libc::MSG_NOSIGNAL)
-                });
-            }
-        }
-        self.stream.try_write_vectored(bufs)
     }
 
     fn sample(&self) -> PathSample {
@@ -327,7 +245,7 @@ impl AsyncWrite for Socket {
         let connection = &*self.0;
         loop {
             ready!(connection.stream.poll_write_ready(cx))?;
-            match connection.try_write(bufs) {
+            match connection.stream.try_write_vectored(bufs) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(connection.check_alive().and(Err(error))),
                 written => return Poll::Ready(written),

@@ -71,7 +71,7 @@ async fn what_is_said_is_what_the_document_says() {
         assert!(got.len() <= 1);
     }
     // A stripe that belongs to nothing is not taken for a link.
-    let lonely = [&b"tpstrip2"[..], &[7; 16], &[0, 1], &[0; 32]].concat();
+    let lonely = [&b"tpstrip3"[..], &[7; 16], &[0, 1], &[0; 32]].concat();
     let refused = async {
         let mut stream = say(&address, &lonely).await;
         let _ = stream.read_to_end(&mut Vec::new()).await;

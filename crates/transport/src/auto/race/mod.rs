@@ -6,7 +6,7 @@
 mod open;
 mod take;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join},
@@ -18,7 +18,6 @@ use self::open::{Established, Event};
 use super::{AutoOptions, NAME, Offer, Pick, Policy, Progress, Stage};
 use crate::{
     Link, PathClass, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError,
-    striped::Opening,
     tcp::{Channel, Connector},
 };
 
@@ -68,9 +67,6 @@ pub async fn race(
             return Err(refusal);
         }
         race.progress.elapsed = race.started.elapsed();
-        if race.is_udp_silent && race.ahead.is_none() {
-            race.open_ahead(policy);
-        }
         let pick = match policy.decide(&race.progress) {
             Some(pick) if race.is_up(&pick) => pick,
             pick => {
@@ -151,12 +147,6 @@ struct Race {
     /// When the UDP handshakes begin; `None` once they have.
     udp_due: Option<Instant>,
     udp_began: Instant,
-    /// The listener has answered over TCP, and an answer over UDP is overdue ([`Self::udp_silent_at`]).
-    is_udp_silent: bool,
-    /// The listener's address, once TCP was answered.
-    peer: Option<SocketAddr>,
-    /// Connections of a striped link that were opened before UDP was known to be blocked.
-    ahead: Option<(Pick, Opening)>,
     /// When the first connection came up, or TCP failed.
     first_settled: Option<Instant>,
 }
@@ -182,9 +172,6 @@ impl Race {
             rudp: None,
             udp_due: Some(now),
             udp_began: now,
-            is_udp_silent: false,
-            peer: None,
-            ahead: None,
             first_settled: None,
         };
         if options.opens_quic && race.connector.encrypts() {
@@ -226,7 +213,6 @@ impl Race {
     async fn changed(&mut self) -> bool {
         while self.is_open() {
             let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
-            let silent_at = self.udp_silent_at();
             tokio::select! {
                 biased;
                 Some(event) = self.tasks.join_next() => match event {
@@ -238,7 +224,6 @@ impl Race {
                     continue;
                 }
                 () = until(blocked_at) => self.end_udp(),
-                () = until(silent_at) => self.is_udp_silent = true,
                 () = until(overdue_at) => self.end_overdue(),
             }
             if self.first_up().is_some() || matches!(self.progress.tcp, Stage::Failed(_)) {
@@ -302,14 +287,6 @@ impl Race {
             Rudp::NAME => self.rudp = None,
             _ => self.tcp = None,
         }
-    }
-
-    /// Returns when an answer over UDP is overdue. `None`: the round-trip time is not known, no UDP handshake is in progress, or
-    /// the answer was overdue before.
-    fn udp_silent_at(&self) -> Option<Instant> {
-        let is_awaited = self.waits_for_udp() && !self.is_udp_silent;
-        let rtt = self.progress.tcp_rtt.filter(|_| is_awaited)?;
-        self.udp_began.checked_add(rtt + self.options.udp_patience)
     }
 
     /// Returns whether a UDP handshake is in progress and no UDP transport is established.

@@ -57,7 +57,7 @@ impl Race {
             Ok((rtt, socket, context))
         };
         self.open(Tcp::NAME, opening, |race, (rtt, socket, context)| {
-            (race.progress.tcp_rtt, race.peer) = (Some(rtt), Some(context.peer));
+            race.progress.tcp_rtt = Some(rtt);
             race.hold_udp(rtt);
             race.authenticate_tcp(socket, context);
         });

@@ -1,10 +1,10 @@
 //! Makes a connection of a race the link.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, time::Duration};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Established, NAME, Pick, Policy, Race};
+use super::{Established, NAME, Pick, Race};
 use crate::{
     Link, LinkReader, TcpStriped, TransportError,
     auto::{
@@ -12,8 +12,8 @@ use crate::{
         message::{self, Answered},
     },
     link::Bare,
-    striped::{self, MAX_STRIPES, Opening},
-    tcp::{Channel, Route},
+    striped,
+    tcp::{Channel, Connector, Route},
 };
 
 impl Race {
@@ -61,58 +61,38 @@ impl Race {
         pick: &Pick,
         connections: u8,
     ) -> Result<Link, TransportError> {
-        // The further connections leave before anything else.
-        let ahead = self.ahead.take().filter(|(opened, _)| opened == pick);
-        let opening = match ahead {
-            Some((_, opening)) => opening,
-            None => self.open_further(channel.context().peer, pick, connections),
-        };
         let is_named = channel.transport().is_some_and(|named| named != NAME);
         let limit = self.options.tcp.handshake_timeout;
         if !is_named {
             let (mut reader, mut writer) = tokio::io::split(&mut channel);
             send(&mut reader, &mut writer, pick, limit).await?;
         }
-        let founder = opening.found(&mut channel, connections).await?;
+        let announced = striped::announce(&mut channel, connections).await?;
+        let mut options = self.options.tcp;
+        options.congestion_control = pick.congestion_control().or(options.congestion_control);
+        let route = Route::to(channel.context().peer, options);
         let front = |first: LinkReader| match is_named {
             true => first,
             false => Box::new(Answered::new(first)),
         };
-        let (link, growth) = TcpStriped::default().begin(channel, connections, front);
-        founder.grow(growth, limit);
+        let (link, growth) = TcpStriped::default().begin(channel, front);
+        announced.grow(&growth, limit, || {
+            open_further(route.clone(), self.connector.clone())
+        });
         Ok(link)
     }
+}
 
-    /// Asks the policy what it would pick if UDP were blocked. If that is `tcp-striped`, opens its further connections now: setting them
-    /// up takes two round trips.
-    pub(super) fn open_ahead(&mut self, policy: &dyn Policy) {
-        let pick = policy.decide(&self.progress.without_udp(&self.address));
-        if let (Some(pick @ Pick::TcpStriped { connections, .. }), Some(peer)) = (pick, self.peer) {
-            self.ahead = Some((pick, self.open_further(peer, &pick, connections)));
-        }
+/// Opens a further connection of a link. In plaintext the listener sends its offer on it.
+async fn open_further(route: Route, connector: Connector) -> Result<Channel, TransportError> {
+    let is_plaintext = !connector.encrypts();
+    let mut channel = striped::open(route, connector).await?;
+    if is_plaintext {
+        let context = channel.context().clone();
+        let read = Offer::read(&mut channel);
+        context.limit("the listener's offer", read).await??;
     }
-
-    fn open_further(&self, peer: SocketAddr, pick: &Pick, connections: u8) -> Opening {
-        let mut options = self.options.tcp;
-        options.congestion_control = pick.congestion_control().or(options.congestion_control);
-        let route = Route::to(peer, options);
-        let mut opening = Opening::new();
-        for _ in 1..connections.min(MAX_STRIPES) {
-            if self.connector.encrypts() {
-                opening.begin_bare(route.clone());
-                continue;
-            }
-            let opened = striped::open(route.clone(), self.connector.clone());
-            opening.begin(async move {
-                let mut channel = opened.await?;
-                let context = channel.context().clone();
-                let read = Offer::read(&mut channel);
-                context.limit("the listener's offer", read).await??;
-                Ok(channel)
-            });
-        }
-        opening
-    }
+    Ok(channel)
 }
 
 impl Established {
