@@ -13,7 +13,7 @@ mod unix;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     use std::sync::Arc;
-    use transpute::{Bits, Builder, OutputPolicy, Party, Registry, UInt};
+    use transpute::{Bits, Builder, Identity, OutputPolicy, Party, Registry, UInt};
 
     let circuit = Builder::build(|b| {
         let garbler = b.input::<UInt<32>>();
@@ -24,19 +24,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Beside the built-in ones. Both parties find it by name, with settings if wanted.
     let mut registry = Registry::with_builtins();
     registry.register(Arc::new(unix::Unix::default()))?;
-    let party = |party: Party| {
+    let [a, b] = [Identity::generate()?, Identity::generate()?].map(Arc::new);
+    let party = |party: Party, ours: &Arc<Identity>, theirs: &Identity| {
         party
             .registry(registry.clone())
             .transport("unix:buffer=262144")
-            .plaintext()
+            .identity(Arc::clone(ours))
+            .peer(theirs.fingerprint())
             .output_to(OutputPolicy::Both)
     };
 
     let path = std::env::temp_dir().join(format!("transpute-{}.socket", std::process::id()));
-    let garbler = party(Party::garbler(&circuit))
+    let garbler = party(Party::garbler(&circuit), &a, &b)
         .listen(&path.to_string_lossy())
         .await?;
-    let evaluator = party(Party::evaluator(&circuit)).connect(garbler.local_address());
+    let evaluator = party(Party::evaluator(&circuit), &b, &a).connect(garbler.local_address());
     let (garbler, evaluator) = tokio::join!(
         garbler.run(Bits::from_u128(1_000_000, 32)),
         evaluator.run(Bits::from_u128(999_999, 32)),

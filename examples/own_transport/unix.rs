@@ -1,13 +1,16 @@
-//! Unix domain sockets as a transport: parties on one machine, whom file permissions keep apart.
+//! Unix domain sockets as a transport: parties on one machine, with TLS and pinned keys.
 use std::{fs, io, sync::Arc};
 
 use async_trait::async_trait;
 use tokio::net::{UnixListener, UnixStream};
 use transpute::transport::{
-    Link, LinkInfo, LinkTimings, Listener, Security, Settings, Transport, TransportError,
+    Link, Listener, Profile, Security, Settings, Transport, TransportError,
+    secure::{self, Handshakes, Stream},
 };
 
 use super::tuning::Tuning;
+
+const NAME: &str = "unix";
 
 #[derive(Default)]
 pub(crate) struct Unix(Tuning);
@@ -15,46 +18,42 @@ pub(crate) struct Unix(Tuning);
 #[async_trait]
 impl Transport for Unix {
     fn name(&self) -> &'static str {
-        "unix"
+        NAME
     }
 
     fn describe(&self) -> &'static str {
-        "Unix domain sockets: for two parties on one machine; plaintext only"
+        "Unix domain sockets: for two parties on one machine"
     }
 
     fn configure(&self, s: &mut Settings) -> Result<Option<Arc<dyn Transport>>, TransportError> {
         Ok(Some(Arc::new(Self(self.0.configured(s)?))))
     }
 
+    fn profile(&self) -> Option<Profile> {
+        // Opening a socket asks nobody: one round trip, for TLS.
+        let mut profile = Profile::default();
+        profile.setup_round_trips = 1;
+        Some(profile)
+    }
+
     async fn listen(&self, at: &str, s: &Security) -> Result<Box<dyn Listener>, TransportError> {
-        let address = at.to_owned();
-        match allowed(s).and_then(|()| UnixListener::bind(at)) {
-            Ok(socket) => Ok(Box::new(Port(socket, address, self.0))),
+        let (address, handshakes) = (at.to_owned(), Handshakes::new(s)?);
+        match UnixListener::bind(at) {
+            Ok(socket) => Ok(Box::new(Port(socket, address, self.0, handshakes))),
             Err(source) => Err(TransportError::Listen { address, source }),
         }
     }
 
     async fn connect(&self, to: &str, security: &Security) -> Result<Link, TransportError> {
-        let connect = async {
-            allowed(security)?;
-            link(UnixStream::connect(to).await?, to, self.0)
-        };
+        let open = async { about(UnixStream::connect(to).await?, to, self.0) };
         let address = to.to_owned();
-        (connect.await).map_err(|source| TransportError::Connect { address, source })
+        let (stream, about) =
+            (open.await).map_err(|source| TransportError::Connect { address, source })?;
+        secure::connect(stream, security, about).await
     }
 }
 
-/// Encryption that was asked for and is not there must be an error.
-fn allowed(security: &Security) -> io::Result<()> {
-    match security {
-        Security::Plaintext => Ok(()),
-        _ => Err(io::Error::other(
-            "unix links are plaintext: both sides must ask for that",
-        )),
-    }
-}
-
-struct Port(UnixListener, String, Tuning);
+struct Port(UnixListener, String, Tuning, Handshakes);
 
 #[async_trait]
 impl Listener for Port {
@@ -63,10 +62,14 @@ impl Listener for Port {
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {
-        let accepted = self.0.accept().await;
-        let address = self.local_address();
-        (accepted.and_then(|(stream, _)| link(stream, &address, self.2)))
-            .map_err(|source| TransportError::Accept { address, source })
+        let Self(socket, address, tuning, handshakes) = self;
+        let next = || async {
+            let accepted = socket.accept().await;
+            let address = address.clone();
+            (accepted.and_then(|(stream, _)| about(stream, &address, *tuning)))
+                .map_err(|source| TransportError::Accept { address, source })
+        };
+        handshakes.next(next).await
     }
 }
 
@@ -77,18 +80,8 @@ impl Drop for Port {
     }
 }
 
-fn link(stream: UnixStream, path: &str, tuning: Tuning) -> io::Result<Link> {
-    let probe = tuning.apply(&stream)?;
-    let info = LinkInfo {
-        transport: "unix",
-        local_address: path.into(),
-        peer_address: path.into(),
-        peer_fingerprint: None,
-        encrypted: false,
-        cipher: None,
-        timings: LinkTimings::default(),
-    };
-    // Not `into_split`: dropping its writer would tell the peer that this direction is complete.
-    let (reader, writer) = tokio::io::split(stream);
-    Ok(Link::new(reader, writer, info, Some(probe)))
+fn about(stream: UnixStream, path: &str, tuning: Tuning) -> io::Result<(UnixStream, Stream)> {
+    let mut about = Stream::new(NAME, path, path);
+    about.probe = Some(tuning.apply(&stream)?);
+    Ok((stream, about))
 }

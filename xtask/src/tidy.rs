@@ -26,6 +26,32 @@ const NO_CORE_TEXTS: [&str; 8] = [
     "async ",
 ];
 
+/// The built-in transports. Production files outside of their folders do not name them, so that one may be added without an edit
+/// elsewhere.
+const TRANSPORTS: [&str; 5] = ["tcp", "tcp-striped", "quic", "rudp", "udp"];
+
+/// Where transports may be named: their own folders, and the files that need it.
+const NAMES_TRANSPORTS: [&str; 13] = [
+    "crates/transport/src/tcp/",
+    "crates/transport/src/quic/",
+    "crates/transport/src/rudp/",
+    "crates/transport/src/udp/",
+    "crates/transport/src/striped/",
+    // The connections that share the ports of `auto`, and what picks of them look like on the wire.
+    "crates/transport/src/auto/pick.rs",
+    // Defaults of flags, which are inputs of an experiment.
+    "crates/cli/src/link/mod.rs",
+    "crates/cli/src/testbed/",
+    // Published figures compare with TCP.
+    "crates/testbed/src/report/cells.rs",
+    // Labels of scenarios: whether a firewall blocks the protocol UDP.
+    "crates/testbed/src/report/tables.rs",
+    "crates/testbed/src/runner/matrix.rs",
+    "crates/testbed-web/src/choose.rs",
+    // This list.
+    "xtask/",
+];
+
 /// Where sources are.
 const FOLDERS: [&str; 4] = ["crates", "examples", "benches", "xtask"];
 
@@ -49,6 +75,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
         let shown = file.strip_prefix(root).unwrap_or(&file).display();
         let text = fs::read_to_string(&file)?;
         complaints.extend(check_source(&text).map(|rule| format!("{shown}: {rule}")));
+        let named = named_transports(&shown.to_string(), &text);
+        complaints.extend(named.map(|problem| format!("{shown}: {problem}")));
     }
     for name in CORE_CRATES {
         let folder = root.join("crates").join(name);
@@ -86,6 +114,26 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let complaint = |problem| format!("docs/protocol.md: {problem}");
     complaints.extend(check_magics(&page, &sources?.concat()).map(complaint));
     Ok(complaints)
+}
+
+/// Returns the lines of a production file that name a built-in transport in a string, unless the file may do so.
+fn named_transports<'a>(file: &str, text: &'a str) -> impl Iterator<Item = String> + 'a {
+    let is_production = file.starts_with("crates/") && file.contains("/src/");
+    let is_test = file.ends_with("tests.rs") || file.contains("/tests/");
+    let is_fixture = file.ends_with("fixture.rs");
+    let may = NAMES_TRANSPORTS.iter().any(|known| file.starts_with(known));
+    let applies = is_production && !is_test && !is_fixture && !may;
+    let names = |line: &str| {
+        let mut strings = line.split('"').skip(1).step_by(2);
+        strings.any(|it| TRANSPORTS.contains(&it.split(':').next().unwrap_or_default()))
+    };
+    // Tests are at the end of a file.
+    let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    (code.zip(1..))
+        .filter(move |(line, _)| applies && !line.trim_start().starts_with("//") && names(line))
+        .map(|(_, number): (_, usize)| {
+            format!("line {number} names a transport: take it from the registry or its profile")
+        })
 }
 
 /// Returns the tests that a page names and no source has. A name of four words or more is that of a test.
@@ -202,6 +250,15 @@ mod tests {
     fn the_sources_are_tidy() {
         let complaints = check(&crate::root()).unwrap();
         assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+
+    #[test]
+    fn transports_are_named_in_their_folders_only() {
+        let text = "//! A module.\nlet x = \"tcp:cc=bbr\";\nlet y = \"udp_blocked\";\n";
+        let found = |file| named_transports(file, text).count();
+        assert_eq!(found("crates/select/src/rule.rs"), 1);
+        assert_eq!(found("crates/transport/src/tcp/mod.rs"), 0);
+        assert_eq!(found("crates/select/tests/rule.rs"), 0);
     }
 
     #[test]

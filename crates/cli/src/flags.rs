@@ -7,7 +7,7 @@ use std::{
 };
 
 use transpute::{
-    Auto, Choice, Registry, Scheme, TransportError, transport::auto::Offer,
+    Auto, Choice, Scheme, TransportError, auto::registry, transport::auto::Offer,
     transport::check_address,
 };
 
@@ -58,7 +58,7 @@ pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
     {
         return Err(format!("{} has no settings", Auto::NAME));
     }
-    match Registry::with_builtins().get(text) {
+    match registry().get(text) {
         Ok(_) => Ok(choice),
         Err(TransportError::UnknownTransport { name, mut known }) => {
             known.insert(0, Auto::NAME.to_owned());
@@ -70,7 +70,7 @@ pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
 
 /// Reads names of transports with commas between.
 pub(crate) fn parse_offer(text: &str) -> Result<Offer, String> {
-    Offer::of(text.split(',')).map_err(|error| match error {
+    Offer::among(&registry(), text.split(',')).map_err(|error| match error {
         TransportError::UnknownTransport { name, known } => unknown_transport(&name, &known),
         error => error.to_string(),
     })

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use transpute::auto::Probed;
+use transpute::auto::{Probed, registry};
 use transpute_select::{
-    Candidate, Chooser, DEFAULT_TRANSPORTS, End, Loss, Model, ModelChooser, PathEstimate, Spec,
-    Workload,
+    Candidate, Chooser, End, Loss, Model, ModelChooser, PathEstimate, Spec, Workload,
 };
 
 use crate::{
@@ -93,7 +92,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
         (Some(path), _) => {
             let candidates = match named {
                 Some(named) => named,
-                None => candidates(&DEFAULT_TRANSPORTS.map(str::to_owned))?,
+                None => Candidate::all(&registry()),
             };
             (path, candidates)
         }

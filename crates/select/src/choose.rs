@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt::Debug};
 
 use serde::Serialize;
+use transpute_transport::{CongestionControl, Registry, Throughput};
 
 use crate::{
     Direction, Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload, path::Seconds,
@@ -114,43 +115,62 @@ pub struct Choice {
     pub confidence: f64,
 }
 
-/// The transports that are compared unless the user names others.
-pub const DEFAULT_TRANSPORTS: [&str; 4] = ["tcp", "tcp-striped", "quic", "rudp"];
-
 /// Chooses by predicted time.
 #[derive(Clone, Debug)]
 pub struct ModelChooser(Cow<'static, Model>);
 
 impl Candidate {
-    /// A transport by name and settings that can be used.
+    /// A built-in transport by name and settings that can be used.
     ///
     /// # Errors
     /// [`SelectError::Transport`].
     pub fn new(text: &str) -> Result<Self, SelectError> {
-        Ok(Self {
-            spec: text.parse()?,
-            unavailable: None,
-        })
+        Ok(text.parse::<Spec>()?.into())
+    }
+
+    /// The transports of a registry that `auto` may choose, all of which can be used. They are compared unless the user names others.
+    #[must_use]
+    pub fn all(registry: &Registry) -> Vec<Self> {
+        let names = registry.candidates().map(|transport| transport.name());
+        // A name that is no word with settings cannot be written down, and so not be chosen.
+        let specs = names.filter_map(|name| Spec::in_registry(name, registry).ok());
+        specs.map(Self::from).collect()
     }
 
     /// Returns why it cannot be used on the path.
     fn obstacle(&self, path: &PathEstimate) -> Option<String> {
-        let needs_udp = self.spec.law(None).needs_udp;
+        let profile = self.spec.profile_under(None);
+        let control = match self.spec.profile().map(|profile| profile.throughput) {
+            Some(Throughput::Kernel(control)) => control,
+            _ => None,
+        };
         let loses = |direction: &Direction| direction.loss.is_some_and(|loss| loss.lost() > 0);
         let known = &path.kernel.available;
-        let lacks = |control: &str| !known.is_empty() && !known.iter().any(|it| it == control);
+        let lacks = |control: CongestionControl| {
+            !known.is_empty() && !known.iter().any(|it| it == control.name())
+        };
         let reason = if self.unavailable.is_some() {
             return self.unavailable.clone();
-        } else if needs_udp && path.udp == Udp::Blocked {
+        } else if profile.needs_udp && path.udp == Udp::Blocked {
             "UDP does not pass"
-        } else if self.spec.name() == "udp" && (loses(&path.up) || loses(&path.down)) {
+        } else if !profile.repairs_losses && (loses(&path.up) || loses(&path.down)) {
             "packets are lost, and it repairs nothing"
-        } else if !needs_udp && self.spec.setting("cc").is_some_and(lacks) {
+        } else if control.is_some_and(lacks) {
             "the kernel does not have its congestion control"
         } else {
             return None;
         };
         Some(reason.to_owned())
+    }
+}
+
+impl From<Spec> for Candidate {
+    /// A transport that can be used.
+    fn from(spec: Spec) -> Self {
+        Self {
+            spec,
+            unavailable: None,
+        }
     }
 }
 

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+use transpute_transport::Profile;
 
 use crate::{
-    Goodness, Law, Model, PathEstimate, RunSet, SelectError, Spec, Workload,
+    Goodness, Model, PathEstimate, RunSet, SelectError, Spec, Workload,
     error::checked,
     goodness::{quantile, rounded, sorted},
     law::Conditions,
@@ -58,7 +59,7 @@ pub struct Sample {
 
 /// All runs of a cell over one transport.
 struct Observed {
-    law: Law,
+    profile: Profile,
     path: [Conditions; 2],
     workload: Workload,
     /// Median; of cells whose median run was cut off, a lower bound.
@@ -71,7 +72,7 @@ impl Observed {
     fn error(&self, theta: &[f64]) -> f64 {
         let values: Vec<f64> = theta.iter().map(|log| log.exp()).collect();
         let values = Values::from_slice(&values);
-        let (parts, _) = parts(&self.law, &values, &self.path, &self.workload);
+        let (parts, _) = parts(&self.profile, &values, &self.path, &self.workload);
         let error = (parts.total() / self.seconds).ln();
         match self.is_cut {
             true => error.min(0.0),
@@ -110,7 +111,11 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
         let observed = |cells: Vec<&Vec<&Sample>>| -> Vec<Observed> {
             cells.into_iter().map(|runs| observe(&spec, runs)).collect()
         };
-        let fitted = fit_one(&spec.law(None), &observed(seen), &observed(held_out));
+        let fitted = fit_one(
+            &spec.profile_under(None),
+            &observed(seen),
+            &observed(held_out),
+        );
         transports.insert(spec, fitted);
     }
     if transports.is_empty() {
@@ -138,7 +143,7 @@ fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
     let median = runs[runs.len() / 2];
     Observed {
         // The kernel's default is in the name already.
-        law: spec.law(None),
+        profile: spec.profile_under(None),
         path: both_ways(&median.path),
         workload: median.workload,
         seconds: median.seconds,
@@ -146,8 +151,8 @@ fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
     }
 }
 
-fn fit_one(law: &Law, seen: &[Observed], held_out: &[Observed]) -> Fitted {
-    let theory: Vec<f64> = (Values::theory(law).named())
+fn fit_one(profile: &Profile, seen: &[Observed], held_out: &[Observed]) -> Fitted {
+    let theory: Vec<f64> = (Values::theory(profile).named())
         .map(|(_, value)| value.ln())
         .collect();
     let once = vec![1.0; seen.len()];

@@ -14,7 +14,9 @@
 
 use serde::Serialize;
 
-use crate::{Law, model::Values, spec::Family};
+use transpute_transport::{Profile, Throughput};
+
+use crate::model::Values;
 
 /// Payload bytes of a full packet.
 const PACKET: f64 = 1448.0;
@@ -70,10 +72,11 @@ pub(crate) struct Carriage {
 }
 
 /// Returns the time that `bytes` take.
-pub(crate) fn carry(law: &Law, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
-    match law.family {
-        Family::Rate | Family::Model => by_model(law, values, path, bytes),
-        Family::Window => by_window(law, values, path, bytes),
+pub(crate) fn carry(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
+    match profile.throughput {
+        Throughput::MeasuredRate | Throughput::Model => by_model(profile, values, path, bytes),
+        // Of a system whose default is not known.
+        _ => by_window(profile, values, path, bytes),
     }
 }
 
@@ -91,11 +94,11 @@ struct Growing {
 }
 
 impl Growing {
-    fn new(law: &Law, values: &Values, path: &Conditions, line: f64) -> Self {
+    fn new(profile: &Profile, values: &Values, path: &Conditions, line: f64) -> Self {
         let product = line * path.rtt;
-        let kernel = match law.needs_udp {
+        let kernel = match profile.needs_udp {
             true => f64::INFINITY,
-            false => path.kernel_window * BUFFER_FILL * law.connections,
+            false => path.kernel_window * BUFFER_FILL * f64::from(profile.connections),
         };
         let (window, speed, bound) = match kernel < product {
             true => (kernel, kernel / path.rtt, Bound::KernelWindow),
@@ -104,7 +107,7 @@ impl Growing {
         Self {
             rtt: path.rtt,
             doubling: values.doubling_round_trips.unwrap_or(1.0),
-            initial: law.first_flight(path.rtt).min(window),
+            initial: profile.first_flight_bytes(path.rtt).min(window),
             window,
             speed,
             line,
@@ -139,30 +142,35 @@ impl Growing {
     }
 }
 
-fn by_model(law: &Law, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
+fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
     let line = path.rate / 8.0 * values.rate_share;
-    let clean = Growing::new(law, values, path, line);
-    let lossy = Growing::new(law, values, path, line * goodput(path.loss, values.loss));
+    let clean = Growing::new(profile, values, path, line);
+    let lossy = Growing::new(
+        profile,
+        values,
+        path,
+        line * goodput(path.loss, values.loss),
+    );
     let without = clean.time(bytes);
     let with = lossy.time(bytes).max(without);
     clean.carriage(bytes, without, with, clean.bound)
 }
 
-fn by_window(law: &Law, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
+fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
     let line = path.rate / 8.0 * values.rate_share;
     // With a short queue the bottleneck idles after each loss until the window has grown back.
     let used = match path.rtt > 0.0 {
         true => line.min(SAW * (line + path.queue / path.rtt)),
         false => line,
     };
-    let growing = Growing::new(law, values, path, used);
+    let growing = Growing::new(profile, values, path, used);
     let without = growing.time(bytes);
     let p = path.loss;
     if p <= 0.0 || growing.window <= 0.0 {
         return growing.carriage(bytes, without, without, growing.bound);
     }
     // Each connection loses for itself, and their windows add up.
-    let n = law.connections;
+    let n = f64::from(profile.connections);
     let packets = bytes / PACKET / n;
     let before = -(-p * packets).exp_m1() / p;
     let after = (packets - before).max(0.0);

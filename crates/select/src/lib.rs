@@ -3,6 +3,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `rule`, `paper`, `choose` | choosers: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`] |
+//! | `spec`, `order` | transports with their profiles, and orders of them |
 //! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
 //! | `path`, `loss`, `workload`, `machine` | what a prediction depends on |
 //! | `monitor` | how the path of a standing connection changes |
@@ -32,6 +33,7 @@ mod loss;
 mod machine;
 mod model;
 mod monitor;
+mod order;
 mod paper;
 mod path;
 mod predict;
@@ -40,7 +42,7 @@ mod scheme;
 mod spec;
 mod workload;
 
-pub use choose::{Candidate, Choice, Chooser, DEFAULT_TRANSPORTS, ModelChooser, Ranked};
+pub use choose::{Candidate, Choice, Chooser, ModelChooser, Ranked};
 pub use error::SelectError;
 pub use fit::{MIN_CELLS, Sample, fit};
 pub use goodness::Goodness;
@@ -56,5 +58,5 @@ pub use path::{
 pub use predict::{Prediction, TimeParts};
 pub use rule::Rule;
 pub use scheme::{SchemeChoice, SchemeCost, SchemeTime, choose_scheme};
-pub use spec::{Law, Spec};
+pub use spec::Spec;
 pub use workload::{End, Workload};

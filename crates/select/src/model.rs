@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fs, io::Read, path::Path, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
+use transpute_transport::{Profile, Throughput};
 
 use crate::{
-    Goodness, Law, SelectError, Spec,
+    Goodness, SelectError, Spec,
     error::{checked, parsed},
-    spec::Family,
 };
 
 /// Version of the JSON.
@@ -19,9 +19,10 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The model that comes with this crate.
 const DEFAULT: &str = include_str!("../model/default.json");
 
-/// Standard deviation of the logarithm of the time where nothing was fitted: a factor of 1.4, or of 2 for an unknown transport.
+/// Standard deviation of the logarithm of the time where nothing was fitted: a factor of 1.4. It is a factor of 2
+/// for a transport whose name no run of the model has, and for one without a profile.
 const THEORY_SIGMA: f64 = 0.35;
-const GENERIC_SIGMA: f64 = 0.7;
+const UNKNOWN_SIGMA: f64 = 0.7;
 
 /// Fitted parameters by transport.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -96,7 +97,7 @@ pub(crate) type Values = Parameters<f64>;
 
 impl Values {
     /// Returns the values in the literature and the sources of the transports, before any fit.
-    pub(crate) fn theory(law: &Law) -> Self {
+    pub(crate) fn theory(profile: &Profile) -> Self {
         Self {
             // An Ed25519 signature and an X25519MLKEM768 key exchange on either side, and waking two processes.
             setup_s: 2e-3,
@@ -104,12 +105,12 @@ impl Values {
             rate_share: 0.96,
             // docs/performance.md: AES-GCM and two copies at 3 to 4 Gbit/s.
             byte_s: 2.3e-9,
-            loss: match law.family {
-                Family::Window => 1.0,
-                Family::Model => 0.05,
-                Family::Rate => 0.2,
+            loss: match profile.throughput {
+                Throughput::Model => 0.05,
+                Throughput::MeasuredRate => 0.2,
+                _ => 1.0,
             },
-            doubling_round_trips: (law.family != Family::Rate).then_some(1.0),
+            doubling_round_trips: (profile.throughput != Throughput::MeasuredRate).then_some(1.0),
         }
     }
 }
@@ -146,18 +147,15 @@ impl<T: Copy> Parameters<T> {
 }
 
 impl Fitted {
-    /// Returns the theory of a law.
-    pub(crate) fn theory(law: &Law) -> Self {
+    /// Returns the theory of a profile.
+    fn theory(profile: &Profile, sigma: f64) -> Self {
         Self {
-            parameters: Values::theory(law).map(|value| Estimate {
+            parameters: Values::theory(profile).map(|value| Estimate {
                 value,
                 low: value,
                 high: value,
             }),
-            sigma: match law.is_generic {
-                true => GENERIC_SIGMA,
-                false => THEORY_SIGMA,
-            },
+            sigma,
             fit: Goodness::default(),
             held_out: None,
         }
@@ -182,7 +180,7 @@ impl Model {
         &SHIPPED
     }
 
-    /// Returns the laws with the parameters of the literature, fitted to nothing.
+    /// Returns the theory, with the parameters of the literature, fitted to nothing.
     #[must_use]
     pub fn theory() -> Self {
         let runs = RunSet {
@@ -192,16 +190,25 @@ impl Model {
         Self::new(runs, BTreeMap::new())
     }
 
-    /// Returns the fit of a transport with this law: with these settings, else with others of the same family, else the theory.
-    pub(crate) fn fitted(&self, spec: &Spec, law: &Law) -> Fitted {
+    /// Returns the fit of a transport with this profile: with these settings, else with others and the same way to find the rate, else the
+    /// theory.
+    pub(crate) fn fitted(&self, spec: &Spec, profile: &Profile) -> Fitted {
         // Plain `tcp` follows another law where the kernel's congestion control is another.
-        let follows = |known: &Spec| known.law(None).family == law.family;
+        let follows = |known: &Spec| known.profile_under(None).throughput == profile.throughput;
         let exact = self.transports.get(spec).filter(|_| follows(spec));
+        let is_named = |known: &Spec| known.name() == spec.name();
         let similar = || {
-            let known = |known: &Spec| known.name() == spec.name() && follows(known);
+            let known = |known: &Spec| is_named(known) && follows(known);
             (self.transports.iter()).find_map(|(spec, fitted)| known(spec).then_some(fitted))
         };
-        (exact.or_else(similar).cloned()).unwrap_or_else(|| Fitted::theory(law))
+        (exact.or_else(similar).cloned()).unwrap_or_else(|| {
+            let is_known = self.transports.is_empty() || self.transports.keys().any(is_named);
+            let sigma = match is_known && spec.profile().is_some() {
+                true => THEORY_SIGMA,
+                false => UNKNOWN_SIGMA,
+            };
+            Fitted::theory(profile, sigma)
+        })
     }
 
     /// Parses and checks the JSON of [`to_json`](Self::to_json).

@@ -1,7 +1,7 @@
 //! The rules of the paper, made exact.
 
 use crate::{
-    Candidate, Chooser, Loss, PathEstimate, Prediction, Ranked, Workload,
+    Candidate, Chooser, Loss, PathEstimate, Prediction, Ranked, Spec, Workload, order,
     path::{Seconds, Short},
     predict::{self, kernel_window},
 };
@@ -15,16 +15,19 @@ const MAX_FEW_INTERACTIONS: f64 = 10.0;
 
 /// Section 4.1 of transputation-2020, over the transports at hand, as docs/selection.md ("The paper's rules") quotes it.
 ///
-/// What is unknown of the path counts as the likeliest value. Names that the paper could not know come last.
+/// What is unknown of the path counts as the likeliest value. Transports without a profile come last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PaperRules;
 
-const USER_SPACE: &[&str] = &["rudp", "quic", "tcp-striped", "tcp"];
-const UDP_LIKE: &[&str] = &["udp", "rudp", "quic", "tcp", "tcp-striped"];
-const TCP: &[&str] = &["tcp", "tcp-striped", "quic", "rudp"];
+/// An order of transports, smallest first.
+type Order = fn(&Spec) -> f64;
+
+const USER_SPACE: Order = |spec| order::by_start(spec, true);
+const UDP_LIKE: Order = order::without_repair_first;
+const TCP: Order = order::tcp_first;
 
 impl PaperRules {
-    fn rule(path: &PathEstimate, workload: &Workload) -> (&'static [&'static str], String) {
+    fn rule(path: &PathEstimate, workload: &Workload) -> (Order, String) {
         let rtt = path.rtt_s();
         let of = |direction| predict::rate(direction, rtt);
         let seen = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
@@ -63,8 +66,7 @@ impl Chooser for PaperRules {
 
     fn score(&self, path: &PathEstimate, work: &Workload, it: &Candidate, _: &Prediction) -> f64 {
         let (order, _) = Self::rule(path, work);
-        let place = order.iter().position(|&name| name == it.spec.name());
-        place.unwrap_or(order.len()) as f64
+        order(&it.spec)
     }
 
     fn reason(&self, path: &PathEstimate, workload: &Workload, _: &[Ranked]) -> String {

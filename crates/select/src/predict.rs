@@ -1,16 +1,16 @@
 //! The predicted time of a workload over a transport, and its parts.
 //!
 //! `T = set-up + round trips + serial computing + |carrying, computing|`, in the spirit of Rebane, *A feasibility analysis of
-//! secure multiparty computation deployments*, 2012, section 5, whose `T = f(ping) + bytes / g(bandwidth)` has a law for each
-//! transport here. `|x, y|` is `sqrt(x² + y²)`: carrying and computing hide each other, except where they take about as long.
+//! secure multiparty computation deployments*, 2012, section 5, whose `T = f(ping) + bytes / g(bandwidth)` follows here
+//! from the profile of the transport. `|x, y|` is `sqrt(x² + y²)`: carrying and computing hide each other, except where they take about as long.
 
 use std::time::Duration;
 
 use serde::Serialize;
-use transpute_transport::PathClass;
+use transpute_transport::{PathClass, Profile};
 
 use crate::{
-    Bound, Direction, End, Law, Loss, Model, PathEstimate, SelectError, Spec, Workload,
+    Bound, Direction, End, Loss, Model, PathEstimate, SelectError, Spec, Workload,
     law::{self, Carriage, Conditions},
     model::Values,
 };
@@ -90,10 +90,10 @@ impl Model {
     ) -> Result<Prediction, SelectError> {
         path.validate()?;
         workload.validate()?;
-        let law = spec.law(path.kernel.congestion_control.as_deref());
-        let fitted = self.fitted(spec, &law);
+        let profile = spec.profile_under(path.kernel.congestion_control.as_deref());
+        let fitted = self.fitted(spec, &profile);
         let values = fitted.parameters.map(|estimate| estimate.value);
-        let (parts, bound) = parts(&law, &values, &both_ways(path), workload);
+        let (parts, bound) = parts(&profile, &values, &both_ways(path), workload);
         let seconds = parts.total();
         // A rate that is off by a factor moves what is carried by that factor.
         let carried = parts.transfer_s / seconds.max(f64::MIN_POSITIVE);
@@ -161,7 +161,7 @@ pub(crate) fn kernel_window(path: &PathEstimate) -> f64 {
 
 /// Returns the parts of the time, and the bottleneck.
 pub(crate) fn parts(
-    law: &Law,
+    profile: &Profile,
     values: &Values,
     path: &[Conditions; 2],
     workload: &Workload,
@@ -172,7 +172,7 @@ pub(crate) fn parts(
         End::Listener => (1, 0),
     };
     let carry =
-        |direction: usize, bytes: u64| law::carry(law, values, &path[direction], bytes as f64);
+        |direction: usize, bytes: u64| law::carry(profile, values, &path[direction], bytes as f64);
     let rtt = path[0].rtt;
     let tables = carry(to_evaluator, work.garbler_bytes);
     let requests = carry(to_garbler, work.evaluator_bytes);
@@ -196,9 +196,11 @@ pub(crate) fn parts(
     let carrying = waiting + time(&chain);
     let bytes = work.garbler_bytes.saturating_add(work.evaluator_bytes) as f64;
     let computing = work.garble_s.max(work.evaluate_s) + values.byte_s * bytes;
-    let train = path.map(|it| law.train_bytes().min(it.queue) * 8.0 / it.rate);
+    let train = path.map(|it| f64::from(profile.probe_bytes).min(it.queue) * 8.0 / it.rate);
     let parts = TimeParts {
-        setup_s: values.setup_s + law.setup_round_trips() * rtt + train[0].max(train[1]),
+        setup_s: values.setup_s
+            + f64::from(profile.setup_round_trips) * rtt
+            + train[0].max(train[1]),
         rounds_s: first * rtt + waiting,
         growth_s: chain.growth,
         transfer_s: chain.transfer,

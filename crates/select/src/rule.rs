@@ -5,7 +5,7 @@ use std::time::Duration;
 use transpute_transport::PathClass;
 
 use crate::{
-    Candidate, Chooser, PathEstimate, Prediction, Ranked, Workload, path::Seconds, spec::Family,
+    Candidate, Chooser, PathEstimate, Prediction, Ranked, Spec, Workload, order, path::Seconds,
 };
 
 /// Within a LAN, work with at most this many bytes in both directions together goes over TCP.
@@ -17,25 +17,28 @@ const LITTLE_BYTES: u64 = 1_500_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rule;
 
+/// An order of transports, smallest first.
+type Order = fn(&Spec) -> f64;
+
 impl Rule {
-    /// Returns the transports from the best to the worst, and why.
-    fn order(path: &PathEstimate, work: &Workload) -> (&'static [&'static str], &'static str) {
+    /// Returns the order of the transports, and why.
+    fn order(path: &PathEstimate, work: &Workload) -> (Order, &'static str) {
         let is_little = work.bytes_up().saturating_add(work.bytes_down()) <= LITTLE_BYTES;
         match PathClass::of(Duration::from_secs_f64(path.rtt_s())) {
             PathClass::SameHost => (
-                &["tcp", "quic", "rudp", "tcp-striped"],
+                order::by_processor_time,
                 "nothing is lost, and TCP takes the least processor time",
             ),
             PathClass::SameLan if is_little => (
-                &["tcp", "quic", "rudp", "tcp-striped"],
+                order::by_processor_time,
                 "little to send, and TCP is up first",
             ),
             PathClass::WideArea => (
-                &["rudp", "quic", "tcp-striped", "tcp"],
+                |spec| order::by_start(spec, true),
                 "a rate that is known from the start matters most",
             ),
             _ => (
-                &["rudp", "quic", "tcp", "tcp-striped"],
+                |spec| order::by_start(spec, false),
                 "it tolerates losses, and is up after one round trip",
             ),
         }
@@ -49,10 +52,9 @@ impl Chooser for Rule {
 
     fn score(&self, path: &PathEstimate, work: &Workload, it: &Candidate, _: &Prediction) -> f64 {
         let (order, _) = Self::order(path, work);
-        let place = order.iter().position(|&name| name == it.spec.name());
         let control = path.kernel.congestion_control.as_deref();
-        let slows = it.spec.law(control).family == Family::Window;
-        2.0 * place.unwrap_or(order.len()) as f64 + f64::from(u8::from(slows))
+        let slows = it.spec.slows_at_losses(control);
+        2.0 * order(&it.spec) + f64::from(u8::from(slows))
     }
 
     fn reason(&self, path: &PathEstimate, workload: &Workload, _: &[Ranked]) -> String {

@@ -1,172 +1,40 @@
-//! Transports as the selector knows them: a name, settings, and which law they follow.
+//! Transports as the selector knows them: a name, settings, and a profile.
 
-use std::{fmt, str::FromStr};
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    str::FromStr,
+    sync::LazyLock,
+};
 
 use serde::{Deserialize, Serialize};
-
-use transpute_transport::{QuicOptions, StripedOptions};
+use transpute_transport::{Profile, Registry, Throughput};
 
 use crate::SelectError;
 
 /// The longest name with settings.
 const MAX_LEN: usize = 100;
 
-/// Payload bytes of the first flight of a TCP connection: ten segments (RFC 6928).
-const INITIAL_WINDOW: f64 = 10.0 * 1448.0;
-
-/// Bytes of the train that the set-up of `rudp` sends each way: 32 packets of 1,200 bytes (docs/rudp.md).
-const TRAIN_BYTES: f64 = 32.0 * 1200.0;
-
-/// A transport's name with its settings, such as `tcp:cc=bbr`. Settings are kept in their order as texts, so that equal
-/// ones compare equal; `+` separates them as well as a comma.
-#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+/// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings are kept in their order as texts, so that
+/// equal ones compare equal; `+` separates them as well as a comma.
+///
+/// A text that is [parsed](str::parse) gets the profile of the built-in transport of that name.
+/// [`in_registry`](Self::in_registry) finds those of other transports. The profile takes no part in comparisons.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Spec(String);
-
-/// How a transport finds its rate.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Family {
-    /// A congestion window that doubles each round trip, and shrinks at every loss: cubic, Reno.
-    Window,
-    /// An estimate of the bottleneck that doubles each round trip; losses hardly matter: BBR.
-    Model,
-    /// The rate that the set-up measured, from the first packet on; losses are corrected.
-    Rate,
-}
-
-/// The properties of a transport that are not fitted: they follow from its design.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Law {
-    pub(crate) family: Family,
-    /// Parallel connections.
-    pub(crate) connections: f64,
-    /// Whether its first flight grows with the round-trip time up to a quarter of a MiB, as that of `quic` does.
-    pub(crate) has_large_first_flight: bool,
-    /// Whether it runs over UDP: then its set-up takes one round trip, not two, and the kernel's buffers do not bound its window.
-    pub needs_udp: bool,
-    /// Whether nothing is known of it: then it is taken to be like TCP, with a wide uncertainty.
-    pub is_generic: bool,
-}
-
-impl Law {
-    /// Returns the round trips from the first packet to the connector's link.
-    pub(crate) fn setup_round_trips(&self) -> f64 {
-        if self.needs_udp { 1.0 } else { 2.0 }
-    }
-
-    /// Returns the bytes that the set-up sends ahead of the data to measure the path.
-    pub(crate) fn train_bytes(&self) -> f64 {
-        match self.family {
-            Family::Rate => TRAIN_BYTES,
-            Family::Window | Family::Model => 0.0,
-        }
-    }
-
-    /// Returns the bytes that leave before the first acknowledgement, given the round-trip time in seconds.
-    pub(crate) fn first_flight(&self, rtt: f64) -> f64 {
-        match self.family {
-            Family::Rate => f64::INFINITY,
-            _ if self.has_large_first_flight => (QuicOptions::MODEST_RATE * rtt)
-                .clamp(INITIAL_WINDOW, QuicOptions::FIRST_FLIGHT as f64),
-            _ => INITIAL_WINDOW * self.connections,
-        }
-    }
+pub struct Spec {
+    text: String,
+    profile: Option<Profile>,
 }
 
 impl Spec {
-    /// Returns the name without the settings.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.0.split(':').next().unwrap_or_default()
-    }
-
-    /// Returns name and settings.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns a setting.
-    #[must_use]
-    pub fn setting(&self, key: &str) -> Option<&str> {
-        let (_, settings) = self.0.split_once(':')?;
-        let mut pairs = settings.split(',').filter_map(|item| item.split_once('='));
-        pairs.find_map(|(known, value)| (known == key).then_some(value))
-    }
-
-    /// Returns the transport with the congestion control that it has: written out if it is another than cubic, and left out if it
-    /// is. `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
-    pub(crate) fn in_effect(&self, default_control: Option<&str>) -> Self {
-        if !matches!(self.name(), "tcp" | "tcp-striped") {
-            return self.clone();
-        }
-        let control = self.setting("cc").or(default_control).unwrap_or("cubic");
-        let (name, settings) = self.0.split_once(':').unwrap_or((&self.0, ""));
-        let others = (settings.split(',')).filter(|it| !it.is_empty() && !it.starts_with("cc="));
-        let control = (control != "cubic").then(|| format!("cc={control}"));
-        let all: Vec<&str> = others.chain(control.as_deref()).collect();
-        // What does not make a name leaves the transport as it is.
-        joined(name, all).parse().unwrap_or_else(|_| self.clone())
-    }
-
-    /// Returns the law that the transport follows. `default_control` is the congestion control of TCP connections that
-    /// are not told otherwise; cubic if it is not known.
-    #[must_use]
-    pub fn law(&self, default_control: Option<&str>) -> Law {
-        let control = |default| self.setting("cc").unwrap_or(default);
-        let tcp = Law {
-            family: match control(default_control.unwrap_or("cubic")) {
-                "bbr" | "bbr2" | "bbr3" => Family::Model,
-                _ => Family::Window,
-            },
-            connections: 1.0,
-            has_large_first_flight: false,
-            needs_udp: false,
-            is_generic: false,
-        };
-        match self.name() {
-            "tcp" => tcp,
-            "tcp-striped" => {
-                let connections = self.setting("n").and_then(|n| n.parse::<u8>().ok());
-                let connections = connections.unwrap_or(StripedOptions::CONNECTIONS);
-                Law {
-                    connections: connections.clamp(1, 32).into(),
-                    ..tcp
-                }
-            }
-            "quic" => Law {
-                family: match control("bbr3") {
-                    "cubic" | "reno" | "newreno" => Family::Window,
-                    _ => Family::Model,
-                },
-                has_large_first_flight: true,
-                needs_udp: true,
-                ..tcp
-            },
-            "rudp" | "udp" => Law {
-                family: Family::Rate,
-                needs_udp: true,
-                ..tcp
-            },
-            _ => Law {
-                family: Family::Window,
-                is_generic: true,
-                ..tcp
-            },
-        }
-    }
-}
-
-fn joined(name: &str, mut settings: Vec<&str>) -> String {
-    settings.sort_unstable();
-    let separator = if settings.is_empty() { "" } else { ":" };
-    format!("{name}{separator}{}", settings.join(","))
-}
-
-impl FromStr for Spec {
-    type Err = SelectError;
-
-    fn from_str(text: &str) -> Result<Self, SelectError> {
+    /// Parses a name with settings, and finds the profile of the transport in a registry. A transport that has none is predicted
+    /// like one TCP connection, with a wide uncertainty.
+    ///
+    /// # Errors
+    /// [`SelectError::Transport`].
+    pub fn in_registry(text: &str, registry: &Registry) -> Result<Self, SelectError> {
         let (name, settings) = match text.split_once(':') {
             Some((name, settings)) => (name, settings.split([',', '+']).collect()),
             None => (text, Vec::new()),
@@ -179,11 +47,120 @@ impl FromStr for Spec {
             (item.split_once('=')).is_some_and(|(key, value)| is_word(key) && is_word(value))
         };
         match text.len() <= MAX_LEN && is_word(name) && settings.iter().all(is_pair) {
-            true => Ok(Self(joined(name, settings))),
+            true => Ok(Self {
+                text: joined(name, settings.into_iter().map(str::to_owned).collect()),
+                profile: registry.profile(text),
+            }),
             false => Err(SelectError::Transport {
                 text: text.chars().take(MAX_LEN).collect(),
             }),
         }
+    }
+
+    /// Returns the profile of the transport with its settings; `None` if nothing is known of it.
+    #[must_use]
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref()
+    }
+
+    /// Returns the name without the settings.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text.split(':').next().unwrap_or_default()
+    }
+
+    /// Returns name and settings.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns a setting.
+    #[must_use]
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        let (_, settings) = self.text.split_once(':')?;
+        let mut pairs = settings.split(',').filter_map(|item| item.split_once('='));
+        pairs.find_map(|(known, value)| (known == key).then_some(value))
+    }
+
+    /// Returns the transport with the congestion control that it has: written out if it is another than cubic, and left out if it
+    /// is. `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
+    pub(crate) fn in_effect(&self, default_control: Option<&str>) -> Self {
+        let Some(Throughput::Kernel(control)) = self.profile.map(|profile| profile.throughput)
+        else {
+            return self.clone();
+        };
+        let control = control.or_else(|| default_control?.parse().ok());
+        let control = (control.as_ref()).map_or("cubic", |control| control.name());
+        let (name, settings) = self.text.split_once(':').unwrap_or((&self.text, ""));
+        let others = (settings.split(',')).filter(|it| !it.is_empty() && !it.starts_with("cc="));
+        let all = others.map(str::to_owned);
+        let all = all.chain((control != "cubic").then(|| format!("cc={control}")));
+        let profile = self.profile.map(|profile| {
+            let mut profile = profile;
+            profile.throughput = Throughput::Kernel(control.parse().ok());
+            profile
+        });
+        Self {
+            text: joined(name, all.collect()),
+            profile,
+        }
+    }
+
+    /// Returns whether losses shrink its congestion window, where `default_control` is that of TCP connections which are not told
+    /// otherwise.
+    #[must_use]
+    pub fn slows_at_losses(&self, default_control: Option<&str>) -> bool {
+        self.profile_under(default_control).throughput == Throughput::Window
+    }
+
+    /// Returns the profile, or that of an unknown transport, with the congestion control that is in effect where `default_control` is
+    /// that of TCP connections which are not told otherwise.
+    pub(crate) fn profile_under(&self, default_control: Option<&str>) -> Profile {
+        let mut profile = self.profile.unwrap_or_default();
+        profile.throughput = profile.throughput.resolve(default_control);
+        profile
+    }
+}
+
+fn joined(name: &str, mut settings: Vec<String>) -> String {
+    settings.sort_unstable();
+    let separator = if settings.is_empty() { "" } else { ":" };
+    format!("{name}{separator}{}", settings.join(","))
+}
+
+impl FromStr for Spec {
+    type Err = SelectError;
+
+    fn from_str(text: &str) -> Result<Self, SelectError> {
+        static BUILTINS: LazyLock<Registry> = LazyLock::new(Registry::with_builtins);
+        Self::in_registry(text, &BUILTINS)
+    }
+}
+
+impl PartialEq for Spec {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Spec {}
+
+impl PartialOrd for Spec {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Spec {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl Hash for Spec {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
     }
 }
 
@@ -197,13 +174,13 @@ impl TryFrom<String> for Spec {
 
 impl From<Spec> for String {
     fn from(spec: Spec) -> Self {
-        spec.0
+        spec.text
     }
 }
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        f.pad(&self.text)
     }
 }
 
@@ -211,35 +188,36 @@ impl fmt::Display for Spec {
 mod tests {
     use super::*;
 
-    fn law(text: &str) -> Law {
-        text.parse::<Spec>().unwrap().law(Some("cubic"))
+    fn profile(text: &str) -> Profile {
+        text.parse::<Spec>().unwrap().profile_under(Some("cubic"))
     }
 
     #[test]
     fn settings_decide_the_law() {
-        assert_eq!(law("tcp").family, Family::Window);
-        assert_eq!(law("tcp:cc=bbr").family, Family::Model);
-        let with_bbr = "tcp".parse::<Spec>().unwrap().law(Some("bbr"));
-        assert_eq!(with_bbr.family, Family::Model);
-        assert_eq!(law("tcp-striped").connections, 8.0);
-        assert_eq!(law("tcp-striped:cc=bbr,n=4").connections, 4.0);
-        assert_eq!(law("quic:cc=cubic").family, Family::Window);
-        assert_eq!(law("rudp").family, Family::Rate);
-        assert!(law("udp").needs_udp && law("smoke").is_generic);
+        assert_eq!(profile("tcp").throughput, Throughput::Window);
+        assert_eq!(profile("tcp:cc=bbr").throughput, Throughput::Model);
+        let with_bbr = "tcp".parse::<Spec>().unwrap().profile_under(Some("bbr"));
+        assert_eq!(with_bbr.throughput, Throughput::Model);
+        assert_eq!(profile("tcp-striped").connections, 8);
+        assert_eq!(profile("tcp-striped:cc=bbr,n=4").connections, 4);
+        assert_eq!(profile("quic:cc=cubic").throughput, Throughput::Window);
+        assert_eq!(profile("rudp").throughput, Throughput::MeasuredRate);
+        assert!(profile("udp").needs_udp);
+        assert!("smoke".parse::<Spec>().unwrap().profile().is_none());
     }
 
     #[test]
     fn set_ups_and_first_flights_are_those_of_the_transports() {
-        let round_trips = |text| law(text).setup_round_trips();
-        assert_eq!([round_trips("quic"), round_trips("rudp")], [1.0, 1.0]);
-        assert_eq!([round_trips("tcp"), round_trips("tcp-striped")], [2.0, 2.0]);
-        let first = |text, rtt| law(text).first_flight(rtt);
+        let round_trips = |text| profile(text).setup_round_trips;
+        assert_eq!([round_trips("quic"), round_trips("rudp")], [1, 1]);
+        assert_eq!([round_trips("tcp"), round_trips("tcp-striped")], [2, 2]);
+        let first = |text, rtt| profile(text).first_flight_bytes(rtt);
         assert_eq!((first("quic", 0.01), first("quic", 0.2)), (25e3, 262_144.0));
         assert_eq!(first("tcp", 0.2), 14_480.0);
         assert_eq!(first("tcp-striped:n=4", 0.2), 57_920.0);
         assert_eq!(
-            (law("rudp").train_bytes(), law("quic").train_bytes()),
-            (38_400.0, 0.0)
+            (profile("rudp").probe_bytes, profile("quic").probe_bytes),
+            (38_400, 0)
         );
     }
 

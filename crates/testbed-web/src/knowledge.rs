@@ -16,7 +16,7 @@ use transpute::{
 };
 use transpute_netem::scenario::Scenario;
 use transpute_select::{
-    Candidate, Choice, Chooser, DEFAULT_TRANSPORTS, End, PathEstimate, Rule, SelectError, Workload,
+    Candidate, Choice, Chooser, End, PathEstimate, Rule, SelectError, Spec, Workload,
 };
 use transpute_testbed::{emulated::path_of, row::Environment};
 
@@ -84,6 +84,7 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) struct Knowledge {
     transports: Vec<TransportEntry>,
+    registry: Registry,
     known: Mutex<HashMap<Source, CircuitFigures>>,
 }
 
@@ -95,22 +96,21 @@ struct CircuitFigures {
 }
 
 impl Knowledge {
-    pub(super) fn new() -> Self {
-        let place = |name: &str| DEFAULT_TRANSPORTS.iter().position(|usual| *usual == name);
-        let registry = Registry::with_builtins();
-        let mut names: Vec<&str> = registry.names().collect();
+    pub(super) fn new(registry: Registry) -> Self {
+        let usual = Candidate::all(&registry);
+        let usual = usual.iter().map(|candidate| candidate.spec.name());
         // Those that are compared usually come first, in their order.
-        names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
-        let is_known = |name: &str| {
-            Candidate::new(name).is_ok_and(|candidate| !candidate.spec.law(None).is_generic)
-        };
-        let transports = (names.into_iter().chain([Auto::NAME])).map(|name| TransportEntry {
-            name: name.to_owned(),
-            is_predictable: name != Auto::NAME && is_known(name),
-            is_usual: place(name).is_some(),
+        let usual: Vec<String> = usual.map(str::to_owned).collect();
+        let others = (registry.names()).filter(|name| !usual.iter().any(|usual| usual == name));
+        let names = (usual.iter().cloned()).chain(others.map(str::to_owned));
+        let transports = (names.chain([Auto::NAME.to_owned()])).map(|name| TransportEntry {
+            is_predictable: registry.profile(&name).is_some(),
+            is_usual: usual.contains(&name),
+            name,
         });
         Self {
             transports: transports.collect(),
+            registry,
             known: Mutex::default(),
         }
     }
@@ -158,7 +158,7 @@ impl Knowledge {
         });
         let path = path_of(scenario, environment.as_ref()).map_err(text)?;
         let candidates = (transports.iter())
-            .map(|name| Candidate::new(name))
+            .map(|name| Spec::in_registry(name, &self.registry).map(Candidate::from))
             .collect::<Result<Vec<_>, _>>()
             .map_err(text)?;
         let choice = match Rule.choose(&path, &workload, &candidates) {

@@ -15,7 +15,7 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
-use transpute::circuit::catalogue;
+use transpute::{Registry, circuit::catalogue};
 
 use super::{
     api,
@@ -51,6 +51,8 @@ pub struct Config {
     pub token: Option<Token>,
     /// Whether users may run commands of their own, as the user of this process.
     pub allow_programs: bool,
+    /// The transports that users may choose. The program at `binary` must know them too.
+    pub registry: Registry,
 }
 
 /// A server that listens.
@@ -93,7 +95,7 @@ impl Server {
             let inside = jobs::look_inside();
             Ok::<_, ServeError>(App {
                 store,
-                knowledge: Knowledge::new(),
+                knowledge: Knowledge::new(config.registry),
                 jobs,
                 token: config.token,
                 sessions: Sessions::default(),

@@ -7,9 +7,11 @@
 //! | module of the crate | idea |
 //! | --- | --- |
 //! | `transport`, `settings` | the traits, the registry, and what may follow a transport's name |
+//! | `profile` | the properties of a transport that choices depend on |
 //! | `link`, `stats` | what a transport yields, and its live figures |
 //! | `identity` | keys, key files, fingerprints |
 //! | `tls` | TLS 1.3 with pinned keys |
+//! | [`secure`] | the same for the streams of other transports |
 //! | `preamble` | plaintext, and telling strangers apart |
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
@@ -49,9 +51,11 @@ mod link;
 mod mismatch;
 mod path_class;
 mod preamble;
+mod profile;
 mod quic;
 #[cfg(unix)]
 mod rudp;
+pub mod secure;
 mod settings;
 mod stats;
 mod striped;
@@ -67,6 +71,7 @@ pub use self::{
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
     path_class::PathClass,
+    profile::{FirstFlight, Profile, Throughput},
     quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},

@@ -55,6 +55,19 @@ pub(crate) fn not_plaintext(first: &[u8]) -> TransportError {
     }
 }
 
+/// Explains why a TLS handshake failed with a peer that sent these bytes first.
+pub(crate) fn not_tls(first: &[u8], error: io::Error) -> TransportError {
+    match Dialect::of(first) {
+        Dialect::Plaintext => TransportError::SecurityMismatch {
+            ours: "TLS",
+            theirs: "plaintext",
+        },
+        Dialect::Unknown if !first.is_empty() => unknown(first),
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => TransportError::ClosedDuringHandshake,
+        _ => TransportError::from_io(error),
+    }
+}
+
 /// Describes a peer that speaks neither dialect; quotes what it sent, escaped and cut to a line.
 pub(crate) fn unknown(first: &[u8]) -> TransportError {
     let shown = &first[..first.len().min(PREAMBLE.len())];

@@ -1,7 +1,7 @@
 //! Keeps peers from filling the log.
 
 use std::{
-    net::SocketAddr,
+    fmt,
     time::{Duration, Instant},
 };
 
@@ -46,7 +46,11 @@ impl Throttle {
 }
 
 /// Logs that a listener has rejected a connection, unless it has logged many lately.
-pub(crate) fn warn_of_rejected(log: &mut Throttle, peer: SocketAddr, error: &TransportError) {
+pub(crate) fn warn_of_rejected(
+    log: &mut Throttle,
+    peer: impl fmt::Display,
+    error: &TransportError,
+) {
     match log.admit(Instant::now()) {
         Some(0) => tracing::warn!("rejected a connection from {peer}: {error}"),
         Some(more) => tracing::warn!(

@@ -1,10 +1,10 @@
 //! The trait behind which every transport stands, and the registry that finds one by name.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::{Fingerprint, Identity, Link, Settings, TransportError};
+use crate::{Fingerprint, Identity, Link, Profile, Settings, TransportError};
 
 /// A way of carrying bytes between two parties.
 ///
@@ -30,6 +30,13 @@ pub trait Transport: Send + Sync {
     ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
         let _ = settings;
         Ok(None)
+    }
+
+    /// Returns the properties that predictions and choices depend on, with the settings in force.
+    ///
+    /// A transport without a profile, as by default, is used only by its name: `auto` does not choose it.
+    fn profile(&self) -> Option<Profile> {
+        None
     }
 
     /// Starts to listen.
@@ -120,10 +127,10 @@ impl Security {
     }
 }
 
-/// The transports a program knows, by name.
+/// The transports a program knows, by name, in the order in which they were registered.
 #[derive(Clone, Default)]
 pub struct Registry {
-    transports: BTreeMap<&'static str, Arc<dyn Transport>>,
+    transports: Vec<Arc<dyn Transport>>,
 }
 
 impl Registry {
@@ -136,21 +143,16 @@ impl Registry {
     /// Makes a registry of the transports in this crate.
     #[must_use]
     pub fn with_builtins() -> Self {
-        let builtins: Vec<Arc<dyn Transport>> = vec![
+        let transports: Vec<Arc<dyn Transport>> = vec![
             Arc::new(crate::Tcp::default()),
-            Arc::new(crate::Quic::default()),
             Arc::new(crate::TcpStriped::default()),
+            Arc::new(crate::Quic::default()),
             #[cfg(unix)]
             Arc::new(crate::Rudp::default()),
             #[cfg(unix)]
             Arc::new(crate::Udp::default()),
         ];
-        Self {
-            transports: builtins
-                .into_iter()
-                .map(|transport| (transport.name(), transport))
-                .collect(),
-        }
+        Self { transports }
     }
 
     /// Adds a transport.
@@ -159,10 +161,10 @@ impl Registry {
     /// [`TransportError::DuplicateTransport`] if its name is taken.
     pub fn register(&mut self, transport: Arc<dyn Transport>) -> Result<(), TransportError> {
         let name = transport.name();
-        if self.transports.contains_key(name) {
+        if self.find(name).is_some() {
             return Err(TransportError::DuplicateTransport { name: name.into() });
         }
-        self.transports.insert(name, transport);
+        self.transports.push(transport);
         Ok(())
     }
 
@@ -176,13 +178,12 @@ impl Registry {
             Some((name, settings)) => (name, Some(settings)),
             None => (text, None),
         };
-        let transport =
-            self.transports
-                .get(name)
-                .ok_or_else(|| TransportError::UnknownTransport {
-                    name: name.into(),
-                    known: self.names().map(str::to_owned).collect(),
-                })?;
+        let transport = self
+            .find(name)
+            .ok_or_else(|| TransportError::UnknownTransport {
+                name: name.into(),
+                known: self.names().map(str::to_owned).collect(),
+            })?;
         let Some(settings) = settings else {
             return Ok(Arc::clone(transport));
         };
@@ -192,14 +193,37 @@ impl Registry {
         Ok(configured.unwrap_or_else(|| Arc::clone(transport)))
     }
 
-    /// Iterates over the names, in alphabetical order.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.transports.keys().copied()
+    /// Returns the profile of a transport with the settings that follow its name, as [`get`](Self::get) reads them. Settings that it
+    /// does not take are ignored. Returns `None` if the name is not registered or its transport has no profile.
+    #[must_use]
+    pub fn profile(&self, text: &str) -> Option<Profile> {
+        match self.get(text) {
+            Ok(transport) => transport.profile(),
+            Err(_) => self.find(text.split(':').next()?)?.profile(),
+        }
     }
 
-    /// Iterates over the transports, in the order of their names.
+    /// Iterates over the names, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let mut names: Vec<_> = self.iter().map(|transport| transport.name()).collect();
+        names.sort_unstable();
+        names.into_iter()
+    }
+
+    /// Iterates over the transports, in the order in which they were registered.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Transport>> {
-        self.transports.values()
+        self.transports.iter()
+    }
+
+    /// Iterates over the transports that `auto` may choose: they have a profile, and repair losses.
+    pub fn candidates(&self) -> impl Iterator<Item = &Arc<dyn Transport>> {
+        let is_candidate = |profile: Profile| profile.repairs_losses;
+        self.iter()
+            .filter(move |transport| transport.profile().is_some_and(is_candidate))
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<dyn Transport>> {
+        self.iter().find(|transport| transport.name() == name)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
-use transpute_select::Spec;
+use transpute_select::Candidate;
 use transpute_transport::{Registry, Transport, TransportError, auto::Offer};
 
 use crate::Auto;
@@ -32,38 +32,34 @@ impl Choice {
             Self::Named(name) => (name.clone(), "asked for by name".to_owned()),
             Self::Auto => {
                 let names: Vec<_> = registry.names().collect();
-                let all = Offer::all();
-                let known: Vec<_> = (names.iter().copied())
-                    .filter(|name| all.allows(name))
-                    .collect();
-                match (&names[..], &known[..]) {
+                let offer = Offer::of_registry(registry);
+                match (&names[..], offer.has_shared()) {
                     (&[only], _) => (
                         only.to_owned(),
                         format!("{only} is the only transport registered"),
                     ),
-                    (_, []) => {
+                    (_, false) => {
                         return Err(TransportError::UnknownTransport {
                             name: Auto::NAME.to_owned(),
                             known: names.into_iter().map(str::to_owned).collect(),
                         });
                     }
-                    (_, known) => return automatic(known, &all),
+                    (_, true) => {
+                        let has_all = Offer::all().names().all(|name| offer.allows(name));
+                        let specs = Candidate::all(registry).into_iter().map(|it| it.spec);
+                        return Ok(Chosen::Automatic(Box::new(Auto {
+                            // A registry of one's own names exactly what may be used.
+                            candidates: (!has_all).then(|| specs.collect()),
+                            offer,
+                            registry: registry.clone(),
+                            ..Auto::default()
+                        })));
+                    }
                 }
             }
         };
         Ok(Chosen::Fixed(registry.get(&name)?, reason))
     }
-}
-
-/// Chooses among the built-in transports that are registered.
-fn automatic(known: &[&str], all: &Offer) -> Result<Chosen, TransportError> {
-    let mut auto = Auto::default();
-    if all.names().any(|name| !known.contains(&name)) {
-        let specs = known.iter().filter_map(|name| name.parse::<Spec>().ok());
-        auto.candidates = Some(specs.collect());
-        auto.offer = Offer::of(known.iter().copied())?;
-    }
-    Ok(Chosen::Automatic(Box::new(auto)))
 }
 
 impl From<&str> for Choice {

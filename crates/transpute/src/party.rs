@@ -90,7 +90,7 @@ impl Party {
             identity: None,
             peers: Vec::new(),
             plaintext: false,
-            registry: Registry::with_builtins(),
+            registry: crate::auto::registry(),
             choice: Choice::Auto,
             chooser: None,
             offer: None,

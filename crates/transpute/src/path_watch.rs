@@ -179,7 +179,7 @@ impl PathWatch {
         path.up.loss = now.loss.or(path.up.loss);
         let ranking = chosen.selection.choice.ranking().iter();
         let candidates: Vec<_> = ranking
-            .filter_map(|ranked| Candidate::new(ranked.transport.as_str()).ok())
+            .map(|ranked| Candidate::from(ranked.transport.clone()))
             .collect();
         let choice = (chosen.chooser)
             .choose(&path, &chosen.run, &candidates)

@@ -16,7 +16,9 @@ use transpute::{
     select::Workload,
     transport::{LinkInfo, Security},
 };
-use transpute::{Error, Fingerprint, Identity, Registry, SessionError, Transport, TransportError};
+use transpute::{
+    Error, Fingerprint, Identity, SessionError, Transport, TransportError, auto::registry,
+};
 
 use crate::{failure::Failure, flags::parse_transport, id, output};
 
@@ -108,7 +110,7 @@ fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, T
         let workload = work.unwrap_or(auto.workload);
         return Ok(Arc::new(Auto { workload, ..auto }));
     }
-    Registry::with_builtins().get(text)
+    registry().get(text)
 }
 
 /// Returns the transport as reports call it: as it was asked for, or the one that was chosen.

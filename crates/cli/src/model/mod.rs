@@ -6,7 +6,8 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use transpute_select::{Candidate, Model, PathEstimate, SelectError};
+use transpute::auto::registry;
+use transpute_select::{Candidate, Model, PathEstimate, SelectError, Spec};
 
 use crate::{
     failure::{Failure, Kind},
@@ -72,9 +73,17 @@ fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
 pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
     (names.iter())
         .map(|name| {
-            Candidate::new(name).map_err(|error| Failure::usage(format!("--transports: {error}")))
+            Spec::in_registry(name, &registry())
+                .map(Candidate::from)
+                .map_err(|error| Failure::usage(format!("--transports: {error}")))
         })
         .collect()
+}
+
+/// Returns the names of the transports that are compared unless the user names others.
+fn usual_transports() -> Vec<String> {
+    let all = Candidate::all(&registry()).into_iter();
+    all.map(|candidate| candidate.spec.to_string()).collect()
 }
 
 /// Returns the failure that an error of the selector is.

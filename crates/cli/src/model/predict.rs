@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use transpute_select::{Candidate, DEFAULT_TRANSPORTS, End, Workload};
+use transpute_select::{Candidate, End, Workload};
 
-use super::{Scenarios, candidates, failure, load, path};
+use super::{Scenarios, candidates, failure, load, path, usual_transports};
 use crate::{
     explanation::Explanation,
     failure::Failure,
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME|FILE", default_value = "eu-us")]
     path: String,
     /// Transports to compare; a `+` stands between settings
-    #[arg(long, value_name = "TRANSPORT,...", default_values = DEFAULT_TRANSPORTS, value_delimiter = ',')]
+    #[arg(long, value_name = "TRANSPORT,...", default_values_t = usual_transports(), value_delimiter = ',')]
     transports: Vec<String>,
     /// The model. Default: the one that comes with this program
     #[arg(long, value_name = "FILE")]

@@ -2,6 +2,7 @@
 
 use transpute::{
     Error,
+    auto::registry,
     transport::Listener as _,
     transport::auto::{AutoListener, AutoOptions, Offer},
 };
@@ -12,13 +13,14 @@ use crate::{failure::Failure, interrupt::unless_interrupted, output};
 /// Lets in peers that look at the path; the listener bounds how many there are at once, and for how long each may stay.
 pub(super) fn respond(args: &Args, address: &str) -> Result<(), Failure> {
     let security = args.protection.security()?;
-    let offer = args.offer.clone().unwrap_or_else(Offer::all);
+    let offer = (args.offer.clone()).unwrap_or_else(|| Offer::of_registry(&registry()));
     let failed = |error| Failure::from(Error::from(error));
     let responding = async {
         let options = AutoOptions::default();
-        let mut listener = AutoListener::bind(address, &security, offer, options)
-            .await
-            .map_err(failed)?;
+        let mut listener =
+            AutoListener::bind_among(address, &security, offer, options, &registry())
+                .await
+                .map_err(failed)?;
         output::note(format!("listening on {}", listener.local_address()));
         loop {
             match listener.next_visit().await.map_err(failed)? {

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
-use transpute::{Auto, Registry, Scheme};
+use transpute::{Auto, Scheme, auto::registry};
 use transpute_cli::{Failure, Kind, output};
 use transpute_testbed::{
     report,
@@ -201,14 +201,8 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
 
 /// Checks the names of transports.
 pub(super) fn transports(given: &[String]) -> Result<Vec<String>, Failure> {
-    let registry = Registry::with_builtins();
-    let all = registry.names().map(str::to_owned);
-    names("--transports", given, all, |name| {
-        if name != AUTO {
-            registry.get(name)?;
-        }
-        Ok(name.to_owned())
-    })
+    Matrix::transports(given, &registry())
+        .map_err(|error| Failure::usage(format!("--transports: {error}")))
 }
 
 /// Checks transports as `transports` does; "all" is auto too.

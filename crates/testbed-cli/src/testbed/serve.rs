@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
 };
 
+use transpute::auto::registry;
 use transpute_cli::{Failure, Kind, interrupted, output};
 use transpute_testbed::row::read_rows;
 use transpute_testbed_web::{Config, ServeError, Server, Token, import};
@@ -78,6 +79,7 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
         binary: own_program()?,
         token: token.clone(),
         allow_programs: args.allow_programs,
+        registry: registry(),
     };
     transpute_cli::block_on(async {
         let server = Server::bind(config).await.map_err(failure)?;

@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use transpute_netem::scenario::{Scenario, ScenarioError};
+use transpute_transport::{Registry, TransportError};
 
 /// Everything to run, as the product of lists.
 #[derive(Clone, Debug)]
@@ -60,7 +61,31 @@ impl fmt::Display for Cell {
     }
 }
 
+/// The name of the transport that chooses for itself.
+pub const AUTO: &str = "auto";
+
+/// The name that stands for all transports of a registry.
+const ALL: &str = "all";
+
 impl Matrix {
+    /// Returns the transports that are named, with their settings: all of a registry if one of the names is `all`. The name `auto`
+    /// stands for the one that the parties choose.
+    ///
+    /// # Errors
+    /// Those of [`Registry::get`].
+    pub fn transports(
+        given: &[String],
+        registry: &Registry,
+    ) -> Result<Vec<String>, TransportError> {
+        if given.iter().any(|name| name == ALL) {
+            return Ok(registry.names().map(str::to_owned).collect());
+        }
+        for name in given.iter().filter(|name| *name != AUTO) {
+            registry.get(name)?;
+        }
+        Ok(given.to_vec())
+    }
+
     /// Returns all combinations.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {

@@ -24,7 +24,7 @@ use std::{
 };
 
 pub use error::RunError;
-pub use matrix::{Cell, Matrix, Sweep};
+pub use matrix::{AUTO, Cell, Matrix, Sweep};
 pub use options::{Options, Timelines};
 
 use crate::row::{Environment, Row};

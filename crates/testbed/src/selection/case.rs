@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use transpute_netem::scenario::Scenario;
+use transpute_select::Spec;
 
 use crate::runner::Cell;
 
@@ -140,12 +141,10 @@ impl Case {
         // congestion avoidance algorithm, 1997.
         let loss = self.scenario.up.loss;
         let one_flow = 1.22 * SEGMENT * 8.0 / (rtt.max(1e-4) * loss.sqrt().max(1e-9));
-        let follows_loss = transport.starts_with("tcp") && !transport.contains("bbr");
-        let flows = if transport.starts_with("tcp-striped") {
-            8.0
-        } else {
-            1.0
-        };
+        let spec = transport.parse::<Spec>().ok();
+        let follows_loss = (spec.as_ref()).is_some_and(|spec| spec.slows_at_losses(None));
+        let profile = spec.as_ref().and_then(Spec::profile);
+        let flows = profile.map_or(1.0, |profile| f64::from(profile.connections));
         let held_back = match follows_loss {
             true if loss > 0.0 => self.bytes() * 8.0 / (one_flow * flows),
             _ => 0.0,
@@ -195,8 +194,9 @@ impl Case {
 
     /// Tells whether a transport cannot work here.
     fn dooms(&self, transport: &str) -> bool {
-        let name = transport.split(':').next().unwrap_or_default();
-        self.scenario.blocks_udp() && matches!(name, "quic" | "rudp" | "udp")
+        let spec = transport.parse::<Spec>().ok();
+        let profile = spec.as_ref().and_then(Spec::profile);
+        self.scenario.blocks_udp() && profile.is_some_and(|profile| profile.needs_udp)
     }
 
     fn bytes(&self) -> f64 {

@@ -40,5 +40,4 @@ pub use probing::probing;
 pub use regime::{Regime, regimes};
 pub use samples::{Workloads, samples};
 
-/// The transport that chooses for itself: its rows are those of a chooser, not of a candidate.
-pub const AUTO: &str = "auto";
+pub use crate::runner::AUTO;

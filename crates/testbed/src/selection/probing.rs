@@ -2,6 +2,7 @@
 
 use super::{AUTO, Contest, Part, Time, Verdicts, judge::nearest_rank};
 use crate::{report::Table, row::Measured};
+use transpute_select::Spec;
 
 /// A run of `auto`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,10 +105,9 @@ impl Probing {
 
 /// Returns after how many round trips a transport can be chosen without having waited for another: docs/protocol.md.
 fn set_up(transport: &str) -> f64 {
-    match transport.split(':').next() {
-        Some("quic" | "rudp") => 1.0,
-        _ => 2.0,
-    }
+    let spec = transport.parse::<Spec>().ok();
+    let profile = spec.as_ref().and_then(Spec::profile);
+    profile.map_or(2.0, |profile| f64::from(profile.setup_round_trips))
 }
 
 fn with_default(transport: &str, contest: &Contest<'_>) -> String {

@@ -72,7 +72,7 @@ fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectErro
         return Ok(None);
     };
     // A firewall tells nothing of how quick a transport is.
-    if scenario.blocks_udp() && transport.law(None).needs_udp {
+    if scenario.blocks_udp() && transport.profile().is_some_and(|profile| profile.needs_udp) {
         return Ok(None);
     }
     let (workload, total_ms) = match (&row.measured, row.cut_off_ms) {

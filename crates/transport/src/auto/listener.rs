@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use super::{
     AutoOptions, NAME, Offer, Pick,
     handler::{Handler, Incoming},
+    others::Others,
 };
 use crate::{
-    Link, Listener, Quic, Rudp, Security, TcpStriped, TransportError,
+    Link, Listener, Quic, Registry, Rudp, Security, Tcp, TcpStriped, TransportError,
     quic::QuicListener,
     rudp::{Foreign, Listening, RudpListener, bind_on_both, ports},
     striped::{Gatherer, Groups},
@@ -24,6 +25,7 @@ pub struct AutoListener {
     tcp: Gatherer<Handler, Incoming>,
     quic: Option<QuicListener<Handler>>,
     rudp: Option<RudpListener<Handler>>,
+    others: Option<(Others, Offer)>,
     /// Dropped last.
     _listening: Option<Listening>,
 }
@@ -52,13 +54,41 @@ impl AutoListener {
         offer: Offer,
         options: AutoOptions,
     ) -> Result<Self, TransportError> {
-        let offer = offer.fit_for(security)?;
+        Self::bind_among(address, security, offer, options, &Registry::new()).await
+    }
+
+    /// Listens as [`bind`](Self::bind) does. The transports of other crates in the registry that are offered listen too, each at a port of
+    /// its own that the offer states. One that cannot listen is left out of the offer.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub async fn bind_among(
+        address: &str,
+        security: &Security,
+        offer: Offer,
+        options: AutoOptions,
+        registry: &Registry,
+    ) -> Result<Self, TransportError> {
+        let mut offer = offer.fit_for(security)?;
+        let timeout = options.tcp.handshake_timeout;
+        let others = Others::bind(address, security, &mut offer, registry, timeout).await;
+        let mut listener = Self::bind_shared(address, security, &offer, options).await?;
+        listener.others = Some((others, offer));
+        Ok(listener)
+    }
+
+    async fn bind_shared(
+        address: &str,
+        security: &Security,
+        offer: &Offer,
+        options: AutoOptions,
+    ) -> Result<Self, TransportError> {
         let security = security.saying(&offer.encode())?;
-        let named = (offer.names()).filter(|&name| name != Quic::NAME && name != Rudp::NAME);
+        let named = (offer.names()).filter(|&name| [Tcp::NAME, TcpStriped::NAME].contains(&name));
         let transports: Vec<_> = [NAME].into_iter().chain(named).collect();
         let acceptor = Acceptor::new(&security, &transports, offer.describe())?;
         bind_on_both(address, |candidate| {
-            Self::bind_both(candidate, &security, &acceptor, &offer, options)
+            Self::bind_both(candidate, &security, &acceptor, offer, options)
         })
         .await
     }
@@ -96,6 +126,7 @@ impl AutoListener {
             tcp: Gatherer::new(tcp, groups),
             quic: None,
             rudp: None,
+            others: None,
             _listening: None,
         };
         if let (Some(door), Some(foreign)) = (door.clone(), foreign) {
@@ -141,6 +172,12 @@ impl AutoListener {
                 None => std::future::pending().await,
             }
         };
+        let others = async {
+            match &mut self.others {
+                Some((others, offer)) => others.next(offer).await,
+                None => std::future::pending().await,
+            }
+        };
         // All branches are cancel-safe.
         tokio::select! {
             incoming = self.tcp.next() => Ok(match incoming? {
@@ -149,6 +186,7 @@ impl AutoListener {
             }),
             accepted = quic => Ok(Some(*accepted?)),
             accepted = rudp => Ok(Some(*accepted?)),
+            accepted = others => Ok(Some(accepted)),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     offer: &Offer,
-    here: &[&str],
+    here: &[&'static str],
 ) -> Result<Option<Message>, TransportError> {
     let (magic, body) = match read(reader).await {
         Ok(message) => message,
@@ -58,7 +58,11 @@ pub(super) async fn hear(
     };
     let message = match magic {
         MAGIC => (str::from_utf8(&body).ok())
-            .and_then(|text| text.parse().ok())
+            .and_then(|text| {
+                let is_other = |name: &&&str| Pick::is_other(name) && **name == text;
+                let other = here.iter().find(is_other);
+                (text.parse().ok()).or_else(|| other.map(|name| Pick::Other(name)))
+            })
             .map(Message::Choice),
         join::MAGIC => ([&magic[..], &body].concat().try_into().ok()).map(Message::Join),
         _ => {

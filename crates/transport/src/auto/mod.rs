@@ -31,6 +31,7 @@ mod listener;
 mod message;
 mod offer;
 mod options;
+mod others;
 mod pick;
 mod policy;
 mod race;
@@ -41,7 +42,7 @@ pub use self::{
     options::AutoOptions,
     pick::Pick,
     policy::{Policy, Progress, SetupReport, Stage},
-    race::{Won, probe, race},
+    race::{Won, probe, probe_among, race, race_among},
 };
 
 /// The name of this protocol in ALPN.

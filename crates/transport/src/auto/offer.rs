@@ -1,11 +1,13 @@
 //! The offer of a listener: which transports it allows. docs/protocol.md, "Offer", has the bytes.
 
+use std::{collections::BTreeMap, num::NonZeroU16};
+
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{NAME, Pick};
-use crate::{Quic, Rudp, Security, Tcp, TcpStriped, TransportError};
+use crate::{Quic, Registry, Rudp, Security, Tcp, TcpStriped, TransportError};
 
-pub(super) const MAGIC: [u8; 8] = *b"tpoffer2";
+pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
 /// The longest message to the layer above, in bytes: it is empty today, and ignored. With it a certificate still fits into two
 /// packets.
@@ -18,6 +20,8 @@ const MAX_NAMES: usize = 512;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Offer {
     names: Vec<String>,
+    /// The ports of transports that do not share those of the listener.
+    ports: BTreeMap<String, NonZeroU16>,
 }
 
 impl Offer {
@@ -28,7 +32,30 @@ impl Offer {
             names: [Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME]
                 .map(String::from)
                 .to_vec(),
+            ports: BTreeMap::new(),
         }
+    }
+
+    /// Offers all transports of a registry that `auto` may choose, those of other crates included.
+    #[must_use]
+    pub fn of_registry(registry: &Registry) -> Self {
+        let mut offer = Self::all();
+        let names: Vec<&str> = registry.candidates().map(|it| it.name()).collect();
+        offer.names.retain(|name| names.contains(&name.as_str()));
+        let others = super::others::of(registry).into_iter();
+        offer.names.extend(others.map(|it| it.name().to_owned()));
+        offer
+    }
+
+    /// Offers the transports of these names, of those that [`of_registry`](Self::of_registry) offers.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn among<'a>(
+        registry: &Registry,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, TransportError> {
+        Self::of_registry(registry).only_these(names)
     }
 
     /// Offers the transports of these names.
@@ -36,7 +63,14 @@ impl Offer {
     /// # Errors
     /// [`TransportError::UnknownTransport`] if `auto` cannot make one of them the link, or there is none.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
-        let mut offer = Self::all();
+        Self::all().only_these(names)
+    }
+
+    fn only_these<'a>(
+        self,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, TransportError> {
+        let mut offer = self;
         let names: Vec<&str> = names.into_iter().collect();
         let unknown = names.iter().find(|name| !offer.allows(name));
         if let Some(&name) = unknown.or(names.is_empty().then_some(&"")) {
@@ -70,7 +104,27 @@ impl Offer {
     pub(super) fn only(transport: &str) -> Self {
         Self {
             names: vec![transport.into()],
+            ports: BTreeMap::new(),
         }
+    }
+
+    /// Returns whether one of the transports shares the ports of the listener. Without one no connector learns the offer.
+    #[must_use]
+    pub fn has_shared(&self) -> bool {
+        let shared = Self::all();
+        self.names().any(|name| shared.allows(name))
+    }
+
+    /// Returns the port of a transport of another crate.
+    pub(super) fn port(&self, name: &str) -> Option<NonZeroU16> {
+        self.ports.get(name).copied()
+    }
+
+    /// States the ports of the transports of other crates, and leaves out those that have none.
+    pub(super) fn set_ports(&mut self, ports: BTreeMap<String, NonZeroU16>) {
+        let shared = Self::all();
+        (self.names).retain(|name| shared.allows(name) || ports.contains_key(name));
+        self.ports = ports;
     }
 
     /// Leaves out what there is not in plaintext.
@@ -99,8 +153,12 @@ impl Offer {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let names = self.names.join(",");
-        // Those of today take 25 bytes. No message follows.
+        let entry = |name: &String| match self.ports.get(name) {
+            Some(port) => format!("{name}@{port}"),
+            None => name.clone(),
+        };
+        let names = self.names.iter().map(entry).collect::<Vec<_>>().join(",");
+        // The built-in ones take 25 bytes, and the number and length of others are bounded. No message follows.
         let length = (names.len() as u16).to_le_bytes();
         [&MAGIC[..], &length, names.as_bytes(), &[0, 0]].concat()
     }
@@ -125,15 +183,26 @@ impl Offer {
         }
         let [names, _message] = parts;
         let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let names = names.split(|&byte| byte == b',').map(|name| {
-            let name = str::from_utf8(name).ok().filter(|name| !name.is_empty());
-            (name.filter(|name| name.as_bytes().iter().all(is_plain)))
-                .map(String::from)
-                .ok_or_else(|| malformed("a name of a transport is none"))
-        });
-        Ok(Self {
-            names: names.collect::<Result<_, _>>()?,
-        })
+        let mut offer = Self {
+            names: Vec::new(),
+            ports: BTreeMap::new(),
+        };
+        for entry in names.split(|&byte| byte == b',') {
+            let entry = str::from_utf8(entry).unwrap_or_default();
+            let (name, port) = match entry.split_once('@') {
+                Some((name, port)) => (name, Some(port)),
+                None => (entry, None),
+            };
+            if name.is_empty() || !name.as_bytes().iter().all(is_plain) {
+                return Err(malformed("a name of a transport is none"));
+            }
+            if let Some(port) = port {
+                let port = (port.parse()).map_err(|_| malformed("a port is none"))?;
+                offer.ports.insert(name.to_owned(), port);
+            }
+            offer.names.push(name.to_owned());
+        }
+        Ok(offer)
     }
 
     /// Reads an offer from a certificate.
@@ -179,13 +248,21 @@ mod tests {
     #[test]
     fn an_offer_is_what_the_document_says() {
         let offer = Offer::of(["tcp", "rudp", "tcp"]).unwrap();
-        assert_eq!(offer.encode(), b"tpoffer2\x08\x00tcp,rudp\x00\x00");
-        let with_message = b"tpoffer2\x08\x00tcp,rudp\x04\x00fast";
+        assert_eq!(offer.encode(), b"tpoffer3\x08\x00tcp,rudp\x00\x00");
+        let with_message = b"tpoffer3\x08\x00tcp,rudp\x04\x00fast";
         assert_eq!(decode(with_message).unwrap(), offer);
         let all = Offer::all();
         assert_eq!(decode(&all.encode()).unwrap(), all);
+        // Transports of other crates have ports.
+        let mut with_port = offer.clone();
+        with_port.names.push("mine".into());
+        let port = NonZeroU16::new(7).unwrap();
+        with_port.set_ports([("mine".to_owned(), port)].into());
+        let encoded = b"tpoffer3\x0f\x00tcp,rudp,mine@7\x00\x00";
+        assert_eq!(with_port.encode(), encoded);
+        assert_eq!(decode(encoded).unwrap(), with_port);
         // A transport of a later version does no harm.
-        let later = decode(b"tpoffer2\x0a\x00tcp,warp-9\x00\x00").unwrap();
+        let later = decode(b"tpoffer3\x0a\x00tcp,warp-9\x00\x00").unwrap();
         assert!(later.allows("warp-9") && later.check(&"tcp".parse().unwrap()).is_ok());
         let error = later.check(&Pick::Quic).unwrap_err();
         assert!(matches!(error, TransportError::NotOffered { .. }));
@@ -211,6 +288,10 @@ mod tests {
             (&b""[..], 0),
             (b"TCP", 0),
             (b"tcp,", 0),
+            (b"mine@", 0),
+            (b"mine@0", 0),
+            (b"mine@65536", 0),
+            (b"@7", 0),
             (b"t\xff", 0),
             (&too_many, 0),
             (b"tcp", MAX_MESSAGE + 1),

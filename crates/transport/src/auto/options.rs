@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{QuicOptions, RudpOptions, TcpOptions};
+use crate::{Quic, QuicOptions, Rudp, RudpOptions, Tcp, TcpOptions, TcpStriped};
 
 /// How several transports are listened for and tried.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,6 +36,17 @@ pub struct AutoOptions {
 }
 
 impl AutoOptions {
+    /// Opens only the connections that transports need of which `wants` is true.
+    #[must_use]
+    pub fn opening(self, wants: impl Fn(&str) -> bool) -> Self {
+        Self {
+            opens_tcp: wants(Tcp::NAME) || wants(TcpStriped::NAME),
+            opens_quic: wants(Quic::NAME),
+            opens_rudp: wants(Rudp::NAME),
+            ..self
+        }
+    }
+
     /// Returns those of a connection's transports that are offered by ALPN; the first is `auto`.
     pub(super) fn transports<'a>(&self, all: &'a [&'a str]) -> &'a [&'a str] {
         match self.takes_named {

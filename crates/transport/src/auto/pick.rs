@@ -31,9 +31,16 @@ pub enum Pick {
     Quic,
     /// Reliable UDP.
     Rudp,
+    /// A transport of another crate, by its name. It listens on a port of its own.
+    Other(&'static str),
 }
 
 impl Pick {
+    /// Returns whether a name is that of a transport of another crate.
+    pub(super) fn is_other(name: &str) -> bool {
+        ![Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME].contains(&name)
+    }
+
     /// Returns the name of the transport.
     #[must_use]
     pub fn transport(&self) -> &'static str {
@@ -42,6 +49,7 @@ impl Pick {
             Self::TcpStriped { .. } => TcpStriped::NAME,
             Self::Quic => Quic::NAME,
             Self::Rudp => Rudp::NAME,
+            Self::Other(name) => name,
         }
     }
 
@@ -53,7 +61,7 @@ impl Pick {
             | Self::TcpStriped {
                 congestion_control, ..
             } => congestion_control,
-            Self::Quic | Self::Rudp => None,
+            Self::Quic | Self::Rudp | Self::Other(_) => None,
         }
     }
 }

@@ -3,10 +3,12 @@
 //! A race opens one connection for each transport and reports their state and measurements as [`Progress`]. After each report the
 //! [`Policy`] either picks the transport that becomes the link, or lets the race continue.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Offer, Pick};
-use crate::{PathSample, Quic, Rudp, TransportError};
+use crate::{PathSample, Quic, Rudp, Tcp, TcpStriped, TransportError};
+
+static ABSENT: Stage = Stage::Absent;
 
 /// The report on an established connection.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub struct Progress {
     pub quic: Stage,
     /// The connection of reliable UDP. Its report grows while the trains of the set-up arrive.
     pub rudp: Stage,
+    /// The links of transports of other crates, by name. They begin when the offer is known, which has their ports.
+    pub others: BTreeMap<&'static str, Stage>,
 }
 
 /// Decides which transport wins a race.
@@ -97,7 +101,8 @@ impl Progress {
         match transport {
             Quic::NAME => &self.quic,
             Rudp::NAME => &self.rudp,
-            _ => &self.tcp,
+            Tcp::NAME | TcpStriped::NAME => &self.tcp,
+            other => self.others.get(other).unwrap_or(&ABSENT),
         }
     }
 
@@ -116,11 +121,32 @@ impl Progress {
         progress
     }
 
-    pub(super) fn stage_mut(&mut self, transport: &str) -> &mut Stage {
+    /// Parses the text of a pick: a transport with its settings, or one of another crate that takes part in the race.
+    #[must_use]
+    pub fn pick(&self, text: &str) -> Option<Pick> {
+        let other = || {
+            let (name, _) = self.others.get_key_value(text)?;
+            Some(Pick::Other(name))
+        };
+        text.parse().ok().or_else(other)
+    }
+
+    /// Iterates over all stages.
+    pub fn stages(&self) -> impl Iterator<Item = &Stage> {
+        let shared = [&self.tcp, &self.quic, &self.rudp];
+        shared.into_iter().chain(self.others.values())
+    }
+
+    pub(super) fn set_stage(&mut self, transport: &str, stage: Stage) {
         match transport {
-            Quic::NAME => &mut self.quic,
-            Rudp::NAME => &mut self.rudp,
-            _ => &mut self.tcp,
+            Quic::NAME => self.quic = stage,
+            Rudp::NAME => self.rudp = stage,
+            Tcp::NAME | TcpStriped::NAME => self.tcp = stage,
+            other => {
+                if let Some(known) = self.others.get_mut(other) {
+                    *known = stage;
+                }
+            }
         }
     }
 }

@@ -92,7 +92,8 @@ use self::{
     socket::Socket,
 };
 use crate::{
-    Link, Listener, Security, Settings, Transport, TransportError, mismatch, tcp::address,
+    FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
+    TransportError, mismatch, tcp::address,
 };
 
 /// The QUIC transport, named `quic`.
@@ -188,6 +189,24 @@ impl Transport for Quic {
     ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
         let options = self.options.configured(settings)?;
         Ok(Some(Arc::new(Self { options })))
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        let profile = Profile {
+            setup_round_trips: 1,
+            needs_udp: true,
+            throughput: match self.options.congestion {
+                QuicCongestion::Bbr3 => Throughput::Model,
+                QuicCongestion::Cubic => Throughput::Window,
+            },
+            first_flight: FirstFlight::AtRate {
+                rate: QuicOptions::MODEST_RATE,
+                max: self.options.first_flight,
+            },
+            has_plaintext: false,
+            ..Profile::default()
+        };
+        Some(profile)
     }
 
     async fn listen(

@@ -43,7 +43,10 @@ pub(crate) use self::{
     options::bits_per_second,
     ports::bind_on_both,
 };
-use crate::{Link, Listener, Security, Settings, Transport, TransportError, mismatch};
+use crate::{
+    FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
+    TransportError, mismatch,
+};
 
 /// The reliable-UDP transport, named `rudp`.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +84,10 @@ impl Transport for Rudp {
         Ok(Some(Arc::new(Self { options })))
     }
 
+    fn profile(&self) -> Option<Profile> {
+        Some(profile())
+    }
+
     async fn listen(
         &self,
         address: &str,
@@ -103,6 +110,21 @@ impl Rudp {
         transports: &[&str],
     ) -> Result<Authenticated, TransportError> {
         connect::connect(address, security, Self::NAME, transports, self.options).await
+    }
+}
+
+/// Bytes of the train that the set-up sends each way: 32 packets of 1,200 bytes (docs/rudp.md).
+const TRAIN_BYTES: u32 = 32 * 1200;
+
+/// Returns the profile of a transport of this family.
+pub(crate) fn profile() -> Profile {
+    Profile {
+        setup_round_trips: 1,
+        needs_udp: true,
+        throughput: Throughput::MeasuredRate,
+        first_flight: FirstFlight::Unlimited,
+        probe_bytes: TRAIN_BYTES,
+        ..Profile::default()
     }
 }
 

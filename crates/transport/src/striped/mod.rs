@@ -43,7 +43,7 @@ use self::{
     send::StripedWriter,
 };
 use crate::{
-    Link, LinkReader, Listener, PathClass, Security, Settings, TcpOptions, Transport,
+    Link, LinkReader, Listener, PathClass, Profile, Security, Settings, TcpOptions, Transport,
     TransportError, mismatch,
     tcp::{Acceptor, Channel, Connector, Route},
 };
@@ -158,6 +158,16 @@ impl Transport for TcpStriped {
     ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
         let options = self.options.configured(settings)?;
         Ok(Some(Arc::new(Self { options })))
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        Some(Profile {
+            connections: self
+                .options
+                .connections
+                .unwrap_or(StripedOptions::CONNECTIONS),
+            ..self.options.tcp.profile()
+        })
     }
 
     async fn listen(

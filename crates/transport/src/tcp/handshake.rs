@@ -1,10 +1,11 @@
-//! From an open TCP connection to an authenticated one, on either side.
+//! From an open connection to an authenticated one, on either side: TCP, or any other stream.
 
 use std::{
     future::Future,
     io,
     net::SocketAddr,
     pin::Pin,
+    sync::Arc,
     task::{self, Poll},
     time::{Duration, Instant},
 };
@@ -15,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::{read_ahead::ReadAhead, socket::Socket, watchdog};
 use crate::{
-    Fingerprint, Link, LinkInfo, LinkTimings, Security, TransportError,
+    Fingerprint, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
     identity::find_message,
     link::{Bare, LinkReader, LinkWriter},
     mismatch,
@@ -25,11 +26,42 @@ use crate::{
 
 /// What is known about a connection before the handshake.
 #[derive(Clone)]
-pub(crate) struct Context {
-    pub(crate) local: SocketAddr,
-    pub(crate) peer: SocketAddr,
+pub(crate) struct Context<A = SocketAddr> {
+    pub(crate) local: A,
+    pub(crate) peer: A,
     pub(crate) connect: Duration,
     pub(crate) timeout: Duration,
+}
+
+/// A stream that a handshake authenticates. Clones are handles on the same stream.
+pub(crate) trait Carrier: AsyncRead + AsyncWrite + Clone + Send + Unpin + 'static {
+    /// The address of an end.
+    type Address: Clone + ToString + Send + Sync + Unpin;
+
+    /// Explains why a TLS handshake failed, with the help of the first bytes that the peer sent.
+    fn explain(&self, error: io::Error) -> TransportError;
+
+    /// Begins to watch for a peer that vanishes.
+    fn watch(&self);
+
+    /// Ends a failed handshake so that the peer can read the alert.
+    fn close_politely(self) -> impl Future<Output = ()> + Send;
+}
+
+impl Carrier for Socket {
+    type Address = SocketAddr;
+
+    fn explain(&self, error: io::Error) -> TransportError {
+        self.connection().explain(error)
+    }
+
+    fn watch(&self) {
+        watchdog::watch(&self.connection());
+    }
+
+    async fn close_politely(self) {
+        Self::close_politely(self).await;
+    }
 }
 
 /// The connecting side.
@@ -62,21 +94,21 @@ pub(crate) enum Pinning {
 }
 
 /// One authenticated connection.
-pub(crate) struct Channel {
-    stream: Stream,
-    socket: Socket,
+pub(crate) struct Channel<S: Carrier = Socket> {
+    stream: Stream<S>,
+    socket: S,
     trust: Trust,
     /// The transport that ALPN has selected; `None` in plaintext, where none is named.
     transport: Option<String>,
-    context: Context,
+    context: Context<S::Address>,
     handshake: Duration,
 }
 
 /// The bytes of a connection, after the handshake.
-enum Stream {
-    Tls(Box<TlsStream<ReadAhead<Socket>>>),
+enum Stream<S> {
+    Tls(Box<TlsStream<ReadAhead<S>>>),
     /// The peer's preamble may still have to be checked.
-    Plaintext(CheckedReader<Socket>, CheckedWriter<Socket, Socket>),
+    Plaintext(CheckedReader<S>, CheckedWriter<S, S>),
 }
 
 impl Connector {
@@ -106,11 +138,11 @@ impl Connector {
         Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
 
-    pub(crate) async fn authenticate(
+    pub(crate) async fn authenticate<S: Carrier>(
         &self,
-        mut socket: Socket,
-        context: Context,
-    ) -> Result<Channel, TransportError> {
+        mut socket: S,
+        context: Context<S::Address>,
+    ) -> Result<Channel<S>, TransportError> {
         let started = Instant::now();
         let (stream, trust, transport) = match self {
             Self::Tls(connector, names) => {
@@ -119,7 +151,7 @@ impl Connector {
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
-                    .map_err(|error| socket.connection().explain(error))?;
+                    .map_err(|error| socket.explain(error))?;
                 names.check(stream.into(), &context).await?
             }
             Self::Plaintext => {
@@ -173,11 +205,11 @@ impl Acceptor {
     }
 
     /// Authenticates whoever connected. A stranger is sent off in a way that lets it know why.
-    pub(crate) async fn authenticate(
+    pub(crate) async fn authenticate<S: Carrier>(
         &self,
-        socket: Socket,
-        context: Context,
-    ) -> Result<Channel, TransportError> {
+        socket: S,
+        context: Context<S::Address>,
+    ) -> Result<Channel<S>, TransportError> {
         let result = self.try_authenticate(socket.clone(), context).await;
         if result.is_err() {
             socket.close_politely().await;
@@ -185,11 +217,11 @@ impl Acceptor {
         result
     }
 
-    async fn try_authenticate(
+    async fn try_authenticate<S: Carrier>(
         &self,
-        mut socket: Socket,
-        context: Context,
-    ) -> Result<Channel, TransportError> {
+        mut socket: S,
+        context: Context<S::Address>,
+    ) -> Result<Channel<S>, TransportError> {
         let started = Instant::now();
         let (stream, trust, transport) = match self {
             Self::Tls(acceptor, names) => {
@@ -197,7 +229,7 @@ impl Acceptor {
                 let stream = context
                     .limit("the TLS handshake", handshake)
                     .await?
-                    .map_err(|error| socket.connection().explain(error))?;
+                    .map_err(|error| socket.explain(error))?;
                 names.check(stream.into(), &context).await?
             }
             Self::Plaintext => {
@@ -243,11 +275,11 @@ enum Trust {
 impl Names {
     /// Checks what a handshake has established. Where the two sides have no transport in common, each is told what the
     /// other one uses.
-    async fn check(
+    async fn check<S: Carrier>(
         &self,
-        mut stream: TlsStream<ReadAhead<Socket>>,
-        context: &Context,
-    ) -> Result<(Stream, Trust, Option<String>), TransportError> {
+        mut stream: TlsStream<ReadAhead<S>>,
+        context: &Context<S::Address>,
+    ) -> Result<(Stream<S>, Trust, Option<String>), TransportError> {
         let connection = stream.get_ref().1;
         let (trust, transport) = match self.pinning {
             Pinning::Pinned => {
@@ -282,15 +314,15 @@ impl Names {
     }
 }
 
-impl Channel {
+impl<S: Carrier> Channel<S> {
     fn new(
-        stream: Stream,
-        socket: Socket,
+        stream: Stream<S>,
+        socket: S,
         (trust, transport): (Trust, Option<String>),
-        context: Context,
+        context: Context<S::Address>,
         started: Instant,
     ) -> Self {
-        watchdog::watch(&socket.connection());
+        socket.watch();
         Self {
             stream,
             socket,
@@ -301,7 +333,7 @@ impl Channel {
         }
     }
 
-    pub(crate) fn socket(&self) -> &Socket {
+    pub(crate) fn socket(&self) -> &S {
         &self.socket
     }
 
@@ -310,7 +342,7 @@ impl Channel {
         self.transport.as_deref()
     }
 
-    pub(crate) fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context<S::Address> {
         &self.context
     }
 
@@ -372,6 +404,24 @@ impl Channel {
         matches!(self.stream, Stream::Tls(_))
     }
 
+    /// Makes a link of the transport of this name.
+    pub(crate) fn into_link_of(
+        self,
+        transport: &'static str,
+        probe: Option<Arc<dyn PathProbe>>,
+    ) -> Link {
+        let info = self.info(transport);
+        match self.stream {
+            Stream::Tls(stream) => {
+                let (reader, writer) = tokio::io::split(*stream);
+                Link::new(reader, writer, info, probe)
+            }
+            Stream::Plaintext(reader, writer) => Link::new(reader, writer, info, probe),
+        }
+    }
+}
+
+impl Channel {
     /// Makes what is to be a link of this one connection.
     pub(crate) fn into_bare(self) -> Bare<LinkReader, LinkWriter> {
         let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
@@ -396,18 +446,12 @@ impl Channel {
 
     /// Makes a link of this one connection.
     pub(super) fn into_link(self) -> Link {
-        let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
-        match self.stream {
-            Stream::Tls(stream) => {
-                let (reader, writer) = tokio::io::split(*stream);
-                Link::new(reader, writer, info, Some(probe))
-            }
-            Stream::Plaintext(reader, writer) => Link::new(reader, writer, info, Some(probe)),
-        }
+        let probe = self.socket.probe();
+        self.into_link_of(super::Tcp::NAME, Some(probe))
     }
 }
 
-impl AsyncRead for Channel {
+impl<S: Carrier> AsyncRead for Channel<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut task::Context<'_>,
@@ -420,7 +464,7 @@ impl AsyncRead for Channel {
     }
 }
 
-impl AsyncWrite for Channel {
+impl<S: Carrier> AsyncWrite for Channel<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut task::Context<'_>,
@@ -447,7 +491,7 @@ impl AsyncWrite for Channel {
     }
 }
 
-impl Context {
+impl<A: ToString> Context<A> {
     /// Waits no longer than a handshake may take.
     pub(crate) async fn limit<F: Future>(
         &self,

@@ -30,11 +30,13 @@ use tokio::net::TcpStream;
 
 pub use self::congestion::{CongestionControl, InvalidCongestionControl};
 pub(crate) use self::{
-    handshake::{Acceptor, Channel, Connector, Context},
+    handshake::{Acceptor, Carrier, Channel, Connector, Context},
     listener::{Greeter, Port},
     socket::Socket,
 };
-use crate::{Link, Listener, Security, Settings, Transport, TransportError, mismatch};
+use crate::{
+    Link, Listener, Profile, Security, Settings, Throughput, Transport, TransportError, mismatch,
+};
 
 /// The TCP transport, named `tcp`.
 #[derive(Clone, Debug, Default)]
@@ -106,6 +108,10 @@ impl Transport for Tcp {
         Ok(Some(Arc::new(Self { options })))
     }
 
+    fn profile(&self) -> Option<Profile> {
+        Some(self.options.profile())
+    }
+
     async fn listen(
         &self,
         address: &str,
@@ -130,6 +136,14 @@ impl Transport for Tcp {
 }
 
 impl TcpOptions {
+    /// Returns the profile of one connection with TLS: a round trip for each of the two handshakes.
+    pub(crate) fn profile(&self) -> Profile {
+        Profile {
+            throughput: Throughput::Kernel(self.congestion_control),
+            ..Profile::default()
+        }
+    }
+
     /// Takes the settings that concern each connection.
     pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
         let congestion_control = settings.take("cc", |name| {

@@ -24,7 +24,7 @@ use tokio::{
 use super::{CongestionControl, congestion, info::TcpInfo, linger};
 use crate::{
     PathProbe, PathSample, TransportError,
-    preamble::{self, Dialect, PREAMBLE},
+    preamble::{self, PREAMBLE},
 };
 
 /// One TCP connection.
@@ -136,17 +136,7 @@ impl Connection {
             .first
             .get()
             .map_or(&[][..], |first| &first.bytes[..first.length]);
-        match Dialect::of(first) {
-            Dialect::Plaintext => TransportError::SecurityMismatch {
-                ours: "TLS",
-                theirs: "plaintext",
-            },
-            Dialect::Unknown if !first.is_empty() => preamble::unknown(first),
-            _ if error.kind() == io::ErrorKind::UnexpectedEof => {
-                TransportError::ClosedDuringHandshake
-            }
-            _ => TransportError::from_io(error),
-        }
+        preamble::not_tls(first, error)
     }
 
     pub(super) fn info(&self) -> TcpInfo {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Link, Listener, RudpControl, RudpOptions, Security, Settings, Transport, TransportError, rudp,
+    Link, Listener, Profile, RudpControl, RudpOptions, Security, Settings, Transport,
+    TransportError, rudp,
 };
 
 /// UDP without repair, named `udp`.
@@ -68,6 +69,13 @@ impl Transport for Udp {
             ..self.options
         };
         Ok(Some(Arc::new(Self { options })))
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        Some(Profile {
+            repairs_losses: false,
+            ..rudp::profile()
+        })
     }
 
     async fn listen(

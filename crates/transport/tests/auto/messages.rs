@@ -14,7 +14,7 @@ use transpute_transport::{
 use crate::{always::race_for, beside};
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
-const ALL: &[u8] = b"tpoffer2\x14\x00tcp,tcp-striped,rudp\x00\x00";
+const ALL: &[u8] = b"tpoffer3\x14\x00tcp,tcp-striped,rudp\x00\x00";
 
 /// Speaks the protocol of docs/protocol.md byte by byte, to a listener that offers everything.
 async fn say(address: &str, words: &[u8]) -> TcpStream {
@@ -102,10 +102,10 @@ async fn race_against(bytes: &[u8], options: AutoOptions) -> TransportError {
 
 #[tokio::test]
 async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
-    let long = [&b"tpoffer2\x03\x00tcp\x01\x04"[..], &[0; 1025]].concat();
+    let long = [&b"tpoffer3\x03\x00tcp\x01\x04"[..], &[0; 1025]].concat();
     for offer in [
         &b"tpoffer1\x01\x03tcp\x00\x00"[..],
-        b"tpoffer2\x00\x00\x00\x00",
+        b"tpoffer3\x00\x00\x00\x00",
         b"\x00hello...",
         &long,
     ] {

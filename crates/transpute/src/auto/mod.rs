@@ -11,7 +11,7 @@ use transpute_select::{
     Candidate, Choice, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
 };
 use transpute_transport::{
-    Link, Listener, PathSample, Security, Transport, TransportError,
+    Link, Listener, PathSample, Registry, Security, Throughput, Transport, TransportError,
     auto::{self, AutoListener, AutoOptions, Offer},
 };
 
@@ -19,6 +19,13 @@ use self::policy::Chosen;
 
 /// Bytes that are assumed to be transferred if nobody says.
 const UNKNOWN_WORK: u64 = 1_000_000;
+
+/// Returns the transports of this program. The library, the command, the testbed and the web UI take their lists from it: a transport
+/// that is added here is found by its name everywhere, and `auto` chooses it if it has a [`Profile`](transpute_transport::Profile).
+#[must_use]
+pub fn registry() -> Registry {
+    Registry::with_builtins()
+}
 
 /// Measures the path to a peer, chooses one of several transports for a workload, and connects with it.
 ///
@@ -30,13 +37,15 @@ pub struct Auto {
     pub chooser: Arc<dyn Chooser>,
     /// The workload that the link is for.
     pub workload: Workload,
-    /// When connecting, chooses among these only. Default: `tcp`, `rudp`, `quic`, `tcp-striped`, and the first and the last with
-    /// each of the congestion controls `cubic` and `bbr` that this machine has besides its default.
+    /// When connecting, chooses among these only. Default: all of the registry that have a profile and repair losses. Those over the
+    /// kernel's TCP also come with each of the congestion controls `cubic` and `bbr` that this machine has besides its default.
     pub candidates: Option<Vec<Spec>>,
     /// When listening, allows only these transports.
     pub offer: Offer,
     /// The options of the connections.
     pub options: AutoOptions,
+    /// The transports that may take part.
+    pub registry: Registry,
 }
 
 /// How a transport was chosen.
@@ -104,7 +113,14 @@ impl Auto {
             specs: &specs,
             kernel: &kernel,
         };
-        let won = auto::race(address, security, self.options(&specs), &chosen).await?;
+        let won = auto::race_among(
+            address,
+            security,
+            self.options(&specs),
+            &self.registry,
+            &chosen,
+        )
+        .await?;
         // What is up has made a round trip.
         let (path, choice) = (chosen.choose(&won.progress)).ok_or_else(not_measured)?;
         let selection = Selection {
@@ -137,7 +153,8 @@ impl Auto {
     ) -> Result<Probed, TransportError> {
         let kernel = kernel::of_this_machine();
         let specs = self.specs(&kernel);
-        let progress = auto::probe(address, security, self.options(&specs)).await?;
+        let progress =
+            auto::probe_among(address, security, self.options(&specs), &self.registry).await?;
         Ok(Probed {
             path: policy::path(&progress, &kernel).ok_or_else(not_measured)?,
             candidates: policy::candidates(&specs, &progress),
@@ -146,43 +163,49 @@ impl Auto {
     }
 
     fn specs(&self, kernel: &Kernel) -> Vec<Spec> {
-        (self.candidates.clone()).unwrap_or_else(|| usual(kernel))
+        (self.candidates.clone()).unwrap_or_else(|| usual(kernel, &self.registry))
     }
 
     fn options(&self, specs: &[Spec]) -> AutoOptions {
         let wants = |name: &str| specs.iter().any(|spec| spec.name() == name);
-        let mut options = self.options;
-        options.opens_tcp = wants("tcp") || wants("tcp-striped");
-        (options.opens_quic, options.opens_rudp) = (wants("quic"), wants("rudp"));
-        options
+        self.options.opening(wants)
     }
 }
 
-/// Returns the candidates of `auto` if nobody names any.
-fn usual(kernel: &Kernel) -> Vec<Spec> {
+/// Returns the candidates of `auto` if the user names none: those of a registry. A transport over the kernel's TCP is there with each of
+/// the usual congestion controls.
+fn usual(kernel: &Kernel, registry: &Registry) -> Vec<Spec> {
     let others = ["cubic", "bbr"].into_iter().filter(|&name| {
         let is_default = kernel.congestion_control.as_deref() == Some(name);
         !is_default && kernel.available.iter().any(|known| known == name)
     });
-    let with = |transport: &'static str| {
-        (others.clone()).map(move |control| format!("{transport}:cc={control}"))
-    };
-    let names = ["tcp", "rudp", "quic"].map(str::to_owned).into_iter();
-    let striped = std::iter::once("tcp-striped".to_owned()).chain(with("tcp-striped"));
-    let all = names.chain(with("tcp")).chain(striped);
-    // All of them are well-formed.
-    all.filter_map(|name| name.parse().ok()).collect()
+    let others: Vec<&str> = others.collect();
+    let texts = registry.candidates().flat_map(|transport| {
+        let name = transport.name();
+        let throughput = transport.profile().map(|profile| profile.throughput);
+        let controls = match throughput {
+            Some(Throughput::Kernel(_)) => &others[..],
+            _ => &[],
+        };
+        let with_controls = controls.iter().map(move |it| format!("{name}:cc={it}"));
+        std::iter::once(name.to_owned()).chain(with_controls)
+    });
+    // A name that is no word with settings cannot be chosen.
+    let specs = texts.filter_map(|text| Spec::in_registry(&text, registry).ok());
+    specs.collect()
 }
 
 impl Default for Auto {
     /// For work of unknown size.
     fn default() -> Self {
+        let registry = registry();
         Self {
             chooser: Arc::new(Rule),
             workload: Workload::transfer(End::Listener, UNKNOWN_WORK),
             candidates: None,
-            offer: Offer::all(),
+            offer: Offer::of_registry(&registry),
             options: AutoOptions::default(),
+            registry,
         }
     }
 }
@@ -194,7 +217,7 @@ impl Transport for Auto {
     }
 
     fn describe(&self) -> &'static str {
-        "the best of tcp, tcp-striped, quic and rudp for the path and the work; the last two need UDP on the port of TCP"
+        "the best transport for the path and the work; those over UDP need it on the port of TCP"
     }
 
     async fn listen(
@@ -203,7 +226,9 @@ impl Transport for Auto {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
         let offer = self.offer.clone();
-        let listener = AutoListener::bind(address, security, offer, self.options).await?;
+        let listener =
+            AutoListener::bind_among(address, security, offer, self.options, &self.registry)
+                .await?;
         Ok(Box::new(listener))
     }
 

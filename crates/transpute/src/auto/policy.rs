@@ -42,7 +42,7 @@ impl Policy for Chosen<'_> {
     fn decide(&self, progress: &Progress) -> Option<Pick> {
         let (_, choice) = self.choose(progress)?;
         // With an error nothing can be used yet, or ever: the race knows which.
-        choice.ok()?.winner().as_str().parse().ok()
+        progress.pick(choice.ok()?.winner().as_str())
     }
 }
 
@@ -68,10 +68,9 @@ pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> 
 
 /// Returns what is known of the path; `None` until there was a round trip.
 pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
-    let stages = [&progress.tcp, &progress.quic, &progress.rudp];
-    let rtts = stages.map(|stage| stage.up().and_then(|report| report.path.least_rtt()));
+    let rtts = (progress.stages()).map(|stage| stage.up()?.path.least_rtt());
     let seconds = |time: Duration| time.as_secs_f64().min(MAX_RTT_S);
-    let rtt_s = seconds((rtts.into_iter().flatten()).chain(progress.tcp_rtt).min()?);
+    let rtt_s = seconds(rtts.flatten().chain(progress.tcp_rtt).min()?);
     // Within its bounds.
     let mut path = PathEstimate::of_rtt(rtt_s).ok()?;
     path.source = Source::Measured;

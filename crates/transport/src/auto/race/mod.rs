@@ -4,9 +4,10 @@
 //! another and asks the policy after each.
 
 mod open;
+mod others;
 mod take;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, join},
@@ -17,7 +18,8 @@ use tokio::{
 use self::open::{Established, Event};
 use super::{AutoOptions, NAME, Offer, Pick, Policy, Progress, Stage};
 use crate::{
-    Link, PathClass, Quic, Rudp, Security, StripedOptions, Tcp, TcpStriped, TransportError,
+    Link, PathClass, Quic, Registry, Rudp, Security, StripedOptions, Tcp, TcpStriped, Transport,
+    TransportError,
     tcp::{Channel, Connector},
 };
 
@@ -53,7 +55,21 @@ pub async fn race(
     options: AutoOptions,
     policy: &dyn Policy,
 ) -> Result<Won, TransportError> {
-    let mut race = Race::begin(address, security, options)?;
+    race_among(address, security, options, &Registry::new(), policy).await
+}
+
+/// Connects as [`race()`] does. The transports of other crates in the registry take part, if the listener offers them.
+///
+/// # Errors
+/// As [`race()`].
+pub async fn race_among(
+    address: &str,
+    security: &Security,
+    options: AutoOptions,
+    registry: &Registry,
+    policy: &dyn Policy,
+) -> Result<Won, TransportError> {
+    let mut race = Race::begin(address, security, options, registry)?;
     let mut failed = Vec::new();
     let mut wanted: Option<Pick> = None;
     race.changed().await;
@@ -112,12 +128,25 @@ pub async fn probe(
     security: &Security,
     options: AutoOptions,
 ) -> Result<Progress, TransportError> {
+    probe_among(address, security, options, &Registry::new()).await
+}
+
+/// Measures as [`probe`] does. The transports of other crates in the registry take part, if the listener offers them.
+///
+/// # Errors
+/// As [`race()`].
+pub async fn probe_among(
+    address: &str,
+    security: &Security,
+    options: AutoOptions,
+    registry: &Registry,
+) -> Result<Progress, TransportError> {
     let options = AutoOptions {
         takes_named: false,
         udp_patience: options.choice_timeout,
         ..options
     };
-    let mut race = Race::begin(address, security, options)?;
+    let mut race = Race::begin(address, security, options, registry)?;
     race.begin_udp();
     while race.changed().await {}
     race.progress.elapsed = race.started.elapsed();
@@ -144,6 +173,10 @@ struct Race {
     tcp: Option<Channel>,
     quic: Option<Established>,
     rudp: Option<Established>,
+    /// Transports of other crates that may take part.
+    others: Vec<Arc<dyn Transport>>,
+    /// Their links that are up, by name.
+    links: BTreeMap<&'static str, Link>,
     /// When the UDP handshakes begin; `None` once they have.
     udp_due: Option<Instant>,
     udp_began: Instant,
@@ -156,6 +189,7 @@ impl Race {
         address: &str,
         security: &Security,
         options: AutoOptions,
+        registry: &Registry,
     ) -> Result<Self, TransportError> {
         let transports = options.transports(&[NAME, Tcp::NAME, TcpStriped::NAME]);
         let now = Instant::now();
@@ -170,6 +204,8 @@ impl Race {
             tcp: None,
             quic: None,
             rudp: None,
+            others: super::others::of(registry),
+            links: BTreeMap::new(),
             udp_due: Some(now),
             udp_began: now,
             first_settled: None,
@@ -236,10 +272,9 @@ impl Race {
 
     /// Returns whether a connection may still come up, or report more.
     fn is_open(&self) -> bool {
-        CONNECTIONS.into_iter().any(|name| {
-            let stage = self.progress.stage(name);
-            stage.is_pending() || stage.up().is_some_and(|report| !report.is_complete)
-        })
+        self.progress
+            .stages()
+            .any(|stage| stage.is_pending() || stage.up().is_some_and(|report| !report.is_complete))
     }
 
     /// Ends a probe: closes one established connection, and waits until the listener has closed its side or
@@ -275,17 +310,19 @@ impl Race {
                 self.end(transport, None);
             }
         }
+        self.begin_others(&offer);
         self.progress.offer = Some(offer);
     }
 
     /// Ends a transport's part in the race: it has failed, or is absent.
     fn end(&mut self, transport: &str, error: Option<&Arc<TransportError>>) {
         let stage = error.cloned().map_or(Stage::Absent, Stage::Failed);
-        *self.progress.stage_mut(transport) = stage;
+        self.progress.set_stage(transport, stage);
         match transport {
             Quic::NAME => self.quic = None,
             Rudp::NAME => self.rudp = None,
-            _ => self.tcp = None,
+            Tcp::NAME | TcpStriped::NAME => self.tcp = None,
+            other => drop(self.links.remove(other)),
         }
     }
 
@@ -334,11 +371,17 @@ impl Race {
 
     fn end_those_pending(&mut self, error: TransportError) {
         let error = Arc::new(error);
-        for transport in CONNECTIONS {
+        for transport in self.connections() {
             if self.progress.stage(transport).is_pending() {
                 self.end(transport, Some(&error));
             }
         }
+    }
+
+    /// Returns the transports that have a connection of their own.
+    fn connections(&self) -> Vec<&'static str> {
+        let others = self.progress.others.keys().copied();
+        CONNECTIONS.into_iter().chain(others).collect()
     }
 
     fn is_up(&self, pick: &Pick) -> bool {
@@ -356,12 +399,16 @@ impl Race {
             _ => Pick::Tcp { congestion_control },
         };
         let picks = [Pick::Rudp, Pick::Quic, tcp];
-        picks.into_iter().find(|pick| self.is_up(pick))
+        let others = self.links.keys().map(|name| Pick::Other(name));
+        picks
+            .into_iter()
+            .chain(others)
+            .find(|pick| self.is_up(pick))
     }
 
     /// Returns the errors of the connections that failed.
     fn failures(&self) -> impl Iterator<Item = TransportError> {
-        CONNECTIONS.into_iter().filter_map(|transport| {
+        self.connections().into_iter().filter_map(|transport| {
             let source = self.progress.stage(transport).error()?.clone();
             Some(TransportError::NotUp { transport, source })
         })

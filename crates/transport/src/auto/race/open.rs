@@ -28,7 +28,7 @@ pub(super) struct Established {
 
 impl Race {
     /// Sets up a connection in a task; `then` applies it to the race, unless it was given up by then.
-    fn open<T: Send + 'static>(
+    pub(super) fn open<T: Send + 'static>(
         &mut self,
         transport: &'static str,
         opening: impl Future<Output = Result<T, TransportError>> + Send + 'static,

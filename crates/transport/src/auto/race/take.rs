@@ -1,12 +1,12 @@
 //! Makes a connection of a race the link.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Established, NAME, Pick, Race};
 use crate::{
-    Link, LinkReader, TcpStriped, TransportError,
+    Link, LinkReader, LinkStats, PathProbe, PathSample, TcpStriped, TransportError,
     auto::{
         Offer,
         message::{self, Answered},
@@ -42,6 +42,10 @@ impl Race {
             Pick::Rudp => {
                 let rudp = self.rudp.take().ok_or(TransportError::Closed)?;
                 rudp.choose(pick, tcp_limit).await
+            }
+            Pick::Other(name) => {
+                let link = self.links.remove(name).ok_or(TransportError::Closed)?;
+                choose_link(link, pick, tcp_limit).await
             }
         }
     }
@@ -109,6 +113,24 @@ impl Established {
             probe,
         } = self.bare;
         Ok(Link::new(Answered::new(reader), writer, info, Some(probe)))
+    }
+}
+
+/// Sends the choice on a link of another crate's transport.
+async fn choose_link(link: Link, pick: &Pick, limit: Duration) -> Result<Link, TransportError> {
+    let (info, stats) = (link.info().clone(), link.stats());
+    let (mut reader, mut writer) = link.into_parts();
+    send(&mut reader, &mut writer, pick, limit).await?;
+    let probe = Arc::new(Counted(stats));
+    Ok(Link::new(Answered::new(reader), writer, info, Some(probe)))
+}
+
+/// The path of a link, as its own statistics report it.
+struct Counted(LinkStats);
+
+impl PathProbe for Counted {
+    fn sample(&self) -> PathSample {
+        self.0.snapshot().path
     }
 }
 

@@ -1,0 +1,93 @@
+//! Orders of transports by their design, for the choosers that predict no times.
+//!
+//! Each order compares properties of the [`Profile`], the most important one first. A transport without a profile comes last.
+
+use transpute_transport::Profile;
+
+use crate::Spec;
+
+/// The first few transports take this many values of a property apart; larger values count as the largest.
+const BASE: u8 = 4;
+
+/// Orders by processor time: one connection before several, the kernel before UDP, and probes of the path last.
+pub(crate) fn by_processor_time(spec: &Spec) -> f64 {
+    order(spec, |profile| {
+        [
+            (profile.connections > 1).into(),
+            profile.needs_udp.into(),
+            (profile.probe_bytes > 0).into(),
+        ]
+    })
+}
+
+/// Orders by the time until the full rate is reached: a rate that the set-up measures first, then by round trips of the set-up, then
+/// several connections before one if `several_first`, and after it otherwise.
+pub(crate) fn by_start(spec: &Spec, several_first: bool) -> f64 {
+    order(spec, |profile| {
+        [
+            (profile.probe_bytes == 0).into(),
+            profile.setup_round_trips,
+            ((profile.connections > 1) != several_first).into(),
+        ]
+    })
+}
+
+/// Orders as [`by_start`] with several connections last, after the transports that repair nothing.
+pub(crate) fn without_repair_first(spec: &Spec) -> f64 {
+    match spec.profile() {
+        Some(profile) if !profile.repairs_losses => -1.0,
+        _ => by_start(spec, false),
+    }
+}
+
+/// Orders TCP before UDP, and one connection before several.
+pub(crate) fn tcp_first(spec: &Spec) -> f64 {
+    order(spec, |profile| {
+        [
+            profile.needs_udp.into(),
+            (profile.probe_bytes > 0).into(),
+            (profile.connections > 1).into(),
+        ]
+    })
+}
+
+/// Returns a number that sorts as these properties do. Transports that are unknown, or repair nothing, come last.
+fn order<const N: usize>(spec: &Spec, properties: impl Fn(&Profile) -> [u8; N]) -> f64 {
+    let profile = spec.profile().filter(|profile| profile.repairs_losses);
+    let digits = profile.map_or([BASE; N], properties);
+    let all = digits.into_iter().fold(0.0, |number, digit| {
+        number * f64::from(BASE) + f64::from(digit.min(BASE))
+    });
+    // The largest digits of a known transport reach the same number as the unknown ones have.
+    match profile {
+        Some(_) => all,
+        None => all + 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(score: impl Fn(&Spec) -> f64) -> Vec<String> {
+        let names = ["smoke", "tcp-striped", "udp", "rudp", "tcp", "quic"];
+        let mut specs: Vec<Spec> = names.map(|name| name.parse().unwrap()).to_vec();
+        specs.sort_by(|a, b| score(a).total_cmp(&score(b)));
+        let known = specs.into_iter().map(|spec| spec.to_string());
+        known.filter(|name| name != "smoke").collect()
+    }
+
+    #[test]
+    fn the_built_in_transports_come_in_the_documented_orders() {
+        let near = ["tcp", "quic", "rudp", "tcp-striped", "udp"];
+        assert_eq!(sorted(by_processor_time), near);
+        let metropolitan = ["rudp", "quic", "tcp", "tcp-striped", "udp"];
+        assert_eq!(sorted(|it| by_start(it, false)), metropolitan);
+        let far = ["rudp", "quic", "tcp-striped", "tcp", "udp"];
+        assert_eq!(sorted(|it| by_start(it, true)), far);
+        let clean = ["udp", "rudp", "quic", "tcp", "tcp-striped"];
+        assert_eq!(sorted(without_repair_first), clean);
+        let kernel = ["tcp", "tcp-striped", "quic", "rudp", "udp"];
+        assert_eq!(sorted(tcp_first), kernel);
+    }
+}

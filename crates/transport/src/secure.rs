@@ -1,0 +1,329 @@
+//! Links with pinned identities over any stream, for transports of other crates.
+//!
+//! [`connect`] and [`accept`] authenticate the two ends of a stream as the TCP transport does: TLS 1.3 with X25519MLKEM768 and pinned
+//! keys, or the plaintext preamble if that is asked for. [`Handshakes`] runs those of a listener in tasks of their own, in bounded
+//! number and time.
+//!
+//! ```
+//! # use transpute_transport::{Identity, Security, secure::{self, Stream}};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use std::sync::Arc;
+//! let (a, b) = (Arc::new(Identity::generate()?), Arc::new(Identity::generate()?));
+//! let (a_is, b_is) = (a.fingerprint(), b.fingerprint());
+//! let (left, right) = tokio::io::duplex(1 << 16);
+//! let (ours, theirs) = (Security::tls(a, [b_is]), Security::tls(b, [a_is]));
+//! let (connected, accepted) = tokio::join!(
+//!     secure::connect(left, &ours, Stream::new("pipe", "here", "there")),
+//!     secure::accept(right, &theirs, Stream::new("pipe", "there", "here")),
+//! );
+//! assert_eq!(connected?.info().peer_fingerprint, Some(b_is));
+//! assert_eq!(accepted?.info().peer_fingerprint, Some(a_is));
+//! # Ok(())
+//! # }
+//! ```
+
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use crate::{
+    Link, PathProbe, Security, TransportError, handshakes,
+    preamble::{self, PREAMBLE},
+    tcp::{self, Acceptor, Carrier, Connector},
+    throttle::{self, Throttle},
+};
+
+/// Time to authenticate: two round trips over a slow path, and a lost packet of TLS. As of the TCP transport.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Handshakes that a listener runs at once, as of the TCP transport. Each takes a stream and about 100 KiB.
+const MAX_HANDSHAKES: usize = 64;
+
+/// Time and reads of 1 KiB that a rejected peer may still take, so that it can read why.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_READS: usize = 64;
+
+/// Whatever the transport knows of a stream before the handshake.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Stream {
+    /// The name of the transport. Both sides must use the same.
+    pub transport: &'static str,
+    /// The address of this side, for reports.
+    pub local_address: String,
+    /// The address of the peer, for reports and errors.
+    pub peer_address: String,
+    /// The peer's IP address, if it has one: a flood of handshakes from one network then crowds out only itself.
+    pub peer_ip: Option<IpAddr>,
+    /// How long it took to open the stream. Default: zero, as on the side that listens.
+    pub connect: Duration,
+    /// Time to authenticate. Default: 5 s.
+    pub timeout: Duration,
+    /// What the transport knows of the path while the link is in use. Default: nothing.
+    pub probe: Option<Arc<dyn PathProbe>>,
+}
+
+impl Stream {
+    /// Describes a stream of the transport of this name between two addresses.
+    pub fn new(
+        transport: &'static str,
+        local_address: impl Into<String>,
+        peer_address: impl Into<String>,
+    ) -> Self {
+        Self {
+            transport,
+            local_address: local_address.into(),
+            peer_address: peer_address.into(),
+            peer_ip: None,
+            connect: Duration::ZERO,
+            timeout: HANDSHAKE_TIMEOUT,
+            probe: None,
+        }
+    }
+
+    fn context(&self) -> tcp::Context<String> {
+        tcp::Context {
+            local: self.local_address.clone(),
+            peer: self.peer_address.clone(),
+            connect: self.connect,
+            timeout: self.timeout,
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("transport", &self.transport)
+            .field("local_address", &self.local_address)
+            .field("peer_address", &self.peer_address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Authenticates the connecting end of a stream and makes it a link.
+///
+/// The link keeps the promises of [`Link`] if the stream delivers bytes in order, waits while the peer does not read, and reports a
+/// peer that vanishes.
+///
+/// # Errors
+/// [`TransportError::NoPinnedPeer`]; [`TransportError::Timeout`]; [`TransportError::WrongPeer`],
+/// [`TransportError::SecurityMismatch`], [`TransportError::NoCommonTransport`], [`TransportError::NotTranspute`] and the others of the
+/// TCP transport.
+pub async fn connect<S>(
+    stream: S,
+    security: &Security,
+    about: Stream,
+) -> Result<Link, TransportError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let name = about.transport;
+    let connector = Connector::new(security, &[name], name)?;
+    let channel = connector
+        .authenticate(Shared::new(stream), about.context())
+        .await?;
+    Ok(channel.into_link_of(name, about.probe))
+}
+
+/// Authenticates the listening end of a stream and makes it a link. A peer that is rejected is told why.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn accept<S>(
+    stream: S,
+    security: &Security,
+    about: Stream,
+) -> Result<Link, TransportError>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let name = about.transport;
+    let acceptor = Acceptor::new(security, &[name], name)?;
+    let channel = acceptor
+        .authenticate(Shared::new(stream), about.context())
+        .await?;
+    Ok(channel.into_link_of(name, about.probe))
+}
+
+/// The handshakes of a listener, each in a task of its own: peers that are slow or send garbage do not delay others. Dropping this
+/// stops them.
+pub struct Handshakes {
+    security: Security,
+    running: handshakes::Handshakes<(String, Result<Link, TransportError>)>,
+    log: Throttle,
+}
+
+impl Handshakes {
+    /// Prepares for handshakes.
+    ///
+    /// # Errors
+    /// [`TransportError::NoPinnedPeer`].
+    pub fn new(security: &Security) -> Result<Self, TransportError> {
+        // What is wrong with the keys is reported before anybody connects.
+        Acceptor::new(security, &[], "")?;
+        Ok(Self {
+            security: security.clone(),
+            running: handshakes::Handshakes::new(MAX_HANDSHAKES),
+            log: Throttle::new(),
+        })
+    }
+
+    /// Waits for the next link, for [`Listener::accept`](crate::Listener::accept). Peers that fail to authenticate are logged and
+    /// dropped. Cancel-safe if the futures of `next_stream`, which waits for the next stream, are.
+    ///
+    /// # Errors
+    /// Those of `next_stream`.
+    pub async fn next<S, F>(
+        &mut self,
+        mut next_stream: impl FnMut() -> F,
+    ) -> Result<Link, TransportError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        F: Future<Output = Result<(S, Stream), TransportError>>,
+    {
+        loop {
+            let full = self.running.full_until();
+            tokio::select! {
+                biased;
+                Some((peer, result)) = self.running.next() => match result {
+                    Ok(link) => return Ok(link),
+                    Err(error) => throttle::warn_of_rejected(&mut self.log, peer, &error),
+                },
+                () = rest(full), if full.is_some() => {}
+                next = next_stream(), if full.is_none() => {
+                    let (stream, about) = next?;
+                    self.begin(stream, about);
+                }
+            }
+        }
+    }
+
+    fn begin<S>(&mut self, stream: S, about: Stream)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let security = self.security.clone();
+        let source = about.peer_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        self.running.begin(source, async move {
+            let peer = about.peer_address.clone();
+            (peer, accept(stream, &security, about).await)
+        });
+    }
+}
+
+impl fmt::Debug for Handshakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handshakes")
+            .field("running", &self.running.len())
+            .finish_non_exhaustive()
+    }
+}
+
+async fn rest(until: Option<Instant>) {
+    if let Some(until) = until {
+        tokio::time::sleep_until(until.into()).await;
+    }
+}
+
+/// A stream with its first bytes, which tell what a peer speaks when the handshake fails. At most one task may read and one may write
+/// at a time.
+struct Shared<S>(Arc<Mutex<State<S>>>);
+
+struct State<S> {
+    stream: S,
+    first: [u8; PREAMBLE.len()],
+    /// Length of `first` that was received with the first read; `None` before it.
+    length: Option<usize>,
+}
+
+impl<S> Shared<S> {
+    fn new(stream: S) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            stream,
+            first: [0; PREAMBLE.len()],
+            length: None,
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Clone for Shared<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Carrier for Shared<S> {
+    type Address = String;
+
+    fn explain(&self, error: io::Error) -> TransportError {
+        let state = self.state();
+        preamble::not_tls(&state.first[..state.length.unwrap_or(0)], error)
+    }
+
+    /// The stream reports a vanished peer itself.
+    fn watch(&self) {}
+
+    async fn close_politely(mut self) {
+        let end = async {
+            let _ = self.shutdown().await;
+            let mut scratch = [0; 1024];
+            for _ in 0..LINGER_READS {
+                match self.read(&mut scratch).await {
+                    Ok(1..) => {}
+                    _ => break,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LINGER, end).await;
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Shared<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut state = self.state();
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut state.stream).poll_read(cx, buf))?;
+        if state.length.is_none() {
+            let got = &buf.filled()[before..];
+            let length = got.len().min(PREAMBLE.len());
+            state.first[..length].copy_from_slice(&got[..length]);
+            state.length = Some(length);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Shared<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.state().stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.state().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.state().stream).poll_shutdown(cx)
+    }
+}
