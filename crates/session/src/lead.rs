@@ -20,9 +20,10 @@ pub(crate) struct Lead {
 }
 
 impl Lead {
-    pub(crate) fn new(limit: u64, layout: Layout) -> Self {
+    /// Begins without room: a connection [shares](Self::share) its window out.
+    pub(crate) fn new(layout: Layout) -> Self {
         Self {
-            limit,
+            limit: 0,
             others: 0,
             layout,
             committed: 0,

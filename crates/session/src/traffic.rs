@@ -7,6 +7,7 @@ use transpute_ot::BASE_COUNT;
 use crate::{
     Config, OtPlan, Role,
     channel::FINISH_LEN,
+    connection::{CLOSE_LEN, OPEN_LEN},
     garbler::LABELS_PER_FRAME,
     hello::HELLO_LEN,
     masked_output::output_len,
@@ -19,6 +20,9 @@ use crate::{
 /// of the garbler's side hold. Labels of tables made later need no answer. Measured: 130 kB over `tcp`, and up to 15 MB over `rudp`
 /// on a path that is known to be fast.
 const TABLES_AHEAD: u128 = 1 << 20;
+
+/// Bytes of the number of the run in each of its frames.
+const TAG_LEN: usize = 4;
 
 /// What a run sends and how many oblivious transfers it makes. Bytes are those of frames with their headers.
 ///
@@ -55,10 +59,9 @@ struct Transfers {
 }
 
 impl ExpectedTraffic {
-    /// Computes the traffic of a run that has the link for itself. Without a known path ([`Config::path`] is ignored).
+    /// Computes the traffic of a connection for one run, with the opening and the end of the connection. Without a known path ([`Config::path`] is ignored).
     ///
-    /// A run with more direct transfers than the protocol allows is counted without them: [`Session::new`](crate::Session::new) refuses
-    /// it.
+    /// A run with more direct transfers than the protocol allows is counted without them: it is refused.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config) -> Self {
         let scheme = config.scheme;
@@ -84,10 +87,11 @@ impl ExpectedTraffic {
             true => whole_pieces(output_len(program)),
             false => 0,
         };
-        let late = transfers.answers + batch * (labels + decode) + framed(FINISH_LEN);
-        let early = framed(HELLO_LEN) + transfers.setup + tables + chunks * numbered(0);
-        let evaluator =
-            framed(HELLO_LEN) + transfers.requests + batch * masked + framed(FINISH_LEN);
+        let end = framed(FINISH_LEN) + untagged(CLOSE_LEN);
+        let late = transfers.answers + batch * (labels + decode) + end;
+        let begin = untagged(OPEN_LEN) + framed(HELLO_LEN);
+        let early = begin + transfers.setup + tables + chunks * numbered(0);
+        let evaluator = begin + transfers.requests + batch * masked + end;
         let bytes = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
         Self {
             garbler_bytes: bytes(early + late),
@@ -156,8 +160,13 @@ fn answered(count: u64, tables: u128) -> u128 {
     }
 }
 
-/// Returns the length of a frame.
+/// Returns the length of a frame of a run, with its tag.
 fn framed(payload: usize) -> u128 {
+    untagged(TAG_LEN + payload)
+}
+
+/// Returns the length of a frame with this payload.
+fn untagged(payload: usize) -> u128 {
     (HEADER_LEN + payload) as u128
 }
 
