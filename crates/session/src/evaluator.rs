@@ -16,11 +16,11 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
+    credit::Credit,
     error::out_of_order,
     hello::{Agreement, Hello, check_setup},
     helpers::{EvaluatingThreads, Group, Spawner},
     layout::{Layout, decode_bytes},
-    lead::Lead,
     masked_output::write_output,
     ot::EvaluatorOt,
     ot_plan::OT_CHUNK,
@@ -59,7 +59,7 @@ pub(crate) struct EvaluatorCore {
     /// Labels of the garbler's inputs, likewise.
     garbler_labels: VecDeque<Label>,
     garbler_labels_received: u64,
-    lead: Lead,
+    lead: Credit,
     layout: Layout,
     transfers: Transfers,
     tables: VecDeque<Bytes>,
@@ -127,7 +127,7 @@ impl EvaluatorCore {
             hello.set_setup(&setup);
         }
         terms.progress.set_total(layout.total_tables());
-        let mut lead = Lead::new(layout.clone());
+        let mut lead = Credit::new(layout.clone());
         if terms.choices == 0 {
             lead.set_answered(config.batch);
         }

@@ -17,11 +17,11 @@ use scheme::{Undecided, garblers};
 use crate::{
     Frame, FrameKind, Inputs, Milestone, Output, Progressed, SessionError,
     channel::Channel,
+    credit::Credit,
     error::out_of_order,
     hello::{Agreement, Hello, check_setup},
     helpers::{GarblingThreads, Spawner},
     layout::Layout,
-    lead::Lead,
     masked_output::output_len,
     ot::GarblerOt,
     ot_plan::OT_CHUNK,
@@ -66,7 +66,7 @@ pub(crate) struct GarblerCore {
     setup_received: bool,
     /// Transfers answered.
     answered: u64,
-    lead: Lead,
+    lead: Credit,
     layout: Layout,
     transfers: Transfers,
     /// Bytes of tables of the running evaluations not sent yet.
@@ -122,7 +122,7 @@ impl GarblerCore {
         let layout = Layout::new(&terms)?;
         terms.progress.set_total(layout.total_tables());
         Ok(Self {
-            lead: Lead::new(layout.clone()),
+            lead: Credit::new(layout.clone()),
             transfers: Transfers::new(&terms, layout.clone()),
             output_pieces: Assembler::new(FrameKind::Output, output_len(&terms.program)),
             terms,

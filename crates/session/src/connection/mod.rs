@@ -29,7 +29,7 @@ pub use self::{
 use self::{
     events::GARBLES,
     open::{Agreed, Limits, Open},
-    pool::{ReceiverStock, SenderStock},
+    pool::{ReceiverPool, SenderPool},
     side::{Run, Side},
 };
 use crate::{
@@ -86,12 +86,12 @@ pub struct Connection {
     urgent: VecDeque<RunId>,
     events: VecDeque<Event>,
     /// For runs in which this side garbles.
-    sender: Option<SenderStock>,
+    sender: Option<SenderPool>,
     /// For runs in which it evaluates: before the peer's base-OT message is here, and behind that.
     base: Option<AnySender>,
     /// Whether the peer's base-OT message for a pool that this side does not want has been ignored.
     has_ignored_base: bool,
-    receiver: Option<ReceiverStock>,
+    receiver: Option<ReceiverPool>,
     /// Direct transfers that this side may still ask for while there is no pool, where neither side demands them.
     direct_left: u64,
     /// Whether it is the turn of a run in which this side evaluates.
@@ -562,7 +562,7 @@ impl Connection {
     /// Begins the stock for runs in which this side garbles.
     fn set_up_sender(&mut self) {
         let (stock, message) =
-            SenderStock::start(self.open.base_ot, &self.open.nonce, &mut self.rng);
+            SenderPool::start(self.open.base_ot, &self.open.nonce, &mut self.rng);
         self.control_frame(true, FrameKind::OtSetup, &message);
         self.sender = Some(stock);
     }

@@ -29,7 +29,7 @@ pub(super) const MAX_STOCK: usize = 1 << 16;
 /// Transfers that the evaluator's side has and has not used.
 ///
 /// No `Debug`: everything inside is secret. Wiped on drop.
-pub(super) struct ReceiverStock {
+pub(super) struct ReceiverPool {
     cot: Box<CotReceiver>,
     challenges: Challenges,
     masks: Arc<MaskHash>,
@@ -39,7 +39,7 @@ pub(super) struct ReceiverStock {
     next: u64,
 }
 
-impl ReceiverStock {
+impl ReceiverPool {
     /// Sets up a stock from the peer's base-OT message; returns what to send.
     pub(super) fn new(
         kind: Extension,
@@ -140,7 +140,7 @@ impl Challenges {
     }
 }
 
-impl Drop for ReceiverStock {
+impl Drop for ReceiverPool {
     fn drop(&mut self) {
         self.rows.iter_mut().for_each(Zeroize::zeroize);
         self.random.iter_mut().for_each(Zeroize::zeroize);
@@ -222,7 +222,7 @@ pub(crate) fn write_correct(first: u64, count: usize, corrections: &[u8], out: &
 /// The stock of the garbler's side, before and behind its setup.
 ///
 /// No `Debug`: everything inside is secret. Wiped on drop.
-pub(super) struct SenderStock {
+pub(super) struct SenderPool {
     delta: Zeroizing<u128>,
     base: Option<AnyReceiver>,
     ready: Option<Ready>,
@@ -240,7 +240,7 @@ struct Ready {
     unchecked: Option<UncheckedRows>,
 }
 
-impl SenderStock {
+impl SenderPool {
     /// Begins; returns the base-OT message to send.
     pub(super) fn start(
         base: BaseOt,
@@ -401,7 +401,7 @@ impl SenderStock {
     }
 }
 
-impl Drop for SenderStock {
+impl Drop for SenderPool {
     fn drop(&mut self) {
         self.rows.iter_mut().for_each(Zeroize::zeroize);
     }
@@ -451,12 +451,12 @@ mod tests {
 
     const SID: [u8; 32] = [1; 32];
 
-    fn stocks(kind: Extension, rng: &mut StdRng) -> (SenderStock, ReceiverStock) {
+    fn stocks(kind: Extension, rng: &mut StdRng) -> (SenderPool, ReceiverPool) {
         let (base, point) = AnySender::start(BaseOt::Ristretto255, rng);
         let nonce = [2; 32];
-        let (mut sender, message) = SenderStock::start(BaseOt::Ristretto255, &nonce, rng);
+        let (mut sender, message) = SenderPool::start(BaseOt::Ristretto255, &nonce, rng);
         let (receiver, answer) =
-            ReceiverStock::new(kind, base, &SID, &nonce, &message, rng).unwrap();
+            ReceiverPool::new(kind, base, &SID, &nonce, &message, rng).unwrap();
         sender.connect(kind, &SID, &point.unwrap()).unwrap();
         if let Some(seeds) = answer.seeds {
             sender.handle_setup(&seeds).unwrap();
@@ -467,7 +467,7 @@ mod tests {
     /// Extends the stock with corrections in which the choices of transfer 0 differ in some
     /// columns, and a check for the changed message.
     fn deviate(
-        stock: &mut ReceiverStock,
+        stock: &mut ReceiverPool,
         columns: &[usize],
         rng: &mut StdRng,
     ) -> [(FrameKind, Vec<u8>); 2] {

@@ -6,7 +6,7 @@ use transpute_ot::{BLOCK_OTS, BaseOt};
 use super::{
     Connection, Event, RunId,
     open::Open,
-    pool::{MAX_STOCK, ReceiverStock},
+    pool::{MAX_STOCK, ReceiverPool},
     side::{Arrived, Run},
 };
 use crate::{
@@ -61,7 +61,7 @@ impl Connection {
                 let (kind, nonce) = (self.open.extension, agreed.theirs.nonce);
                 let sid = agreed.stock_id(&nonce);
                 let (stock, answer) =
-                    ReceiverStock::new(kind, base, &sid, &nonce, content, &mut self.rng)?;
+                    ReceiverPool::new(kind, base, &sid, &nonce, content, &mut self.rng)?;
                 self.receiver = Some(stock);
                 for (kind, message) in [
                     (FrameKind::OtSetup, answer.setup),

@@ -5,7 +5,7 @@ use transpute_circuit::Bits;
 
 use super::{
     Connection, RunId,
-    pool::{MAX_STOCK, ReceiverStock},
+    pool::{MAX_STOCK, ReceiverPool},
     side::HELD_TRANSFERS,
 };
 use crate::{FrameKind, Progressed, Role, SessionError, pieces::whole_frame, session::Core};
@@ -250,7 +250,7 @@ impl Connection {
 
 /// Appends frames that add at least `count` transfers to the stock.
 fn extend_stock(
-    stock: &mut ReceiverStock,
+    stock: &mut ReceiverPool,
     count: usize,
     rng: &mut impl CryptoRng,
     out: &mut Vec<u8>,

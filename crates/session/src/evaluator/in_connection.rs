@@ -6,9 +6,9 @@ use super::EvaluatorCore;
 use crate::{
     FrameKind, Inputs, SessionError,
     connection::pool::{Items, write_correct},
+    credit::Credit,
     hello::Hello,
     layout::Layout,
-    lead::Lead,
     ot::EvaluatorOt,
     ot_plan::OT_CHUNK,
     terms::RunLink,
@@ -79,7 +79,7 @@ impl EvaluatorCore {
         &self.hello
     }
 
-    pub(crate) fn lead(&mut self) -> &mut Lead {
+    pub(crate) fn lead(&mut self) -> &mut Credit {
         &mut self.lead
     }
 

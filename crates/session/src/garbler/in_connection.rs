@@ -4,11 +4,11 @@ use super::GarblerCore;
 use crate::{
     Frame, FrameKind, Inputs, OtPlan, SessionError,
     connection::pool::{CORRECT_HEADER, Rows},
+    credit::Credit,
     error::out_of_order,
     hello::Hello,
     inputs::fetch,
     layout::Layout,
-    lead::Lead,
     pieces::numbered_frame,
     terms::RunLink,
 };
@@ -52,7 +52,7 @@ impl GarblerCore {
         &self.hello
     }
 
-    pub(crate) fn lead(&mut self) -> &mut Lead {
+    pub(crate) fn lead(&mut self) -> &mut Credit {
         &mut self.lead
     }
 

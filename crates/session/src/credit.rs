@@ -9,7 +9,7 @@ use crate::layout::Layout;
 /// that they and the ones before read, where the garbler's labels are not sent, and else, like all the rest, until it has all of
 /// that evaluation and those garbled side by side with it. What counts stays within the agreed lead, give
 /// or take the untabled part of the evaluations that are garbled together.
-pub(crate) struct Lead {
+pub(crate) struct Credit {
     limit: u64,
     /// Bytes that count of other runs on the same connection.
     others: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Lead {
     answered: u64,
 }
 
-impl Lead {
+impl Credit {
     /// Begins without room: a connection [shares](Self::share) its window out.
     pub(crate) fn new(layout: Layout) -> Self {
         Self {
