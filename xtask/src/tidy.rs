@@ -9,7 +9,7 @@ use std::{
 use crate::ignored;
 
 /// Crates that are pure state machines.
-const CORE_CRATES: [&str; 4] = ["circuit", "garble", "ot", "rudp"];
+const CORE_CRATES: [&str; 5] = ["circuit", "garble", "ot", "rudp", "session"];
 
 /// What a core crate may not depend on: runtimes and sockets.
 const NO_CORE_DEPENDENCIES: [&str; 5] = ["tokio", "async-trait", "socket2", "quinn", "rustls"];
@@ -87,7 +87,9 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
         }));
         let mut files = Vec::new();
         collect_sources(&folder.join("src"), &mut files)?;
-        for file in files {
+        // Tests may start the threads that a core crate asks its caller for.
+        let is_test = |file: &PathBuf| file.iter().any(|part| part == "tests");
+        for file in files.into_iter().filter(|file| !is_test(file)) {
             let shown = file.strip_prefix(root).unwrap_or(&file).display();
             let text = fs::read_to_string(&file)?;
             let found = NO_CORE_TEXTS

@@ -183,7 +183,7 @@ impl Failure {
 /// is looked at.
 fn is_refusal(error: &(dyn Error + 'static)) -> bool {
     let of_session = |error: &SessionError| match error {
-        SessionError::Transport(error) => is_refusal(error),
+        SessionError::Link(error) => is_refusal(&**error),
         SessionError::Connection(error) => is_refusal(&**error),
         _ => false,
     };
@@ -224,13 +224,9 @@ fn remedy(error: &SessionError) -> Option<&'static str> {
     let field = match error {
         SessionError::Connection(error) => return remedy(error),
         SessionError::Disagreement { field, .. } | SessionError::RefusedByPeer(field) => field,
-        SessionError::PeerAborted(AbortReason::StandingOnly) => {
-            return Some("give --repeat N, as peers of `transpute serve` must");
-        }
         _ => return None,
     };
     Some(match field {
-        Field::Runs => "give --repeat on both sides or on neither",
         Field::Role => "one party must be --role garbler and the other --role evaluator",
         Field::Circuit => "compare the digests that `transpute circuit info` prints on both sides",
         Field::Version => "use the same version of transpute on both sides",
@@ -255,21 +251,22 @@ fn in_session(error: &SessionError) -> Kind {
     match error {
         SessionError::Config(_) => Kind::Usage,
         SessionError::Input { .. } => Kind::File,
-        SessionError::Disagreement { .. }
-        | SessionError::RefusedByPeer(_)
-        | SessionError::PeerAborted(AbortReason::StandingOnly) => Kind::Disagreement,
+        SessionError::Disagreement { .. } | SessionError::RefusedByPeer(_) => Kind::Disagreement,
         SessionError::Connection(error) => in_session(error),
         SessionError::NotTranspute | SessionError::PeerAborted(AbortReason::Busy) => Kind::Peer,
         // The connecting side learns at its first read what the listening side thinks of it.
-        SessionError::Transport(
-            TransportError::PeerRefusedUs { .. }
-            | TransportError::WrongPeer { .. }
-            | TransportError::SecurityMismatch { .. }
-            | TransportError::NoCommonTransport { .. }
-            | TransportError::NotTranspute { .. }
-            | TransportError::Timeout { .. }
-            | TransportError::ClosedDuringHandshake,
-        ) => Kind::Peer,
+        SessionError::Link(error) => match error.downcast_ref() {
+            Some(
+                TransportError::PeerRefusedUs { .. }
+                | TransportError::WrongPeer { .. }
+                | TransportError::SecurityMismatch { .. }
+                | TransportError::NoCommonTransport { .. }
+                | TransportError::NotTranspute { .. }
+                | TransportError::Timeout { .. }
+                | TransportError::ClosedDuringHandshake,
+            ) => Kind::Peer,
+            _ => Kind::Protocol,
+        },
         SessionError::Cancelled => Kind::Other,
         _ => Kind::Protocol,
     }
@@ -294,9 +291,9 @@ mod tests {
     fn exit_codes_tell_refusal_from_failure() {
         let code = |error: SessionError| Failure::from(transpute::Error::from(error)).code();
         assert_eq!(code(SessionError::Closed), 6);
-        assert_eq!(code(SessionError::Transport(TransportError::Truncated)), 6);
-        let refused = TransportError::ClosedDuringHandshake;
-        assert_eq!(code(SessionError::Transport(refused)), 4);
+        let of_link = |error: TransportError| code(SessionError::Link(Box::new(error)));
+        assert_eq!(of_link(TransportError::Truncated), 6);
+        assert_eq!(of_link(TransportError::ClosedDuringHandshake), 4);
         let unknown = TransportError::UnknownTransport {
             name: "smoke".into(),
             known: vec![],

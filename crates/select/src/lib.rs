@@ -6,7 +6,7 @@
 //! | `spec`, `order` | transports with their profiles, and orders of them |
 //! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
 //! | `path`, `loss`, `workload`, `machine` | what a prediction depends on |
-//! | `monitor` | how the path of a standing connection changes |
+//! | `monitor` | how the path of a connection changes |
 //! | `scheme` | choosing a garbling scheme |
 //!
 //! This crate opens no sockets and reads no clock. It reads only the files of models that it is told to read. docs/selection.md

@@ -1,17 +1,13 @@
-//! One party's two directions: transcripts, counters, and the frames that end a session.
+//! One party's two directions of a run: transcripts, counters, and the frames that end the run.
 
 use std::collections::VecDeque;
 
 use crate::{
     Frame, FrameKind, Milestone, SessionError, Traffic,
     error::{AbortReason, Field},
-    transcript::Transcript,
+    transcript::{Skipped, Transcript},
     wire::{HEADER_LEN, write_frame},
 };
-
-/// Bytes of queued control frames above which no more input should be taken: the peer is not
-/// reading, and answering it further would only grow the queue.
-const QUEUE_LIMIT: usize = 1 << 20;
 
 /// Bytes of a `Finish` frame's payload: the hashes of both directions.
 pub(crate) const FINISH_LEN: usize = 64;
@@ -29,8 +25,7 @@ pub(crate) struct Channel {
     pub(crate) finish_received: bool,
     /// Bit `m` tells that milestone `m` has been passed.
     milestones: u8,
-    /// What stands between the header and the content of every frame: in a standing connection, of
-    /// which run it is.
+    /// The bytes between the header and the content of every frame: the number of the run.
     tag: Vec<u8>,
 }
 
@@ -132,11 +127,6 @@ impl Channel {
         self.queue.is_empty()
     }
 
-    /// Says whether more input may be taken.
-    pub(crate) fn wants_input(&self) -> bool {
-        self.queued_bytes < QUEUE_LIMIT
-    }
-
     /// Takes note of a received frame; handles those that end a session.
     ///
     /// Returns the frame if it is for the caller.
@@ -186,6 +176,13 @@ impl Channel {
             _ => self.received.add(*kind, payload),
         }
         Ok(Some(frame))
+    }
+
+    /// Takes note of a received frame of tables that was not kept.
+    pub(crate) fn receive_skipped(&mut self, skipped: &Skipped) {
+        let len = HEADER_LEN + self.tag.len() + skipped.len as usize;
+        self.count(FrameKind::Tables, len, false);
+        self.received.add_skipped(skipped);
     }
 
     /// Sends the frame that ends this direction. Both transcripts must be complete but for the

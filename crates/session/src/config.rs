@@ -81,12 +81,13 @@ pub struct Config {
     /// output bit), which catches a corrupted table. Default true.
     pub output_check: bool,
     /// How many bytes of tables the garbler may send before the evaluator has the labels to use
-    /// them: what the evaluator buffers at most. Default 40 MiB; to hide a round trip completely it
-    /// must reach rate times RTT, 36 MiB at 1 Gbit/s and 300 ms.
+    /// them, in a connection for one run: what the evaluator buffers at most, if that is 1 MiB or more. The smaller of both sides
+    /// counts. Default 40 MiB; to hide a round trip completely it must reach rate times RTT, 36 MiB at 1 Gbit/s and 300 ms.
+    /// In other connections [`ConnectionConfig::window`](crate::ConnectionConfig::window) counts.
     pub table_lead: u64,
     /// The AES implementation of this side.
     pub backend: Backend,
-    /// On how many threads this side garbles or evaluates a batch. With 1, the default, the session
+    /// On how many threads this side garbles or evaluates a batch, in a connection for one run. With 1, the default, the connection
     /// computes where it is called; with more, it starts as many threads of its own, of use if there
     /// are as many idle cores and groups of evaluations. Each may hold 32 MiB of tables.
     pub threads: NonZeroUsize,

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{OtPlan, schemes::SchemeSet};
+use crate::schemes::SchemeSet;
 
 /// A setting that cannot work.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -33,13 +33,9 @@ pub enum ConfigError {
         /// Evaluator input bits of the batch.
         count: u64,
     },
-    /// Another oblivious transfer than a standing connection has.
-    #[error(
-        "a run of a standing connection takes its oblivious transfers from the connection, or \
-         directly for at most {} input bits if it is not prepared",
-        OtPlan::DIRECT_LIMIT
-    )]
-    OtOfConnection,
+    /// A demand on the oblivious transfers of a prepared run.
+    #[error("a prepared run takes its oblivious transfers from the connection: leave them to it")]
+    OtOfPrepared,
     /// More input bits in the whole batch than can be counted.
     #[error("a batch of {batch} evaluations has too many input bits")]
     TooLarge {

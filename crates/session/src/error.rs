@@ -5,7 +5,6 @@ use std::{fmt, time::Duration};
 use thiserror::Error;
 use transpute_garble::GarbleError;
 use transpute_ot::OtError;
-use transpute_transport::TransportError;
 
 use crate::{FrameError, FrameKind, InputError, config_error::ConfigError};
 
@@ -38,18 +37,14 @@ pub enum Field {
     OutputCheck = 11,
     /// Whether the link is encrypted.
     Encryption = 12,
-    /// Bytes of tables that may run ahead of the evaluator's labels.
-    TableLead = 13,
     /// Whether a run is prepared before its inputs are known.
     Prepared = 14,
     /// What base OT rests on.
     BaseOt = 15,
-    /// A single run, or a connection for many runs.
-    Runs = 16,
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Version,
         Self::Role,
         Self::Circuit,
@@ -62,10 +57,8 @@ impl Field {
         Self::ChunkLen,
         Self::OutputCheck,
         Self::Encryption,
-        Self::TableLead,
         Self::Prepared,
         Self::BaseOt,
-        Self::Runs,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
@@ -88,10 +81,8 @@ impl fmt::Display for Field {
             Self::ChunkLen => "chunk length",
             Self::OutputCheck => "output check",
             Self::Encryption => "encryption",
-            Self::TableLead => "table lead",
             Self::Prepared => "preparation before the inputs",
             Self::BaseOt => "base OT",
-            Self::Runs => "number of runs",
         })
     }
 }
@@ -113,8 +104,6 @@ pub enum AbortReason {
     Cancelled = 5,
     /// It serves as many peers, or does as much, as it has room for.
     Busy = 6,
-    /// It takes standing connections only, and this is none.
-    StandingOnly = 7,
 }
 
 impl AbortReason {
@@ -126,7 +115,6 @@ impl AbortReason {
             Self::Local,
             Self::Cancelled,
             Self::Busy,
-            Self::StandingOnly,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == code)
@@ -142,7 +130,6 @@ impl fmt::Display for AbortReason {
             Self::Local => "of a failure on its side",
             Self::Cancelled => "it does not want the run any more",
             Self::Busy => "it has no room for more at the moment",
-            Self::StandingOnly => "it takes standing connections only",
         })
     }
 }
@@ -219,9 +206,9 @@ pub enum SessionError {
     /// The peer showed no sign of life.
     #[error("no sign of life from the peer for {} s", .0.as_secs())]
     PeerLost(Duration),
-    /// The link failed.
+    /// The link failed. The error is that of the driver's transport.
     #[error(transparent)]
-    Transport(#[from] TransportError),
+    Link(Box<dyn std::error::Error + Send + Sync>),
     /// A thread to compute on cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
@@ -242,21 +229,6 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns the error of a side that has begun with one of a single run and a connection for many runs, while its peer
-    /// has begun with the other.
-    pub(crate) fn other_number_of_runs(is_single_here: bool) -> Self {
-        let (single, many) = ("a single run", "a connection for many runs");
-        let (ours, theirs) = match is_single_here {
-            true => (single, many),
-            false => (many, single),
-        };
-        Self::Disagreement {
-            field: Field::Runs,
-            ours: ours.to_owned(),
-            theirs: theirs.to_owned(),
-        }
-    }
-
     /// Returns what to tell the peer: a field to refuse or a reason to abort; `None` where it knows
     /// or cannot be told.
     pub(crate) fn farewell(&self) -> Option<Farewell> {
@@ -278,12 +250,18 @@ impl SessionError {
             | Self::PeerAborted(_)
             | Self::Closed
             | Self::PeerLost(_)
-            | Self::Transport(_)
+            | Self::Link(_)
             | Self::Connection(_) => return None,
         })
     }
 
-    /// Says whether the error of one run of a standing connection ends all of it: what came is not
+    /// Says whether the peer is told of the error before the link is closed.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.farewell().is_some()
+    }
+
+    /// Says whether the error of one run ends all of it: what came is not
     /// what the protocol allows, so nothing that follows can be made sense of.
     pub(crate) fn ends_connection(&self) -> bool {
         matches!(
@@ -296,7 +274,7 @@ impl SessionError {
                 | Self::Transcript
                 | Self::Closed
                 | Self::PeerLost(_)
-                | Self::Transport(_)
+                | Self::Link(_)
         )
     }
 }

@@ -16,11 +16,11 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, Role, SessionError,
     channel::Channel,
+    credit::Credit,
     error::out_of_order,
     hello::{Agreement, Hello, check_setup},
-    helpers::{EvaluatingThreads, Group},
+    helpers::{EvaluatingThreads, Group, Spawner},
     layout::{Layout, decode_bytes},
-    lead::Lead,
     masked_output::write_output,
     ot::EvaluatorOt,
     ot_plan::OT_CHUNK,
@@ -36,6 +36,7 @@ pub(crate) struct EvaluatorCore {
     pub(crate) outputs: VecDeque<Output>,
     /// `None` before the inputs of a prepared run are known.
     inputs: Option<Box<dyn Inputs>>,
+    spawner: Option<Spawner>,
     hello: Hello,
     /// The base-OT message, until it is sent behind the hello.
     setup: Option<Vec<u8>>,
@@ -58,7 +59,7 @@ pub(crate) struct EvaluatorCore {
     /// Labels of the garbler's inputs, likewise.
     garbler_labels: VecDeque<Label>,
     garbler_labels_received: u64,
-    lead: Lead,
+    lead: Credit,
     layout: Layout,
     transfers: Transfers,
     tables: VecDeque<Bytes>,
@@ -100,6 +101,7 @@ impl EvaluatorCore {
         channel: Channel,
         mut hello: Hello,
         mut inputs: Option<Box<dyn Inputs>>,
+        spawner: Option<Spawner>,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
         let config = &terms.config;
@@ -125,7 +127,7 @@ impl EvaluatorCore {
             hello.set_setup(&setup);
         }
         terms.progress.set_total(layout.total_tables());
-        let mut lead = Lead::new(config.table_lead, layout.clone());
+        let mut lead = Credit::new(layout.clone());
         if terms.choices == 0 {
             lead.set_answered(config.batch);
         }
@@ -136,6 +138,7 @@ impl EvaluatorCore {
             channel,
             outputs: VecDeque::new(),
             inputs,
+            spawner,
             hello,
             setup: Some(setup),
             agreed: None,
@@ -173,7 +176,6 @@ impl EvaluatorCore {
         };
         match (&self.agreed, kind) {
             (Some(_), _) | (None, FrameKind::Hello) => {}
-            (None, FrameKind::Open) => return Err(SessionError::other_number_of_runs(true)),
             (None, _) => return self.ignore(kind, payload.len()),
         }
         match kind {
@@ -423,14 +425,14 @@ impl EvaluatorCore {
             plan,
             scheme,
             begins_again,
-        } = self.hello.agree(&theirs)?;
+        } = (self.hello).agree(&theirs, self.terms.config.base_ot, self.has_excess())?;
         if begins_again {
             return self.await_second_hello();
         }
         self.set_scheme(scheme)?;
         self.follow(plan)?;
         self.skips_setup = theirs.announces_setup() && !theirs.has_begun(self.terms.plan);
-        let sid = self.terms.session_id(payload, &self.hello.encode());
+        let sid = self.terms.session_id(payload, &self.hello.encode())?;
         let config = &self.terms.config;
         let evaluator = || {
             let evaluator = Evaluator::new(
@@ -439,7 +441,7 @@ impl EvaluatorCore {
                 theirs.params(config),
                 config.backend,
             )?;
-            Ok::<_, SessionError>(if self.terms.is_prepared() {
+            Ok::<_, SessionError>(if self.terms.is_prepared {
                 evaluator.expecting_garbler_labels()
             } else {
                 evaluator
@@ -453,6 +455,7 @@ impl EvaluatorCore {
                 Evaluating::Others(EvaluatingThreads::start(
                     evaluators,
                     config.chunk_len as usize,
+                    self.spawner,
                 )?)
             }
         };

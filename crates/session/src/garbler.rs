@@ -15,13 +15,13 @@ use zeroize::Zeroizing;
 use scheme::{Undecided, garblers};
 
 use crate::{
-    Frame, FrameKind, Inputs, Milestone, OtPlan, Output, Progressed, SessionError,
+    Frame, FrameKind, Inputs, Milestone, Output, Progressed, SessionError,
     channel::Channel,
+    credit::Credit,
     error::out_of_order,
     hello::{Agreement, Hello, check_setup},
-    helpers::GarblingThreads,
+    helpers::{GarblingThreads, Spawner},
     layout::Layout,
-    lead::Lead,
     masked_output::output_len,
     ot::GarblerOt,
     ot_plan::OT_CHUNK,
@@ -43,6 +43,7 @@ pub(crate) struct GarblerCore {
     /// Garbles, unless others do so; knows the labels of all inputs.
     garbler: Garbler,
     others: Option<GarblingThreads>,
+    spawner: Option<Spawner>,
     /// `None` once the scheme is agreed, and where there is but one.
     undecided: Option<Undecided>,
     /// `None` before the inputs of a prepared run are known, and behind that.
@@ -65,7 +66,7 @@ pub(crate) struct GarblerCore {
     setup_received: bool,
     /// Transfers answered.
     answered: u64,
-    lead: Lead,
+    lead: Credit,
     layout: Layout,
     transfers: Transfers,
     /// Bytes of tables of the running evaluations not sent yet.
@@ -96,6 +97,7 @@ impl GarblerCore {
         channel: Channel,
         mut hello: Hello,
         inputs: Option<Box<dyn Inputs>>,
+        spawner: Option<Spawner>,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
         let config = &terms.config;
@@ -104,7 +106,7 @@ impl GarblerCore {
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(&mut *seed);
         let undecided = Undecided::new(&terms, &seed);
-        let (garbler, others) = garblers(&terms, params, &seed)?;
+        let (garbler, others) = garblers(&terms, params, &seed, spawner)?;
         let (ot, setup) = GarblerOt::start(
             terms.plan,
             config.base_ot,
@@ -120,7 +122,7 @@ impl GarblerCore {
         let layout = Layout::new(&terms)?;
         terms.progress.set_total(layout.total_tables());
         Ok(Self {
-            lead: Lead::new(config.table_lead, layout.clone()),
+            lead: Credit::new(layout.clone()),
             transfers: Transfers::new(&terms, layout.clone()),
             output_pieces: Assembler::new(FrameKind::Output, output_len(&terms.program)),
             terms,
@@ -128,6 +130,7 @@ impl GarblerCore {
             outputs: VecDeque::new(),
             garbler,
             others,
+            spawner,
             undecided,
             inputs,
             is_provided: false,
@@ -159,7 +162,6 @@ impl GarblerCore {
         };
         match (&self.agreed, kind) {
             (Some(_), _) | (None, FrameKind::Hello) => {}
-            (None, FrameKind::Open) => return Err(SessionError::other_number_of_runs(true)),
             (None, _) => return Err(out_of_order(kind)),
         }
         match kind {
@@ -226,7 +228,7 @@ impl GarblerCore {
         let per_output = 16 * self.terms.program.outputs().len();
         let waiting = (self.awaited.len() + self.held_outputs.len()) * per_output;
         (self.lead.is_empty() || self.lead.allows(self.layout.untabled(lanes)))
-            && (self.terms.is_prepared()
+            && (self.terms.is_prepared
                 || waiting == 0
                 || waiting + lanes * per_output <= AWAITED_LIMIT)
     }
@@ -238,7 +240,7 @@ impl GarblerCore {
         };
         let lanes = bits.len();
         let instances = self.begun..self.begun + lanes as u64;
-        let is_prepared = self.terms.is_prepared();
+        let is_prepared = self.terms.is_prepared;
         if is_prepared {
             self.garbler.begin_without_inputs(lanes)?;
         } else if self.others.is_none() {
@@ -282,7 +284,7 @@ impl GarblerCore {
             let mut bits = Vec::with_capacity(lanes);
             for instance in first..self.fetched_to {
                 bits.push(match &mut self.inputs {
-                    Some(inputs) if !self.terms.is_prepared() => {
+                    Some(inputs) if !self.terms.is_prepared => {
                         let own = inputs.bits(instance);
                         own.map_err(|source| SessionError::Input { instance, source })?
                     }
@@ -387,13 +389,13 @@ impl GarblerCore {
             plan,
             scheme,
             begins_again,
-        } = self.hello.agree(&theirs)?;
+        } = (self.hello).agree(&theirs, self.terms.config.base_ot, self.has_excess())?;
         if self.follow_scheme(scheme, begins_again, payload)? {
             return Ok(());
         }
         self.follow(plan);
         self.skips_setup = theirs.announces_setup() && !theirs.has_begun(plan);
-        let sid = self.terms.session_id(&self.hello.encode(), payload);
+        let sid = self.terms.session_id(&self.hello.encode(), payload)?;
         self.agreed = Some(Agreed { sid, theirs });
         self.channel.reach(Milestone::Agreed);
         for frame in self.held_labels.drain(..) {
@@ -411,15 +413,7 @@ impl GarblerCore {
             return check_setup(&agreed.theirs, message);
         }
         self.setup_received = true;
-        if self.terms.plan == OtPlan::Stock {
-            if self.answered > 0 || self.terms.total_choices > OtPlan::DIRECT_LIMIT {
-                return Err(out_of_order(FrameKind::OtSetup));
-            }
-            let own = self.ot.begin_direct(self.terms.config.base_ot)?;
-            if !own.is_empty() {
-                self.channel.queue(whole_frame(FrameKind::OtSetup, &own));
-            }
-        } else if agreed.theirs.announces_setup() && agreed.theirs.has_begun(self.terms.plan) {
+        if agreed.theirs.announces_setup() && agreed.theirs.has_begun(self.terms.plan) {
             check_setup(&agreed.theirs, message)?;
         }
         let answer = self.ot.handle_setup(

@@ -1,4 +1,4 @@
-//! The first message of each direction: what a party proposes.
+//! The first message of each direction of a run: what a party proposes.
 
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
@@ -10,30 +10,26 @@ use crate::{
     Config, FrameKind, OtChoice, OtPlan, OutputPolicy, Role, SessionError,
     error::Field,
     schemes::{SchemeSet, SchemeTerms},
-    wire::{START, starts},
 };
 
 /// Length of an encoded hello.
-pub(crate) const HELLO_LEN: usize = 221;
-
-const MAGIC: [u8; 4] = *b"TPUT";
-
-/// Version of the messages; both sides must have the same.
-const VERSION: u16 = 9;
+pub(crate) const HELLO_LEN: usize = 206;
 
 const FLAG_OUTPUT_CHECK: u8 = 1;
-const FLAG_ENCRYPTED: u8 = 2;
-const FLAG_PREPARED: u8 = 4;
+const FLAG_PREPARED: u8 = 2;
 /// The sender's preference among garbling schemes decides.
-const FLAG_DECIDES: u8 = 8;
+const FLAG_DECIDES: u8 = 4;
+/// The garbler sends tables as far ahead as its own window allows before it has the peer's opening.
+const FLAG_EAGER: u8 = 8;
 
 /// Bit of a plan's code: the party accepts the peer's plan.
 ///
 /// A party demands a plan if its [`OtChoice`] names one. [`OtChoice::Auto`] demands nothing; its
 /// hello has the expected plan with this bit. Both parties then do the same:
 ///
-/// * If the garbler demands a plan, that one, else the evaluator's.
-/// * If both demand a plan and they differ, the session ends with a disagreement.
+/// * If the garbler demands a plan, that one is done.
+/// * Else the evaluator's is done, unless that is open and the stock, and the garbler's is not the stock: then the garbler's.
+/// * If both demand a plan and they differ, the run ends with a disagreement.
 ///
 /// So no plan is ever done that a party did not demand or leave open. A party that began another
 /// plan than the agreed one begins again; the peer ignores the base-OT message of the first.
@@ -68,14 +64,15 @@ pub(crate) struct Hello {
     terms: Terms,
 }
 
-/// What both hellos come to where they need not be equal.
+/// The outcome of two hellos where they need not be equal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Agreement {
     /// How the oblivious transfers are done.
     pub(crate) plan: OtPlan,
     /// The garbling scheme.
     pub(crate) scheme: Scheme,
-    /// Whether the garbler has begun with another scheme, and begins again with a second hello.
+    /// Whether the garbler has begun with another scheme, or further ahead than the evaluator takes, and begins again with a second
+    /// hello.
     pub(crate) begins_again: bool,
 }
 
@@ -85,26 +82,15 @@ struct Terms {
     schemes: SchemeTerms,
     /// The plan that the party begins with, and [`OPEN`].
     ot: u8,
-    base_ot: u8,
     output: u8,
     flags: u8,
     rekey_period: u32,
     chunk_len: u32,
     batch: u64,
-    table_lead: u64,
     circuit: [u8; 32],
     garbler_bits: u64,
     evaluator_bits: u64,
     split: [u8; 32],
-}
-
-/// Bytes by which [`is_hello_start`] judges: the header and the first four bytes of a hello.
-pub const HELLO_START: usize = START;
-
-/// Says whether the first bytes of a stream can be those of a session.
-#[must_use]
-pub fn is_hello_start(bytes: &[u8; HELLO_START]) -> bool {
-    starts(bytes, FrameKind::Hello, HELLO_LEN, MAGIC)
 }
 
 impl Hello {
@@ -114,7 +100,6 @@ impl Hello {
         plan: OtPlan,
         program: &Program,
         split: &InputSplit,
-        encrypted: bool,
         rng: &mut impl CryptoRng,
     ) -> Self {
         let mut nonce = [0; 32];
@@ -137,14 +122,11 @@ impl Hello {
                     decides: config.decides_scheme,
                 },
                 ot: plan.code() | if is_open { OPEN } else { 0 },
-                base_ot: config.base_ot.code(),
                 output: config.output.code(),
-                flags: u8::from(config.output_check) * FLAG_OUTPUT_CHECK
-                    + u8::from(encrypted) * FLAG_ENCRYPTED,
+                flags: u8::from(config.output_check) * FLAG_OUTPUT_CHECK,
                 rekey_period: config.rekey_period,
                 chunk_len: config.chunk_len,
                 batch: config.batch,
-                table_lead: config.table_lead,
                 circuit: *program.digest(),
                 garbler_bits: split.garbler_bits() as u64,
                 evaluator_bits: split.evaluator_bits() as u64,
@@ -156,6 +138,22 @@ impl Hello {
     /// Says that the run is prepared before its inputs are known.
     pub(crate) fn set_prepared(&mut self) {
         self.terms.flags |= FLAG_PREPARED;
+    }
+
+    /// Says whether tables run as far ahead as the garbler's own window before it has the peer's opening.
+    pub(crate) fn set_eager(&mut self, is_eager: bool) {
+        self.terms.flags &= !FLAG_EAGER;
+        self.terms.flags |= u8::from(is_eager) * FLAG_EAGER;
+    }
+
+    /// Says whether a garbler has begun further ahead than its peer may take.
+    pub(crate) fn is_eager(&self) -> bool {
+        self.terms.flags & FLAG_EAGER != 0
+    }
+
+    /// Returns the plan that the party begins with, if its code has a meaning.
+    pub(crate) fn plan(&self) -> Option<OtPlan> {
+        self.terms.plan()
     }
 
     /// Prefers another of the schemes that are allowed, before the hello is sent.
@@ -174,6 +172,7 @@ impl Hello {
         rng.fill_bytes(&mut self.nonce);
         self.setup_hash = [0; 32];
         self.settle_scheme(scheme);
+        self.set_eager(false);
     }
 
     /// Says whether a garbler with this hello sends tables before it has the peer's.
@@ -208,8 +207,6 @@ impl Hello {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let terms = &self.terms;
         let mut out = Vec::with_capacity(HELLO_LEN);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
         let role = match self.role {
             Role::Garbler => 0,
             Role::Evaluator => 1,
@@ -221,11 +218,10 @@ impl Hello {
         } = terms.schemes;
         let flags = terms.flags | (u8::from(decides) * FLAG_DECIDES);
         out.extend_from_slice(&[role, preferred.code(), allowed.code()]);
-        out.extend_from_slice(&[terms.ot, terms.output, flags, terms.base_ot]);
+        out.extend_from_slice(&[terms.ot, terms.output, flags]);
         out.extend_from_slice(&terms.rekey_period.to_le_bytes());
         out.extend_from_slice(&terms.chunk_len.to_le_bytes());
         out.extend_from_slice(&terms.batch.to_le_bytes());
-        out.extend_from_slice(&terms.table_lead.to_le_bytes());
         out.extend_from_slice(&terms.circuit);
         out.extend_from_slice(&terms.garbler_bits.to_le_bytes());
         out.extend_from_slice(&terms.evaluator_bits.to_le_bytes());
@@ -242,23 +238,8 @@ impl Hello {
     /// Reads a peer's hello.
     ///
     /// # Errors
-    /// `NotTranspute`, `Disagreement` on the version, `Length`, `Unexpected`.
+    /// `Length`, `Unexpected`.
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, SessionError> {
-        let mut reader = Reader(payload);
-        if reader.array() != Some(MAGIC) {
-            return Err(SessionError::NotTranspute);
-        }
-        match reader.array().map(u16::from_le_bytes) {
-            Some(VERSION) => {}
-            Some(other) => {
-                return Err(SessionError::Disagreement {
-                    field: Field::Version,
-                    ours: VERSION.to_string(),
-                    theirs: other.to_string(),
-                });
-            }
-            None => return Err(SessionError::NotTranspute),
-        }
         let wrong_length = SessionError::Length {
             kind: FrameKind::Hello,
             expected: HELLO_LEN,
@@ -267,7 +248,7 @@ impl Hello {
         if payload.len() != HELLO_LEN {
             return Err(wrong_length);
         }
-        let hello = reader.hello().ok_or(wrong_length)?;
+        let hello = Reader(payload).hello().ok_or(wrong_length)?;
         hello.ok_or(SessionError::Unexpected {
             kind: FrameKind::Hello,
             problem: "its role or its garbling schemes have an unknown value",
@@ -275,12 +256,12 @@ impl Hello {
     }
 
     /// Returns what an application needs to know to answer.
-    pub(crate) fn proposal(&self) -> Proposal {
+    pub(crate) fn proposal(&self, base: BaseOt) -> Proposal {
         let terms = &self.terms;
         let accepts_direct =
             terms.ot & OPEN != 0 || matches!(terms.plan(), Some(OtPlan::None | OtPlan::Direct));
         let transfers = terms.batch.checked_mul(terms.evaluator_bits);
-        let fits = transfers.is_some_and(|count| count <= OtPlan::DIRECT_LIMIT);
+        let fits = transfers.is_some_and(|count| count <= OtPlan::direct_maximum(base));
         let is_prepared = terms.flags & FLAG_PREPARED != 0;
         Proposal {
             circuit: terms.circuit,
@@ -290,11 +271,17 @@ impl Hello {
         }
     }
 
-    /// Compares a peer's hello with ours; returns what both come to.
+    /// Compares a peer's hello with ours; returns the outcome of both. `has_excess` says that the garbler's window is larger than what the
+    /// evaluator takes.
     ///
     /// # Errors
     /// `Disagreement` on the first field that differs; `Unexpected` for a plan that cannot be.
-    pub(crate) fn agree(&self, theirs: &Self) -> Result<Agreement, SessionError> {
+    pub(crate) fn agree(
+        &self,
+        theirs: &Self,
+        base: BaseOt,
+        has_excess: bool,
+    ) -> Result<Agreement, SessionError> {
         if self.role == theirs.role {
             return Err(SessionError::Disagreement {
                 field: Field::Role,
@@ -308,12 +295,14 @@ impl Hello {
         };
         let scheme = SchemeTerms::agree(&garbler.schemes, &evaluator.schemes);
         self.terms.compare(&theirs.terms, scheme.is_some())?;
-        let decides = if garbler.ot & OPEN == 0 {
+        // The stock demands nothing: it is there for runs that both sides begin with it.
+        let leaves_it = evaluator.ot & OPEN != 0 && evaluator.plan() == Some(OtPlan::Stock);
+        let decides = if garbler.ot & OPEN == 0 || leaves_it {
             garbler
         } else {
             evaluator
         };
-        let plan = decides.plan().filter(|plan| self.terms.can_do(*plan));
+        let plan = (decides.plan()).filter(|plan| self.terms.can_do(*plan, base));
         let (Some(plan), Some(scheme)) = (plan, scheme) else {
             return Err(SessionError::Unexpected {
                 kind: FrameKind::Hello,
@@ -325,7 +314,8 @@ impl Hello {
             plan,
             scheme,
             begins_again: garbler.schemes.begins_at_once(is_prepared)
-                && scheme != garbler.schemes.preferred,
+                && (scheme != garbler.schemes.preferred
+                    || (has_excess && garbler.flags & FLAG_EAGER != 0)),
         })
     }
 
@@ -343,27 +333,6 @@ impl Hello {
     pub(crate) fn set_plan(&mut self, plan: OtPlan) {
         self.terms.ot = plan.code() | self.terms.ot & OPEN;
         self.setup_hash = [0; 32];
-    }
-
-    /// Returns the session id of a run of a standing connection.
-    pub(crate) fn run_id(context: &[u8; 32], garbler: &[u8], evaluator: &[u8]) -> [u8; 32] {
-        Sha256::new()
-            .chain_update(b"transpute 1 run id")
-            .chain_update(context)
-            .chain_update(garbler)
-            .chain_update(evaluator)
-            .finalize()
-            .into()
-    }
-
-    /// Returns the session id: a hash of both hellos.
-    pub(crate) fn session_id(garbler: &[u8], evaluator: &[u8]) -> [u8; 32] {
-        Sha256::new()
-            .chain_update(b"transpute 1 session id")
-            .chain_update(garbler)
-            .chain_update(evaluator)
-            .finalize()
-            .into()
     }
 }
 
@@ -426,17 +395,10 @@ impl Terms {
                 self.chunk_len.into(),
                 theirs.chunk_len.into(),
             ),
-            (Field::TableLead, self.table_lead, theirs.table_lead),
         ] {
             if ours != theirs {
                 return differ(field, ours.to_string(), theirs.to_string());
             }
-        }
-        if self.base_ot != theirs.base_ot {
-            let text = |code| {
-                BaseOt::from_code(code).map_or_else(|| format!("base OT {code}"), |b| b.to_string())
-            };
-            return differ(Field::BaseOt, text(self.base_ot), text(theirs.base_ot));
         }
         let is_open = (self.ot | theirs.ot) & OPEN != 0;
         if self.ot != theirs.ot && !is_open {
@@ -444,7 +406,6 @@ impl Terms {
         }
         for (field, mask) in [
             (Field::OutputCheck, FLAG_OUTPUT_CHECK),
-            (Field::Encryption, FLAG_ENCRYPTED),
             (Field::Prepared, FLAG_PREPARED),
         ] {
             if flag(self, mask) != flag(theirs, mask) {
@@ -460,23 +421,16 @@ impl Terms {
     }
 
     /// Says whether a plan is possible with these terms of this side.
-    fn can_do(&self, plan: OtPlan) -> bool {
+    fn can_do(&self, plan: OtPlan, base: BaseOt) -> bool {
         let Some(total) = self.batch.checked_mul(self.evaluator_bits) else {
             return false;
         };
-        // Runs of a connection, and nothing else, begin with the stock unless they are direct.
-        let is_stock = self.plan() == Some(OtPlan::Stock);
-        let max_direct = match BaseOt::from_code(self.base_ot) {
-            _ if self.flags & FLAG_PREPARED != 0 => 0,
-            Some(_) if is_stock => OtPlan::DIRECT_LIMIT,
-            Some(base) => OtPlan::direct_maximum(base),
-            None => 0,
-        };
+        let is_prepared = self.flags & FLAG_PREPARED != 0;
         match plan {
             OtPlan::None => total == 0,
-            OtPlan::Direct => (1..=max_direct).contains(&total),
-            OtPlan::Extension(_) => total > 0 && !is_stock,
-            OtPlan::Stock => is_stock,
+            OtPlan::Direct => !is_prepared && (1..=OtPlan::direct_maximum(base)).contains(&total),
+            OtPlan::Extension(_) => !is_prepared && total > 0,
+            OtPlan::Stock => self.plan() == Some(OtPlan::Stock),
         }
     }
 
@@ -516,12 +470,12 @@ impl Reader<'_> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Reads what follows the version: outer `None` if it is too short, inner if a byte has no
+    /// Reads all fields: outer `None` if it is too short, inner if a byte has no
     /// meaning.
     fn hello(&mut self) -> Option<Option<Hello>> {
-        let [role, scheme, allowed, ot, output, flags, base_ot] = self.array()?;
+        let [role, scheme, allowed, ot, output, flags] = self.array()?;
         let (rekey_period, chunk_len) = (self.u32()?, self.u32()?);
-        let (batch, table_lead) = (self.u64()?, self.u64()?);
+        let batch = self.u64()?;
         let circuit = self.array()?;
         let (garbler_bits, evaluator_bits) = (self.u64()?, self.u64()?);
         let (split, nonce, setup_hash) = (self.array()?, self.array()?, self.array()?);
@@ -550,13 +504,11 @@ impl Reader<'_> {
                     decides: flags & FLAG_DECIDES != 0,
                 },
                 ot,
-                base_ot,
                 output,
                 flags: flags & !FLAG_DECIDES,
                 rekey_period,
                 chunk_len,
                 batch,
-                table_lead,
                 circuit,
                 garbler_bits,
                 evaluator_bits,

@@ -1,13 +1,12 @@
-//! Several threads for one batch.
+//! Several threads for one batch, which the caller starts.
 //!
 //! The evaluations of a batch do not depend on each other. With `n` threads, every `n`-th group of
 //! those that are garbled together is one thread's; what goes over the wire is put in order again
 //! and is the same as from one thread.
 
 use std::{
-    iter,
+    io, iter,
     sync::mpsc::{self, Receiver, Sender, SyncSender},
-    thread,
 };
 
 use bytes::Bytes;
@@ -16,6 +15,9 @@ use transpute_garble::{EvaluatedOutputs, Evaluator, GarbleError, GarbledOutputs,
 use zeroize::Zeroizing;
 
 use crate::SessionError;
+
+/// Starts a thread with this name that does the work.
+pub type Spawner = fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
 /// Bytes of tables that may wait at one thread: less than the tables of one group, and the threads
 /// wait for one another.
@@ -53,12 +55,16 @@ impl GarblingThreads {
     ///
     /// # Errors
     /// [`SessionError::Thread`].
-    pub(crate) fn start(garblers: Vec<Garbler>, chunk_len: usize) -> Result<Self, SessionError> {
+    pub(crate) fn start(
+        garblers: Vec<Garbler>,
+        chunk_len: usize,
+        spawner: Option<Spawner>,
+    ) -> Result<Self, SessionError> {
         let threads = garblers.into_iter().map(|garbler| {
             let (groups, given) = mpsc::channel();
             let (sender, products) = mpsc::sync_channel(chunks_waiting(chunk_len));
             let (empty, returned) = mpsc::channel();
-            spawn("garbling", move || {
+            spawn(spawner, "garbling", move || {
                 // Nobody is left to tell if the receiver is gone.
                 let _ = garble(garbler, chunk_len, &given, &sender, &returned);
             })?;
@@ -183,11 +189,12 @@ impl EvaluatingThreads {
     pub(crate) fn start(
         evaluators: Vec<Evaluator>,
         chunk_len: usize,
+        spawner: Option<Spawner>,
     ) -> Result<Self, SessionError> {
         let threads = evaluators.into_iter().map(|evaluator| {
             let (tasks, given) = mpsc::sync_channel(chunks_waiting(chunk_len));
             let (sender, outputs) = mpsc::channel();
-            spawn("evaluating", move || {
+            spawn(spawner, "evaluating", move || {
                 // Nobody is left to tell if the receiver is gone.
                 let _ = evaluate(evaluator, chunk_len, &given, &sender);
             })?;
@@ -283,7 +290,14 @@ fn evaluate(
     Ok(())
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), SessionError> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map(drop).map_err(SessionError::Thread)
+fn spawn(
+    spawner: Option<Spawner>,
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<(), SessionError> {
+    let spawned = match spawner {
+        Some(spawner) => spawner(name, Box::new(work)),
+        None => Err(io::ErrorKind::Unsupported.into()),
+    };
+    spawned.map_err(SessionError::Thread)
 }

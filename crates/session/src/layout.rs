@@ -151,6 +151,11 @@ impl Layout {
         self.untabled.saturating_mul(lanes as u64)
     }
 
+    /// Bytes besides tables that are sent unasked about the whole batch.
+    pub(crate) fn total_untabled(&self) -> u64 {
+        self.untabled.saturating_mul(self.batch)
+    }
+
     /// The most of [`Layout::untabled`].
     pub(crate) fn max_untabled(&self) -> u64 {
         self.untabled(self.lanes(0))

@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 use crate::{
     FrameKind, OtPlan, SecretRng, SessionError,
     channel::Channel,
+    connection::pool::Asked,
     ot_plan::reply_len,
-    standing::stock::Asked,
     transfers::{Transfers, block},
 };
 
@@ -38,10 +38,8 @@ pub(crate) enum GarblerOt {
         /// The segment whose check is due, with the number of its first transfer.
         unchecked: Option<(u64, UncheckedRows)>,
     },
-    /// From the stock of a connection, unless the evaluator asks directly. The seed is for that.
-    Stock {
-        seed: Zeroizing<[u8; 32]>,
-    },
+    /// From the pool of a connection.
+    Stock,
 }
 
 /// What the garbler answers the evaluator's base-OT message with.
@@ -69,10 +67,7 @@ impl GarblerOt {
                 let (base, seed) = (Some(base), draw_seed(rng));
                 (Self::Direct { base, seed }, message.unwrap_or_default())
             }
-            OtPlan::Stock => {
-                let seed = draw_seed(rng);
-                (Self::Stock { seed }, Vec::new())
-            }
+            OtPlan::Stock => (Self::Stock, Vec::new()),
             OtPlan::Extension(kind) => {
                 let delta = Zeroizing::new(match correlation {
                     Some(label) => block(label),
@@ -108,22 +103,6 @@ impl GarblerOt {
         }
     }
 
-    /// Does without the stock; returns the base-OT message, empty if it is to be an answer.
-    pub(crate) fn begin_direct(&mut self, base: BaseOt) -> Result<Vec<u8>, SessionError> {
-        let Self::Stock { seed } = self else {
-            return Err(unexpected_setup());
-        };
-        let (ot, message) = Self::start(
-            OtPlan::Direct,
-            base,
-            None,
-            &[0; 32],
-            &mut SecretRng::from_seed(**seed),
-        );
-        *self = ot;
-        Ok(message)
-    }
-
     /// Takes the evaluator's base-OT message; returns what is due at once.
     pub(crate) fn handle_setup(
         &mut self,
@@ -135,7 +114,7 @@ impl GarblerOt {
         transfers: &Transfers,
     ) -> Result<SetupAnswer, SessionError> {
         match self {
-            Self::None | Self::Stock { .. } => Err(unexpected_setup()),
+            Self::None | Self::Stock => Err(unexpected_setup()),
             Self::Direct { base, seed } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
                 let mut rng = SecretRng::from_seed(**seed);
@@ -286,9 +265,8 @@ pub(crate) enum EvaluatorOt {
         #[cfg(test)]
         deviation: Option<fn(&mut [u8])>,
     },
-    /// From the stock of a connection, or directly as long as that is empty.
+    /// From the pool of a connection.
     Stock {
-        seed: Zeroizing<[u8; 32]>,
         /// What was asked for and not answered, with the number of its first transfer.
         open: VecDeque<(u64, Asked)>,
     },
@@ -324,8 +302,8 @@ impl EvaluatorOt {
         match plan {
             OtPlan::None => (Self::None, Vec::new()),
             OtPlan::Stock => {
-                let (seed, open) = (draw_seed(rng), VecDeque::new());
-                (Self::Stock { seed, open }, Vec::new())
+                let open = VecDeque::new();
+                (Self::Stock { open }, Vec::new())
             }
             OtPlan::Direct => {
                 let as_bools: Zeroizing<Vec<bool>> = Zeroizing::new(choices.iter().collect());
@@ -364,12 +342,18 @@ impl EvaluatorOt {
         }
     }
 
-    /// Takes back the choices of transfers that begin again in another way: all of them, as direct
-    /// transfers and those of a run that may be direct are asked for at once.
+    /// Takes back the choices of transfers that begin again in another way.
     pub(crate) fn take_choices(&mut self) -> Option<Bits> {
         match self {
             Self::Direct { choices, .. } => Some(std::mem::take(choices)),
-            Self::Stock { open, .. } => open.pop_front().map(|(_, asked)| asked.into_choices()),
+            Self::Stock { open } => {
+                let mut all = Bits::new();
+                for (_, asked) in open.drain(..) {
+                    let choices = asked.into_choices();
+                    all.append(&choices, 0..choices.len());
+                }
+                Some(all)
+            }
             _ => None,
         }
     }
@@ -381,25 +365,9 @@ impl EvaluatorOt {
         }
     }
 
-    /// Does without the stock; returns the base-OT message.
-    pub(crate) fn begin_direct(
-        &mut self,
-        base: BaseOt,
-        choices: Bits,
-        nonce: &[u8; 32],
-    ) -> Result<Vec<u8>, SessionError> {
-        let Self::Stock { seed, .. } = self else {
-            return Err(unexpected_setup());
-        };
-        let mut rng = SecretRng::from_seed(**seed);
-        let (ot, message) = Self::start(OtPlan::Direct, base, false, choices, nonce, &mut rng);
-        *self = ot;
-        Ok(message)
-    }
-
     /// Waits for the answer to corrections of transfers from `first` on.
     pub(crate) fn expect(&mut self, first: u64, asked: Asked) {
-        if let Self::Stock { open, .. } = self {
+        if let Self::Stock { open } = self {
             open.push_back((first, asked));
         }
     }
@@ -505,7 +473,7 @@ impl EvaluatorOt {
         };
         match self {
             Self::None => Err(no_question),
-            Self::Stock { open, .. } => {
+            Self::Stock { open } => {
                 let Some((_, asked)) = open.pop_front().filter(|(due, _)| *due == first) else {
                     return Err(no_question);
                 };

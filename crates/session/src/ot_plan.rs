@@ -22,15 +22,15 @@ pub(crate) fn reply_len(correlated: bool) -> usize {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OtChoice {
     /// What is predicted to be the fastest on the path, if [`Config::path`](crate::Config::path) or
-    /// [`Session::set_path`](crate::Session::set_path) says something about it; otherwise
+    /// [`Connection::set_path`](crate::Connection::set_path) says something about it; otherwise
     /// public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, the recommended extension above.
     /// If the peer demands one of the other choices, that one; if it does not either, the
     /// evaluator's prediction counts.
     #[default]
     Auto,
-    /// One public-key OT per input bit, or no session.
+    /// One public-key OT per input bit, or no run.
     Direct,
-    /// 128 base OTs and this extension, or no session.
+    /// 128 base OTs and this extension, or no run.
     Extension(Extension),
 }
 
@@ -43,7 +43,7 @@ pub enum OtPlan {
     Direct,
     /// Base OTs and an extension.
     Extension(Extension),
-    /// From the transfers in stock of a standing connection, or public-key OT before there are any.
+    /// From the pool of the connection.
     Stock,
 }
 

@@ -3,7 +3,6 @@
 use std::{fmt, time::Duration};
 
 use transpute_ot::{BASE_COUNT, BaseOt, Extension};
-use transpute_transport::PathClass;
 
 use crate::{
     OtPlan,
@@ -36,7 +35,10 @@ impl KnownPath {
 /// Bytes per second of a path whose rate is not known: 100 Mbit/s.
 const UNKNOWN_RATE: f64 = 12.5e6;
 
-/// The same within one host ([`PathClass::SameHost`]): 10 Gbit/s.
+/// Round trips below this are within one host.
+pub const SAME_HOST_RTT: Duration = Duration::from_micros(200);
+
+/// Bytes per second of a path within one host whose rate is not known: 10 Gbit/s.
 const UNKNOWN_RATE_SAME_HOST: f64 = 1.25e9;
 
 /// What a new connection sends before it hears back: ten segments (RFC 6928). It doubles with every
@@ -93,7 +95,7 @@ pub struct Question {
     pub path: KnownPath,
     /// How fast both sides are.
     pub costs: Costs,
-    /// Transfers in stock, of a standing connection; `None` if there is none.
+    /// Transfers in the pool of the connection; `None` if there is none.
     pub stock: Option<u64>,
 }
 
@@ -203,9 +205,9 @@ fn first_bytes(question: &Question, bytes: u64, rate: f64) -> f64 {
 }
 
 fn rates(question: &Question) -> [f64; 2] {
-    let unknown = match PathClass::of(question.path.rtt) {
-        PathClass::SameHost => UNKNOWN_RATE_SAME_HOST,
-        _ => UNKNOWN_RATE,
+    let unknown = match question.path.rtt < SAME_HOST_RTT {
+        true => UNKNOWN_RATE_SAME_HOST,
+        false => UNKNOWN_RATE,
     };
     [question.path.to_garbler, question.path.to_evaluator].map(|rate| {
         rate.filter(|rate| *rate >= 1.0 && rate.is_finite())

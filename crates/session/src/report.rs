@@ -9,10 +9,6 @@ use std::{
 };
 
 use transpute_circuit::Bits;
-use transpute_garble::Scheme;
-use transpute_ot::BaseOt;
-
-use crate::{OtPlan, Planned};
 
 /// A point every completed session passes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,7 +28,8 @@ pub enum Milestone {
 }
 
 impl Milestone {
-    pub(crate) const COUNT: usize = 5;
+    /// How many there are.
+    pub const COUNT: usize = 5;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 5] = [
@@ -97,10 +94,11 @@ impl Progress {
         stamp.checked_sub(1).map(Duration::from_nanos)
     }
 
-    pub(crate) fn reach(&self, index: usize, at: Duration) {
+    /// Notes when a milestone was passed; for drivers, which have a clock.
+    pub fn reach(&self, milestone: Milestone, at: Duration) {
         // Saturates after 584 years.
         let nanoseconds = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX - 1);
-        if let Some(stamp) = self.0.milestones.get(index) {
+        if let Some(stamp) = self.0.milestones.get(milestone as usize) {
             stamp.store(nanoseconds.saturating_add(1), Ordering::Relaxed);
         }
     }
@@ -127,49 +125,15 @@ pub struct Output {
     pub bits: Bits,
 }
 
-/// What a call of [`Session::poll`](crate::Session::poll) came to.
+/// The outcome of a call of [`Connection::poll`](crate::Connection::poll).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Progressed {
     /// Something was done; call again.
     Worked,
     /// Nothing can be done before another frame arrives.
     Idle,
-    /// The session is complete in both directions.
+    /// The connection is complete in both directions.
     Finished,
-}
-
-/// What a completed session did.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// Payload bytes by purpose.
-    pub traffic: Traffic,
-    /// Bytes of frames sent, headers included.
-    pub bytes_sent: u64,
-    /// Bytes of frames received, headers included.
-    pub bytes_received: u64,
-    /// When each [`Milestone`] was passed, from the start of the session.
-    pub milestones: [Option<Duration>; Milestone::COUNT],
-    /// From the start of the session to its end.
-    pub elapsed: Duration,
-    /// One-way flights the protocol needs until the evaluator can have its output.
-    pub flights: u32,
-    /// The garbling scheme that both sides agreed on.
-    pub scheme: Scheme,
-    /// How the oblivious transfers were done.
-    pub ot: OtPlan,
-    /// What public-key oblivious transfer rested on.
-    pub base_ot: BaseOt,
-    /// What this party had planned and why, if by prediction. What was done, [`ot`](Self::ot), is as
-    /// the evaluator had planned.
-    pub planned: Option<Planned>,
-}
-
-impl Report {
-    /// Returns when a milestone was passed, from the start of the session.
-    #[must_use]
-    pub fn at(&self, milestone: Milestone) -> Option<Duration> {
-        self.milestones[milestone as usize]
-    }
 }
 
 #[cfg(test)]
@@ -182,7 +146,7 @@ mod tests {
         for (index, milestone) in Milestone::ALL.into_iter().enumerate() {
             assert_eq!(milestone as usize, index);
             assert_eq!(progress.at(milestone), None);
-            progress.reach(index, Duration::from_nanos(index as u64));
+            progress.reach(milestone, Duration::from_nanos(index as u64));
         }
         assert_eq!(progress.at(Milestone::Agreed), Some(Duration::ZERO));
         let output = progress.at(Milestone::LastOutput);

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use transpute_circuit::{InputSplit, Program};
 
-use crate::{
-    Config, ConfigError, KnownPath, OtPlan, Planned, Progress, SessionError, hello::Hello,
-};
+use crate::{Config, ConfigError, FrameKind, KnownPath, OtPlan, Planned, Progress, SessionError};
 
 /// The generator of secrets: that of [`StdRng`](rand::rngs::StdRng), in a type that promises to wipe its
 /// key and its output when dropped.
 pub(crate) type SecretRng = chacha20::ChaCha12Rng;
 
-/// What everything in a session refers to. Its scheme is the preferred one until the hellos agree, then the agreed one.
+/// What everything in a run refers to. Its scheme is the preferred one until the hellos agree, then the agreed one.
 #[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) config: Config,
@@ -26,22 +25,21 @@ pub(crate) struct Terms {
     /// The same for the whole batch.
     pub(crate) total_choices: u64,
     pub(crate) progress: Progress,
-    pub(crate) setting: Setting,
+    /// `None` before both openings are here.
+    link: Option<RunLink>,
+    /// Whether tables are made before the inputs are known.
+    pub(crate) is_prepared: bool,
+    /// Whether this garbler sends tables as far ahead as its own window before it has the peer's opening.
+    pub(crate) is_eager: bool,
 }
 
-/// What a session is part of.
+/// What both openings tell about a run.
 #[derive(Clone, Copy)]
-pub(crate) enum Setting {
-    /// It has the link for itself.
-    Alone,
-    /// It is a run of a standing connection.
-    Run {
-        /// What keys and hashes of this run are bound to besides the hellos; known when the peer's
-        /// hello is here.
-        context: Option<[u8; 32]>,
-        /// Whether tables are made before the inputs are known.
-        is_prepared: bool,
-    },
+pub(crate) struct RunLink {
+    /// What keys and hashes of the run are bound to besides the hellos.
+    pub(crate) context: [u8; 32],
+    /// The garbler's window, if it is larger than what the evaluator takes.
+    pub(crate) excess_window: Option<u64>,
 }
 
 impl Terms {
@@ -50,8 +48,8 @@ impl Terms {
         program: Arc<Program>,
         split: InputSplit,
         config: Config,
-        plan: OtPlan,
-        setting: Setting,
+        (plan, planned): (OtPlan, Option<Planned>),
+        is_prepared: bool,
     ) -> Result<Self, SessionError> {
         config.check()?;
         Ok(Self {
@@ -59,17 +57,19 @@ impl Terms {
             total_choices: total_choices(&split, &config)?,
             config,
             plan,
-            planned: None,
+            planned,
             program,
             split,
             progress: Progress::default(),
-            setting,
+            link: None,
+            is_prepared,
+            is_eager: false,
         })
     }
 
-    /// Plans anew for a path; says whether the plan is another one now.
+    /// Plans the transfers again for a path; says whether the plan changed. Transfers from the connection's pool do not depend on the path.
     pub(crate) fn replan(&mut self, path: KnownPath) -> Result<bool, SessionError> {
-        if !matches!(self.setting, Setting::Alone) {
+        if self.plan == OtPlan::Stock {
             return Ok(false);
         }
         self.config.path = Some(path);
@@ -78,38 +78,43 @@ impl Terms {
         Ok(std::mem::replace(&mut self.plan, plan) != plan)
     }
 
-    /// Says whether tables are made before the inputs are known.
-    pub(crate) fn is_prepared(&self) -> bool {
-        matches!(
-            self.setting,
-            Setting::Run {
-                is_prepared: true,
-                ..
-            }
-        )
+    /// Binds keys and hashes to the connection and the number of the run.
+    pub(crate) fn set_link(&mut self, link: RunLink) {
+        self.link = Some(link);
     }
 
-    /// Binds keys and hashes to the connection and the number of the run.
-    pub(crate) fn set_context(&mut self, known: [u8; 32]) {
-        if let Setting::Run { context, .. } = &mut self.setting {
-            *context = Some(known);
-        }
+    /// Returns the garbler's window, if it is larger than what the evaluator takes.
+    pub(crate) fn excess_window(&self) -> Option<u64> {
+        self.link.and_then(|link| link.excess_window)
     }
 
     /// Says whether the labels of the garbler's inputs are sent.
     pub(crate) fn sends_garbler_labels(&self) -> bool {
-        self.config.scheme.sends_garbler_labels() || self.is_prepared()
+        self.config.scheme.sends_garbler_labels() || self.is_prepared
     }
 
-    /// Returns the session id.
-    pub(crate) fn session_id(&self, garbler: &[u8], evaluator: &[u8]) -> [u8; 32] {
-        match self.setting {
-            Setting::Run {
-                context: Some(context),
-                ..
-            } => Hello::run_id(&context, garbler, evaluator),
-            _ => Hello::session_id(garbler, evaluator),
-        }
+    /// Returns the session id of the run: a hash of the connection's id, the number of the run and both hellos.
+    ///
+    /// # Errors
+    /// [`SessionError::Unexpected`] before both openings are here.
+    pub(crate) fn session_id(
+        &self,
+        garbler: &[u8],
+        evaluator: &[u8],
+    ) -> Result<[u8; 32], SessionError> {
+        let Some(link) = &self.link else {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::Hello,
+                problem: "the connection is not open",
+            });
+        };
+        Ok(Sha256::new()
+            .chain_update(b"transpute 1 run id")
+            .chain_update(link.context)
+            .chain_update(garbler)
+            .chain_update(evaluator)
+            .finalize()
+            .into())
     }
 }
 

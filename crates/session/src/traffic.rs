@@ -7,6 +7,7 @@ use transpute_ot::BASE_COUNT;
 use crate::{
     Config, OtPlan, Role,
     channel::FINISH_LEN,
+    connection::{CLOSE_LEN, OPEN_LEN},
     garbler::LABELS_PER_FRAME,
     hello::HELLO_LEN,
     masked_output::output_len,
@@ -20,8 +21,12 @@ use crate::{
 /// on a path that is known to be fast.
 const TABLES_AHEAD: u128 = 1 << 20;
 
-/// Bytes that one more chunk costs: a header, the number of the chunk, and the bits of its trailer rounded up to a byte.
-const CHUNK_COST: u128 = (HEADER_LEN + NUMBER_LEN + 1) as u128;
+/// Bytes of the number of the run in each of its frames.
+const TAG_LEN: usize = 4;
+
+/// Bytes that one more chunk costs: a header, the number of the run, the number of the chunk, and the bits of its trailer rounded up
+/// to a byte.
+const CHUNK_COST: u128 = (HEADER_LEN + TAG_LEN + NUMBER_LEN + 1) as u128;
 
 /// What a run sends and how many oblivious transfers it makes. Bytes are those of frames with their headers.
 ///
@@ -70,10 +75,9 @@ struct Transfers {
 }
 
 impl ExpectedTraffic {
-    /// Computes the traffic of a run that has the link for itself. Without a known path ([`Config::path`] is ignored).
+    /// Computes the traffic of a connection for one run, with the opening and the end of the connection. Without a known path ([`Config::path`] is ignored).
     ///
-    /// A run with more direct transfers than the protocol allows is counted without them: [`Session::new`](crate::Session::new) refuses
-    /// it.
+    /// A run with more direct transfers than the protocol allows is counted without them: it is refused.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config) -> Self {
         let scheme = config.scheme;
@@ -100,10 +104,11 @@ impl ExpectedTraffic {
             true => whole_pieces(output_len(program)),
             false => 0,
         };
-        let late = transfers.answers + batch * (labels + decode) + framed(FINISH_LEN);
-        let early = framed(HELLO_LEN) + transfers.setup + tables + chunks * numbered(0);
-        let evaluator =
-            framed(HELLO_LEN) + transfers.requests + batch * masked + framed(FINISH_LEN);
+        let end = framed(FINISH_LEN) + untagged(CLOSE_LEN);
+        let late = transfers.answers + batch * (labels + decode) + end;
+        let begin = untagged(OPEN_LEN) + framed(HELLO_LEN);
+        let early = begin + transfers.setup + tables + chunks * numbered(0);
+        let evaluator = begin + transfers.requests + batch * masked + end;
         let garbler = early + late;
         let unavoidable = garbler - transfers.expected_avoidable;
         // Each evaluation, or group of them, ends with a chunk that is not full; a chunk ends before the gate that does not fit.
@@ -181,8 +186,13 @@ fn answered(count: u64, tables: u128) -> u128 {
     }
 }
 
-/// Returns the length of a frame.
+/// Returns the length of a frame of a run, with its tag.
 fn framed(payload: usize) -> u128 {
+    untagged(TAG_LEN + payload)
+}
+
+/// Returns the length of a frame with this payload.
+fn untagged(payload: usize) -> u128 {
     (HEADER_LEN + payload) as u128
 }
 

@@ -19,6 +19,28 @@ pub(crate) struct Transcript {
 /// The checksum of tables: 64 bits, at the speed of memory where the processor multiplies without carries.
 const CHECKSUM: CrcAlgorithm = CrcAlgorithm::Crc64Nvme;
 
+fn checksum(tables: &[u8]) -> u64 {
+    crc_fast::checksum(CHECKSUM, tables)
+}
+
+/// The trace of a frame of tables that is not kept, because its garbler begins again.
+#[derive(Clone, Copy)]
+pub(crate) struct Skipped {
+    /// Length of the payload.
+    pub(crate) len: u32,
+    checksum: u64,
+}
+
+impl Skipped {
+    pub(crate) fn new(payload: &[u8]) -> Self {
+        Self {
+            // At most a frame.
+            len: payload.len() as u32,
+            checksum: checksum(payload),
+        }
+    }
+}
+
 /// The hash works on 16 KiB side by side, 1 KiB in each lane of the widest registers, if they stand
 /// at a multiple of that in the stream; what does not it takes in shorter steps, in the end 1 KiB at
 /// a tenth of the speed. Frames begin anywhere, so their ends are put together here.
@@ -40,10 +62,19 @@ impl Transcript {
         self.update(&(payload.len() as u32).to_le_bytes());
         match kind {
             FrameKind::Tables if self.covers_tables => {
-                self.update(&crc_fast::checksum(CHECKSUM, payload).to_le_bytes());
+                self.update(&checksum(payload).to_le_bytes());
             }
             FrameKind::Tables => {}
             _ => self.update(payload),
+        }
+    }
+
+    /// Adds a frame of tables that was not kept.
+    pub(crate) fn add_skipped(&mut self, skipped: &Skipped) {
+        self.update(&[FrameKind::Tables as u8]);
+        self.update(&skipped.len.to_le_bytes());
+        if self.covers_tables {
+            self.update(&skipped.checksum.to_le_bytes());
         }
     }
 

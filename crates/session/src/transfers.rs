@@ -154,13 +154,13 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    /// Begins with the choices of a whole batch.
-    pub(crate) fn of_all(made: Bits, evaluations: u64) -> Self {
-        Self {
-            made: (made, 0),
-            evaluations,
-            ..Self::default()
-        }
+    /// Puts choices back that were taken last, to be taken again.
+    pub(crate) fn put_back(&mut self, taken: &Bits) {
+        let (made, used) = &self.made;
+        let mut again = Bits::with_capacity(taken.len() + made.len() - used);
+        again.append(taken, 0..taken.len());
+        again.append(made, *used..made.len());
+        self.made = (again, 0);
     }
 
     /// Takes the next `n`.

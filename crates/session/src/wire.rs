@@ -5,8 +5,8 @@
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 
-/// Bytes before the payload.
-pub(crate) const HEADER_LEN: usize = 5;
+/// Bytes before the payload of a frame.
+pub const HEADER_LEN: usize = 5;
 
 /// The largest payload of any frame: what a receiver buffers at most before it looks inside.
 pub const MAX_PAYLOAD: usize = (1 << 20) + 64;
@@ -16,13 +16,13 @@ pub const MAX_PAYLOAD: usize = (1 << 20) + 64;
 #[repr(u8)]
 #[non_exhaustive]
 pub enum FrameKind {
-    /// What a party proposes; the first frame of each direction.
+    /// What a party proposes; the first frame of each direction of a run.
     Hello = 0x01,
     /// The base-OT message; right behind the hello.
     OtSetup = 0x02,
-    /// Why a party does not agree; the last frame of its direction.
+    /// Why a party does not agree; the last frame of its direction of the run or the connection.
     Refuse = 0x03,
-    /// The first frame of each direction of a standing connection.
+    /// The first frame of each direction of a connection.
     Open = 0x04,
     /// Evaluator to garbler: seed corrections of a SoftSpoken extension.
     OtExtendSetup = 0x10,
@@ -32,8 +32,7 @@ pub enum FrameKind {
     OtReply = 0x12,
     /// Evaluator to garbler: the consistency check of the `OtExtend` before it.
     OtCheck = 0x14,
-    /// Evaluator to garbler, in a standing connection: how choices differ from those of the
-    /// transfers in stock.
+    /// Evaluator to garbler: how choices differ from those of the transfers in the connection's pool.
     OtCorrect = 0x13,
     /// Garbler to evaluator: labels of the garbler's inputs, for schemes that must send them.
     GarblerLabels = 0x20,
@@ -43,18 +42,19 @@ pub enum FrameKind {
     Decode = 0x22,
     /// Evaluator to garbler: a piece of the masked output and its authenticity tag.
     Output = 0x23,
-    /// Hash of everything this direction carried; the last frame of a completed session.
+    /// Hash of everything this direction of the run carried; the last frame of a completed run.
     Finish = 0x30,
-    /// A party gave up; the last frame of its direction.
+    /// A party gave up; the last frame of its direction of the run or the connection.
     Abort = 0x31,
-    /// A party calls no more runs; the last frame of its direction of a standing connection.
+    /// A party calls no more runs; the last frame of its direction of a connection.
     Close = 0x32,
     /// Nothing but a sign of life.
     Alive = 0x40,
 }
 
 impl FrameKind {
-    pub(crate) const ALL: [Self; 17] = [
+    /// All kinds.
+    pub const ALL: [Self; 17] = [
         Self::Hello,
         Self::OtSetup,
         Self::Refuse,
@@ -100,7 +100,7 @@ pub enum FrameError {
     TooLong {
         /// The announced length.
         found: usize,
-        /// [`MAX_PAYLOAD`], or less where [`DriverOptions`](crate::DriverOptions) say so.
+        /// [`MAX_PAYLOAD`], or less where the driver says so.
         limit: usize,
     },
 }
@@ -145,7 +145,7 @@ impl FrameDecoder {
 ///
 /// # Errors
 /// [`FrameError`].
-pub(crate) fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameError> {
+pub fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameError> {
     let Some((&[code, l0, l1, l2, l3], _)) = bytes.split_first_chunk() else {
         return Ok(None);
     };
@@ -158,15 +158,6 @@ pub(crate) fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, Fr
         });
     }
     Ok(Some((kind, len)))
-}
-
-/// Bytes by which a first frame is recognised: its header and four bytes of its payload.
-pub(crate) const START: usize = HEADER_LEN + 4;
-
-/// Says whether the first bytes of a stream are those of a frame of this kind and length that begins with `magic`.
-pub(crate) fn starts(bytes: &[u8; START], kind: FrameKind, len: usize, magic: [u8; 4]) -> bool {
-    matches!(read_header(bytes), Ok(Some(header)) if header == (kind, len))
-        && bytes[HEADER_LEN..] == magic
 }
 
 /// Appends one frame; `fill` appends the payload. Returns where the frame starts.

@@ -7,11 +7,11 @@ use std::{
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use transpute_circuit::{Bits, InputSplit, Program};
-use transpute_select::SchemeChoice;
-use transpute_session::{
-    Config, ConnectionConfig, ConnectionHandle, DriverOptions, Inputs, PreparedRun, Role,
-    RunOutcome, RunReport, Running, SessionError, Standing, stand,
+use transpute_driver::{
+    ConnectionHandle, Driven, DriverOptions, PreparedRun, RunOutcome, Running, drive,
 };
+use transpute_select::SchemeChoice;
+use transpute_session::{Config, ConnectionConfig, Inputs, Role, RunReport, SessionError};
 use transpute_transport::{Link, LinkInfo, LinkStats};
 
 use crate::{
@@ -74,7 +74,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Connection {
     handle: ConnectionHandle,
-    standing: Standing,
+    driven: Driven,
     link: LinkInfo,
     stats: LinkStats,
     run: Run,
@@ -133,10 +133,10 @@ impl Connection {
         let connection = making.await.map_err(|_| SessionError::Cancelled)?;
         let (info, stats) = (link.info().clone(), link.stats());
         let watch = PathWatch::new(chosen, info.transport, run.role, stats.clone());
-        let (handle, standing) = stand(connection, link, options);
+        let (handle, driven) = drive(connection, link, options);
         Ok(Self {
             handle,
-            standing,
+            driven,
             link: info,
             stats,
             run,
@@ -278,7 +278,7 @@ impl Connection {
     /// Dropping the future cuts the link.
     pub async fn close(self) -> Result<(), Error> {
         self.handle.close();
-        Ok(self.standing.wait().await?)
+        Ok(self.driven.wait().await?)
     }
 }
 

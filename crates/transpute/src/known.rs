@@ -29,3 +29,18 @@ pub(crate) fn known_path(
     }
     Some(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use transpute_session::SAME_HOST_RTT;
+    use transpute_transport::PathClass;
+
+    #[test]
+    fn transfers_are_planned_for_the_same_classes_of_paths() {
+        let below = SAME_HOST_RTT - Duration::from_nanos(1);
+        assert_eq!(PathClass::of(below), PathClass::SameHost);
+        assert_eq!(PathClass::of(SAME_HOST_RTT), PathClass::SameLan);
+    }
+}

@@ -75,13 +75,14 @@ pub use workload::{Computation, typical_machine};
 pub use transpute_circuit::{
     Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,
 };
+pub use transpute_driver::{ConnectionHandle, DriverOptions, RunOutcome, Running};
 pub use transpute_garble::{Backend, Scheme};
 pub use transpute_ot::BaseOt;
 pub use transpute_select::Machine;
 pub use transpute_session::{
-    AbortReason, Config, ConnectionConfig, ConnectionHandle, Decline, DriverOptions, Field,
-    InputError, Inputs, KnownPath, Milestone, OtChoice, OtPlan, OutputPolicy, Planned, Prediction,
-    Progress, Repeat, Role, RunOutcome, RunReport, Running, SchemeSet, SessionError, Traffic,
+    AbortReason, Config, ConnectionConfig, Decline, Field, InputError, Inputs, KnownPath,
+    Milestone, OtChoice, OtPlan, OutputPolicy, Planned, Prediction, Progress, Repeat, Role,
+    RunReport, SchemeSet, SessionError, Traffic,
 };
 pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkStats, LinkTimings, Registry,
@@ -90,6 +91,8 @@ pub use transpute_transport::{
 
 /// Circuits: the builder, generators, files.
 pub use transpute_circuit as circuit;
+/// Driving the protocol over a link.
+pub use transpute_driver as driver;
 /// Garbling schemes, for those who bring their own protocol.
 pub use transpute_garble as garble;
 /// Oblivious transfer, for those who bring their own protocol.

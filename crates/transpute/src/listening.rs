@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::{io::AsyncReadExt, task::JoinSet, time::timeout};
 use transpute_circuit::Bits;
-use transpute_session::{HELLO_START, Inputs, is_hello_start, is_open_start};
+use transpute_session::{Inputs, OPEN_START, is_open_start};
 use transpute_transport::{Link, Listener};
 
 use crate::{Connection, Error, Party, Results, party::Why};
@@ -128,12 +128,14 @@ async fn first_peer(listener: &mut dyn Listener) -> Result<Link, Error> {
 
 /// Waits until the peer has said enough to be recognised.
 async fn hear_out(mut link: Link) -> Option<Link> {
-    let mut first = [0; HELLO_START];
+    let mut first = [0; OPEN_START];
     let heard = timeout(FIRST_WORDS, link.reader_mut().read_exact(&mut first)).await;
-    let is_peer = is_hello_start(&first) || is_open_start(&first);
-    if matches!(heard, Ok(Ok(_))) && is_peer {
+    if matches!(heard, Ok(Ok(_))) && is_open_start(&first) {
         return Some(link.unread(first.to_vec()));
     }
-    tracing::warn!(peer = link.info().peer_address, "a stranger said no hello");
+    tracing::warn!(
+        peer = link.info().peer_address,
+        "a stranger did not open a connection"
+    );
     None
 }

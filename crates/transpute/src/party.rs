@@ -10,12 +10,13 @@ use std::{
 
 use tokio::task::JoinHandle;
 use transpute_circuit::{Circuit, InputSplit, Program};
+use transpute_driver::DriverOptions;
 use transpute_garble::Scheme;
 use transpute_ot::BaseOt;
 use transpute_select::{Chooser, End, Workload};
 use transpute_session::{
-    Config, ConnectionConfig, DriverOptions, Inputs, OtChoice, OutputPolicy, Progress, Role,
-    SchemeSet, Session, SessionError,
+    Call, Config, ConnectionConfig, Inputs, OtChoice, OutputPolicy, Progress, Role, RunId,
+    SchemeSet, SessionError,
 };
 use transpute_transport::{
     Fingerprint, Identity, Link, Registry, Security, Transport, TransportError, auto::Offer,
@@ -375,9 +376,16 @@ impl Party {
     pub(crate) fn get_ready(&self, inputs: Box<dyn Inputs>) -> Result<Ready, Error> {
         let (role, program, split) = (self.role, self.program.clone(), self.split()?);
         let (config, encrypted) = (self.config.clone(), !self.plaintext);
-        let making = move || Session::new(role, program, split, config, inputs, encrypted);
+        let call = Call {
+            program,
+            split,
+            config,
+            inputs: Some(inputs),
+        };
+        let spawner = Some(transpute_driver::spawn_thread as transpute_session::Spawner);
+        let making = move || transpute_session::Connection::single(role, call, encrypted, spawner);
         Ok(Ready {
-            session: tokio::task::spawn_blocking(making),
+            connection: tokio::task::spawn_blocking(making),
             encrypted,
         })
     }
@@ -432,7 +440,8 @@ impl Party {
         }
         let stats = link.stats();
         let (role, batch) = (self.role, self.config.batch);
-        let mut session = (ready.session.await).unwrap_or(Err(SessionError::Cancelled))?;
+        let made = ready.connection.await;
+        let (mut connection, run) = made.unwrap_or(Err(SessionError::Cancelled))?;
         let chooser = self.chosen_chooser();
         let before = stats.snapshot();
         if let Some(selection) = &mut why.selection {
@@ -445,22 +454,22 @@ impl Party {
         if path.is_some() || choice.is_some() {
             // Another plan or scheme than was begun with takes milliseconds.
             let planning = move || {
-                session.prefer_scheme(config.scheme)?;
+                connection.prefer_scheme(run, config.scheme)?;
                 if let Some(path) = path {
-                    session.set_path(path)?;
+                    connection.set_path(run, path)?;
                 }
-                Ok(session)
+                Ok(connection)
             };
             let planned = tokio::task::spawn_blocking(planning).await;
-            session = planned.unwrap_or(Err(SessionError::Cancelled))?;
+            connection = planned.unwrap_or(Err(SessionError::Cancelled))?;
         }
         let watch = (self.on_progress.into_inner()).unwrap_or_else(PoisonError::into_inner);
-        if let Some(watch) = watch {
-            watch(session.progress());
+        if let (Some(watch), Some(progress)) = (watch, connection.progress(run)) {
+            watch(progress);
         }
         let (sender, outputs) = mpsc::channel();
-        let outcome = transpute_session::run(session, link, self.driver, move |output| {
-            // The receiver lives until the session has ended.
+        let outcome = transpute_driver::run(connection, run, link, self.driver, move |output| {
+            // The receiver lives until the run has ended.
             let _ = sender.send(output.bits);
         })
         .await?;
@@ -490,9 +499,9 @@ impl Party {
     }
 }
 
-/// A session that is being made.
+/// A connection for one run that is being made.
 pub(crate) struct Ready {
-    session: JoinHandle<Result<Session, SessionError>>,
+    connection: JoinHandle<Result<(transpute_session::Connection, RunId), SessionError>>,
     /// Whether it takes its link to be encrypted.
     encrypted: bool,
 }

@@ -69,7 +69,7 @@ pub struct Report {
     /// The link's figures at the end.
     pub path: LinkSnapshot,
     /// The protocol: bytes by purpose and times from both parties being connected.
-    pub session: transpute_session::Report,
+    pub session: transpute_driver::Report,
     /// AND gates garbled per evaluation.
     pub and_gates: u64,
     /// XOR gates per evaluation.

@@ -26,7 +26,7 @@ async fn strangers_do_not_end_a_plaintext_listener() {
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         preamble,
         &[&preamble[..], &[0; 1000]].concat(),
-        &[&preamble[..], &[0x01, 221, 0, 0, 0], b"HELO"].concat(),
+        &[&preamble[..], &[0x04, 92, 0, 0, 0], b"HELO"].concat(),
     ]
     .iter()
     .map(|said| {

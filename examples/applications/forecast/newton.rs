@@ -28,7 +28,7 @@ use crypto_bigint::BoxedUint;
 use transpute::{
     Bits, Config, InputSplit, OutputPolicy, Program, Role,
     ot::{BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len},
-    session::{FrameDecoder, Progressed, Session},
+    session::{Call, Connection, Event, FrameDecoder, Progressed},
 };
 use zeroize::Zeroizing;
 
@@ -406,13 +406,19 @@ async fn evaluate(
         ..Config::default()
     };
     let encrypted = side.channel.is_encrypted();
-    let inputs = Box::new(vec![input]);
-    let mut session = Session::new(role, program, split, config, inputs, encrypted)?;
+    let call = Call {
+        program,
+        split,
+        config,
+        inputs: Some(Box::new(vec![input])),
+    };
+    let (mut connection, _) = Connection::single(role, call, encrypted, None)?;
+    let mut output = None;
     let mut decoder = FrameDecoder::new();
     let mut outgoing = Vec::new();
     loop {
         let progressed = loop {
-            match session.poll(&mut outgoing, true)? {
+            match connection.poll(&mut outgoing, true)? {
                 Progressed::Worked if outgoing.len() < MAX_GARBLED / 4 => {}
                 other => break other,
             }
@@ -420,6 +426,13 @@ async fn evaluate(
         if !outgoing.is_empty() {
             side.channel.send(Kind::Garbled, &outgoing).await?;
             outgoing.clear();
+        }
+        while let Some(event) = connection.next_event() {
+            match event {
+                Event::Output(_, found) => output = Some(found.bits),
+                Event::Ended(_, result) => drop(result?),
+                _ => {}
+            }
         }
         match progressed {
             Progressed::Worked => continue,
@@ -435,9 +448,8 @@ async fn evaluate(
             .next_frame()
             .map_err(transpute::SessionError::from)?
         {
-            session.handle(frame)?;
+            connection.handle(frame)?;
         }
     }
-    let output = session.next_output().map(|output| output.bits);
     output.ok_or(ProtocolError::Value("no outputs of the circuit"))
 }

@@ -128,7 +128,7 @@ fn before_link(error: TransportError) -> Failure {
 
 /// What went wrong on a link.
 fn on_link(error: TransportError) -> Failure {
-    Error::from(SessionError::Transport(error)).into()
+    Error::from(SessionError::Link(Box::new(error))).into()
 }
 
 /// How long nothing may happen on a link.

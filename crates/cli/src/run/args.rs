@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Number of evaluations in the run, all with the same inputs [default: 1]
     #[arg(long, value_name = "K", value_parser = at_least_one::<NonZeroU64>, help_heading = MANY_RUNS)]
     pub(super) batch: Option<NonZeroU64>,
-    /// Number of runs on one connection, all with the same inputs; the peer gives --repeat too, or is `transpute serve`
+    /// Number of runs on one connection, all with the same inputs; the peer gives as many, or is `transpute serve`
     #[arg(
         long, value_name = "N", conflicts_with = "batch_file",
         value_parser = at_least_one::<NonZeroU64>, help_heading = MANY_RUNS,

@@ -1,4 +1,4 @@
-//! `transpute run --repeat`: many runs on one standing connection.
+//! `transpute run --repeat`: many runs on one connection.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use std::{
 use serde::Serialize;
 use tokio::time::timeout;
 use transpute::{
-    Bits, Connection, ConnectionConfig, OtChoice, Party, Repeat, Role, RunOutcome, Running, Scheme,
+    Bits, Connection, ConnectionConfig, Party, Repeat, Role, RunOutcome, Running, Scheme,
     SessionError,
 };
 
@@ -32,11 +32,6 @@ pub(super) fn run(
     bits: &Bits,
     count: NonZeroU64,
 ) -> Result<(), Failure> {
-    if !matches!(args.ot, OtChoice::Auto | OtChoice::Direct) {
-        return Err(Failure::usage(
-            "--ot: a standing connection extends its own transfers; with --repeat it is auto or direct",
-        ));
-    }
     let program = party.program().clone();
     let party = party.expect_runs(count.get(), args.pipeline() as u64);
     let party = party.connection_config(ConnectionConfig {

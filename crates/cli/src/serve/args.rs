@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Peers connect with `transpute run --connect ADDR --repeat N` and the same circuit, scheme and outputs.
+Peers connect with `transpute run --connect ADDR`, with or without `--repeat N`, and the same circuit, scheme and outputs.
 Values are written as for `transpute run`; other users of this machine can see the arguments of a
 command: keep secrets in files.
 

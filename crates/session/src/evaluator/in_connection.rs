@@ -1,15 +1,17 @@
-//! What an evaluator does only in a standing connection.
+//! The part of an evaluator that its connection uses.
 
 use transpute_circuit::Bits;
 
 use super::EvaluatorCore;
 use crate::{
-    FrameKind, Inputs, OtPlan, SessionError,
+    FrameKind, Inputs, SessionError,
+    connection::pool::{Items, write_correct},
+    credit::Credit,
     hello::Hello,
-    lead::Lead,
+    layout::Layout,
     ot::EvaluatorOt,
     ot_plan::OT_CHUNK,
-    standing::stock::{Items, write_correct},
+    terms::RunLink,
 };
 
 impl EvaluatorCore {
@@ -26,11 +28,6 @@ impl EvaluatorCore {
             && self.may_ask();
         let left = self.terms.total_choices - self.asked;
         is_due.then_some(left.min(OT_CHUNK as u64) as usize)
-    }
-
-    /// Says whether the stock can be done without.
-    pub(crate) fn may_ask_directly(&self) -> bool {
-        self.asked == 0 && self.terms.total_choices <= OtPlan::DIRECT_LIMIT
     }
 
     /// Returns the choices of the next [`question`](Self::question), to be asked at once.
@@ -57,24 +54,9 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Asks for all labels without the stock.
-    pub(crate) fn ask_directly(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
-        if self.inputs.is_none() {
-            return Ok(());
-        }
-        let base = self.terms.config.base_ot;
-        let choices = self.take_choices(self.terms.total_choices as usize)?;
-        self.asked = self.terms.total_choices;
-        let message = self.ot.begin_direct(base, choices, &self.hello.nonce)?;
-        self.channel.send(out, FrameKind::OtSetup, |out| {
-            out.extend_from_slice(&message);
-            Ok(())
-        })
-    }
-
     /// Returns how many transfers were asked for and not answered.
     pub(crate) fn outstanding(&self) -> u64 {
-        // Without the stock nothing counts as asked for.
+        // Direct transfers do not count as asked for.
         self.asked.saturating_sub(self.answered)
     }
 
@@ -97,7 +79,7 @@ impl EvaluatorCore {
         &self.hello
     }
 
-    pub(crate) fn lead(&mut self) -> &mut Lead {
+    pub(crate) fn lead(&mut self) -> &mut Credit {
         &mut self.lead
     }
 
@@ -106,8 +88,17 @@ impl EvaluatorCore {
         self.table_bytes
     }
 
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     /// Binds the run to its connection.
-    pub(crate) fn set_context(&mut self, context: [u8; 32]) {
-        self.terms.set_context(context);
+    pub(crate) fn set_link(&mut self, link: RunLink) {
+        self.terms.set_link(link);
+    }
+
+    /// Says whether the garbler's window is larger than what this side takes.
+    pub(super) fn has_excess(&self) -> bool {
+        self.terms.excess_window().is_some()
     }
 }

@@ -6,8 +6,8 @@ use zeroize::Zeroizing;
 use super::{Evaluating, EvaluatorCore};
 use crate::{Milestone, SessionError, layout::OT_WINDOW, queue::reserve_secret};
 
-/// How many times as many evaluations may be asked for as [`Config::table_lead`](crate::Config::table_lead), or the window of a
-/// connection, has tables for. No evaluation begins within a round trip of its being asked for, so with one lead the path would
+/// How many times as many evaluations may be asked for as the window of the connection has
+/// tables for. No evaluation begins within a round trip of its being asked for, so with one lead the path would
 /// carry no more than that in each, and nothing while these are evaluated.
 const LEADS_ASKED: u64 = 4;
 

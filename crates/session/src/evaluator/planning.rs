@@ -6,7 +6,6 @@ use transpute_circuit::Bits;
 use super::EvaluatorCore;
 use crate::{
     FrameKind, KnownPath, OtPlan, SecretRng, SessionError, ot::EvaluatorOt, pieces::whole_frame,
-    transfers::Choices,
 };
 
 impl EvaluatorCore {
@@ -30,10 +29,8 @@ impl EvaluatorCore {
 
     /// Does the transfers that both hellos come to, whatever this side began with.
     pub(super) fn follow(&mut self, plan: OtPlan) -> Result<(), SessionError> {
-        // A run that waits for no stock is direct already.
-        let is_begun = plan == OtPlan::Direct && matches!(self.ot, EvaluatorOt::Direct { .. });
         match plan {
-            _ if plan == self.terms.plan || is_begun => {}
+            _ if plan == self.terms.plan => {}
             OtPlan::Extension(kind) if plan.begins_as(self.terms.plan) => {
                 self.ot.set_extension(kind);
             }
@@ -53,8 +50,9 @@ impl EvaluatorCore {
     fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Result<Vec<u8>, SessionError> {
         // Inputs are asked for once.
         if let Some(fetched) = self.ot.take_choices() {
-            self.choices = Choices::of_all(fetched, self.terms.config.batch);
+            self.choices.put_back(&fetched);
         }
+        self.asked = 0;
         let choices = match plan {
             OtPlan::Direct => self.take_choices(self.terms.total_choices as usize)?,
             _ => Bits::new(),

@@ -3,7 +3,9 @@
 use transpute_garble::Scheme;
 
 use super::EvaluatorCore;
-use crate::{FrameKind, MAX_PAYLOAD, SessionError, error::out_of_order, layout::Layout};
+use crate::{
+    FrameKind, MAX_PAYLOAD, SessionError, error::out_of_order, layout::Layout, transcript::Skipped,
+};
 
 impl EvaluatorCore {
     /// Prefers another scheme, if the hello has not left.
@@ -27,7 +29,7 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Waits for the garbler to begin again: it has begun with a scheme that this side does not allow, before it knew that.
+    /// Waits for the garbler to begin again: it has begun with a scheme or a window that this side does not allow, before it knew that.
     pub(super) fn await_second_hello(&mut self) -> Result<(), SessionError> {
         if self.ignored.is_some() {
             return Err(out_of_order(FrameKind::Hello));
@@ -36,9 +38,16 @@ impl EvaluatorCore {
         Ok(())
     }
 
+    /// Takes note of tables of such a garbler that were not kept.
+    pub(crate) fn skip(&mut self, skipped: &Skipped) -> Result<(), SessionError> {
+        self.channel.receive_skipped(skipped);
+        self.ignore(FrameKind::Tables, skipped.len as usize)
+    }
+
     /// Ignores what such a garbler had sent before it heard of this side: a base-OT message, and tables within the lead.
     pub(super) fn ignore(&mut self, kind: FrameKind, len: usize) -> Result<(), SessionError> {
-        let limit = self.lead.limit().saturating_add(2 * MAX_PAYLOAD as u64);
+        let ahead = self.terms.excess_window().unwrap_or(self.lead.limit());
+        let limit = ahead.saturating_add(2 * MAX_PAYLOAD as u64);
         match (&mut self.ignored, kind) {
             (Some(bytes), FrameKind::OtSetup | FrameKind::Tables) => {
                 *bytes += len as u64;

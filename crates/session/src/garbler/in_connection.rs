@@ -1,14 +1,16 @@
-//! What a garbler does only in a standing connection.
+//! The part of a garbler that its connection uses.
 
 use super::GarblerCore;
 use crate::{
     Frame, FrameKind, Inputs, OtPlan, SessionError,
+    connection::pool::{CORRECT_HEADER, Rows},
+    credit::Credit,
     error::out_of_order,
     hello::Hello,
     inputs::fetch,
-    lead::Lead,
+    layout::Layout,
     pieces::numbered_frame,
-    standing::stock::{CORRECT_HEADER, Rows},
+    terms::RunLink,
 };
 
 impl GarblerCore {
@@ -50,7 +52,7 @@ impl GarblerCore {
         &self.hello
     }
 
-    pub(crate) fn lead(&mut self) -> &mut Lead {
+    pub(crate) fn lead(&mut self) -> &mut Credit {
         &mut self.lead
     }
 
@@ -60,9 +62,31 @@ impl GarblerCore {
         self.garbler.delta()
     }
 
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     /// Binds the run to its connection.
-    pub(crate) fn set_context(&mut self, context: [u8; 32]) {
-        self.terms.set_context(context);
+    pub(crate) fn set_link(&mut self, link: RunLink) {
+        self.terms.set_link(link);
+        if self.setup.is_some() {
+            // It knows now how far ahead it may send.
+            self.set_eager(false);
+        }
+    }
+
+    /// Says whether tables run as far ahead as this side's window before the peer's opening is here.
+    pub(crate) fn set_eager(&mut self, is_eager: bool) {
+        self.terms.is_eager = is_eager;
+        self.hello.set_eager(is_eager);
+        if !is_eager && self.terms.config.allowed_schemes().len() == 1 {
+            self.undecided = None;
+        }
+    }
+
+    /// Says whether this side's window is larger than what the evaluator takes.
+    pub(super) fn has_excess(&self) -> bool {
+        self.terms.excess_window().is_some()
     }
 
     /// Takes the evaluator's corrections and the transfers they are about.
@@ -70,8 +94,8 @@ impl GarblerCore {
         let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
             return Ok(());
         };
-        // Sent before the evaluator knew that this side demands direct transfers.
-        let is_in_vain = self.terms.plan == OtPlan::Direct
+        // Sent before the evaluator knew that this side demands another plan.
+        let is_in_vain = self.terms.plan != OtPlan::Stock
             && !self.setup_received
             && (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.has_begun(OtPlan::Stock));
         if is_in_vain {

@@ -22,7 +22,7 @@ impl GarblerCore {
         let Some(outputs) = self.held_outputs.front() else {
             return false;
         };
-        let is_bound = match self.terms.is_prepared() {
+        let is_bound = match self.terms.is_prepared {
             true => self.is_provided && self.answered == self.terms.total_choices,
             false => self.answered >= self.layout.choices_through(outputs.instance()),
         };

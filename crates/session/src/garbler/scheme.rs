@@ -9,14 +9,17 @@ use zeroize::Zeroizing;
 
 use super::GarblerCore;
 use crate::{
-    InputError, Inputs, SecretRng, SessionError, channel::Channel, helpers::GarblingThreads,
-    layout::Layout, terms::Terms,
+    InputError, Inputs, SecretRng, SessionError,
+    channel::Channel,
+    helpers::{GarblingThreads, Spawner},
+    layout::Layout,
+    terms::Terms,
 };
 
 /// What garbles, and the threads that do so instead, if there are any.
 pub(super) type Garblers = (Garbler, Option<GarblingThreads>);
 
-/// What a garbler keeps until the scheme is agreed, if it allows several.
+/// State that a garbler keeps until the hellos agree, if it may have to begin again.
 pub(super) struct Undecided {
     /// The seed of all labels, for the same labels under another scheme.
     seed: Zeroizing<[u8; 32]>,
@@ -27,7 +30,8 @@ pub(super) struct Undecided {
 impl Undecided {
     /// Returns what to keep, unless there is nothing to decide.
     pub(super) fn new(terms: &Terms, seed: &Zeroizing<[u8; 32]>) -> Option<Self> {
-        (terms.config.allowed_schemes().len() > 1).then(|| Self {
+        let may_begin_again = terms.is_eager || terms.config.allowed_schemes().len() > 1;
+        may_begin_again.then(|| Self {
             seed: seed.clone(),
             fetched: VecDeque::new(),
         })
@@ -43,6 +47,7 @@ pub(super) fn garblers(
     terms: &Terms,
     params: Params,
     seed: &Zeroizing<[u8; 32]>,
+    spawner: Option<Spawner>,
 ) -> Result<Garblers, SessionError> {
     let config = &terms.config;
     let garbler = || {
@@ -53,7 +58,7 @@ pub(super) fn garblers(
             Seed::from_bytes(**seed),
             config.backend,
         )?;
-        Ok::<_, SessionError>(if terms.is_prepared() {
+        Ok::<_, SessionError>(if terms.is_prepared {
             garbler.sending_garbler_labels()
         } else {
             garbler
@@ -66,6 +71,7 @@ pub(super) fn garblers(
             GarblingThreads::start(
                 garblers.collect::<Result<_, _>>()?,
                 config.chunk_len as usize,
+                spawner,
             )
         })
         .transpose()?;
@@ -117,7 +123,7 @@ impl GarblerCore {
         };
         self.terms.config.scheme = scheme;
         let params = self.hello.params(&self.terms.config);
-        (self.garbler, self.others) = garblers(&self.terms, params, &undecided.seed)?;
+        (self.garbler, self.others) = garblers(&self.terms, params, &undecided.seed, self.spawner)?;
         self.layout = Layout::new(&self.terms)?;
         self.lead = self.lead.renewed(self.layout.clone());
         (self.terms.progress).set_total(self.layout.total_tables());
@@ -133,13 +139,14 @@ impl GarblerCore {
         let mut terms = self.terms.clone();
         terms.config.scheme = scheme;
         terms.config.other_schemes = crate::SchemeSet::EMPTY;
+        terms.is_eager = false;
         let fetched = self.undecided.take().map(|undecided| undecided.fetched);
         let inputs: Option<Box<dyn Inputs>> = self.inputs.take().map(|rest| {
             let fetched = fetched.unwrap_or_default();
             Box::new(Again { fetched, rest }) as Box<dyn Inputs>
         });
         let channel = std::mem::replace(&mut self.channel, Channel::new(false));
-        let mut again = Self::new(terms, channel, hello, inputs, &mut rng)?;
+        let mut again = Self::new(terms, channel, hello, inputs, self.spawner, &mut rng)?;
         again.lead = self.lead.renewed(again.layout.clone());
         *self = again;
         self.handle_hello(theirs)

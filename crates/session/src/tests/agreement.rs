@@ -42,7 +42,6 @@ fn every_term_must_be_the_same() {
         setup.inputs.truncate(1);
     });
     check(Field::ChunkLen, |setup| setup.config.chunk_len = 128);
-    check(Field::TableLead, |setup| setup.config.table_lead = 1);
     check(Field::OutputCheck, |setup| {
         setup.config.output_check = false;
     });
@@ -54,7 +53,7 @@ fn two_of_the_same_role_part() {
     let circuit = chain(50);
     let setup = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
     for role in [Role::Garbler, Role::Evaluator] {
-        let pair = Pair::with_roles(setup.start(role, 1).unwrap(), setup.start(role, 2).unwrap());
+        let pair = Pair::with_roles(setup.start(role, 1), setup.start(role, 2));
         let ends = pair.run(&mut |_, frame| vec![frame]);
         for end in [ends.garbler, ends.evaluator] {
             assert!(
@@ -98,15 +97,15 @@ fn another_version_is_refused_by_name() {
     let circuit = chain(5);
     let setup = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
     let ends = Pair::new(&setup, &setup).run(&mut |_, mut frame| {
-        if frame.kind == crate::FrameKind::Hello {
+        if frame.kind == crate::FrameKind::Open {
             let mut payload = frame.payload.to_vec();
-            payload[4] = 10;
+            payload[4] = 11;
             frame.payload = payload.into();
         }
         vec![frame]
     });
     assert!(matches!(
         ends.evaluator,
-        Err(SessionError::Disagreement { field: Field::Version, theirs, .. }) if theirs == "10"
+        Err(SessionError::Disagreement { field: Field::Version, theirs, .. }) if theirs == "11"
     ));
 }

@@ -29,7 +29,7 @@ fn setup(scheme: Scheme, kind: Extension) -> Setup {
 
 fn run(setup: &Setup, change: fn(&mut [u8])) -> Ends {
     let mut pair = Pair::new(setup, setup);
-    let Core::Evaluator(core) = &mut pair.sides[1].session.0 else {
+    let Core::Evaluator(core) = &mut pair.sides[1].single.session().0 else {
         panic!("the second side evaluates");
     };
     core.deviate(change);

@@ -6,12 +6,11 @@
 use std::collections::BTreeMap;
 
 use transpute_garble::Scheme;
-use transpute_ot::{BaseOt, Extension};
+use transpute_ot::Extension;
 
-use super::{Pair, Setup, chain, random_inputs, standing::first_open};
+use super::{Pair, Setup, chain, connection::first_open, random_inputs};
 use crate::{
-    AbortReason, DriverOptions, FrameKind, MAX_PAYLOAD, OtPlan, OutputPolicy, Role, error::Field,
-    hello::Hello,
+    AbortReason, FrameKind, MAX_PAYLOAD, OtPlan, OutputPolicy, Role, error::Field, hello::Hello,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/protocol.md");
@@ -64,23 +63,22 @@ fn between(text: &'static str, start: &str, end: &str) -> &'static str {
     found
 }
 
-/// Returns the payload of the first frame that a garbler sends.
+/// Returns the payload of the first frame of a run that a garbler sends.
 fn first_hello() -> Vec<u8> {
     let setup = Setup::new(&chain(1), random_inputs(&chain(1), 1, 1));
     let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
     let (_, frame) = (ends.delivered.into_iter())
-        .find(|(from, _)| *from == Role::Garbler)
+        .find(|(from, frame)| *from == Role::Garbler && frame.kind == FrameKind::Hello)
         .unwrap();
-    assert_eq!(frame.kind, FrameKind::Hello);
     frame.payload.to_vec()
 }
 
-/// Returns the version in an encoded Hello or Open.
+/// Returns the version in an encoded Open.
 fn version(message: &[u8]) -> u64 {
     u16::from_le_bytes([message[4], message[5]]).into()
 }
 
-/// Checks a table of fields: offsets without gaps, the length of the message, its first bytes, its version.
+/// Checks a table of fields: offsets without gaps, and the length of the message.
 fn check_fields(heading: &str, message: &[u8]) -> Vec<Vec<&'static str>> {
     let rows = rows(section(heading));
     let mut end = 0;
@@ -89,25 +87,15 @@ fn check_fields(heading: &str, message: &[u8]) -> Vec<Vec<&'static str>> {
         end += row[1].parse::<usize>().unwrap();
     }
     assert_eq!(end, message.len(), "length of {heading}");
-    let magic = format!("`{}`", str::from_utf8(&message[..4]).unwrap());
-    assert_eq!(rows[0][2], magic);
-    assert_eq!(number_after(rows[1][2], "version: "), version(message));
     rows
 }
 
 #[test]
-fn the_document_states_the_versions() {
-    let (hello, open) = (version(&first_hello()), version(&first_open()));
-    assert_eq!(number_after(DOCUMENT, "\nVersion "), hello);
-    let standing = section("## Standing connections");
-    assert_eq!(number_after(standing, "Version "), open);
+fn the_document_states_the_version() {
+    let open = version(&first_open());
+    assert_eq!(number_after(DOCUMENT, "\nVersion "), open);
     let versions = rows(section("## Versions"));
-    let last = versions.last().unwrap();
-    assert_eq!(last[0].parse(), Ok(hello), "{last:?}");
-    let changed = (versions.iter().rev())
-        .find(|row| row[1].contains("Standing connections: "))
-        .unwrap();
-    assert_eq!(number_after(changed[1], "Standing connections: "), open);
+    assert_eq!(versions.last().unwrap()[0].parse(), Ok(open));
 }
 
 #[test]
@@ -117,7 +105,7 @@ fn the_document_lists_the_fields_of_a_hello() {
         let found = rows.iter().find(|row| row[2].starts_with(start));
         found.unwrap_or_else(|| panic!("no field {start:?}"))
     };
-    let encoded = |checked: bool, encrypted: bool, prepared: bool, decides: bool| {
+    let encoded = |checked: bool, prepared: bool, decides: bool, eager: bool| {
         let mut setup = Setup::new(&chain(1), random_inputs(&chain(1), 1, 1));
         setup.config.output_check = checked;
         setup.config.decides_scheme = decides;
@@ -128,23 +116,26 @@ fn the_document_lists_the_fields_of_a_hello() {
             OtPlan::None,
             &program,
             &setup.split,
-            encrypted,
             &mut rand::rng(),
         );
         if prepared {
             hello.set_prepared();
         }
+        hello.set_eager(eager);
         hello.encode()
     };
     let flags = row("bit 0");
     let at: usize = flags[0].parse().unwrap();
     for (set, meaning) in [
         (encoded(true, false, false, false), "outputs are checked"),
-        (encoded(false, true, false, false), "the link is encrypted"),
-        (encoded(false, false, true, false), "the run is prepared"),
+        (encoded(false, true, false, false), "the run is prepared"),
+        (
+            encoded(false, false, true, false),
+            "the party's preference among schemes decides",
+        ),
         (
             encoded(false, false, false, true),
-            "the party's preference among schemes decides",
+            "the garbler has begun as far ahead as its own window",
         ),
     ] {
         let text = format!("bit {}: {meaning}", set[at].trailing_zeros());
@@ -162,35 +153,31 @@ fn the_document_lists_the_fields_of_a_hello() {
     ] {
         assert_eq!(output[&policy.code()], policy.to_string());
     }
-    let (_, base) = row("base OT: ")[2].split_once(": ").unwrap();
-    let base = codes(base);
-    assert_eq!(base[&BaseOt::Ristretto255.code()], "Ristretto255");
-    assert_eq!(base[&BaseOt::MlKem768.code()], "ML-KEM-768");
-    assert_eq!(base.len(), BaseOt::ALL.len());
     let transfers = row("oblivious transfer: ")[2];
     assert!(transfers.contains(&format!("{} none", OtPlan::None.code())));
     assert!(transfers.contains(&format!("{} direct", OtPlan::Direct.code())));
     let iknp = OtPlan::Extension(Extension::Iknp).code();
     assert!(transfers.contains(&format!("{:#04x} + k", iknp - 1)));
-    let stock = format!("{:#04x} (stock)", OtPlan::Stock.code());
-    assert!(section("### Runs").contains(&stock), "{stock}");
+    let pool = format!("{:#04x} the pool", OtPlan::Stock.code());
+    assert!(transfers.contains(&pool), "{pool}");
 }
 
 #[test]
 fn the_document_lists_the_fields_of_an_open() {
-    check_fields("### Open", &first_open());
+    let open = first_open();
+    let rows = check_fields("### Open", &open);
+    let magic = format!("`{}`", str::from_utf8(&open[..4]).unwrap());
+    assert_eq!(rows[0][2], magic);
+    assert_eq!(number_after(rows[1][2], "version: "), version(&open));
 }
 
 #[test]
 fn the_document_lists_every_kind_of_frame() {
     let mut listed = BTreeMap::new();
-    for heading in ["## Frames", "## Standing connections"] {
-        let rows = rows(section(heading)).into_iter();
-        for row in rows.filter(|row| row[0].starts_with("0x")) {
-            let code = u8::from_str_radix(&row[0][2..], 16).unwrap();
-            let before = listed.insert(code, row[1]);
-            assert!(before.is_none_or(|name| name == row[1]), "{row:?}");
-        }
+    for row in rows(section("## Frames")) {
+        let code = u8::from_str_radix(&row[0][2..], 16).unwrap();
+        let before = listed.insert(code, row[1]);
+        assert!(before.is_none_or(|name| name == row[1]), "{row:?}");
     }
     let kinds = FrameKind::ALL.map(|kind| (kind as u8, format!("{kind:?}")));
     let listed = listed.into_iter().map(|(code, name)| (code, name.into()));
@@ -199,12 +186,10 @@ fn the_document_lists_every_kind_of_frame() {
     let frames = section("## Frames");
     let limit = number_after(frames, "A length over ");
     assert_eq!(limit, MAX_PAYLOAD as u64);
-    let hello = rows(frames).into_iter().find(|row| row[1] == "Hello");
-    let length = format!("{} bytes, below", first_hello().len());
-    assert_eq!(hello.unwrap()[3], length);
-    let open = rows(section("## Standing connections")).into_iter();
-    let open = open.into_iter().find(|row| row[1] == "Open").unwrap();
-    assert_eq!(open[3], format!("{} bytes, below", first_open().len()));
+    for (name, length) in [("Hello", first_hello().len()), ("Open", first_open().len())] {
+        let row = rows(frames).into_iter().find(|row| row[1] == name).unwrap();
+        assert_eq!(row[4], format!("{length} bytes, below"));
+    }
 }
 
 #[test]
@@ -226,7 +211,6 @@ fn the_document_lists_the_codes_of_refusals_and_aborts() {
             AbortReason::Local => "failure of its own",
             AbortReason::Cancelled => "not wanted any more",
             AbortReason::Busy => "no room for more peers or runs",
-            AbortReason::StandingOnly => "standing connections only",
         });
         assert_eq!(
             reasons.get(&code).map(String::as_str),
@@ -237,7 +221,7 @@ fn the_document_lists_the_codes_of_refusals_and_aborts() {
 }
 
 #[test]
-fn the_document_lists_the_schemes_and_times() {
+fn the_document_lists_the_schemes() {
     let rows = rows(section("### Tables"));
     let listed: Vec<(&str, &str)> = rows.iter().map(|row| (row[0], row[1])).collect();
     let mut schemes: Vec<Scheme> = Scheme::ALL.to_vec();
@@ -249,11 +233,4 @@ fn the_document_lists_the_schemes_and_times() {
         .map(|(name, code)| (name.as_str(), code.as_str()))
         .collect();
     assert_eq!(listed, expected);
-
-    let flow = section("### Flow control");
-    let options = DriverOptions::default();
-    let alive = number_after(flow, "(`Alive`) after ");
-    assert_eq!(alive, options.sign_of_life.as_secs());
-    let limit = number_after(flow, "up after ");
-    assert_eq!(limit, options.silence_limit.as_secs());
 }

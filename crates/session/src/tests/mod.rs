@@ -1,15 +1,16 @@
-//! Two sessions joined in memory, frame by frame.
+//! Two sides of a connection for one run joined in memory, frame by frame.
 
 mod agreement;
+mod connection;
 mod deviations;
 mod document;
-mod driver;
+mod flights;
 mod hostile;
-mod negotiation;
+mod mixed;
+mod plans;
 mod reads;
 mod runs;
 mod schemes;
-mod standing;
 mod traffic;
 mod transfers;
 
@@ -18,8 +19,12 @@ use std::{collections::VecDeque, sync::Arc};
 use proptest::prelude::*;
 use rand::{SeedableRng, rngs::StdRng};
 use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program};
+use transpute_garble::Scheme;
 
-use crate::{Config, Frame, FrameDecoder, Output, Progressed, Role, Session, SessionError};
+use crate::{
+    Call, Config, Connection, Event, Frame, FrameDecoder, FrameKind, OtPlan, Output, Progressed,
+    Role, RunId, SessionError, session::Session,
+};
 
 /// Compiles only if values of the type are wiped when they are dropped.
 const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
@@ -70,17 +75,33 @@ impl Setup {
     }
 
     /// Starts one side. A seed makes its randomness reproducible.
-    fn start(&self, role: Role, seed: u64) -> Result<Session, SessionError> {
-        let own = self.own_inputs(role);
-        Session::with_rng(
+    fn start(&self, role: Role, seed: u64) -> Single {
+        let call = Call {
+            program: Arc::new(Program::compile(&self.circuit)),
+            split: self.split.clone(),
+            config: self.config.clone(),
+            inputs: Some(Box::new(self.own_inputs(role))),
+        };
+        let mut rng = StdRng::seed_from_u64(seed);
+        let (connection, run) =
+            Connection::single_with_rng(role, call, self.encrypted, Some(spawn), &mut rng).unwrap();
+        let mut single = Single {
             role,
-            Arc::new(Program::compile(&self.circuit)),
-            self.split.clone(),
-            self.config.clone(),
-            Box::new(own),
-            self.encrypted,
-            &mut StdRng::seed_from_u64(seed),
-        )
+            connection,
+            run,
+            plan: OtPlan::None,
+            scheme: self.config.scheme,
+        };
+        single.note();
+        single
+    }
+
+    /// Returns why one side cannot start.
+    fn start_error(&self, role: Role) -> Option<SessionError> {
+        match self.start(role, 1).connection.next_event() {
+            Some(Event::Ended(_, Err(error))) => Some(error),
+            _ => None,
+        }
     }
 
     /// Runs both sides with nothing in between and checks all outputs.
@@ -119,13 +140,48 @@ impl Ends {
     }
 }
 
+fn spawn(name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).map(drop)
+}
+
+/// One side of a connection for one run.
+struct Single {
+    role: Role,
+    connection: Connection,
+    run: RunId,
+    /// As they were last.
+    plan: OtPlan,
+    scheme: Scheme,
+}
+
+impl Single {
+    /// Returns the session of the run, while that is under way.
+    fn session(&mut self) -> &mut Session {
+        let run = self.run;
+        self.connection.session(run).expect("the run is under way")
+    }
+
+    fn note(&mut self) {
+        let run = self.run;
+        if let Some(session) = self.connection.session(run) {
+            let terms = session.terms();
+            (self.plan, self.scheme) = (terms.plan, terms.config.scheme);
+        }
+    }
+}
+
 /// One side with what is on its way to it.
 struct Side {
-    session: Session,
+    single: Single,
     arriving: VecDeque<Frame>,
     outputs: Vec<Output>,
-    /// `Some` once it is over.
+    /// `Some` once the run is over.
     end: Option<Result<(), SessionError>>,
+    /// Whether the connection is over.
+    is_over: bool,
+    /// Bytes sent, of all frames.
+    sent: u64,
 }
 
 struct Pair {
@@ -135,23 +191,26 @@ struct Pair {
 impl Pair {
     fn new(garbler: &Setup, evaluator: &Setup) -> Self {
         Self::with_roles(
-            garbler.start(Role::Garbler, 1).unwrap(),
-            evaluator.start(Role::Evaluator, 2).unwrap(),
+            garbler.start(Role::Garbler, 1),
+            evaluator.start(Role::Evaluator, 2),
         )
     }
 
-    fn with_roles(first: Session, second: Session) -> Self {
+    fn with_roles(first: Single, second: Single) -> Self {
         Self {
-            sides: [first, second].map(|session| Side {
-                session,
+            sides: [first, second].map(|single| Side {
+                single,
                 arriving: VecDeque::new(),
                 outputs: Vec::new(),
                 end: None,
+                is_over: false,
+                sent: 0,
             }),
         }
     }
 
-    /// Runs to the end of both sides; `between` decides what becomes of each frame.
+    /// Runs to the end of both sides; `between` decides what becomes of each frame, which it sees without its tag. It does not see
+    /// what closes the connection.
     fn run(self, between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>) -> Ends {
         self.run_to(between, &mut |_| {})
     }
@@ -160,38 +219,46 @@ impl Pair {
     fn run_to(
         mut self,
         between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>,
-        show: &mut dyn FnMut(&Session),
+        show: &mut dyn FnMut(&Side),
     ) -> Ends {
         let mut delivered = Vec::new();
         loop {
             let mut worked = false;
             for index in [0, 1] {
                 let sent = self.sides[index].step();
-                let role = self.sides[index].session.role();
+                let role = self.sides[index].single.role;
                 for frame in sent {
                     worked = true;
+                    let Some(frame) = untagged(&frame) else {
+                        self.sides[1 - index].arriving.push_back(frame);
+                        continue;
+                    };
                     for frame in between(role, frame) {
                         delivered.push((role, frame.clone()));
-                        self.sides[1 - index].arriving.push_back(frame);
+                        self.sides[1 - index]
+                            .arriving
+                            .push_back(tagged(role, frame));
                     }
                 }
-                worked |= self.sides[1 - index].end.is_none()
-                    && !self.sides[1 - index].arriving.is_empty();
+                worked |=
+                    !self.sides[1 - index].is_over && !self.sides[1 - index].arriving.is_empty();
             }
-            if self.sides.iter().all(|side| side.end.is_some()) {
+            if self.sides.iter().all(|side| side.is_over) {
                 break;
             }
             if !worked {
                 // Nothing is on its way and nobody has anything to say: the link closes.
                 for side in &mut self.sides {
                     side.end.get_or_insert(Err(SessionError::Closed));
+                    side.is_over = true;
                 }
             }
         }
         let [first, second] = self.sides.map(|side| {
-            show(&side.session);
+            show(&side);
             let outputs = side.outputs;
-            (side.session.role(), side.end.unwrap().map(|()| outputs))
+            let end = side.end.unwrap_or(Err(SessionError::Closed));
+            (side.single.role, end.map(|()| outputs))
         });
         let (garbler, evaluator) = match first.0 {
             Role::Garbler => (first.1, second.1),
@@ -209,17 +276,18 @@ impl Side {
     /// Works until it waits; returns what it sent.
     fn step(&mut self) -> Vec<Frame> {
         let mut out = Vec::new();
-        while self.end.is_none() {
-            match self.session.poll(&mut out, true) {
+        self.collect();
+        while !self.is_over {
+            match self.single.connection.poll(&mut out, true) {
                 Ok(Progressed::Worked) => {}
-                Ok(Progressed::Finished) => self.end = Some(Ok(())),
+                Ok(Progressed::Finished) => self.is_over = true,
                 Ok(Progressed::Idle) => match self.arriving.pop_front() {
                     Some(frame) => {
-                        if let Err(error) = self.session.handle(frame) {
+                        if let Err(error) = self.single.connection.handle(frame) {
                             self.fail(error, &mut out);
                         }
                     }
-                    None => match self.session.settle() {
+                    None => match self.single.connection.settle() {
                         Ok(true) => {}
                         Ok(false) => break,
                         Err(error) => self.fail(error, &mut out),
@@ -227,15 +295,60 @@ impl Side {
                 },
                 Err(error) => self.fail(error, &mut out),
             }
-            self.outputs
-                .extend(std::iter::from_fn(|| self.session.next_output()));
+            self.collect();
         }
+        self.sent += out.len() as u64;
         frames(&out)
     }
 
     fn fail(&mut self, error: SessionError, out: &mut Vec<u8>) {
-        out.extend(Session::farewell(&error).unwrap_or_default());
-        self.end = Some(Err(error));
+        out.extend(self.single.connection.farewell(&error).unwrap_or_default());
+        self.end.get_or_insert(Err(error));
+        self.is_over = true;
+    }
+
+    fn collect(&mut self) {
+        self.single.note();
+        while let Some(event) = self.single.connection.next_event() {
+            match event {
+                Event::Output(_, output) => self.outputs.push(output),
+                Event::Ended(run, result) if run == self.single.run => {
+                    if let Ok(report) = &result {
+                        (self.single.plan, self.single.scheme) = (report.ot, report.scheme);
+                    }
+                    self.end.get_or_insert(result.map(drop));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// In the tag of a frame: its sender garbles.
+const GARBLES: u8 = 0x80;
+
+/// Returns a frame of the run without its tag, or the opening; `None` for the other frames of the connection.
+fn untagged(frame: &Frame) -> Option<Frame> {
+    if frame.kind == FrameKind::Open {
+        return Some(frame.clone());
+    }
+    let (tag, content) = frame.payload.split_first_chunk::<4>()?;
+    (tag[0] != 0).then(|| Frame {
+        kind: frame.kind,
+        payload: bytes::Bytes::copy_from_slice(content),
+    })
+}
+
+/// Puts the tag of the run on a frame that this role sends.
+fn tagged(role: Role, frame: Frame) -> Frame {
+    if matches!(frame.kind, FrameKind::Open | FrameKind::Alive) {
+        return frame;
+    }
+    let garbles = if role == Role::Garbler { GARBLES } else { 0 };
+    let payload = [&[1, 0, 0, garbles], &frame.payload[..]].concat();
+    Frame {
+        kind: frame.kind,
+        payload: payload.into(),
     }
 }
 

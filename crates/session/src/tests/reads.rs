@@ -109,7 +109,7 @@ fn nobody_asks_without_end() {
     let mut setup = setup(200, 5);
     setup.config.table_lead = 1 << 20;
     let [mut garbler, mut evaluator] = Pair::new(&setup, &setup).sides;
-    let Core::Evaluator(core) = &mut evaluator.session.0 else {
+    let Core::Evaluator(core) = &mut evaluator.single.session().0 else {
         panic!("the second side evaluates");
     };
     core.asks_without_limit = true;
@@ -131,7 +131,7 @@ fn nobody_asks_without_end() {
         .into_iter()
         .enumerate()
         .find_map(|(number, frame)| {
-            let refused = garbler.session.handle(frame).err();
+            let refused = garbler.single.connection.handle(frame).err();
             refused.map(|error| (number / 2, error))
         });
     let (number, error) = refused.unwrap();

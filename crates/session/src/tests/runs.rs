@@ -1,4 +1,4 @@
-//! Sessions that go well.
+//! Runs that go well.
 
 use proptest::prelude::*;
 use transpute_circuit::{Bits, InputSplit, generators};
@@ -138,13 +138,13 @@ fn the_garbler_runs_ahead_as_far_as_agreed() {
     let mut setup = Setup::new(&circuit, random_inputs(&circuit, 4, 1));
     setup.config.table_lead = 50_000;
     setup.config.chunk_len = 4096;
-    let mut garbler = setup.start(Role::Garbler, 1).unwrap();
+    let mut garbler = setup.start(Role::Garbler, 1).connection;
     let mut out = Vec::new();
     while garbler.poll(&mut out, true).unwrap() == crate::Progressed::Worked {}
     let tables: usize = super::frames(&out)
         .iter()
         .filter(|frame| frame.kind == FrameKind::Tables)
-        .map(|frame| frame.payload.len() - 8)
+        .map(|frame| frame.payload.len() - 12)
         .sum();
     assert!((45_000..=50_000).contains(&tables), "{tables}");
 }
@@ -296,8 +296,14 @@ fn the_wire_format_is_the_documented_one() {
     garbler.config.other_schemes = SchemeSet::RECOMMENDED;
     garbler.config.decides_scheme = true;
     add(&garbler, &evaluator);
+    // A connection for many runs.
+    for frame in super::connection::hostile::frames_of_runs() {
+        hasher.update(&[frame.kind as u8]);
+        hasher.update(&(frame.payload.len() as u32).to_le_bytes());
+        hasher.update(&frame.payload);
+    }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "a310f2abbfcb0671e4af881d25c350e6872ffe11227c8d62f357586323d92b48"
+        "dc411f6a96780e1a050a117d0e09d4303b3c3d342c9ee875fa420f091eb839d9"
     );
 }

@@ -24,8 +24,8 @@ fn run(garbler: &Setup, evaluator: &Setup) -> OtPlan {
 
 fn finish(pair: Pair, setup: &Setup) -> OtPlan {
     let mut plans = Vec::new();
-    let ends = pair.run_to(&mut |_, frame| vec![frame], &mut |session| {
-        plans.push(session.terms().plan);
+    let ends = pair.run_to(&mut |_, frame| vec![frame], &mut |side| {
+        plans.push(side.single.plan);
     });
     for role in [Role::Garbler, Role::Evaluator] {
         let outputs = ends.of(role).as_ref().unwrap();
@@ -110,11 +110,11 @@ fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
                 let mut late = [Role::Garbler, Role::Evaluator].map(|role| {
                     let mut setup = garbler.clone();
                     setup.config.path = None;
-                    setup.start(role, role as u64).unwrap()
+                    setup.start(role, role as u64)
                 });
-                for (session, path) in late.iter_mut().zip([theirs, ours]) {
+                for (single, path) in late.iter_mut().zip([theirs, ours]) {
                     if let Some(path) = path {
-                        session.set_path(path).unwrap();
+                        single.connection.set_path(single.run, path).unwrap();
                     }
                 }
                 let [first, second] = late;
@@ -130,13 +130,16 @@ fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
 fn a_path_that_is_known_too_late_changes_nothing() {
     let setup = setup(40, 10);
     for role in [Role::Garbler, Role::Evaluator] {
-        let mut session = setup.start(role, 1).unwrap();
-        let before = session.terms().plan;
-        session.poll(&mut Vec::new(), true).unwrap();
-        session
-            .set_path(KnownPath::of(Duration::from_secs(1)))
-            .unwrap();
-        assert_eq!(session.terms().plan, before);
+        let mut single = setup.start(role, 1);
+        let before = single.plan;
+        // The opening and the hello.
+        for _ in 0..2 {
+            single.connection.poll(&mut Vec::new(), true).unwrap();
+        }
+        let path = KnownPath::of(Duration::from_secs(1));
+        single.connection.set_path(single.run, path).unwrap();
+        single.note();
+        assert_eq!(single.plan, before);
     }
 }
 
@@ -156,7 +159,7 @@ fn lies_about_the_plan_fail_cleanly() {
                     let ends = Pair::new(&setup, &setup).run(&mut |role, mut frame| {
                         if role == liar && frame.kind == FrameKind::Hello {
                             let mut payload = frame.payload.to_vec();
-                            payload[8] = code;
+                            payload[3] = code;
                             frame.payload = payload.into();
                         }
                         vec![frame]
@@ -185,8 +188,8 @@ fn more_direct_transfers_than_fit_in_a_frame_are_refused_at_once() {
         fits.config.ot = OtChoice::Direct;
         fits.config.batch = most / per_evaluation + 1;
         assert!(matches!(
-            fits.start(Role::Evaluator, 1).map(drop),
-            Err(SessionError::Config(ConfigError::TooManyForDirect { .. }))
+            fits.start_error(Role::Evaluator),
+            Some(SessionError::Config(ConfigError::TooManyForDirect { .. }))
         ));
     }
     let mut setup = setup(55, 13);

@@ -14,9 +14,8 @@ use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, interval, timeout},
 };
-use transpute_session::{
-    Connection, ConnectionHandle, Event, Role, RunId, SessionError, attend as drive,
-};
+use transpute_driver::{ConnectionHandle, attend as drive};
+use transpute_session::{Connection, Event, Role, RunId, SessionError};
 use transpute_transport::Link;
 
 use super::{
@@ -71,8 +70,8 @@ async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) 
     let connection = Connection::new(shared.connection.clone(), link.info().encrypted);
     let stats = link.stats();
     let mut watchdog = Watchdog::new(&shared.limits);
-    let (handle, standing, mut events) = drive(connection, link, shared.driver);
-    let mut over = Box::pin(standing.wait());
+    let (handle, driven, mut events) = drive(connection, link, shared.driver);
+    let mut over = Box::pin(driven.wait());
     let mut hall = Hall {
         shared,
         peer,

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use transpute_driver::DriverOptions;
 use transpute_ot::{BASE_COUNT, BaseOt};
-use transpute_session::{ConnectionConfig, DriverOptions, OtPlan, Role};
+use transpute_session::{ConnectionConfig, OtPlan, Role};
 
 use super::Offered;
 
@@ -70,7 +71,7 @@ const PIECE: u64 = (64 << 10) + 64;
 /// Transfers that one message is about at most.
 const TRANSFERS: u64 = 8192;
 
-/// A buffer of the driver: see `driver::inbox` and `driver::outbox` of the session crate.
+/// A buffer of the driver: see `inbox` and `outbox` of the driver crate.
 const BUFFER: u64 = (256 << 10) + 256;
 
 /// What a run takes besides what grows with its circuit: cipher schedules, queues, its share of a send buffer.
@@ -78,6 +79,9 @@ const RUN: u64 = 64 << 10;
 
 /// What a connection takes besides what is counted: the touched part of a thread's stack, TLS and the transport's state.
 const CONNECTION: u64 = 512 << 10;
+
+/// Transfers of a run that may be answered ahead of its tables.
+const ADOPTED: u64 = 1 << 19;
 
 /// Labels that stand side by side in a batch.
 const LANES: u64 = 8;
@@ -158,8 +162,9 @@ impl Limits {
         let run = longest(offered, run);
         let transfers = longest(offered, transfers);
         let runs = u64::from(self.max_runs());
-        // So many on a connection, whatever the number of runs; as much again for what comes with them.
-        let direct = 2 * OtPlan::DIRECT_LIMIT * own.base_ot.receiver_len(1) as u64;
+        // The base-OT messages of the runs that are held: as many as peers begin before the pool is there, or two that peers demand.
+        let most = longest(offered, direct(own.base_ot)).max(BASE_COUNT as u64);
+        let direct = 2 * OtPlan::DIRECT_LIMIT.max(most) * own.base_ot.receiver_len(1) as u64;
         ConnectionConfig {
             max_runs: self.max_runs(),
             window: if evaluates(offered) {
@@ -213,7 +218,7 @@ impl Limits {
         // The longest extension of the stock: 8,192 transfers by IKNP.
         let extension = TRANSFERS * 16 + 64;
         // Direct transfers of a run, or those that the stock begins with, and what answers them.
-        let direct = longest(offered, direct).max(BASE_COUNT as u64) as usize;
+        let direct = longest(offered, direct(base)).max(BASE_COUNT as u64) as usize;
         let public_key = base.receiver_len(direct).max(base.sender_len(direct)) as u64;
         PIECE.max(tables).max(extension).max(public_key + 64)
     }
@@ -237,8 +242,8 @@ fn longest(offered: &[Offered], of: impl Fn(&Offered) -> u64) -> u64 {
 }
 
 /// Returns how many oblivious transfers of a run may be direct.
-fn direct(offered: &Offered) -> u64 {
-    transfers(offered).min(OtPlan::DIRECT_LIMIT)
+fn direct(base: BaseOt) -> impl Fn(&Offered) -> u64 {
+    move |offered| transfers(offered).min(OtPlan::direct_maximum(base))
 }
 
 /// Returns the oblivious transfers of a run.
@@ -250,7 +255,7 @@ fn transfers(offered: &Offered) -> u64 {
 fn answer(offered: &Offered, base: BaseOt) -> u64 {
     match offered.role {
         Role::Garbler => {
-            let public_key = base.sender_len(direct(offered) as usize) as u64;
+            let public_key = base.sender_len(direct(base)(offered) as usize) as u64;
             32 * transfers(offered).min(TRANSFERS) + 64 + public_key
         }
         Role::Evaluator => 0,
@@ -270,7 +275,9 @@ fn run(offered: &Offered, base: BaseOt) -> u64 {
     let outputs: u64 = program.output_widths().iter().map(|&w| u64::from(w)).sum();
     let labels = 16 * program.slot_count() as u64 + 128 * (program.input_bits() as u64 + outputs);
     let answers = 2 * answer(offered, base);
-    RUN + 2 * lanes * labels + 2 * chunk_of(offered) + answers
+    // With an extension of its own: labels that were answered and not garbled yet.
+    let adopted = 16 * transfers(offered).min(ADOPTED);
+    RUN + 2 * lanes * labels + 2 * chunk_of(offered) + answers + adopted
 }
 
 #[cfg(test)]
@@ -300,7 +307,7 @@ mod tests {
         let own = ConnectionConfig::default();
         let config = Limits::default().connection(&own, std::slice::from_ref(&aes));
         // 32 hellos with corrections, each frame with its tag and 128 bytes.
-        assert!(config.held >= 32 * (221 + 128 + 12 + 16 + 128) + 256 * 64);
+        assert!(config.held >= 32 * (206 + 128 + 12 + 16 + 128) + 256 * 64);
         assert!(config.held <= own.held);
         assert_eq!(config.held_transfers, 32 * 128);
         assert_eq!((config.max_runs, config.window), (32, own.window));

@@ -15,9 +15,10 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
+use transpute_driver::DriverOptions;
 use transpute_session::{
-    AbortReason, Config, Connection, ConnectionConfig, Decline, DriverOptions, Field, HELLO_START,
-    Proposal, Role, Session, is_hello_start, is_open_start,
+    AbortReason, Config, Connection, ConnectionConfig, Decline, Field, OPEN_START, Proposal, Role,
+    is_open_start,
 };
 use transpute_transport::{Link, Listener};
 
@@ -35,9 +36,10 @@ const TURNED_AT_ONCE: usize = 64;
 /// How long that may take.
 const TURNING: Duration = Duration::from_secs(2);
 
-/// A listening party that serves standing connections of many peers at once, each in a task of its own.
+/// A listening party that serves connections of many peers at once, each in a task of its own.
 ///
-/// Peers call for runs with [`Connecting::open`](crate::Connecting::open); the [`Service`] gives this side's inputs.
+/// Peers call for one run with [`Connecting::run`](crate::Connecting::run) or for many with
+/// [`Connecting::open`](crate::Connecting::open); the [`Service`] gives this side's inputs.
 ///
 /// # Examples
 /// ```
@@ -237,7 +239,8 @@ impl<S: Service> Shared<S> {
         role: Role,
         proposal: Option<&Proposal>,
     ) -> Result<(usize, &Offered, Config), Decline> {
-        let proposal = proposal.ok_or(Decline::Field(Field::Version))?;
+        // The peer has given the run up.
+        let proposal = proposal.ok_or(Decline::Reason(AbortReason::Cancelled))?;
         let mut refused = Err(Decline::Field(Field::Circuit));
         for (index, one) in self.offered.iter().enumerate() {
             if *one.program.digest() == proposal.circuit {
@@ -263,15 +266,12 @@ async fn receive<S: Service>(
     peer: Arc<Peer>,
     place: Place,
 ) {
-    let mut first = [0; HELLO_START];
+    let mut first = [0; OPEN_START];
     let reading = link.reader_mut().read_exact(&mut first);
     let heard = matches!(timeout(shared.limits.first_words, reading).await, Ok(Ok(_)));
     if heard && is_open_start(&first) {
         let link = link.unread(first.to_vec());
         connection::attend(&shared, link, &peer).await;
-    } else if heard && is_hello_start(&first) {
-        shared.turn(&peer, Turned::Single);
-        tell(link, Session::refusal(AbortReason::StandingOnly)).await;
     } else {
         shared.turn(&peer, Turned::Stranger);
     }

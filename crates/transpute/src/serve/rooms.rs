@@ -21,8 +21,6 @@ pub enum Turned {
     TooMany,
     /// It said nothing, or nothing of this protocol.
     Stranger,
-    /// It wants a single computation without a standing connection.
-    Single,
 }
 
 impl fmt::Display for Turned {
@@ -30,8 +28,7 @@ impl fmt::Display for Turned {
         f.write_str(match self {
             Self::Full => "there are as many connections as may be",
             Self::TooMany => "this peer has as many connections as it may",
-            Self::Stranger => "it does not say hello",
-            Self::Single => "it wants a single session, not a standing connection",
+            Self::Stranger => "it does not open a connection",
         })
     }
 }

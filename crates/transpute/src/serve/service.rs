@@ -4,8 +4,8 @@ use std::{fmt, net::SocketAddr, sync::Arc};
 
 use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_session::{
-    AbortReason, Config, ConfigError, Decline, Field, Inputs, OtChoice, OtPlan, Proposal, Repeat,
-    Role, SessionError,
+    AbortReason, Config, Decline, Field, Inputs, OtChoice, OtPlan, Proposal, Repeat, Role,
+    SessionError,
 };
 use transpute_transport::{Fingerprint, LinkInfo};
 
@@ -33,15 +33,11 @@ impl Offered {
     /// Offers what `party` computes, one evaluation a run, or as many as its [`Config::batch`].
     ///
     /// # Errors
-    /// [`Error::Split`]; [`ConfigError::OtOfConnection`] if the oblivious transfers that the party demands cannot be
-    /// those of a standing connection.
+    /// [`Error::Split`]; [`ConfigError::TooManyForDirect`](transpute_session::ConfigError::TooManyForDirect) if the party demands direct transfers of more bits than can be direct.
     pub fn new(party: &Party) -> Result<Self, Error> {
         let split = party.split()?;
-        match party.settings().ot {
-            OtChoice::Auto => {}
-            OtChoice::Direct if split.evaluator_bits() as u64 <= OtPlan::DIRECT_LIMIT => {}
-            _ => return Err(SessionError::from(ConfigError::OtOfConnection).into()),
-        }
+        let (settings, bits) = (party.settings(), split.evaluator_bits() as u64);
+        OtPlan::new(settings.ot, settings.base_ot, bits).map_err(SessionError::from)?;
         Ok(Self {
             role: party.role(),
             program: party.program().clone(),

@@ -31,7 +31,7 @@ async fn the_transfers_of_a_run_are_those_that_either_party_demands() {
                 let plan = outcome.report.ot;
                 match is_demanded {
                     true => assert_eq!(plan, OtPlan::Direct, "{operator:?}, {peer:?}"),
-                    // The stock may not be there for the first runs.
+                    // The pool may not be there for the first runs.
                     false if run < 19 => assert_ne!(plan, OtPlan::None),
                     false => assert_eq!(plan, OtPlan::Stock),
                 }
@@ -44,7 +44,7 @@ async fn the_transfers_of_a_run_are_those_that_either_party_demands() {
 
 #[tokio::test]
 async fn an_operator_that_demands_direct_transfers_declines_all_others() {
-    let serving = Serving::of(garbler(OtChoice::Direct, 20), Limits::default()).await;
+    let serving = Serving::of(garbler(OtChoice::Direct, 600), Limits::default()).await;
     let connection = serving.connect().await;
     let call = |batch, ot| {
         let program = Arc::new(Program::compile(&adder()));
@@ -57,18 +57,18 @@ async fn an_operator_that_demands_direct_transfers_declines_all_others() {
         let inputs = Box::new(Repeat(number(1)));
         (connection.handle()).run(Role::Evaluator, program, split, config, inputs)
     };
-    // 320 transfers cannot be direct, and 256 can.
-    let error = call(20, OtChoice::Auto).await.unwrap_err();
+    // 8,208 transfers cannot be direct, and 256 can.
+    let error = call(513, OtChoice::Auto).await.unwrap_err();
     assert!(
         matches!(error, SessionError::RefusedByPeer(Field::Ot)),
         "{error}"
     );
     let outcome = call(16, OtChoice::Auto).await.unwrap();
     assert_eq!(outcome.report.ot, OtPlan::Direct);
-    // The peer's own demand is one that no connection can meet.
+    // The peer demands something else.
     let error = call(1, IKNP).await.unwrap_err();
     assert!(
-        matches!(error, SessionError::Config(ConfigError::OtOfConnection)),
+        matches!(error, SessionError::RefusedByPeer(Field::Ot)),
         "{error}"
     );
     connection.close().await.unwrap();
@@ -80,23 +80,19 @@ async fn an_operator_that_demands_direct_transfers_declines_all_others() {
 async fn demands_that_no_peer_could_meet_are_refused_at_the_start() {
     let wide = Builder::build(|b| {
         let x = b.input::<UInt<16>>();
-        let y: Vec<_> = (0..17).map(|_| b.input::<UInt<16>>()).collect();
+        let y: Vec<_> = (0..513).map(|_| b.input::<UInt<16>>()).collect();
         b.output(y.into_iter().fold(x, |sum, y| sum + y));
     })
     .unwrap();
-    for party in [
-        Party::garbler(&adder()).oblivious_transfer(IKNP),
-        // 272 bits.
-        Party::garbler(&wide).oblivious_transfer(OtChoice::Direct),
-    ] {
-        let party = party.plaintext().transport("tcp");
-        let listening = party.listen("127.0.0.1:0").await.unwrap();
-        let served = listening.serve(|_: &Request| Ok(number(OURS)), Limits::default());
-        assert!(matches!(
-            served.map(drop),
-            Err(Error::Session(SessionError::Config(
-                ConfigError::OtOfConnection
-            )))
-        ));
-    }
+    // 8,208 bits.
+    let party = Party::garbler(&wide).oblivious_transfer(OtChoice::Direct);
+    let party = party.plaintext().transport("tcp");
+    let listening = party.listen("127.0.0.1:0").await.unwrap();
+    let served = listening.serve(|_: &Request| Ok(number(OURS)), Limits::default());
+    assert!(matches!(
+        served.map(drop),
+        Err(Error::Session(SessionError::Config(
+            ConfigError::TooManyForDirect { .. }
+        )))
+    ));
 }

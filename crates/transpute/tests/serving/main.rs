@@ -233,17 +233,25 @@ async fn what_is_not_offered_is_refused_and_the_rest_goes_on() {
     assert!(summary.declined >= 3, "{summary:?}");
 }
 
+/// The peer of a single run follows its plan, whatever the roles.
 #[tokio::test]
-async fn a_single_session_is_told_what_is_wanted() {
-    let serving = Serving::start(Limits::default()).await;
-    let party = Party::evaluator(&adder()).plaintext().transport("tcp");
-    let error = party.connect(&serving.address).run(number(1)).await;
-    let error = root(error.unwrap_err());
-    assert!(
-        matches!(*error, SessionError::PeerAborted(AbortReason::StandingOnly)),
-        "{error}"
-    );
-    serving.stop().await;
+async fn a_single_run_is_served() {
+    let circuit = adder();
+    for is_garbling in [true, false] {
+        let (server, client) = match is_garbling {
+            true => (Party::garbler(&circuit), Party::evaluator(&circuit)),
+            false => (Party::evaluator(&circuit), Party::garbler(&circuit)),
+        };
+        let server = server.output_to(OutputPolicy::Both).plaintext();
+        let serving = Serving::of(server.transport("tcp"), Limits::default()).await;
+        let client = client.output_to(OutputPolicy::Both).plaintext();
+        let connecting = client.transport("tcp").connect(&serving.address);
+        let results = connecting.run(number(30)).await.unwrap();
+        assert_eq!(results.bits(), number(OURS + 30));
+        assert_ne!(results.report.session.ot, transpute::OtPlan::Stock);
+        let summary = serving.stop().await;
+        assert_eq!((summary.runs, summary.broken), (1, 0), "{summary:?}");
+    }
 }
 
 #[tokio::test]

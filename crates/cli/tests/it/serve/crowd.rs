@@ -21,7 +21,7 @@ use crate::harness::{CIPHERTEXT, KEYS};
 pub(super) fn run(work: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        // Each standing connection of this side computes on one.
+        // Each connection of this side computes on one.
         .max_blocking_threads(1200)
         .build()
         .unwrap();

@@ -1,0 +1,340 @@
+//! How runs of a connection begin and end.
+
+use super::{
+    Call, Connection, Event, RunId, RunReport,
+    open::FIRST,
+    side::{Active, Arrived, Held, Run},
+};
+use crate::{
+    Config, FrameKind, Milestone, OtChoice, OtPlan, Planned, Role, SessionError,
+    config_error::ConfigError,
+    error::{AbortReason, Farewell},
+    hello::Hello,
+    layout::Layout,
+    pieces::whole_frame,
+    session::{Core, Session},
+    terms::{Terms, total_choices},
+};
+
+/// Reason in the `Abort` that only says that the other one has been heard.
+const HEARD: u8 = 0;
+
+impl Connection {
+    /// Starts the calls whose turn it is.
+    pub(super) fn start_waiting(&mut self, role: Role) -> Result<(), SessionError> {
+        let limits = self.limits(role);
+        let mut from = 0;
+        loop {
+            let side = self.side(role);
+            let Some(&number) = side.waiting.range(from..).next() else {
+                return Ok(());
+            };
+            if !side.is_in_range(number, limits) {
+                return Ok(());
+            }
+            from = number + 1;
+            // Room for prepared runs is not known before the openings are.
+            let is_prepared = match side.get(number) {
+                Some(Run::Held(held)) => held.is_prepared,
+                _ => false,
+            };
+            if is_prepared && self.agreed.is_none() {
+                continue;
+            }
+            if let Some(held) = self.side(role).take_held(number) {
+                self.start(RunId::new(role, number), held)?;
+            }
+        }
+    }
+
+    /// Starts a run and gives it what has come already.
+    pub(super) fn start(&mut self, run: RunId, held: Held) -> Result<(), SessionError> {
+        let theirs = peer_plan(&held);
+        let begun = match held.call {
+            Some(call) => self.begin(run, *call, held.is_prepared, theirs),
+            None => Err(SessionError::Cancelled),
+        };
+        match begun {
+            Ok(active) => self.side(run.role()).insert(run.number, active),
+            Err(error) => {
+                self.part(run, &error, held.is_ended);
+                self.events.push_back(Event::Ended(run, Err(error)));
+                return Ok(());
+            }
+        }
+        self.schedule(run);
+        for arrived in held.arrived {
+            self.deliver(run, arrived)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the session of a run. `theirs` is the plan of the peer's hello, if that is here.
+    fn begin(
+        &mut self,
+        run: RunId,
+        call: Call,
+        is_prepared: bool,
+        theirs: Option<OtPlan>,
+    ) -> Result<Active, SessionError> {
+        let Call {
+            program,
+            split,
+            mut config,
+            inputs,
+        } = call;
+        let role = run.role();
+        config.base_ot = self.open.base_ot;
+        let spawner = self.spawner.filter(|_| config.threads.get() > 1);
+        if !self.open.is_single {
+            config.threads = std::num::NonZeroUsize::MIN;
+        }
+        let count = total_choices(&split, &config)?;
+        let plan = self.plan(role, &config, count, is_prepared, theirs)?;
+        let lead = config.table_lead;
+        let mut terms = Terms::new(program, split, config, plan, is_prepared)?;
+        if let Some(link) = self.run_link(role, run.number) {
+            terms.set_link(link);
+        }
+        // Only a connection for one run has a window above the one that every side has before it knows the peer's.
+        terms.is_eager = role == Role::Garbler
+            && self.open.is_single
+            && self.agreed.is_none()
+            && lead > FIRST.window;
+        let (early, late) = match role {
+            Role::Garbler if is_prepared => (None, inputs),
+            _ => (inputs, None),
+        };
+        let mut session = Session::start(
+            role,
+            terms,
+            early,
+            self.open.is_encrypted,
+            &run.tag(),
+            spawner,
+            &mut self.rng,
+        )?;
+        if self.open.is_single && !self.is_open_sent {
+            // A peer with a smaller window need not make the garbler begin again if the run needs no more.
+            let needed = session.max_unasked()?.max(FIRST.window);
+            self.open.window = lead.min(needed);
+            if self.open.window <= FIRST.window {
+                session.set_eager(false);
+            }
+        }
+        let mut reserved = 0;
+        if is_prepared {
+            reserved = Layout::max_tables(session.terms())?;
+            let limit = self.limits(role).prepared;
+            let free = limit.saturating_sub(self.side(role).prepared);
+            if reserved > free {
+                return Err(SessionError::PreparedFull {
+                    needed: reserved,
+                    free,
+                });
+            }
+        }
+        if let (Some(inputs), Core::Garbler(core)) = (late, &mut session.0) {
+            core.provide(inputs)?;
+        }
+        Ok(Active::new(session, reserved))
+    }
+
+    /// Decides how a run does its transfers.
+    fn plan(
+        &mut self,
+        role: Role,
+        config: &Config,
+        count: u64,
+        is_prepared: bool,
+        theirs: Option<OtPlan>,
+    ) -> Result<(OtPlan, Option<Planned>), ConfigError> {
+        let has_pool = self.has_pool();
+        let is_possible = |plan: &OtPlan| match plan {
+            OtPlan::None => false,
+            OtPlan::Direct => count <= OtPlan::direct_maximum(config.base_ot),
+            OtPlan::Extension(_) => true,
+            OtPlan::Stock => has_pool,
+        };
+        if count == 0 {
+            return Ok((OtPlan::None, None));
+        }
+        if is_prepared {
+            return match config.ot {
+                OtChoice::Auto => Ok((OtPlan::Stock, None)),
+                _ => Err(ConfigError::OtOfPrepared),
+            };
+        }
+        if config.ot != OtChoice::Auto {
+            return Ok((OtPlan::new(config.ot, config.base_ot, count)?, None));
+        }
+        // Nothing is begun in vain by a side that knows the peer's plan.
+        if let Some(plan) = theirs.filter(is_possible) {
+            return Ok((plan, None));
+        }
+        if !has_pool {
+            return config.plan(count);
+        }
+        let may_be_direct = role == Role::Evaluator
+            && self.receiver.is_none()
+            && count <= self.direct_left
+            && is_possible(&OtPlan::Direct);
+        if may_be_direct {
+            self.direct_left -= count;
+            return Ok((OtPlan::Direct, None));
+        }
+        Ok((OtPlan::Stock, None))
+    }
+
+    /// Looks at what became of a piece of work on a run.
+    pub(super) fn settle_run(
+        &mut self,
+        run: RunId,
+        done: Option<Result<(), SessionError>>,
+    ) -> Result<(), SessionError> {
+        match done {
+            None => Ok(()),
+            Some(Ok(())) => {
+                self.note(run);
+                if self.end_finished(run) {
+                    return self.start_waiting(run.role());
+                }
+                self.schedule(run);
+                Ok(())
+            }
+            Some(Err(error)) if error.ends_connection() => Err(error),
+            Some(Err(error)) => {
+                self.end(run, Err(error));
+                self.start_waiting(run.role())
+            }
+        }
+    }
+
+    /// Ends a run that is complete in both directions; says whether it is. At once, because the peer
+    /// may use its place from then on.
+    pub(super) fn end_finished(&mut self, run: RunId) -> bool {
+        let active = self.side(run.role()).active(run.number);
+        let is_finished = active.is_some_and(|active| active.session.channel().is_finished());
+        if is_finished {
+            self.end(run, Ok(()));
+        }
+        is_finished
+    }
+
+    /// Tells what a run has come to.
+    pub(super) fn note(&mut self, run: RunId) {
+        let Self {
+            garbling,
+            evaluating,
+            events,
+            ..
+        } = self;
+        let side = if run.garbles { garbling } else { evaluating };
+        let Some(active) = side.active(run.number) else {
+            return;
+        };
+        let reached = active.session.channel().milestones();
+        for milestone in Milestone::ALL {
+            let bit = 1 << milestone as u8;
+            if reached & bit & !active.reached != 0 {
+                events.push_back(Event::Reached(run, milestone));
+            }
+        }
+        active.reached = reached;
+        while let Some(output) = active.session.next_output() {
+            events.push_back(Event::Output(run, output));
+        }
+        if active.session.terms().is_prepared && !active.is_announced && active.is_prepared() {
+            active.is_announced = true;
+            events.push_back(Event::Prepared(run));
+        }
+    }
+
+    /// Ends an active run on this side.
+    pub(super) fn end(&mut self, run: RunId, result: Result<(), SessionError>) {
+        let side = self.side(run.role());
+        let Some(active) = side.take_active(run.number) else {
+            return;
+        };
+        let channel = active.session.channel();
+        match result {
+            Ok(()) => {
+                let terms = active.session.terms();
+                let report = RunReport {
+                    traffic: channel.traffic,
+                    bytes_sent: channel.bytes_sent,
+                    bytes_received: channel.bytes_received,
+                    ot: terms.plan,
+                    base_ot: terms.config.base_ot,
+                    planned: terms.planned,
+                    scheme: terms.config.scheme,
+                };
+                side.close(run.number);
+                self.events.push_back(Event::Ended(run, Ok(report)));
+            }
+            Err(error) => {
+                let is_sent = channel.finish_sent;
+                let is_received = channel.finish_received
+                    || matches!(
+                        error,
+                        SessionError::PeerAborted(_) | SessionError::RefusedByPeer(_)
+                    );
+                if channel.bytes_sent == 0 && matches!(error, SessionError::Disagreement { .. }) {
+                    self.control(active.session.hello_frame(&run.tag()));
+                }
+                let side = self.side(run.role());
+                if is_sent {
+                    if is_received {
+                        side.close(run.number);
+                    } else {
+                        side.expect_end(run.number);
+                    }
+                } else {
+                    self.part(run, &error, is_received);
+                }
+                self.events.push_back(Event::Ended(run, Err(error)));
+            }
+        }
+        self.wake(run.role());
+    }
+
+    /// Tells the peer that this side is done with a run that failed.
+    pub(super) fn part(&mut self, run: RunId, error: &SessionError, is_received: bool) {
+        let frame = match error.farewell() {
+            _ if matches!(error, SessionError::Cancelled) => {
+                (FrameKind::Abort, AbortReason::Cancelled as u8)
+            }
+            Some(Farewell::Refuse(field)) => (FrameKind::Refuse, field as u8),
+            Some(Farewell::Abort(reason)) => (FrameKind::Abort, reason as u8),
+            None => (FrameKind::Abort, HEARD),
+        };
+        self.part_with(run, frame, is_received);
+    }
+
+    /// Sends the last frame of a run, of a kind with a code.
+    pub(super) fn part_with(
+        &mut self,
+        run: RunId,
+        (kind, code): (FrameKind, u8),
+        is_received: bool,
+    ) {
+        let payload = [&run.tag()[..], &[code]].concat();
+        self.control(whole_frame(kind, &payload));
+        let side = self.side(run.role());
+        if is_received {
+            side.close(run.number);
+        } else {
+            side.expect_end(run.number);
+        }
+    }
+}
+
+/// Returns the plan of the peer's hello, if that is held.
+fn peer_plan(held: &Held) -> Option<OtPlan> {
+    match held.arrived.front() {
+        Some(Arrived::Frame(frame)) if frame.kind == FrameKind::Hello => {
+            Hello::decode(&frame.payload).ok()?.plan()
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,296 @@
+//! The first frame of each direction of a connection, and what both sides compute from the two.
+
+use rand::CryptoRng;
+use sha2::{Digest, Sha256};
+use transpute_ot::{AnySender, BASE_SENDER_LEN, BaseOt, Extension};
+
+use super::ConnectionConfig;
+use crate::{
+    FrameKind, SessionError,
+    error::Field,
+    terms::RunLink,
+    wire::{HEADER_LEN, read_header},
+};
+
+/// Length of the payload.
+pub(crate) const OPEN_LEN: usize = 92;
+
+const MAGIC: [u8; 4] = *b"TPUT";
+
+/// Version of all messages; both sides must have the same.
+const VERSION: u16 = 10;
+
+const FLAG_ENCRYPTED: u8 = 1;
+const FLAG_ML_KEM: u8 = 2;
+/// The sender expects one run, which does transfers of its own: it takes part in no pool.
+const FLAG_SINGLE: u8 = 4;
+
+/// Bytes that [`is_open_start`] needs: the header and the first four bytes of an opening.
+pub const OPEN_START: usize = HEADER_LEN + MAGIC.len();
+
+/// Says whether the first bytes of a stream can be those of a connection.
+#[must_use]
+pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
+    let expected = (FrameKind::Open, OPEN_LEN);
+    matches!(read_header(bytes), Ok(Some(header)) if header == expected)
+        && bytes[HEADER_LEN..] == MAGIC
+}
+
+/// What a side can hold at most, and where its transfers begin.
+#[derive(Clone)]
+pub(super) struct Open {
+    pub(super) is_encrypted: bool,
+    pub(super) base_ot: BaseOt,
+    /// Whether the sender expects one run and takes part in no pool of transfers.
+    pub(super) is_single: bool,
+    /// How transfers are extended where the sender of this evaluates.
+    pub(super) extension: Extension,
+    pub(super) max_runs: u32,
+    pub(super) window: u64,
+    pub(super) prepared: u64,
+    pub(super) nonce: [u8; 32],
+    /// The base-OT message for runs in which the sender of this evaluates; zero if it answers the
+    /// garbler's, or takes part in no pool.
+    pub(super) point: [u8; BASE_SENDER_LEN],
+}
+
+impl Open {
+    pub(super) fn new(
+        config: &ConnectionConfig,
+        is_encrypted: bool,
+        is_single: bool,
+        rng: &mut impl CryptoRng,
+    ) -> (Self, Option<AnySender>) {
+        let mut nonce = [0; 32];
+        rng.fill_bytes(&mut nonce);
+        let (mut base, mut point) = (None, [0; BASE_SENDER_LEN]);
+        if !is_single {
+            let (sender, message) = AnySender::start(config.base_ot, rng);
+            if let Some(message) = message.as_deref().and_then(<[u8]>::first_chunk) {
+                point = *message;
+            }
+            base = Some(sender);
+        }
+        let window = match is_single {
+            true => config.window,
+            false => config.window.max(FIRST.window),
+        };
+        let open = Self {
+            is_encrypted,
+            base_ot: config.base_ot,
+            is_single,
+            extension: config.extension,
+            max_runs: config.max_runs.max(FIRST.max_runs),
+            window,
+            prepared: config.prepared,
+            nonce,
+            point,
+        };
+        (open, base)
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(OPEN_LEN);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        let is_kem = self.base_ot == BaseOt::MlKem768;
+        out.push(
+            u8::from(self.is_encrypted) * FLAG_ENCRYPTED
+                + u8::from(is_kem) * FLAG_ML_KEM
+                + u8::from(self.is_single) * FLAG_SINGLE,
+        );
+        out.push(self.extension.code());
+        out.extend_from_slice(&self.max_runs.to_le_bytes());
+        out.extend_from_slice(&self.window.to_le_bytes());
+        out.extend_from_slice(&self.prepared.to_le_bytes());
+        out.extend_from_slice(&self.nonce);
+        out.extend_from_slice(&self.point);
+        debug_assert_eq!(out.len(), OPEN_LEN);
+        out
+    }
+
+    /// Reads a peer's opening.
+    ///
+    /// # Errors
+    /// `NotTranspute`, `Disagreement` on the version, `Length`, `Unexpected`.
+    pub(super) fn decode(payload: &[u8]) -> Result<Self, SessionError> {
+        let rest = payload
+            .strip_prefix(&MAGIC)
+            .ok_or(SessionError::NotTranspute)?;
+        match rest.first_chunk().map(|bytes| u16::from_le_bytes(*bytes)) {
+            Some(VERSION) => {}
+            Some(other) => {
+                return Err(SessionError::Disagreement {
+                    field: Field::Version,
+                    ours: VERSION.to_string(),
+                    theirs: other.to_string(),
+                });
+            }
+            None => return Err(SessionError::NotTranspute),
+        }
+        let fields: &[u8; OPEN_LEN] = payload.try_into().map_err(|_| SessionError::Length {
+            kind: FrameKind::Open,
+            expected: OPEN_LEN,
+            found: payload.len(),
+        })?;
+        let wrong = |problem| SessionError::Unexpected {
+            kind: FrameKind::Open,
+            problem,
+        };
+        let field = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&fields[at..at + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        let block = |at: usize| {
+            let mut bytes = [0; 32];
+            bytes.copy_from_slice(&fields[at..at + 32]);
+            bytes
+        };
+        if fields[6] & !(FLAG_ENCRYPTED | FLAG_ML_KEM | FLAG_SINGLE) != 0 {
+            return Err(wrong("a flag has an unknown meaning"));
+        }
+        let open = Self {
+            is_encrypted: fields[6] & FLAG_ENCRYPTED != 0,
+            base_ot: if fields[6] & FLAG_ML_KEM == 0 {
+                BaseOt::Ristretto255
+            } else {
+                BaseOt::MlKem768
+            },
+            is_single: fields[6] & FLAG_SINGLE != 0,
+            extension: Extension::from_code(fields[7])?,
+            max_runs: field(8) as u32,
+            window: field(12),
+            prepared: field(20),
+            nonce: block(28),
+            point: block(60),
+        };
+        let min_window = match open.is_single {
+            true => 0,
+            false => FIRST.window,
+        };
+        if open.max_runs < FIRST.max_runs || open.window < min_window {
+            return Err(wrong("its limits are below those that every side has"));
+        }
+        Ok(open)
+    }
+
+    /// Compares a peer's opening with ours.
+    ///
+    /// # Errors
+    /// `Disagreement` on encryption or base OT; `Unexpected` where the peer sends ours back.
+    pub(super) fn agree(&self, theirs: Self) -> Result<Agreed, SessionError> {
+        if self.is_encrypted != theirs.is_encrypted {
+            let text = |on: bool| if on { "on" } else { "off" }.to_owned();
+            return Err(SessionError::Disagreement {
+                field: Field::Encryption,
+                ours: text(self.is_encrypted),
+                theirs: text(theirs.is_encrypted),
+            });
+        }
+        if self.base_ot != theirs.base_ot {
+            return Err(SessionError::Disagreement {
+                field: Field::BaseOt,
+                ours: self.base_ot.to_string(),
+                theirs: theirs.base_ot.to_string(),
+            });
+        }
+        if self.nonce == theirs.nonce {
+            return Err(SessionError::Unexpected {
+                kind: FrameKind::Open,
+                problem: "it is the one that was sent",
+            });
+        }
+        // Neither side is the first: the order is that of the nonces.
+        let (low, high) = if self.nonce < theirs.nonce {
+            (self, &theirs)
+        } else {
+            (&theirs, self)
+        };
+        let sid = Sha256::new()
+            .chain_update(b"transpute 1 connection id")
+            .chain_update(low.encode())
+            .chain_update(high.encode())
+            .finalize()
+            .into();
+        Ok(Agreed {
+            sid,
+            limits: Limits {
+                max_runs: self.max_runs.min(theirs.max_runs),
+                window: self.window.min(theirs.window),
+                taken_window: self.takes().min(theirs.window),
+                prepared: self.prepared.min(theirs.prepared),
+            },
+            theirs,
+        })
+    }
+}
+
+impl Open {
+    /// Returns the window that this side takes in runs that it evaluates: a peer may use as much as [`FIRST`] before it knows of less.
+    fn takes(&self) -> u64 {
+        self.window.max(FIRST.window)
+    }
+
+    /// Returns the limits before the peer's opening is here.
+    pub(super) fn first_limits(&self) -> Limits {
+        let window = match self.is_single {
+            true => self.window,
+            false => FIRST.window,
+        };
+        Limits { window, ..FIRST }
+    }
+}
+
+/// What both sides hold to.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) max_runs: u32,
+    /// For tables that this side sends.
+    pub(super) window: u64,
+    /// For tables that come.
+    pub(super) taken_window: u64,
+    pub(super) prepared: u64,
+}
+
+/// What every side has room for: the limits before the peer's opening is here.
+pub(super) const FIRST: Limits = Limits {
+    max_runs: 32,
+    window: 1 << 20,
+    taken_window: 1 << 20,
+    prepared: 0,
+};
+
+/// What is known once both openings are.
+pub(super) struct Agreed {
+    sid: [u8; 32],
+    pub(super) limits: Limits,
+    pub(super) theirs: Open,
+}
+
+impl Agreed {
+    /// Returns what the transfers of one direction are bound to; `garbler` is the nonce of the side
+    /// that garbles in it.
+    pub(super) fn stock_id(&self, garbler: &[u8; 32]) -> [u8; 32] {
+        self.derive(b"transpute 1 stock id", garbler, 0)
+    }
+
+    /// Returns what a run is bound to and how far its tables run ahead. `garbler` and `evaluator` are the openings of these sides.
+    pub(super) fn run_link(&self, garbler: &Open, evaluator: &Open, number: u32) -> RunLink {
+        RunLink {
+            context: self.derive(b"transpute 1 run context", &garbler.nonce, number),
+            excess_window: (garbler.is_single && garbler.window > evaluator.takes())
+                .then_some(garbler.window),
+        }
+    }
+
+    fn derive(&self, purpose: &[u8], garbler: &[u8; 32], number: u32) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(purpose)
+            .chain_update(self.sid)
+            .chain_update(garbler)
+            .chain_update(number.to_le_bytes())
+            .finalize()
+            .into()
+    }
+}

@@ -1,0 +1,266 @@
+//! Whose turn it is to send or to compute.
+
+use rand::CryptoRng;
+use transpute_circuit::Bits;
+
+use super::{
+    Connection, RunId,
+    pool::{MAX_STOCK, ReceiverPool},
+    side::HELD_TRANSFERS,
+};
+use crate::{FrameKind, Progressed, Role, SessionError, pieces::whole_frame, session::Core};
+
+/// Bytes of tables that one run sends before others have their turn: small runs pass whole, so that
+/// those which are called first end first.
+const TURN: usize = 256 << 10;
+
+/// Transfers that may be asked for and not answered, in all runs together.
+const TRANSFER_LIMIT: u64 = 1 << 19;
+
+impl Connection {
+    /// Puts a run where it is polled.
+    pub(super) fn schedule(&mut self, run: RunId) {
+        let Self {
+            garbling,
+            evaluating,
+            urgent,
+            ..
+        } = self;
+        let side = if run.garbles { garbling } else { evaluating };
+        let Some(active) = side.active(run.number) else {
+            return;
+        };
+        if active.wants_urgently() && !active.is_urgent {
+            active.is_urgent = true;
+            urgent.push_back(run);
+        }
+        if !active.is_ready {
+            active.is_ready = true;
+            side.ready.push_back(run.number);
+        }
+    }
+
+    /// Lets runs of a role try again that waited for room or transfers.
+    pub(super) fn wake(&mut self, role: Role) {
+        for number in std::mem::take(&mut self.side(role).parked) {
+            self.schedule(RunId::new(role, number));
+        }
+    }
+
+    /// Sends what the peer waits for; says whether there was anything.
+    pub(super) fn poll_urgent(
+        &mut self,
+        run: RunId,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, SessionError> {
+        let limits = self.limits(run.role());
+        let side = self.side(run.role());
+        let Some(active) = side.active(run.number) else {
+            return Ok(false);
+        };
+        active.is_urgent = false;
+        let is_question = match &active.session.0 {
+            Core::Garbler(core) if !core.is_urgent() => return Ok(false),
+            Core::Garbler(_) => false,
+            Core::Evaluator(core) => !core.is_urgent(),
+        };
+        if is_question {
+            return self.ask(run, out);
+        }
+        let done = side.work(run.number, limits, |session| {
+            session.poll(out, true).map(drop)
+        });
+        self.settle_run(run, done)?;
+        Ok(true)
+    }
+
+    /// Asks for the next labels of a run; says whether it could.
+    pub(super) fn ask(&mut self, run: RunId, out: &mut Vec<u8>) -> Result<bool, SessionError> {
+        let limits = self.limits(Role::Evaluator);
+        let side = &mut self.evaluating;
+        let (sum, called) = (side.sum, side.active(run.number));
+        let Some(active) = called else {
+            return Ok(false);
+        };
+        let Core::Evaluator(core) = &active.session.0 else {
+            return Ok(false);
+        };
+        let Some(count) = core.question() else {
+            return Ok(false);
+        };
+        let added = count as u64;
+        let has_room = sum.transfers + added <= TRANSFER_LIMIT
+            && (core.has_agreed() || sum.unagreed + added <= HELD_TRANSFERS);
+        let done = match &mut self.receiver {
+            Some(stock) if has_room => {
+                // No transfer leaves the stock before there is a choice to use it for.
+                let drawn = side.work(run.number, limits, |session| match &mut session.0 {
+                    Core::Evaluator(core) => core.draw_choices(count),
+                    Core::Garbler(_) => Ok(Bits::new()),
+                });
+                match drawn {
+                    None => None,
+                    Some(Err(error)) => Some(Err(error)),
+                    Some(Ok(choices)) => {
+                        if stock.len() < count {
+                            extend_stock(stock, count - stock.len(), &mut self.rng, out);
+                        }
+                        let Some(items) = stock.take(count) else {
+                            return Err(SessionError::Cancelled);
+                        };
+                        side.work(run.number, limits, |session| match &mut session.0 {
+                            Core::Evaluator(core) => core.ask(items, choices, out),
+                            Core::Garbler(_) => Ok(()),
+                        })
+                    }
+                }
+            }
+            _ => {
+                side.parked.insert(run.number);
+                return Ok(false);
+            }
+        };
+        self.settle_run(run, done)?;
+        Ok(true)
+    }
+
+    /// Does a piece of work of the run whose turn it is; says whether any run had one.
+    pub(super) fn poll_ready(
+        &mut self,
+        role: Role,
+        out: &mut Vec<u8>,
+        may_send: bool,
+    ) -> Result<bool, SessionError> {
+        let limits = self.limits(role);
+        for _ in 0..self.side(role).ready.len() {
+            let Some(&number) = self.side(role).ready.front() else {
+                break;
+            };
+            let run = RunId::new(role, number);
+            let side = self.side(role);
+            let start = out.len();
+            let used = side.sum.used;
+            let Some(result) = side.work(number, limits, |session| session.poll(out, may_send))
+            else {
+                side.ready.pop_front();
+                continue;
+            };
+            let (done, progressed) = match result {
+                Ok(progressed) => (Ok(()), progressed),
+                Err(error) => (Err(error), Progressed::Idle),
+            };
+            let is_freed = side.sum.used < used;
+            if done.is_ok() {
+                match progressed {
+                    Progressed::Worked => {
+                        if let Some(active) = side.active(number) {
+                            active.turn += out.len() - start;
+                            // Evaluation takes turns chunk by chunk, as they come.
+                            if active.turn >= TURN || role == Role::Evaluator {
+                                active.turn = 0;
+                                side.ready.rotate_left(1);
+                            }
+                        }
+                    }
+                    // It may have something to send.
+                    Progressed::Idle if !may_send => side.ready.rotate_left(1),
+                    Progressed::Idle | Progressed::Finished => {
+                        side.ready.pop_front();
+                        if let Some(active) = side.active(number) {
+                            active.is_ready = false;
+                            active.turn = 0;
+                            let is_held_back = match &active.session.0 {
+                                Core::Garbler(core) => core.is_held_back(),
+                                Core::Evaluator(_) => false,
+                            };
+                            if is_held_back {
+                                side.parked.insert(number);
+                            }
+                        }
+                    }
+                }
+            }
+            let is_finished = if done.is_err() {
+                self.settle_run(run, Some(done))?;
+                false
+            } else {
+                self.note(run);
+                let is_finished = self.end_finished(run);
+                if is_finished {
+                    self.start_waiting(role)?;
+                } else {
+                    self.schedule_urgent(run);
+                }
+                is_finished
+            };
+            if is_freed {
+                self.wake(role);
+            }
+            if progressed == Progressed::Worked || is_finished {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Puts a run among the urgent ones if it is.
+    pub(super) fn schedule_urgent(&mut self, run: RunId) {
+        let side = if run.garbles {
+            &mut self.garbling
+        } else {
+            &mut self.evaluating
+        };
+        if let Some(active) = side.active(run.number)
+            && active.wants_urgently()
+            && !active.is_urgent
+        {
+            active.is_urgent = true;
+            self.urgent.push_back(run);
+        }
+    }
+
+    /// Adds to the stock when there is nothing else to do; says whether it did.
+    pub(super) fn top_up(&mut self, out: &mut Vec<u8>) -> bool {
+        let target = (self.config.stock as usize).min(MAX_STOCK);
+        match &mut self.receiver {
+            // Not for every transfer that is used: half of it at a time.
+            Some(stock) if !self.is_closing && 2 * stock.len() < target => {
+                extend_stock(stock, target - stock.len(), &mut self.rng, out);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn poll_close(&mut self, out: &mut Vec<u8>) -> bool {
+        let is_done = self.garbling.is_done() && self.evaluating.is_done();
+        // The end of a run that has just failed goes first.
+        let is_flushed = self.control.is_empty();
+        if !self.is_closing || self.close_sent || !is_done || !is_flushed || self.agreed.is_none() {
+            return false;
+        }
+        self.close_sent = true;
+        let mut payload = vec![0; 4];
+        payload.extend_from_slice(&self.garbling.called.to_le_bytes());
+        payload.extend_from_slice(&self.evaluating.called.to_le_bytes());
+        out.extend_from_slice(&whole_frame(FrameKind::Close, &payload));
+        true
+    }
+}
+
+/// Appends frames that add at least `count` transfers to the stock.
+fn extend_stock(
+    stock: &mut ReceiverPool,
+    count: usize,
+    rng: &mut impl CryptoRng,
+    out: &mut Vec<u8>,
+) {
+    let due = stock.len() + count;
+    while stock.len() < due {
+        for (kind, message) in stock.extend(due - stock.len(), rng) {
+            // Run 0: the connection itself.
+            let payload = [&[0; 4], &message[..]].concat();
+            out.extend_from_slice(&whole_frame(kind, &payload));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A side that expects one run, and a side that expects many.
+
+use std::sync::Arc;
+
+use transpute_circuit::Program;
+use transpute_garble::Scheme;
+use transpute_ot::{BaseOt, Extension};
+
+use super::{Setup, Single, chain, random_inputs};
+use crate::{
+    Call, Connection, ConnectionConfig, Event, Frame, OtChoice, OtPlan, OutputPolicy, Progressed,
+    Role, RunReport,
+};
+
+/// Runs a single run against a connection for many. With `serves`, the latter calls when it hears of the run. Returns the reports of both.
+fn run(setup: &Setup, role: Role, config: ConnectionConfig, serves: bool) -> [RunReport; 2] {
+    let other = match role {
+        Role::Garbler => Role::Evaluator,
+        Role::Evaluator => Role::Garbler,
+    };
+    let Single { connection, .. } = setup.start(role, 1);
+    let config = ConnectionConfig {
+        base_ot: setup.config.base_ot,
+        ..config
+    };
+    let mut sides = [connection, Connection::new(config, false)];
+    let mut due = Some(Call {
+        program: Arc::new(Program::compile(&setup.circuit)),
+        split: setup.split.clone(),
+        config: setup.config.clone(),
+        inputs: Some(Box::new(setup.own_inputs(other))),
+    });
+    if !serves {
+        sides[1].call(other, due.take().unwrap()).unwrap();
+    }
+    let mut arriving: [Vec<Frame>; 2] = Default::default();
+    let mut reports = [None, None];
+    let mut outputs = [Vec::new(), Vec::new()];
+    let mut finished = [false; 2];
+    while finished != [true; 2] {
+        let mut worked = false;
+        for end in [0, 1] {
+            let mut out = Vec::new();
+            loop {
+                match sides[end].poll(&mut out, true).unwrap() {
+                    Progressed::Worked => worked = true,
+                    Progressed::Idle => break,
+                    Progressed::Finished => {
+                        finished[end] = true;
+                        break;
+                    }
+                }
+            }
+            arriving[1 - end].extend(super::frames(&out));
+            for frame in std::mem::take(&mut arriving[end]) {
+                worked = true;
+                sides[end].handle(frame).unwrap();
+            }
+            while let Some(event) = sides[end].next_event() {
+                match event {
+                    Event::Called(run, Some(_)) if end == 1 => {
+                        assert_eq!(run.role(), other);
+                        sides[1].call(other, due.take().unwrap()).unwrap();
+                        worked = true;
+                    }
+                    Event::Output(_, output) => outputs[end].push(output.bits),
+                    Event::Ended(_, result) => reports[end] = Some(result.unwrap()),
+                    _ => {}
+                }
+            }
+        }
+        assert!(worked || finished == [true; 2], "nothing goes on");
+    }
+    for outputs in outputs {
+        assert_eq!(outputs.len(), setup.inputs.len());
+        for (output, input) in outputs.iter().zip(&setup.inputs) {
+            assert_eq!(*output, setup.circuit.evaluate(input).unwrap());
+        }
+    }
+    reports.map(Option::unwrap)
+}
+
+#[test]
+fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
+    // Few transfers, which are direct, and many, for which an extension is planned.
+    for evaluations in [2, 100] {
+        for base_ot in BaseOt::ALL {
+            for ot in [OtChoice::Auto, OtChoice::Extension(Extension::SoftSpoken4)] {
+                for role in [Role::Garbler, Role::Evaluator] {
+                    for serves in [false, true] {
+                        for garbles in [false, true] {
+                            let circuit = chain(40);
+                            let inputs = random_inputs(&circuit, evaluations, 5);
+                            let mut setup = Setup::new(&circuit, inputs);
+                            setup.config.base_ot = base_ot;
+                            setup.config.ot = ot;
+                            setup.config.output = OutputPolicy::Both;
+                            let config = ConnectionConfig {
+                                garbles,
+                                ..ConnectionConfig::default()
+                            };
+                            let reports = run(&setup, role, config, serves);
+                            assert_eq!(reports[0].ot, reports[1].ot);
+                            assert_ne!(reports[0].ot, OtPlan::Stock);
+                            let (plan, _) = setup.config.plan(8 * evaluations as u64).unwrap();
+                            // A peer that calls first may have begun direct transfers.
+                            assert!(
+                                reports[0].ot == plan || (!serves && role == Role::Garbler),
+                                "{}",
+                                reports[0].ot
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The garbler has sent more than the evaluator takes when it learns of the evaluator's window: it begins again.
+#[test]
+fn a_garbler_that_has_run_too_far_ahead_begins_again() {
+    let circuit = chain(6000);
+    for (scheme, evaluations) in [(Scheme::HalfGates, 20), (Scheme::Prf, 11)] {
+        let mut setup = Setup::new(&circuit, random_inputs(&circuit, evaluations, 5));
+        setup.config.scheme = scheme;
+        setup.config.output = OutputPolicy::Both;
+        for serves in [false, true] {
+            let config = ConnectionConfig {
+                window: 1 << 20,
+                ..ConnectionConfig::default()
+            };
+            run(&setup, Role::Garbler, config, serves);
+        }
+    }
+}
