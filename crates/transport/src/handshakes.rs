@@ -117,6 +117,13 @@ impl<T: Send + 'static> Handshakes<T> {
     }
 }
 
+/// Waits until this time, if there is one.
+pub(crate) async fn wait_until(until: Option<Instant>) {
+    if let Some(until) = until {
+        tokio::time::sleep_until(until.into()).await;
+    }
+}
+
 /// The part of an address that one party can hardly change: all of IPv4, the first half of IPv6.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -28,6 +28,7 @@ async fn rudp_conforms_with_other_settings() {
     let registry = Registry::with_builtins();
     for (seed, text) in (2..).zip([
         "rudp:probe=off,fec=off",
+        #[cfg(feature = "sabul")]
         "rudp:cc=sabul",
         "rudp:cc=fixed,rate=1g",
     ]) {

@@ -86,7 +86,7 @@ pub(crate) fn run(script: &[u8]) {
         fec: [FecPolicy::Adaptive, FecPolicy::Off][usize::from(options >> 1 & 1)],
         reliability: [Reliability::Repair, Reliability::Detect]
             [usize::from(options & 0b1100 == 0b1100)],
-        controller: Kind::ALL[usize::from(options >> 4 & 3) % 3],
+        controller: Kind::ALL[usize::from(options >> 4 & 3) % Kind::ALL.len()],
         probe: options & 0x40 == 0,
         max_receive_window: STREAM,
         ..Config::default()

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `delivery` | what each acknowledgement says about the rate at which the path delivers |
 //! | `bbr` | a model of the path: its rate, its round-trip time, the loss that is just there |
-//! | `sabul` | UDT's increase and decrease, the protocol of the paper |
+//! | `sabul` | UDT's increase and decrease, the protocol of the paper (feature `sabul`) |
 //! | `fixed` | a rate that somebody knows |
 //!
 //! All bytes are bytes on the wire: UDP payload and 28 bytes of IP and UDP headers. All rates are bytes per second.
@@ -17,11 +17,13 @@ mod bbr;
 mod delivery;
 mod fixed;
 mod loss;
+#[cfg(feature = "sabul")]
 mod sabul;
 
 pub use bbr::Bbr;
 pub use delivery::{DeliverySample, DeliverySampler, RttView, SentState};
 pub use fixed::Fixed;
+#[cfg(feature = "sabul")]
 pub use sabul::Sabul;
 
 /// Bytes of IPv4 and UDP headers before each UDP payload.
@@ -139,21 +141,28 @@ pub enum Kind {
     /// [`Bbr`].
     #[default]
     Bbr,
-    /// [`Sabul`].
+    /// [`Sabul`], with the feature `sabul`.
+    #[cfg(feature = "sabul")]
     Sabul,
     /// [`Fixed`].
     Fixed,
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Bbr, Self::Sabul, Self::Fixed];
+    /// The controllers of this build.
+    pub const ALL: &[Self] = &[
+        Self::Bbr,
+        #[cfg(feature = "sabul")]
+        Self::Sabul,
+        Self::Fixed,
+    ];
 
     /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bbr => "bbr",
+            #[cfg(feature = "sabul")]
             Self::Sabul => "sabul",
             Self::Fixed => "fixed",
         }
@@ -164,6 +173,7 @@ impl Kind {
     pub fn controller(self, settings: &Settings) -> Box<dyn RateController> {
         match self {
             Self::Bbr => Box::new(Bbr::new(settings)),
+            #[cfg(feature = "sabul")]
             Self::Sabul => Box::new(Sabul::new(settings)),
             Self::Fixed => Box::new(Fixed::new(settings)),
         }
@@ -180,7 +190,7 @@ impl FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(name: &str) -> Result<Self, UnknownKind> {
-        (Self::ALL.into_iter())
+        (Self::ALL.iter().copied())
             .find(|kind| kind.name() == name)
             .ok_or_else(|| UnknownKind(name.chars().take(32).collect()))
     }
@@ -188,8 +198,18 @@ impl FromStr for Kind {
 
 /// A name that no rate controller has.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no rate controller is called {0:?}: expected bbr, sabul or fixed")]
+#[error("no rate controller is called {0:?}: expected one of {names}", names = names())]
 pub struct UnknownKind(String);
+
+/// Lists the names of the controllers of this build.
+fn names() -> String {
+    Kind::ALL
+        .iter()
+        .copied()
+        .map(Kind::name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
 
 /// Returns how many bytes a rate moves in this time, saturating.
 pub(crate) fn bytes_in(rate: u64, time: Duration) -> u64 {
@@ -214,15 +234,20 @@ mod tests {
 
     #[test]
     fn names_go_there_and_back() {
-        for kind in Kind::ALL {
+        for &kind in Kind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(kind.controller(&Settings::default()).name(), kind.name());
         }
         assert!("BBR".parse::<Kind>().is_err());
+        let expected = match cfg!(feature = "sabul") {
+            true => "bbr, sabul, fixed",
+            false => "bbr, fixed",
+        };
         assert_eq!(
             "reno".parse::<Kind>().unwrap_err().to_string(),
-            "no rate controller is called \"reno\": expected bbr, sabul or fixed"
+            format!("no rate controller is called \"reno\": expected one of {expected}")
         );
+        assert_eq!("sabul".parse::<Kind>().is_ok(), cfg!(feature = "sabul"));
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn random_setup(seed: u64) -> Setup {
     }
     for config in [&mut setup.connector, &mut setup.listener] {
         config.probe = dice.roll(3) != 0;
-        config.controller = Kind::ALL[dice.roll(3) as usize];
+        config.controller = Kind::ALL[dice.roll(3) as usize % Kind::ALL.len()];
         if dice.roll(3) == 0 {
             config.fec = FecPolicy::Off;
         }

@@ -370,6 +370,7 @@ fn an_application_that_sends_little_does_not_shrink_the_model() {
     assert!(flow.mbit(12.2, 15.0) > 180.0, "{}", flow.mbit(12.2, 15.0));
 }
 
+#[cfg(feature = "sabul")]
 #[test]
 fn sabul_is_held_down_by_random_loss() {
     let config = path(100.0, 100.0, 0.01, 1.0);

@@ -31,7 +31,7 @@ use super::{
 use crate::rudp::{Door, Foreign};
 use crate::{
     Link, Listener, Security, TransportError,
-    handshakes::Handshakes,
+    handshakes::{Handshakes, wait_until},
     tcp::address,
     throttle::{self, Throttle},
     tls::NO_COMMON_TRANSPORT,
@@ -110,22 +110,13 @@ impl<H: Host> QuicListener<H> {
         options: QuicOptions,
     ) -> Result<Self, TransportError> {
         let config = config::server(&options, security, H::TRANSPORTS)?;
-        let addresses = address::resolve(address).await?;
-        let listen_error = |source| TransportError::Listen {
-            address: address.into(),
-            source,
-        };
-        let mut bound = Err(io::ErrorKind::AddrNotAvailable.into());
-        for candidate in addresses {
-            bound = socket::listening(candidate, options.socket_buffer);
-            if bound.is_ok() {
-                break;
-            }
-        }
+        let listen_error = &address::listen_error(address);
+        let socket = address::bind_first(address, |candidate| async move {
+            socket::listening(candidate, options.socket_buffer).map_err(listen_error)
+        })
+        .await?;
         let (runtime, handle) = runtime::find(options.driver).map_err(listen_error)?;
-        let socket = bound
-            .and_then(|socket| Socket::new(socket, &handle))
-            .map_err(listen_error)?;
+        let socket = Socket::new(socket, &handle).map_err(listen_error)?;
         let endpoint = Endpoint::new_with_abstract_socket(
             config::endpoint(),
             Some(config.clone()),
@@ -148,10 +139,7 @@ impl<H: Host> QuicListener<H> {
     ) -> Result<Self, TransportError> {
         let config = config::server(&options, security, H::TRANSPORTS)?;
         let local = door.local();
-        let listen_error = |source| TransportError::Listen {
-            address: local.to_string(),
-            source,
-        };
+        let listen_error = &address::listen_error(local);
         let (runtime, handle) = runtime::find(options.driver).map_err(listen_error)?;
         let socket = SharedSocket::new(door, foreign, handle);
         let endpoint = Endpoint::new_with_abstract_socket(
@@ -273,12 +261,6 @@ async fn welcome<H: Host>(
     }
 }
 
-async fn rest(until: Option<Instant>) {
-    if let Some(until) = until {
-        tokio::time::sleep_until(until.into()).await;
-    }
-}
-
 /// An IPv4 peer of a socket for both families.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -298,7 +280,7 @@ impl<H: Host> QuicListener<H> {
                         return Ok(guest);
                     }
                 }
-                () = rest(full), if full.is_some() => {}
+                () = wait_until(full), if full.is_some() => {}
                 incoming = self.endpoint.accept(), if full.is_none() => match incoming {
                     Some(incoming) => self.begin(incoming),
                     None => return Err(TransportError::Accept {

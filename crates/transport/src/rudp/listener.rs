@@ -110,18 +110,12 @@ pub(crate) async fn listen(
     name: &'static str,
     options: RudpOptions,
 ) -> Result<Box<dyn Listener>, TransportError> {
-    let listen_error = |source| TransportError::Listen {
-        address: address.into(),
-        source,
-    };
-    let mut bound = Err(io::ErrorKind::AddrNotAvailable.into());
-    for candidate in address::resolve(address).await? {
-        bound = ports::listen(candidate, options.socket_buffer, None).await;
-        if bound.is_ok() {
-            break;
-        }
-    }
-    let listening = bound.map_err(listen_error)?;
+    let listen_error = &address::listen_error(address);
+    let listening = address::bind_first(address, |candidate| async move {
+        let bound = ports::listen(candidate, options.socket_buffer, None).await;
+        bound.map_err(listen_error)
+    })
+    .await?;
     Ok(match super::is_repaired(name) {
         true => RudpListener::alone(Plain::<true>, listening, security, options)?,
         false => RudpListener::alone(Plain::<false>, listening, security, options)?,

@@ -152,13 +152,25 @@ mod tests {
 
     #[test]
     fn settings_reach_the_connection() {
-        let mut settings = Settings::parse("rudp", "cc=sabul,rate=1g,fec=off,probe=off").unwrap();
+        let mut settings = Settings::parse("rudp", "cc=fixed,rate=1g,fec=off,probe=off").unwrap();
         let options = RudpOptions::default().configured(&mut settings).unwrap();
         settings.finish().unwrap();
         let config = options.config(true, "::1".parse().unwrap());
-        assert_eq!(config.controller, RudpControl::Sabul);
+        assert_eq!(config.controller, RudpControl::Fixed);
         assert_eq!(config.prior.rate, Some(125_000_000));
         assert_eq!((config.fec, config.probe), (FecPolicy::Off, false));
         assert_eq!(config.max_datagram, DATAGRAM_V6);
+    }
+
+    #[test]
+    fn sabul_needs_its_feature() {
+        let mut settings = Settings::parse("rudp", "cc=sabul").unwrap();
+        let configured = RudpOptions::default().configured(&mut settings);
+        if cfg!(feature = "sabul") {
+            assert_eq!(configured.unwrap().control.name(), "sabul");
+        } else {
+            let error = configured.unwrap_err().to_string();
+            assert!(error.ends_with("expected one of bbr, fixed"), "{error}");
+        }
     }
 }

@@ -84,10 +84,7 @@ pub(crate) async fn bind_on_both<T, B>(
 where
     B: Future<Output = Result<T, TransportError>>,
 {
-    let listen_error = |source| TransportError::Listen {
-        address: address.into(),
-        source,
-    };
+    let listen_error = address::listen_error(address);
     let mut error = listen_error(io::ErrorKind::AddrNotAvailable.into());
     for candidate in address::resolve(address).await? {
         for _ in 0..TRIES {

@@ -1,6 +1,9 @@
 //! `host:port` texts.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
 
 use crate::TransportError;
 
@@ -16,12 +19,41 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
         .map_err(resolve_error)?
         .collect();
     if found.is_empty() {
-        return Err(resolve_error(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
+        return Err(resolve_error(io::Error::new(
+            io::ErrorKind::NotFound,
             "the host has no address",
         )));
     }
     Ok(found)
+}
+
+/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other than
+/// [`TransportError::Listen`] would be the same for every address, so it ends the search.
+pub(crate) async fn bind_first<T, B>(
+    address: &str,
+    bind: impl Fn(SocketAddr) -> B,
+) -> Result<T, TransportError>
+where
+    B: Future<Output = Result<T, TransportError>>,
+{
+    let mut bound = Err(listen_error(address)(
+        io::ErrorKind::AddrNotAvailable.into(),
+    ));
+    for candidate in resolve(address).await? {
+        bound = bind(candidate).await;
+        if !matches!(bound, Err(TransportError::Listen { .. })) {
+            break;
+        }
+    }
+    bound
+}
+
+/// Returns a function that reports an I/O error as a failure to listen on this address.
+pub(crate) fn listen_error(address: impl fmt::Display) -> impl Fn(io::Error) -> TransportError {
+    move |source| TransportError::Listen {
+        address: address.to_string(),
+        source,
+    }
 }
 
 /// Checks that a text has the form `host:port`; does not resolve the host.

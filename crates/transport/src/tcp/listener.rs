@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Link, Listener, TransportError,
-    handshakes::Handshakes,
+    handshakes::{Handshakes, wait_until},
     throttle::{self, Throttle},
 };
 
@@ -75,22 +75,11 @@ impl<G: Greeter> Port<G> {
         greeter: G,
         options: TcpOptions,
     ) -> Result<Self, TransportError> {
-        let addresses = address::resolve(address).await?;
-        let listen_error = |source| TransportError::Listen {
-            address: address.into(),
-            source,
-        };
-        let mut bound = Err(TransportError::Listen {
-            address: address.into(),
-            source: io::ErrorKind::AddrNotAvailable.into(),
-        });
-        for &candidate in &addresses {
-            bound = listen(candidate, options.congestion_control, listen_error);
-            if !matches!(bound, Err(TransportError::Listen { .. })) {
-                break;
-            }
-        }
-        let listener = bound?;
+        let listen_error = &address::listen_error(address);
+        let listener = address::bind_first(address, |candidate| async move {
+            listen(candidate, options.congestion_control, listen_error)
+        })
+        .await?;
         Ok(Self {
             local: listener.local_addr().map_err(listen_error)?,
             listener,
@@ -171,8 +160,8 @@ impl<G: Greeter> Port<G> {
                         return Ok(guest);
                     }
                 }
-                () = rest(self.pause), if self.pause.is_some() => self.pause = None,
-                () = rest(full), if full.is_some() => {}
+                () = wait_until(self.pause), if self.pause.is_some() => self.pause = None,
+                () = wait_until(full), if full.is_some() => {}
                 accepted = self.listener.accept(), if self.pause.is_none() && full.is_none() => match accepted {
                     Ok((stream, peer)) => self.begin(stream, peer),
                     Err(error) => self.accept_failed(error)?,
@@ -208,12 +197,6 @@ fn listen(
     retries::prepare(&(&socket).into());
     socket.bind(address).map_err(&error)?;
     socket.listen(BACKLOG).map_err(&error)
-}
-
-async fn rest(until: Option<Instant>) {
-    if let Some(until) = until {
-        tokio::time::sleep_until(until.into()).await;
-    }
 }
 
 #[cfg(unix)]
