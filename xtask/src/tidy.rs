@@ -41,7 +41,7 @@ const NAMES_TRANSPORTS: [&str; 13] = [
     "crates/transport/src/auto/pick.rs",
     // Defaults of flags, which are inputs of an experiment.
     "crates/cli/src/link/mod.rs",
-    "crates/cli/src/testbed/",
+    "crates/testbed-cli/src/testbed/",
     // Published figures compare with TCP.
     "crates/testbed/src/report/cells.rs",
     // Labels of scenarios: whether a firewall blocks the protocol UDP.
