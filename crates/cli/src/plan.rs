@@ -87,6 +87,12 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
         Some(_) => None,
         None => Some(path(&args.path, scenarios)?),
     };
+    // Below the path, which another program may find: that one runs the whole command, with this warning.
+    if known.is_some()
+        && let Some(flag) = args.protection.given()
+    {
+        warn_unused(flag, true, "--path measured");
+    }
     let workload = workload_of(args)?;
     let (path, candidates) = match (known, peer) {
         (Some(path), _) => {
@@ -141,12 +147,7 @@ fn peer(args: &Args) -> Result<Option<&str>, Failure> {
         (path, Some(_)) => Err(Failure::usage(format!(
             "--connect contradicts --path {path}: to measure the path to a peer, give --path measured"
         ))),
-        (_, None) => {
-            if let Some(flag) = args.protection.given() {
-                warn_unused(flag, true, "--path measured");
-            }
-            Ok(None)
-        }
+        (_, None) => Ok(None),
     }
 }
 
