@@ -147,7 +147,12 @@ struct Programs {
 
 impl Programs {
     fn build(root: &Path) -> Result<Self, Box<dyn Error>> {
-        let packages = ["--package", "transpute-cli", "--package", "transpute-testbed-cli"];
+        let packages = [
+            "--package",
+            "transpute-cli",
+            "--package",
+            "transpute-testbed-cli",
+        ];
         let transpute = build(root, &packages)?.join("transpute");
         let own = build(&root.join("examples/applications"), &["--bins"])?;
         let mut folders = vec![own];
