@@ -1,7 +1,6 @@
 //! `transpute link`: how fast a transport carries bytes between two machines, without any computation.
 
 mod measure;
-mod pattern;
 mod report;
 mod send;
 mod serve;
@@ -32,7 +31,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Serve(args) => serve::serve(&args),
+        Command::Serve(args) => serve::serve(args),
         Command::Send(args) => send::send(&args),
     }
 }
@@ -90,6 +89,14 @@ impl LinkArgs {
         }
     }
 
+    /// Returns the transport as reports call it: as it was asked for, or the one that was chosen.
+    fn name(&self, info: &LinkInfo) -> String {
+        match &*self.transport {
+            Auto::NAME => info.transport.to_owned(),
+            asked => asked.to_owned(),
+        }
+    }
+
     fn protection(&self) -> &'static str {
         match (self.plaintext, self.unpinned) {
             (true, _) => "plaintext",
@@ -111,14 +118,6 @@ fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, T
         return Ok(Arc::new(Auto { workload, ..auto }));
     }
     registry().get(text)
-}
-
-/// Returns the transport as reports call it: as it was asked for, or the one that was chosen.
-fn name(asked: &str, info: &LinkInfo) -> String {
-    match asked {
-        Auto::NAME => info.transport.to_owned(),
-        asked => asked.to_owned(),
-    }
 }
 
 /// What went wrong before there was a link.

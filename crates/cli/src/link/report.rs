@@ -4,8 +4,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::wire::{Side, Task};
-use crate::output::grouped;
+use transpute::LinkInfo;
+
+use super::{
+    LinkArgs,
+    wire::{Request, Side, Task},
+};
+use crate::{
+    failure::{Failure, Kind},
+    output::{self, grouped},
+};
 
 /// One transfer, as both sides report it.
 #[derive(Debug, Serialize)]
@@ -13,8 +21,7 @@ pub(super) struct Report {
     /// Which transfer of how many.
     pub(super) transfer: u64,
     pub(super) of: u64,
-    /// `client` connected, `server` listened.
-    pub(super) role: &'static str,
+    pub(super) role: Role,
     pub(super) task: Task,
     pub(super) transport: String,
     /// `pinned`, `unpinned` or `plaintext`; the last two are for benchmarks.
@@ -37,6 +44,16 @@ pub(super) struct Report {
     pub(super) round_trips: Option<RoundTrips>,
     pub(super) client: Side,
     pub(super) server: Side,
+}
+
+/// A side of the link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Role {
+    /// The side that connected.
+    Client,
+    /// The side that listened.
+    Server,
 }
 
 /// Whose clock measured a transfer.
@@ -83,15 +100,15 @@ impl RoundTrips {
 }
 
 /// What of a report the two sides' figures make.
-pub(super) struct Timing {
-    pub(super) from_start: Option<f64>,
-    pub(super) from_established: Option<f64>,
-    pub(super) clock: ClockUsed,
+struct Timing {
+    from_start: Option<f64>,
+    from_established: Option<f64>,
+    clock: ClockUsed,
 }
 
 impl Timing {
     /// Measures by one clock if there is one.
-    pub(super) fn of(task: Task, client: &Side, server: &Side) -> Self {
+    fn of(task: Task, client: &Side, server: &Side) -> Self {
         let (sender, receiver) = match task {
             Task::Up | Task::PingPong => (client, server),
             Task::Down => (server, client),
@@ -128,8 +145,69 @@ impl Timing {
 }
 
 impl Report {
+    /// Combines what both sides know of a transfer.
+    ///
+    /// # Errors
+    /// The data arrived altered at one of them.
+    pub(super) fn new(
+        role: Role,
+        args: &LinkArgs,
+        (transfer, of): (u64, u64),
+        request: &Request,
+        info: &LinkInfo,
+        (mine, theirs): (Side, Side),
+    ) -> Result<Self, Failure> {
+        let peer = match role {
+            Role::Client => "at the server",
+            Role::Server => "at the client",
+        };
+        for (side, problem) in [("here", &mine.problem), (peer, &theirs.problem)] {
+            if let Some(problem) = problem {
+                let message = format!("the data arrived altered {side}: {}", printable(problem));
+                return Err(Failure::new(Kind::Protocol, message));
+            }
+        }
+        let (client, server) = match role {
+            Role::Client => (mine, theirs),
+            Role::Server => (theirs, mine),
+        };
+        let timing = Timing::of(request.task, &client, &server);
+        let is_bulk = request.task != Task::PingPong;
+        let seconds_from_established = timing.from_established.filter(|_| is_bulk);
+        Ok(Self {
+            transfer,
+            of,
+            role,
+            task: request.task,
+            transport: args.name(info),
+            protection: args.protection(),
+            cipher: info.cipher.clone(),
+            amount: request.amount,
+            rate_hint_bits_per_second: None,
+            connect_seconds: info.timings.connect.as_secs_f64(),
+            handshake_seconds: info.timings.handshake.as_secs_f64(),
+            seconds_from_start: timing.from_start.filter(|_| is_bulk),
+            seconds_from_established,
+            clock: timing.clock,
+            goodput_bits_per_second: seconds_from_established
+                .filter(|&seconds| seconds > 0.0)
+                .map(|seconds| request.amount as f64 * 8.0 / seconds),
+            round_trips: None,
+            client,
+            server,
+        })
+    }
+
+    /// Prints the transfer, as one JSON object or for people.
+    pub(super) fn print(&self, is_json: bool) -> Result<(), Failure> {
+        match is_json {
+            true => output::print_json(self),
+            false => output::print(|out| writeln!(out, "{}", self.line())),
+        }
+    }
+
     /// Describes the transfer on a line.
-    pub(super) fn line(&self) -> String {
+    fn line(&self) -> String {
         let seconds = |time: Option<f64>| match time {
             Some(time) => format!("{time:.6} s"),
             None => "an unknown time".to_owned(),

@@ -13,8 +13,7 @@ use transpute::{Transport, TransportError};
 use super::{
     LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
     measure::{CpuMeter, now},
-    name,
-    report::{Report, RoundTrips, Timing, median, printable},
+    report::{Report, Role, RoundTrips, median, printable},
     transfer::{self, patiently},
     wire::{self, Path, Reply, Request, Side, Task, VERSION},
 };
@@ -116,11 +115,7 @@ impl Client<'_> {
             // A server that was there is not waited for again.
             deadline = Instant::now();
             seconds.extend(report.seconds_from_established);
-            if self.args.link.json {
-                output::print_json(&report)?;
-            } else {
-                output::print(|out| writeln!(out, "{}", report.line()))?;
-            }
+            report.print(self.args.link.json)?;
         }
         if !self.args.link.json
             && self.args.repeat > 1
@@ -175,64 +170,44 @@ impl Client<'_> {
             Task::Up => {}
             Task::Down => {
                 let arrival = transfer::receive(&mut reader, amount, seed).await?;
-                mine.first_byte_ns = Some(arrival.first_ns);
-                mine.last_byte_ns = Some(arrival.last_ns);
-                mine.problem = arrival.problem;
+                mine.received(arrival);
             }
             Task::PingPong => {
                 let times = transfer::ping(&mut reader, &mut writer, amount).await?;
                 round_trips = RoundTrips::of(times);
             }
         }
-        let theirs = if task == Task::Up {
-            let theirs = done(&mut reader).await?;
+        // The side that received the last byte reports first.
+        let mut theirs = None;
+        if task == Task::Up {
+            theirs = Some(done(&mut reader).await?);
             mine.receipt_ns = Some(now());
-            self.finish(&mut mine, cpu, &stats);
-            patiently(wire::put(&mut writer, &Reply::Done(Box::new(mine.clone())))).await?;
-            transfer::step(writer.flush()).await?;
-            theirs
-        } else {
-            self.finish(&mut mine, cpu, &stats);
-            patiently(wire::put(&mut writer, &Reply::Done(Box::new(mine.clone())))).await?;
-            transfer::step(writer.flush()).await?;
-            done(&mut reader).await?
+        }
+        mine.cpu_seconds = cpu.seconds();
+        mine.path = Path::of(&stats);
+        patiently(wire::put(&mut writer, &Reply::Done(Box::new(mine.clone())))).await?;
+        transfer::step(writer.flush()).await?;
+        let theirs = match theirs {
+            Some(theirs) => theirs,
+            None => done(&mut reader).await?,
         };
         // All is said; that the other side has gone already is no failure.
         let _ = transfer::step(writer.shutdown()).await;
-        for (side, problem) in [("here", &mine.problem), ("at the server", &theirs.problem)] {
-            if let Some(problem) = problem {
-                let message = format!("the data arrived altered {side}: {}", printable(problem));
-                return Err(Failure::new(Kind::Protocol, message));
-            }
-        }
-        let timing = Timing::of(task, &mine, &theirs);
+        let number = (transfer, self.args.repeat);
+        let sides = (mine, theirs);
+        let report = Report::new(
+            Role::Client,
+            &self.args.link,
+            number,
+            &request,
+            &info,
+            sides,
+        )?;
         Ok(Report {
-            transfer,
-            of: self.args.repeat,
-            role: "client",
-            task,
-            transport: name(&self.args.link.transport, &info),
-            protection: self.args.link.protection(),
-            cipher: info.cipher,
-            amount,
             rate_hint_bits_per_second: self.rate_hint,
-            connect_seconds: info.timings.connect.as_secs_f64(),
-            handshake_seconds: info.timings.handshake.as_secs_f64(),
-            seconds_from_start: timing.from_start.filter(|_| task != Task::PingPong),
-            seconds_from_established: timing.from_established.filter(|_| task != Task::PingPong),
-            clock: timing.clock,
-            goodput_bits_per_second: (timing.from_established)
-                .filter(|&seconds| seconds > 0.0 && task != Task::PingPong)
-                .map(|seconds| amount as f64 * 8.0 / seconds),
             round_trips,
-            client: mine,
-            server: theirs,
+            ..report
         })
-    }
-
-    fn finish(&self, mine: &mut Side, cpu: CpuMeter, stats: &transpute::transport::LinkStats) {
-        mine.cpu_seconds = cpu.seconds();
-        mine.path = Path::of(stats);
     }
 
     /// Connects, again if the server is not up yet; measured from the start of the attempt that worked.

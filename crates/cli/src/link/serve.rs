@@ -1,6 +1,6 @@
 //! `transpute link serve`: the side that listens.
 
-use std::{cell::Cell, rc::Rc, sync::Arc};
+use std::{cell::Cell, rc::Rc};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -11,8 +11,7 @@ use transpute::transport::{Link, LinkInfo, LinkReader, LinkStats, LinkWriter};
 use super::{
     LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
     measure::{CpuMeter, now},
-    name,
-    report::{Report, Timing, printable},
+    report::{Report, Role},
     transfer::{self, patiently},
     wire::{self, Path, Reply, Request, Side, Task, VERSION},
 };
@@ -38,7 +37,7 @@ pub(crate) struct Args {
 /// Transfers at once; whoever else connects waits. Each takes well under 1 MiB beside what its link holds.
 const MAX_AT_ONCE: usize = 16;
 
-pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
+pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     let transport = args.link.find_transport(None)?;
     let security = args.link.security()?;
     let serving = async {
@@ -51,16 +50,15 @@ pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
 }
 
 async fn accept(
-    args: &Args,
+    args: Args,
     mut listener: Box<dyn transpute::transport::Listener>,
 ) -> Result<(), Failure> {
     let server = Rc::new(Server {
-        transport: args.link.transport.as_str().into(),
-        protection: args.link.protection(),
-        is_json: args.link.json,
+        args: args.link,
         active: Cell::new(0),
         begun: Cell::new(0),
     });
+    let limit = if args.once { 1 } else { MAX_AT_ONCE };
     let mut transfers = JoinSet::new();
     // Waiting costs no processor time, so what is counted from here includes the handshake.
     let mut cpu = CpuMeter::start();
@@ -80,7 +78,7 @@ async fn accept(
                     cpu = CpuMeter::start();
                 }
             }
-            link = listener.accept(), if transfers.len() < limit(args) => {
+            link = listener.accept(), if transfers.len() < limit => {
                 let link = link.map_err(before_link)?;
                 let established_ns = now();
                 let server = Rc::clone(&server);
@@ -92,14 +90,8 @@ async fn accept(
     }
 }
 
-fn limit(args: &Args) -> usize {
-    if args.once { 1 } else { MAX_AT_ONCE }
-}
-
 struct Server {
-    transport: Arc<str>,
-    protection: &'static str,
-    is_json: bool,
+    args: LinkArgs,
     /// Transfers under way.
     active: Cell<u64>,
     /// Transfers so far.
@@ -146,11 +138,7 @@ impl Server {
             was_alone,
         };
         let report = transfer.run(established_ns).await?;
-        if self.is_json {
-            output::print_json(&report)
-        } else {
-            output::print(|out| writeln!(out, "{}", report.line()))
-        }
+        report.print(self.args.json)
     }
 }
 
@@ -168,9 +156,7 @@ impl Transfer<'_> {
         match task {
             Task::Up => {
                 let arrival = transfer::receive(&mut self.reader, amount, seed).await?;
-                mine.first_byte_ns = Some(arrival.first_ns);
-                mine.last_byte_ns = Some(arrival.last_ns);
-                mine.problem = arrival.problem;
+                mine.received(arrival);
             }
             Task::Down => {
                 patiently(wire::put(&mut self.writer, &Reply::Ready)).await?;
@@ -181,57 +167,34 @@ impl Transfer<'_> {
                 transfer::pong(&mut self.reader, &mut self.writer, amount).await?;
             }
         }
-        let theirs = if task == Task::Up {
-            self.finish(&mut mine);
-            self.reply(&Reply::Done(Box::new(mine.clone()))).await?;
-            self.done().await?
-        } else {
-            let theirs = self.done().await?;
+        // The side that received the last byte reports first.
+        let mut theirs = None;
+        if task != Task::Up {
+            theirs = Some(self.done().await?);
             mine.receipt_ns = Some(now());
-            self.finish(&mut mine);
-            self.reply(&Reply::Done(Box::new(mine.clone()))).await?;
-            theirs
+        }
+        mine.cpu_seconds = self.cpu.seconds();
+        mine.cpu_is_shared = !self.was_alone || self.server.begun.get() != self.number;
+        mine.path = Path::of(&self.stats);
+        self.reply(&Reply::Done(Box::new(mine.clone()))).await?;
+        let theirs = match theirs {
+            Some(theirs) => theirs,
+            None => self.done().await?,
         };
         // The other side closes when it has all it wants to know.
         let mut rest = [0; 1];
         let _ = transfer::step(self.reader.read(&mut rest)).await;
         let _ = transfer::step(self.writer.shutdown()).await;
-        for (side, problem) in [("here", &mine.problem), ("at the client", &theirs.problem)] {
-            if let Some(problem) = problem {
-                let message = format!("the data arrived altered {side}: {}", printable(problem));
-                return Err(Failure::new(Kind::Protocol, message));
-            }
-        }
-        let timing = Timing::of(task, &theirs, &mine);
-        let is_bulk = task != Task::PingPong;
-        Ok(Report {
-            transfer: self.number,
-            of: self.server.begun.get(),
-            role: "server",
-            task,
-            transport: name(&self.server.transport, &self.info),
-            protection: self.server.protection,
-            cipher: self.info.cipher.clone(),
-            amount,
-            rate_hint_bits_per_second: None,
-            connect_seconds: self.info.timings.connect.as_secs_f64(),
-            handshake_seconds: self.info.timings.handshake.as_secs_f64(),
-            seconds_from_start: timing.from_start.filter(|_| is_bulk),
-            seconds_from_established: timing.from_established.filter(|_| is_bulk),
-            clock: timing.clock,
-            goodput_bits_per_second: (timing.from_established)
-                .filter(|&seconds| seconds > 0.0 && is_bulk)
-                .map(|seconds| amount as f64 * 8.0 / seconds),
-            round_trips: None,
-            client: theirs,
-            server: mine,
-        })
-    }
-
-    fn finish(&self, mine: &mut Side) {
-        mine.cpu_seconds = self.cpu.seconds();
-        mine.cpu_is_shared = !self.was_alone || self.server.begun.get() != self.number;
-        mine.path = Path::of(&self.stats);
+        let number = (self.number, self.server.begun.get());
+        let sides = (mine, theirs);
+        Report::new(
+            Role::Server,
+            &self.server.args,
+            number,
+            &request,
+            &self.info,
+            sides,
+        )
     }
 
     async fn reply(&mut self, reply: &Reply) -> Result<(), Failure> {

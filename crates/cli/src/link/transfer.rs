@@ -7,9 +7,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 use transpute::TransportError;
-use transpute::transport::{LinkReader, LinkWriter};
+use transpute::transport::{LinkReader, LinkWriter, conformance::Pattern};
 
-use super::{IDLE, measure::now, on_link, pattern::Pattern};
+use super::{IDLE, measure::now, on_link};
 use crate::failure::{Failure, Kind};
 
 const CHUNK: usize = 256 << 10;
@@ -87,9 +87,12 @@ pub(super) async fn receive(
         // The time of the last byte is when it came, not when it was checked.
         let last_ns = (left == 0).then(now);
         if problem.is_none()
-            && let Err(place) = pattern.check(&buffer[..read])
+            && let Err(mismatch) = pattern.check(&buffer[..read])
         {
-            problem = Some(format!("byte {place} is not the one that was sent"));
+            problem = Some(format!(
+                "byte {} is not the one that was sent",
+                mismatch.position
+            ));
         }
         if let Some(last_ns) = last_ns {
             return Ok(Arrival {

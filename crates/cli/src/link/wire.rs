@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute::transport::{LinkReader, LinkStats, LinkWriter};
 use transpute::{LinkInfo, TransportError};
 
-use super::measure::Clock;
+use super::{measure::Clock, transfer::Arrival};
 use crate::failure::{Failure, Kind};
 
 /// Changes when the messages do.
@@ -128,6 +128,13 @@ impl Path {
 }
 
 impl Side {
+    /// Notes when bytes arrived, and whether they were the right ones.
+    pub(super) fn received(&mut self, arrival: Arrival) {
+        self.first_byte_ns = Some(arrival.first_ns);
+        self.last_byte_ns = Some(arrival.last_ns);
+        self.problem = arrival.problem;
+    }
+
     pub(super) fn of(info: &LinkInfo, established_ns: u64) -> Self {
         Self {
             clock: Clock::here(),

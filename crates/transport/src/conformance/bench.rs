@@ -188,7 +188,7 @@ pub(super) async fn receive(
                 pattern.position()
             ));
         }
-        pattern.check(&buffer[..read])?;
+        (pattern.check(&buffer[..read])).map_err(|mismatch| mismatch.to_string())?;
         left -= read;
     }
     Ok(())

@@ -190,7 +190,9 @@ pub(super) async fn cancelled_reads(bench: &Bench<'_>) -> Result<(), String> {
             match attempt {
                 None => tokio::time::sleep(Duration::from_micros(100)).await,
                 Some(Ok(0)) => break,
-                Some(Ok(read)) => pattern.check(&buffer[..read])?,
+                Some(Ok(read)) => {
+                    (pattern.check(&buffer[..read])).map_err(|mismatch| mismatch.to_string())?
+                }
                 Some(Err(error)) => return Err(format!("cannot read: {error}")),
             }
         }

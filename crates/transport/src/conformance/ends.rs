@@ -171,7 +171,9 @@ pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
         loop {
             match b_reader.read(&mut buffer).await {
                 Ok(0) => break,
-                Ok(read) => pattern.check(&buffer[..read])?,
+                Ok(read) => {
+                    (pattern.check(&buffer[..read])).map_err(|mismatch| mismatch.to_string())?
+                }
                 Err(error) => return Err(format!("cannot read after a stall: {error}")),
             }
         }
@@ -245,7 +247,9 @@ pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {
         loop {
             match reader.read(&mut buffer).await {
                 Ok(0) => return Ok(None),
-                Ok(read) => pattern.check(&buffer[..read])?,
+                Ok(read) => {
+                    (pattern.check(&buffer[..read])).map_err(|mismatch| mismatch.to_string())?
+                }
                 Err(error) => return Ok(Some(TransportError::from_io(error))),
             }
         }

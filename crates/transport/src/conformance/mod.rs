@@ -34,6 +34,8 @@ use std::{fmt, time::Duration};
 use thiserror::Error;
 use tokio::time::Instant;
 
+pub use self::pattern::{Mismatch, Pattern};
+
 use self::bench::Bench;
 use crate::Transport;
 

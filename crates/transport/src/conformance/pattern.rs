@@ -1,48 +1,122 @@
-//! Contents that both ends can make up for themselves, so that every byte can be checked at its place.
+//! Contents that both ends can compute, so that every byte can be checked at its place.
 
-/// A reproducible stream of bytes that never repeats itself within a test.
+use thiserror::Error;
+
+/// A reproducible stream of bytes, written and checked at the speed of memory. Word k is `seed + k * 0x9e3779b97f4a7c15` modulo
+/// 2^64, in little-endian order, so that no two words of a stream are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
-    seed: u64,
+pub struct Pattern {
+    word: u64,
+    /// Bytes of `word` that are used up.
+    used: usize,
     position: u64,
 }
 
-impl Pattern {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { seed, position: 0 }
-    }
+/// The first byte that differs from the pattern.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("byte {position} of the stream is {found:#04x}, expected {expected:#04x}")]
+pub struct Mismatch {
+    /// Position in the stream, from 0.
+    pub position: u64,
+    /// The byte of the pattern.
+    pub expected: u8,
+    /// The byte that was received.
+    pub found: u8,
+}
 
-    /// Writes the next bytes of the stream.
-    pub(super) fn fill(&mut self, buffer: &mut [u8]) {
-        for byte in buffer {
-            *byte = self.next_byte();
+/// An odd number, so that words repeat only after 2^64 of them: 2^64 divided by the golden ratio, which is also the increment of
+/// SplitMix64.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Pattern {
+    /// Starts the stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            word: seed,
+            used: 0,
+            position: 0,
         }
     }
 
+    /// Writes the next bytes of the stream.
+    pub fn fill(&mut self, buffer: &mut [u8]) {
+        let head = buffer.len().min((8 - self.used) % 8);
+        let (start, rest) = buffer.split_at_mut(head);
+        self.fill_slowly(start);
+        let (words, tail) = rest.split_at_mut(rest.len() - rest.len() % 8);
+        let mut word = self.word;
+        for bytes in words.chunks_exact_mut(8) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+            word = word.wrapping_add(STEP);
+        }
+        self.word = word;
+        self.position += words.len() as u64;
+        self.fill_slowly(tail);
+    }
+
     /// Compares bytes that arrived with the next ones of the stream.
-    pub(super) fn check(&mut self, received: &[u8]) -> Result<(), String> {
-        for &byte in received {
+    ///
+    /// # Errors
+    /// The first byte that differs. The position of the pattern is then unspecified.
+    pub fn check(&mut self, received: &[u8]) -> Result<(), Mismatch> {
+        let head = received.len().min((8 - self.used) % 8);
+        let (start, rest) = received.split_at(head);
+        self.check_slowly(start)?;
+        let (words, tail) = rest.split_at(rest.len() - rest.len() % 8);
+        let (before, position) = (self.word, self.position);
+        let mut word = before;
+        let mut differences = 0;
+        for bytes in words.chunks_exact(8) {
+            let mut got = [0; 8];
+            got.copy_from_slice(bytes);
+            differences |= u64::from_le_bytes(got) ^ word;
+            word = word.wrapping_add(STEP);
+        }
+        if differences != 0 {
+            let mut slow = Self {
+                word: before,
+                used: 0,
+                position,
+            };
+            return slow.check_slowly(words);
+        }
+        self.word = word;
+        self.position += words.len() as u64;
+        self.check_slowly(tail)
+    }
+
+    /// Returns the number of bytes written or checked so far.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn fill_slowly(&mut self, buffer: &mut [u8]) {
+        for byte in buffer {
+            *byte = self.next();
+        }
+    }
+
+    fn check_slowly(&mut self, received: &[u8]) -> Result<(), Mismatch> {
+        for &found in received {
             let position = self.position;
-            let expected = self.next_byte();
-            if byte != expected {
-                return Err(format!(
-                    "byte {position} of the stream is {byte:#04x}, expected {expected:#04x}"
-                ));
+            let expected = self.next();
+            if found != expected {
+                return Err(Mismatch {
+                    position,
+                    expected,
+                    found,
+                });
             }
         }
         Ok(())
     }
 
-    /// Bytes written or checked so far.
-    pub(super) fn position(&self) -> u64 {
-        self.position
-    }
-
-    fn next_byte(&mut self) -> u8 {
-        let word = mix(self
-            .seed
-            .wrapping_add((self.position / 8).wrapping_mul(GOLDEN)));
-        let byte = word.to_le_bytes()[(self.position % 8) as usize];
+    fn next(&mut self) -> u8 {
+        let byte = self.word.to_le_bytes()[self.used];
+        self.used = (self.used + 1) % 8;
+        if self.used == 0 {
+            self.word = self.word.wrapping_add(STEP);
+        }
         self.position += 1;
         byte
     }
@@ -59,7 +133,7 @@ impl Sizes {
 
     /// Draws a size from 1 to `most`, every order of magnitude equally often.
     pub(super) fn draw(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(GOLDEN);
+        self.0 = self.0.wrapping_add(STEP);
         let random = mix(self.0);
         let most = most.max(1);
         let bits = random as u32 % (usize::BITS - most.leading_zeros());
@@ -68,10 +142,8 @@ impl Sizes {
     }
 }
 
-/// The increment and the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn mix(state: u64) -> u64 {
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+pub(super) fn mix(state: u64) -> u64 {
     let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
@@ -81,20 +153,55 @@ fn mix(state: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn place(checked: Result<(), Mismatch>) -> Option<u64> {
+        checked.err().map(|mismatch| mismatch.position)
+    }
+
     #[test]
-    fn a_changed_lost_or_doubled_byte_is_found() {
-        let mut bytes = [0; 4096];
+    fn pieces_of_any_size_make_the_same_stream() {
+        let mut whole = vec![0; 1000];
+        Pattern::new(5).fill(&mut whole);
+        for size in 1..40 {
+            let mut pattern = Pattern::new(5);
+            let mut pieces = vec![0; 1000];
+            for piece in pieces.chunks_mut(size) {
+                pattern.fill(piece);
+            }
+            assert_eq!(pieces, whole, "{size}");
+            let mut pattern = Pattern::new(5);
+            for piece in whole.chunks(size) {
+                pattern.check(piece).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_lost_or_moved_byte_is_found_at_its_place() {
+        let mut bytes = vec![0; 4096];
         Pattern::new(7).fill(&mut bytes);
-        Pattern::new(7).check(&bytes).unwrap();
-        Pattern::new(8).check(&bytes).unwrap_err();
-        let mut changed = bytes;
-        changed[1000] ^= 1;
-        let error = Pattern::new(7).check(&changed).unwrap_err();
-        assert!(error.starts_with("byte 1000 "), "{error}");
-        let lost = [&bytes[..1000], &bytes[1001..]].concat();
-        Pattern::new(7).check(&lost).unwrap_err();
+        assert_eq!(place(Pattern::new(8).check(&bytes)), Some(0));
+        for place in [0, 1, 1003, 4095] {
+            let mut changed = bytes.clone();
+            changed[place] ^= 0x10;
+            for size in [1, 7, 64, 4096] {
+                let mut pattern = Pattern::new(7);
+                let found = changed
+                    .chunks(size)
+                    .find_map(|piece| pattern.check(piece).err())
+                    .map(|mismatch| mismatch.position);
+                assert_eq!(found, Some(place as u64));
+            }
+        }
         let swapped = [&bytes[64..128], &bytes[..64]].concat();
-        Pattern::new(7).check(&swapped).unwrap_err();
+        assert_eq!(place(Pattern::new(7).check(&swapped)), Some(0));
+        let lost = [&bytes[..1000], &bytes[1008..]].concat();
+        assert_eq!(place(Pattern::new(7).check(&lost)), Some(1000));
+        bytes[1000] ^= 1;
+        let error = Pattern::new(7).check(&bytes).unwrap_err().to_string();
+        assert!(
+            error.starts_with("byte 1000 of the stream is 0x"),
+            "{error}"
+        );
     }
 
     #[test]

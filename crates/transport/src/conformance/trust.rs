@@ -11,7 +11,7 @@ use tokio::{
 use super::{
     Port,
     bench::{Bench, Pair, works},
-    pattern::Pattern,
+    pattern::{Pattern, mix},
 };
 use crate::{Link, Listener, TransportError};
 
@@ -166,7 +166,7 @@ pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
             };
             if round % 5 == 4 {
                 bytes.resize(1000, 0);
-                Pattern::new(bench.options.seed ^ round).fill(&mut bytes);
+                Pattern::new(mix(bench.options.seed ^ round)).fill(&mut bytes);
             }
             match bench.options.port {
                 Port::Tcp => {
