@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use transpute::{
-    Backend, Bits, Circuit, InputSplit, Program,
+    Bits, Circuit, InputSplit, Program,
     circuit::{Gate, Op, generators},
+    garble::Backend,
 };
 
 /// A circuit to measure, compiled.

@@ -10,8 +10,8 @@ use std::{
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use transpute::{
-    Bits, Config, Fingerprint, Identity, InputSplit, Party, Program, Repeat, Role,
-    circuit::generators,
+    Bits, Config, Fingerprint, Identity, InputSplit, Party, Program, Role, circuit::generators,
+    session::Repeat,
 };
 
 /// What both parties agree on.

@@ -16,7 +16,7 @@ pub use usage::Usage;
 
 use std::error::Error;
 
-use transpute::{Backend, Bits, Circuit, OutputPolicy, Party, Results, Role};
+use transpute::{Bits, Circuit, OutputPolicy, Party, Results, Role, garble::Backend};
 
 /// Where the parties are. Without `--role` both run in this program, over an encrypted connection
 /// of this machine.

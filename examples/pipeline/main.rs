@@ -29,8 +29,9 @@ use std::{
 use clap::Parser;
 use transpute::{
     Bits, Builder, Circuit, CircuitError, Config, Connection, InputSplit, OutputPolicy, Party,
-    Program, Role, RunOutcome, Running, UInt,
+    Program, Role, UInt,
     circuit::{catalogue, generators},
+    driver::{RunOutcome, Running},
 };
 use transpute_examples::{Ends, end, neighbours, part};
 

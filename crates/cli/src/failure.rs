@@ -7,7 +7,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use transpute::{AbortReason, Field, Fingerprint, SessionError, TransportError};
+use transpute::{
+    Fingerprint, SessionError, TransportError,
+    session::{AbortReason, Field},
+};
 
 /// What went wrong, by exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -7,8 +7,9 @@ use std::{
 };
 
 use transpute::{
-    Auto, Choice, Scheme, TransportError, auto::registry, transport::auto::Offer,
-    transport::check_address,
+    Choice, Scheme, TransportError,
+    auto::{Auto, registry},
+    transport::{auto::Offer, check_address},
 };
 
 use crate::{output, suggest};

@@ -3,7 +3,8 @@
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
 use transpute::{
-    BaseOt, Bits, Choice, Config, OutputPolicy, Party, Role, garble::Params, transport::auto::Offer,
+    Bits, Choice, Config, OutputPolicy, Party, Role, garble::Params, ot::BaseOt,
+    transport::auto::Offer,
 };
 use zeroize::Zeroizing;
 

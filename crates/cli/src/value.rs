@@ -9,7 +9,7 @@ use std::{
 };
 
 use thiserror::Error;
-use transpute::{Bits, BitsError};
+use transpute::{Bits, circuit::BitsError};
 use zeroize::Zeroizing;
 
 /// The widest value that may be written in decimal: reading takes time quadratic in the width.

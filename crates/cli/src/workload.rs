@@ -1,6 +1,6 @@
 //! What a run of a circuit asks of a path.
 
-use transpute::{Computation, Config, InputSplit, OutputPolicy, Program, Scheme};
+use transpute::{Config, InputSplit, OutputPolicy, Program, Scheme, workload::Computation};
 use transpute_select::{End, Workload};
 
 use crate::{failure::Failure, flags::parse_scheme, source};

@@ -8,11 +8,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use transpute::{
-    Auto, Circuit, Computation, Config, InputSplit, Program, Registry, Scheme,
+    Circuit, Config, InputSplit, Program, Registry, Scheme,
+    auto::Auto,
     circuit::{
         bristol::{self, Limits},
         catalogue,
     },
+    workload::Computation,
 };
 use transpute_netem::scenario::Scenario;
 use transpute_select::{

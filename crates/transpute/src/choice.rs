@@ -5,7 +5,7 @@ use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 use transpute_select::Candidate;
 use transpute_transport::{Registry, Transport, TransportError, auto::Offer};
 
-use crate::Auto;
+use crate::auto::Auto;
 
 /// A wish for a transport.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

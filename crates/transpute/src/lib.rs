@@ -60,9 +60,8 @@ mod path_watch;
 mod result;
 mod scheme;
 pub mod serve;
-mod workload;
+pub mod workload;
 
-pub use auto::Auto;
 pub use choice::Choice;
 pub use connection::{Connection, Outcome, Prepared};
 pub use error::Error;
@@ -70,23 +69,14 @@ pub use listening::Listening;
 pub use party::{Connecting, Party};
 pub use path_watch::PathReport;
 pub use result::{Evaluation, Report, Results};
-pub use workload::{Computation, typical_machine};
 
-pub use transpute_circuit::{
-    Bits, BitsError, Builder, Circuit, CircuitError, InputSplit, Program, SplitError, UInt,
-};
-pub use transpute_driver::{ConnectionHandle, DriverOptions, RunOutcome, Running};
-pub use transpute_garble::{Backend, Scheme};
-pub use transpute_ot::BaseOt;
-pub use transpute_select::Machine;
+pub use transpute_circuit::{Bits, Builder, Circuit, CircuitError, InputSplit, Program, UInt};
+pub use transpute_garble::Scheme;
 pub use transpute_session::{
-    AbortReason, Config, ConnectionConfig, Decline, Field, InputError, Inputs, KnownPath,
-    Milestone, OtChoice, OtPlan, OutputPolicy, Planned, Prediction, Progress, Repeat, Role,
-    RunReport, SchemeSet, SessionError, Traffic,
+    Config, InputError, Inputs, Milestone, OutputPolicy, Progress, Role, SchemeSet, SessionError,
 };
 pub use transpute_transport::{
-    Fingerprint, Identity, IdentityError, LinkInfo, LinkSnapshot, LinkStats, LinkTimings, Registry,
-    Transport, TransportError,
+    Fingerprint, Identity, IdentityError, Registry, Transport, TransportError,
 };
 
 /// Circuits: the builder, generators, files.

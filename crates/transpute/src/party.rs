@@ -25,13 +25,14 @@ use transpute_transport::{
 pub use connecting::Connecting;
 
 use crate::{
-    Choice, Computation, Connection, Error, Evaluation, Listening, Report, Results,
+    Choice, Connection, Error, Evaluation, Listening, Report, Results,
     auto::{Auto, Selection},
     choice::Chosen,
     connection::Run,
     known::known_path,
     path_watch, scheme,
     scheme::PathToEvaluator,
+    workload::Computation,
 };
 
 /// One party of a computation.

@@ -12,7 +12,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::timeout,
 };
-use transpute::{Auto, auto::Selection};
+use transpute::auto::{Auto, Selection};
 use transpute_select::{
     Candidate, Chooser, End, PaperRules, PathEstimate, Prediction, Ranked, Source, Udp, Workload,
 };

@@ -6,7 +6,8 @@ use std::{net::SocketAddr, sync::Arc};
 use async_trait::async_trait;
 use tokio::net::{TcpListener, TcpStream};
 use transpute::{
-    Auto, Bits, Builder, Identity, OutputPolicy, Party, Registry, UInt,
+    Bits, Builder, Identity, OutputPolicy, Party, Registry, UInt,
+    auto::Auto,
     select::{Candidate, Chooser, ModelChooser, PathEstimate, Prediction, Ranked, Workload},
     transport::{
         Link, Listener, Profile, Security, Transport, TransportError,

@@ -4,8 +4,9 @@ mod adder;
 
 use adder::{adder, number};
 use transpute::{
-    Error, Field, Party, Role, Scheme, SchemeSet, SessionError,
+    Error, Party, Role, Scheme, SchemeSet, SessionError,
     serve::{Limits, Request},
+    session::Field,
 };
 
 /// What a party is told.

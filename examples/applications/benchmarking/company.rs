@@ -7,10 +7,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use transpute::{
-    Fingerprint, Identity,
-    transport::{LinkReader, LinkWriter, Security, Transport},
-};
+use transpute::{Fingerprint, Identity, transport::{LinkReader, LinkWriter, Security, Transport}};
 use zeroize::Zeroizing;
 
 use crate::{

@@ -8,10 +8,7 @@ use std::{
 };
 
 use rand::rngs::StdRng;
-use transpute::{
-    Choice, Identity, Registry, Role,
-    transport::{Link, Security, Transport},
-};
+use transpute::{Choice, Identity, Registry, Role, transport::{Link, Security, Transport}};
 use transpute_examples::Place;
 
 use crate::{

@@ -9,11 +9,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::timeout,
 };
-use transpute::{
-    SessionError, TransportError,
-    ot::OtError,
-    transport::{Link, LinkReader, LinkStats, LinkWriter},
-};
+use transpute::{SessionError, TransportError, ot::OtError, transport::{Link, LinkReader, LinkStats, LinkWriter}};
 
 use crate::paillier::PaillierError;
 

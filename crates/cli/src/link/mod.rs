@@ -11,12 +11,12 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use transpute::{
-    Auto,
-    select::Workload,
-    transport::{LinkInfo, Security},
+    Error, Fingerprint, Identity, SessionError, Transport, TransportError, auto::registry,
 };
 use transpute::{
-    Error, Fingerprint, Identity, SessionError, Transport, TransportError, auto::registry,
+    auto::Auto,
+    select::Workload,
+    transport::{LinkInfo, Security},
 };
 
 use crate::{failure::Failure, flags::parse_transport, id, output};

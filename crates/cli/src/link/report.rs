@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use transpute::LinkInfo;
+use transpute::transport::LinkInfo;
 
 use super::{
     LinkArgs,

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute::transport::{LinkReader, LinkStats, LinkWriter};
-use transpute::{LinkInfo, TransportError};
+use transpute::{TransportError, transport::LinkInfo};
 
 use super::{measure::Clock, transfer::Arrival};
 use crate::failure::{Failure, Kind};

@@ -3,8 +3,10 @@
 use transpute::{
     Error,
     auto::registry,
-    transport::Listener as _,
-    transport::auto::{AutoListener, AutoOptions, Offer},
+    transport::{
+        Listener as _,
+        auto::{AutoListener, AutoOptions, Offer},
+    },
 };
 
 use super::Args;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use transpute::{Choice, Config, OtChoice};
+use transpute::{Choice, Config, session::OtChoice};
 
 use crate::{
     failure::Failure,

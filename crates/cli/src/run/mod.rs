@@ -13,7 +13,10 @@ use std::{
 };
 
 use tokio::sync::oneshot;
-use transpute::{Bits, Inputs, OtPlan, Party, Repeat};
+use transpute::{
+    Bits, Inputs, Party,
+    session::{OtPlan, Repeat},
+};
 
 pub(crate) use args::Args;
 pub(crate) use report::RunReport;

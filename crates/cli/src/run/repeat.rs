@@ -10,8 +10,9 @@ use std::{
 use serde::Serialize;
 use tokio::time::timeout;
 use transpute::{
-    Bits, Connection, ConnectionConfig, Party, Repeat, Role, RunOutcome, Running, Scheme,
-    SessionError,
+    Bits, Connection, Party, Role, Scheme, SessionError,
+    driver::{RunOutcome, Running},
+    session::{ConnectionConfig, Repeat},
 };
 
 use super::{Args, path::Path};

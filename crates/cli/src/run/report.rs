@@ -3,7 +3,7 @@
 use std::{fmt::Write, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
-use transpute::{Milestone, Planned, Program, Results, Scheme};
+use transpute::{Milestone, Program, Results, Scheme, session::Planned};
 
 use super::Args;
 use crate::{

@@ -10,8 +10,9 @@ use std::{
 };
 
 use transpute::{
-    Bits, Config, Decline, Inputs, Party, Repeat,
+    Bits, Config, Inputs, Party,
     serve::{News, Request, Service, Stopper},
+    session::{Decline, Repeat},
     transport::Throttle,
 };
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use transpute::{
-    Bits, ConnectionConfig, Party, Program, Registry, Role, circuit::catalogue, transport::Security,
+    Bits, Party, Program, Registry, Role, circuit::catalogue, session::ConnectionConfig,
+    transport::Security,
 };
 
 use self::crowd::run;

@@ -3,7 +3,10 @@
 use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
-use transpute::{Auto, Scheme, auto::registry};
+use transpute::{
+    Scheme,
+    auto::{Auto, registry},
+};
 use transpute_cli::{Failure, Kind, output};
 use transpute_testbed::{
     report,

@@ -1,6 +1,9 @@
 //! Agreement of a serving party and its peers on how oblivious transfers are done.
 
-use transpute::{OtChoice, OtPlan, ot::Extension, session::ConfigError};
+use transpute::{
+    ot::Extension,
+    session::{ConfigError, OtChoice, OtPlan},
+};
 
 use super::*;
 

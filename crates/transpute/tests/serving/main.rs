@@ -12,10 +12,10 @@ use tokio::{
     time::timeout,
 };
 use transpute::{
-    AbortReason, Bits, Builder, Circuit, Connection, Error, Field, Identity, InputSplit,
-    OutputPolicy, Party, Program, Registry, Role, SessionError, UInt,
+    Bits, Builder, Circuit, Connection, Error, Identity, InputSplit, OutputPolicy, Party, Program,
+    Registry, Role, SessionError, UInt,
     serve::{Limits, Offered, Request, Stopper, Summary},
-    session::{Call, Connection as Protocol, ConnectionConfig, Repeat},
+    session::{AbortReason, Call, Connection as Protocol, ConnectionConfig, Field, Repeat},
     transport::{Link, Security},
 };
 
@@ -248,7 +248,7 @@ async fn a_single_run_is_served() {
         let connecting = client.transport("tcp").connect(&serving.address);
         let results = connecting.run(number(30)).await.unwrap();
         assert_eq!(results.bits(), number(OURS + 30));
-        assert_ne!(results.report.session.ot, transpute::OtPlan::Stock);
+        assert_ne!(results.report.session.ot, transpute::session::OtPlan::Stock);
         let summary = serving.stop().await;
         assert_eq!((summary.runs, summary.broken), (1, 0), "{summary:?}");
     }
@@ -300,7 +300,7 @@ async fn stopping_finishes_what_is_under_way() {
         async fn input(
             &self,
             _: &Request,
-        ) -> Result<Box<dyn transpute::Inputs>, transpute::Decline> {
+        ) -> Result<Box<dyn transpute::Inputs>, transpute::session::Decline> {
             let _ = self.0.send(());
             let _ = self.1.clone().wait_for(|go| *go).await;
             Ok(Box::new(Repeat(number(OURS))))

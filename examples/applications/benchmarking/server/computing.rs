@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use transpute::{
-    Bits, Choice, Config, Connecting, Connection, ConnectionConfig, Fingerprint, Identity,
-    InputSplit, Listening, Party, Prepared, Program, Role,
-};
+use transpute::{Bits, Choice, Config, Connecting, Connection, Fingerprint, Identity, InputSplit, Listening, Party, Prepared, Program, Role, session::ConnectionConfig};
 
 use crate::{circuit::circuit, failure::Failure, statistics::FIGURE_BITS};
 

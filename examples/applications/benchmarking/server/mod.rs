@@ -13,10 +13,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use transpute::{
-    Bits, Choice, Fingerprint, Identity, Role, TransportError,
-    transport::{Link, Listener, Security, Transport},
-};
+use transpute::{Bits, Choice, Fingerprint, Identity, Role, TransportError, transport::{Link, Listener, Security, Transport}};
 
 use self::{
     computing::{Computed, End},

@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
-use transpute::{
-    Choice, Identity, Role,
-    transport::{Link, Security},
-};
+use transpute::{Choice, Identity, Role, transport::{Link, Security}};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -134,8 +131,8 @@ impl Stage {
 }
 
 /// What tests know of a link.
-fn info() -> transpute::LinkInfo {
-    transpute::LinkInfo {
+fn info() -> transpute::transport::LinkInfo {
+    transpute::transport::LinkInfo {
         transport: "tcp",
         local_address: String::new(),
         peer_address: String::new(),

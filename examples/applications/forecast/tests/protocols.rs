@@ -2,7 +2,7 @@
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use tokio::io::{DuplexStream, duplex};
-use transpute::{LinkInfo, LinkTimings, Role, transport::Link};
+use transpute::{Role, transport::{LinkInfo, LinkTimings, Link}};
 
 use super::{in_the_clear, number, split};
 use crate::{
