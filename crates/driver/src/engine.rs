@@ -14,6 +14,7 @@ use tokio::{
     },
     time::timeout,
 };
+use tracing::Span;
 use transpute_circuit::Bits;
 use transpute_session::{
     Connection, Event, Frame, Milestone, Output, Progress, Progressed, RunId, SessionError,
@@ -23,6 +24,7 @@ use crate::{
     activity::Activity,
     handle::{Command, RunOutcome, Ticket},
     outbox::Outbox,
+    spans::RunSpan,
 };
 
 /// Is called with each output of a run.
@@ -42,6 +44,7 @@ pub(super) struct Engine {
     /// The receiver of the calls of the peer.
     calls: Option<mpsc::UnboundedSender<Event>>,
     activity: Activity,
+    span: Span,
     /// Whether the first frames, which the peer waits for, have been handed to the writer.
     has_opened: bool,
 }
@@ -49,6 +52,7 @@ pub(super) struct Engine {
 /// Who waits for a run.
 struct Waiting {
     ticket: Ticket,
+    span: RunSpan,
     started: Instant,
     /// Until the last output.
     elapsed: Option<Duration>,
@@ -61,9 +65,14 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(ticket: Ticket, done: oneshot::Sender<Result<RunOutcome, SessionError>>) -> Self {
+    fn new(
+        ticket: Ticket,
+        span: RunSpan,
+        done: oneshot::Sender<Result<RunOutcome, SessionError>>,
+    ) -> Self {
         Self {
             ticket,
+            span,
             started: Instant::now(),
             elapsed: None,
             outputs: Vec::new(),
@@ -92,6 +101,7 @@ impl Engine {
         out: Outbox,
         calls: Option<mpsc::UnboundedSender<Event>>,
         activity: Activity,
+        span: Span,
     ) -> Self {
         Self {
             connection,
@@ -103,6 +113,7 @@ impl Engine {
             tickets: HashMap::new(),
             calls,
             activity,
+            span,
             has_opened: false,
         }
     }
@@ -115,7 +126,8 @@ impl Engine {
         on_output: OnOutput,
         done: oneshot::Sender<Result<RunOutcome, SessionError>>,
     ) {
-        let mut waiting = Waiting::new(ticket, done);
+        let span = RunSpan::open(&self.span, run);
+        let mut waiting = Waiting::new(ticket, span, done);
         waiting.on_output = Some(on_output);
         waiting.progress = self.connection.progress(run);
         self.tickets.insert(ticket, run);
@@ -215,20 +227,19 @@ impl Engine {
                 call,
                 prepared,
                 done,
-            } => {
-                let mut waiting = Waiting::new(ticket, done);
-                waiting.prepared = prepared;
-                match self.connection.call(role, call) {
-                    Ok(run) => {
-                        self.tickets.insert(ticket, run);
-                        self.runs.insert(run, waiting);
-                    }
-                    Err(SessionError::Closed) => {
-                        let _ = waiting.done.send(Err(SessionError::Closed));
-                    }
-                    Err(error) => return Err(error),
+            } => match self.connection.call(role, call) {
+                Ok(run) => {
+                    let span = RunSpan::open(&self.span, run);
+                    let mut waiting = Waiting::new(ticket, span, done);
+                    waiting.prepared = prepared;
+                    self.tickets.insert(ticket, run);
+                    self.runs.insert(run, waiting);
                 }
-            }
+                Err(SessionError::Closed) => {
+                    let _ = done.send(Err(SessionError::Closed));
+                }
+                Err(error) => return Err(error),
+            },
             Command::Provide { ticket, inputs } => {
                 if let Some(run) = self.tickets.get(&ticket) {
                     if let Some(waiting) = self.runs.get_mut(run) {
@@ -312,6 +323,7 @@ impl Engine {
                     if let Some(waiting) = self.runs.get_mut(&run) {
                         let now = waiting.started.elapsed();
                         waiting.milestones[milestone as usize] = Some(now);
+                        waiting.span.reach(milestone, now);
                         if let Some(progress) = &waiting.progress {
                             progress.reach(milestone, now);
                         }

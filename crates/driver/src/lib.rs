@@ -18,6 +18,7 @@ mod options;
 mod outbox;
 mod reader;
 mod report;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -30,6 +31,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
+use tracing::{Instrument, Span};
 use transpute_session::{Connection, Event, Output, RunId, SessionError};
 use transpute_transport::Link;
 
@@ -128,8 +130,11 @@ pub async fn run(
     options: DriverOptions,
     on_output: impl FnMut(Output) + Send + 'static,
 ) -> Result<Outcome, SessionError> {
+    let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
-    run_over(connection, run, reader, writer, options, on_output).await
+    run_over(connection, run, reader, writer, options, on_output)
+        .instrument(span)
+        .await
 }
 
 async fn run_over(
@@ -181,8 +186,9 @@ pub fn drive(
     link: Link,
     options: DriverOptions,
 ) -> (ConnectionHandle, Driven) {
+    let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
-    drive_over(connection, reader, writer, options)
+    span.in_scope(|| drive_over(connection, reader, writer, options))
 }
 
 /// Drives a connection as [`drive`] does, for a side that waits for calls of the peer: the last
@@ -196,10 +202,12 @@ pub fn attend(
     link: Link,
     options: DriverOptions,
 ) -> (ConnectionHandle, Driven, mpsc::UnboundedReceiver<Event>) {
+    let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
     // Bounded: the peer begins no more runs than may be under way.
     let (sender, calls) = mpsc::unbounded_channel();
-    let (handle, driven, _) = start(connection, reader, writer, options, Some(sender), None);
+    let start = || start(connection, reader, writer, options, Some(sender), None);
+    let (handle, driven, _) = span.in_scope(start);
     (handle, driven, calls)
 }
 
@@ -213,7 +221,7 @@ fn drive_over(
     (handle, driven)
 }
 
-/// Starts the tasks and the thread. `begun` is a run that was called for before.
+/// Starts the tasks and the thread in the present span. `begun` is a run that was called for before.
 fn start(
     connection: Connection,
     reader: impl AsyncRead + Send + Unpin + 'static,
@@ -227,11 +235,24 @@ fn start(
     let (commands, orders) = mpsc::unbounded_channel::<Command>();
     let activity = Activity::default();
     let tasks = Tasks {
-        reader: tokio::spawn(read_frames(reader, frame_sender, options, activity.clone())),
-        writer: tokio::spawn(write_buffers(writer, outlet, options, activity.clone())),
+        reader: tokio::spawn(
+            read_frames(reader, frame_sender, options, activity.clone()).in_current_span(),
+        ),
+        writer: tokio::spawn(
+            write_buffers(writer, outlet, options, activity.clone()).in_current_span(),
+        ),
     };
     let has_own_thread = calls.is_some();
-    let mut engine = Engine::new(connection, frames, orders, outbox, calls, activity.clone());
+    let span = Span::current();
+    let mut engine = Engine::new(
+        connection,
+        frames,
+        orders,
+        outbox,
+        calls,
+        activity.clone(),
+        span.clone(),
+    );
     let handle = ConnectionHandle::new(commands, activity);
     let running = begun.map(|(run, on_output)| {
         let ticket: Ticket = handle.ticket();
@@ -241,6 +262,7 @@ fn start(
     });
     let (end, computing) = oneshot::channel();
     let compute = move || {
+        let _entered = span.entered();
         let result = engine.run();
         // Nobody may wait for it any more.
         let _ = end.send(engine.finish(result, options.linger));

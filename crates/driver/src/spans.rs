@@ -1,0 +1,97 @@
+//! The spans of `tracing` that show where the time of a connection goes.
+//!
+//! | span | from | to |
+//! | --- | --- | --- |
+//! | `conn` | the link is there | the connection is over |
+//! | `run`, in `conn` | the call | the end of the run |
+//! | `ot`, in `run` | the call | the labels of the evaluator's first inputs |
+//! | `garble` or `evaluate`, in `run` | the first table | the last table |
+//! | `transfer`, in `run` | the last table | the last output |
+//!
+//! `ot` and `garble` overlap, because tables do not wait for oblivious transfers. All spans but `conn` are at the debug level. An
+//! event at that level ends each phase and has its duration.
+
+use std::time::Duration;
+
+use tracing::{Span, debug, debug_span, info_span};
+use transpute_session::{Milestone, Role, RunId};
+use transpute_transport::LinkInfo;
+
+/// Opens the span of a connection.
+pub(crate) fn connection(link: &LinkInfo) -> Span {
+    info_span!("conn", transport = link.transport, peer = %link.peer_address)
+}
+
+/// The span of a run with those of its phases under way.
+pub(crate) struct RunSpan {
+    run: Span,
+    /// `garble` or `evaluate`.
+    tables_name: &'static str,
+    transfers: Option<Phase>,
+    tables: Option<Phase>,
+    output: Option<Phase>,
+}
+
+struct Phase {
+    name: &'static str,
+    span: Span,
+    /// The time from the call to the start of the phase.
+    since: Duration,
+}
+
+impl Phase {
+    fn begin(name: &'static str, span: Span, since: Duration) -> Option<Self> {
+        Some(Self { name, span, since })
+    }
+
+    fn end(self, now: Duration) {
+        let took = now.saturating_sub(self.since);
+        debug!(parent: &self.span, phase = self.name, ?took, "the phase is over");
+    }
+}
+
+impl RunSpan {
+    /// Opens the span of a run in the span of its connection, and the phase of the oblivious transfers.
+    pub(crate) fn open(connection: &Span, id: RunId) -> Self {
+        let run = debug_span!(parent: connection, "run", number = id.number(), role = %id.role());
+        let ot = debug_span!(parent: &run, "ot");
+        Self {
+            run,
+            tables_name: match id.role() {
+                Role::Garbler => "garble",
+                Role::Evaluator => "evaluate",
+            },
+            transfers: Phase::begin("ot", ot, Duration::ZERO),
+            tables: None,
+            output: None,
+        }
+    }
+
+    /// Notes that a milestone was passed, `now` being the time from the call.
+    pub(crate) fn reach(&mut self, milestone: Milestone, now: Duration) {
+        let ended = match milestone {
+            Milestone::Agreed => {
+                debug!(parent: &self.run, after = ?now, "both parties agree");
+                None
+            }
+            Milestone::FirstLabels => self.transfers.take(),
+            Milestone::FirstTable => {
+                let span = match self.tables_name {
+                    "garble" => debug_span!(parent: &self.run, "garble"),
+                    _ => debug_span!(parent: &self.run, "evaluate"),
+                };
+                self.tables = Phase::begin(self.tables_name, span, now);
+                None
+            }
+            Milestone::LastTable => {
+                let span = debug_span!(parent: &self.run, "transfer");
+                self.output = Phase::begin("transfer", span, now);
+                self.tables.take()
+            }
+            Milestone::LastOutput => self.output.take(),
+        };
+        if let Some(phase) = ended {
+            phase.end(now);
+        }
+    }
+}
