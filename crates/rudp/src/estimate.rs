@@ -24,14 +24,14 @@ const OVERFLOW_GAIN: f64 = 9.0;
 const HEAVY_OVERFLOW_GAIN: f64 = 4.0;
 const HEAVY_LOSS: f64 = 0.3;
 
-/// Moments of arrival that an estimate needs.
-const LEAST_BATCHES: usize = 4;
+/// The fewest moments of arrival for an estimate. Chosen: three intervals between them.
+const MIN_BATCHES: usize = 4;
 
 /// Packets in a part of a train that is looked at by itself where the sender did not send all of it fast.
 pub(crate) const STRETCH: usize = 16;
 
-/// How many of the stretches of a train have to have stood in a queue to tell a rate, as one of so many.
-const LEAST_STRETCHES: usize = 8;
+/// The part of a train's stretches that must have been queued for a rate to be known: 1/8. Chosen: fewer may be chance.
+const STRETCHES_DIVISOR: usize = 8;
 
 /// What is known about a path before the first packet of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -205,7 +205,7 @@ impl TrainReceiver {
         }
         let packets = last.packets;
         let lost = (self.highest + 1).saturating_sub(packets);
-        if points.len() < LEAST_BATCHES {
+        if points.len() < MIN_BATCHES {
             // The first batch may have waited for as long as the batches are apart.
             let longest = points
                 .windows(2)
@@ -325,7 +325,7 @@ fn queued_stretches(points: &[Point]) -> Option<(Vec<u64>, u64)> {
         }
     }
     slopes.sort_unstable();
-    let is_enough = !slopes.is_empty() && slopes.len() >= count / LEAST_STRETCHES;
+    let is_enough = !slopes.is_empty() && slopes.len() >= count / STRETCHES_DIVISOR;
     is_enough.then(|| (slopes, rate_of(bytes, Duration::from_nanos(time))))
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
 
-/// A train that lost more than this share may have overflowed a queue all the same, which says nothing about the path otherwise.
-const MOST_TRAIN_LOSS: f64 = 0.1;
+/// The largest loss of a train that counts, as a share. Chosen: more may be an overflowed queue, which shows nothing about random loss.
+const MAX_TRAIN_LOSS: f64 = 0.1;
 
 /// Packets of the prior that a train is weighed against. A train of 32 that lost none makes for a loss of 0.5 %, and a block of
 /// 200 segments gets 7 or 8 symbols during the first round trip. Simulated: over a path that loses 1 %, one in fifty transfers
@@ -13,8 +13,8 @@ const MOST_TRAIN_LOSS: f64 = 0.1;
 /// cost at most 0.5 % of the time.
 const TRAIN_PRIOR: f64 = 64.0;
 
-/// A block is no shorter for the sake of time: one symbol for fewer segments would cost more than 2 %.
-const LEAST_SEGMENTS: usize = 64;
+/// The fewest segments of a block that is shortened to end early. Chosen: one symbol for fewer would cost more than 2 %.
+const MIN_BLOCK_SEGMENTS: usize = 64;
 
 /// Once the fate of so many packets is known, trains have nothing to add.
 const OBSERVED: u64 = 500;
@@ -42,7 +42,7 @@ impl Protection {
     /// why a train of the other direction counts: most paths that lose there lose here.
     pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
         let lost = f64::from(sent.saturating_sub(received));
-        if lost > MOST_TRAIN_LOSS * f64::from(sent) {
+        if lost > MAX_TRAIN_LOSS * f64::from(sent) {
             return;
         }
         // The train counts as much as TRAIN_PRIOR packets, of which half a one was lost: few packets show less than the
@@ -66,7 +66,7 @@ impl Protection {
     pub(crate) fn block_segments(&self, rate: u64, rtt: Duration, packet: u64) -> usize {
         let bytes = u128::from(rate) * rtt.as_nanos() / 4 / 1_000_000_000;
         let packets = usize::try_from(bytes / u128::from(packet.max(1))).unwrap_or(usize::MAX);
-        packets.clamp(LEAST_SEGMENTS, BLOCK_SEGMENTS)
+        packets.clamp(MIN_BLOCK_SEGMENTS, BLOCK_SEGMENTS)
     }
 
     /// Returns how many symbols a block of so many segments gets, with so many bytes behind it and after so long a time of

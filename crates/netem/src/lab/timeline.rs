@@ -20,13 +20,13 @@ impl Timeline {
     /// The length of an interval.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
-    const MOST: usize = 360_000;
+    const MAX_SAMPLES: usize = 360_000;
 
     /// Adds what arrived at this time after the first packet: up, down.
     pub(super) fn record(&mut self, at: Duration, bytes: [u64; 2]) {
         // Saturates far beyond what is recorded.
         let index = (at.as_millis() / Self::INTERVAL.as_millis()) as usize;
-        if index >= Self::MOST {
+        if index >= Self::MAX_SAMPLES {
             return;
         }
         for (direction, bytes) in [&mut self.up, &mut self.down].into_iter().zip(bytes) {

@@ -11,7 +11,7 @@ use super::forward::{Published, lock};
 use crate::model::PathCounters;
 
 /// More than the statistics of any kernel have, in bytes.
-const MOST_STATISTICS: usize = 64 << 10;
+const MAX_STATISTICS_BYTES: usize = 64 << 10;
 
 /// What looks at a path. Once the path is down, it sees what was last.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl View {
     #[must_use]
     pub fn retransmitted_segments(&self) -> Option<u64> {
         let [a, b] = self.statistics.each_ref().map(|file| {
-            let mut text = vec![0; MOST_STATISTICS];
+            let mut text = vec![0; MAX_STATISTICS_BYTES];
             let length = file.as_ref()?.read_at(&mut text, 0).ok()?;
             text.truncate(length);
             tcp_counter(&String::from_utf8_lossy(&text), "RetransSegs")

@@ -18,7 +18,7 @@ const STREAM: u64 = 64 << 20;
 const SYMBOLS: usize = 32 << 20;
 
 /// No honest connection sends so many batches at one moment.
-const MOST_BATCHES: usize = 2000;
+const MAX_BATCHES: usize = 2000;
 
 /// The attacker, and what it has learnt of its victim by reading along.
 struct Attacker {
@@ -134,7 +134,7 @@ pub(crate) fn run(script: &[u8]) {
         let mut batches = 0;
         while let Some(transmit) = victim.poll_transmit(now, &mut out, 10) {
             batches += 1;
-            assert!(batches < MOST_BATCHES, "sends without end");
+            assert!(batches < MAX_BATCHES, "sends without end");
             assert_eq!(transmit.len, out.len());
             attacker.read(&out, transmit.segment_size);
             out.clear();

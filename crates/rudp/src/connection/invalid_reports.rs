@@ -23,7 +23,7 @@ const OWN_BYTES: u64 = TRAIN_PACKETS as u64 * 1200 + 40 * 1200;
 const ANSWER_BYTES: u64 = 600;
 
 /// Events that wait although nobody asks for them: one for each train that can be numbered, and some that come once.
-const MOST_EVENTS: usize = 255 + 8;
+const MAX_EVENTS: usize = 255 + 8;
 
 /// Longer than an end repeats its close notice.
 const NOTICES: Duration = Duration::from_secs(8);
@@ -184,14 +184,14 @@ fn report(train: u8, rate: u64) -> Report {
 }
 
 /// The largest rate that a report can say.
-const MOST_RATE: u64 = (1 << 48) - 1;
+const MAX_RATE: u64 = (1 << 48) - 1;
 
 /// A report may claim anything; what is passed on stays within what there is and what was sent.
 #[test]
 fn absurd_reports_are_cut_down() {
     let mut scene = Scene::new(Side::Connector, Config::default());
     assert_eq!(scene.victim.outgoing_train(), None);
-    scene.say(&[Lie::Report(report(SETUP_TRAIN, MOST_RATE))]);
+    scene.say(&[Lie::Report(report(SETUP_TRAIN, MAX_RATE))]);
     let told = scene.victim.outgoing_train().expect("a report came");
     assert_eq!((told.sent, told.received), (32, 32));
     assert_eq!((told.clear, told.clear_received), (32, 32));
@@ -228,7 +228,7 @@ fn reports_of_trains_that_were_not_sent_are_nothing() {
         let rate = |scene: &Scene| scene.victim.controller.pacing_rate();
         let before = (rate(&scene), scene.victim.datagram_size());
         for number in 0..=255 {
-            scene.say(&[Lie::Report(report(number, MOST_RATE))]);
+            scene.say(&[Lie::Report(report(number, MAX_RATE))]);
         }
         assert_eq!(scene.victim.outgoing_train(), None);
         assert_eq!((rate(&scene), scene.victim.datagram_size()), before);
@@ -295,7 +295,7 @@ fn a_peer_may_measure_nothing() {
 }
 
 fn lie() -> impl Strategy<Value = Lie> {
-    let rate = prop_oneof![Just(0), Just(1), Just(MOST_RATE), 0..=MOST_RATE];
+    let rate = prop_oneof![Just(0), Just(1), Just(MAX_RATE), 0..=MAX_RATE];
     let train = prop_oneof![Just(SETUP_TRAIN), Just(DATA_TRAIN), any::<u8>()];
     let report = (
         train.clone(),
@@ -375,7 +375,7 @@ proptest! {
                 let (given, got) = (scene.given[at], scene.got[at]);
                 prop_assert!(*was_at || got <= 3 * given, "{got} for {given}");
             }
-            prop_assert!(victim.events.len() <= MOST_EVENTS, "{} events", victim.events.len());
+            prop_assert!(victim.events.len() <= MAX_EVENTS, "{} events", victim.events.len());
             for train in [victim.outgoing_train(), victim.incoming_train()].into_iter().flatten() {
                 prop_assert!(train.received <= train.sent);
                 prop_assert!(train.clear_received <= train.clear && train.clear <= train.sent);

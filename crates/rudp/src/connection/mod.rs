@@ -49,9 +49,10 @@ pub use transmit::Transmit;
 /// The least that either stream may be bounded to.
 const MIN_BUFFER: u64 = 1 << 20;
 
-/// How far ahead of the path it may be written, in time and in bytes at least: timers and threads may be late by some milliseconds.
+/// How far ahead of the path the application may write: 16 ms at the current rate, and 128 KiB at least. Chosen: timers and threads
+/// may be late by some milliseconds.
 const AHEAD: Duration = Duration::from_millis(16);
-const LEAST_AHEAD: u64 = 128 << 10;
+const MIN_AHEAD_BYTES: u64 = 128 << 10;
 
 /// The longest [`patience`](Connection::patience): arrivals are a small part of what a socket's buffer holds.
 const MAX_PATIENCE: Duration = Duration::from_micros(200);
@@ -428,7 +429,7 @@ impl Connection {
     fn send_capacity(&self) -> u64 {
         let rate = self.controller.pacing_rate();
         let product = bytes_in(rate, self.rtt.smoothed()).min(u64::MAX / 8);
-        let ahead = bytes_in(rate, AHEAD).clamp(LEAST_AHEAD, 2 * MIN_BUFFER);
+        let ahead = bytes_in(rate, AHEAD).clamp(MIN_AHEAD_BYTES, 2 * MIN_BUFFER);
         (4 * product + ahead)
             .min(2 * product + 2 * MIN_BUFFER)
             .min(self.config.max_send_buffer.max(MIN_BUFFER))

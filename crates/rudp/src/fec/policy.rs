@@ -1,51 +1,64 @@
-//! How much parity is worth its bytes.
+//! Chooses the number of parity symbols of a block.
 
 use std::time::Duration;
 
-/// Segments of a full block: 2.4 ms at 1 Gbit/s, and parity for rare losses costs 1 %.
+/// Segments of a full block. Chosen: 2.4 ms at 1 Gbit/s, and parity for rare losses costs 1 %.
 pub const BLOCK_SEGMENTS: usize = 200;
 
-/// Blocks with fewer segments get no parity as long as nothing was ever lost.
+/// Blocks with fewer segments get no parity until a packet is lost. Chosen: one symbol would cost more than a tenth of the bytes.
 pub const SMALL_BLOCK: usize = 8;
 
-/// No block need fail less often: with two hundred blocks in a transfer, one transfer in three hundred waits for a
-/// retransmission.
-const FAILURE: f64 = 1.5e-5;
+/// The smallest target probability that a block cannot be reconstructed. Chosen: in transfers of 200 blocks, one in 300 waits for
+/// a retransmission.
+const MIN_FAILURE: f64 = 1.5e-5;
 
-/// What a block costs by failing, in the mean, as a share of the time that a packet takes. On a path of 110 ms and 1 Gbit/s that
-/// makes for the failure above, where waiting for a retransmission delays all.
-const WAITING: f64 = 0.14;
+/// The largest expected cost of a block's failure, in transmission times of a packet. Chosen: on a path of 110 ms and 1 Gbit/s,
+/// where waiting for a retransmission delays everything, the target probability is [`MIN_FAILURE`].
+const MAX_FAILURE_COST_PACKETS: f64 = 0.14;
 
-/// A transfer that has lasted as long may be in its last round trips: so many of them, of the time that it has lasted.
-const LAST_ROUNDS: f64 = 2.0;
+/// Round trips at the end of a transfer in which a failed block delays the result. Chosen: a transfer that has lasted a time t is in
+/// them with a probability of this number of round trips, divided by t.
+const LAST_ROUND_TRIPS: f64 = 2.0;
 
-/// With so few bytes under way there is always room for more at the receiver, whatever it waits for.
-const LITTLE: f64 = 1e6;
+/// Bytes in flight up to which a gap never fills the receiver's window. Chosen: the cost of a failure is zero up to here.
+const MAX_HARMLESS_FLIGHT_BYTES: f64 = 1e6;
 
-/// With so many more, a gap delays all in any case: what comes behind it fills the window.
-const MUCH: f64 = 8e6;
+/// With this many more bytes in flight, the data behind a gap fill the window, and every failed block delays the transfer.
+/// Chosen: the cost grows linearly between the two.
+const BLOCKING_FLIGHT_BYTES: f64 = 8e6;
 
-/// A full block that may not fail has at least this much parity: nobody knows the loss of a path better than that.
-const LEAST_FULL: usize = 2;
+/// The fewest parity symbols of a full block whose target probability is at most [`MAX_PROTECTED_FAILURE`]. Chosen: the loss of a
+/// path is not known well enough for fewer.
+const MIN_FULL_PARITY: usize = 2;
 
-/// That is one that may fail no more often than this.
-const SURE: f64 = 1e-3;
+/// The largest target probability of a block that has parity even if no loss is expected. Chosen: above it, parity follows from the
+/// expected loss alone.
+const MAX_PROTECTED_FAILURE: f64 = 1e-3;
 
-/// Parity is at most this share of the segments.
-const MOST_SHARE: f64 = 0.25;
+/// The largest ratio of parity symbols to segments. Chosen: parity is at most a fifth of what is sent.
+const MAX_PARITY_SHARE: f64 = 0.25;
 
-/// Parity symbols of a block at most.
-const MOST: usize = 40;
+/// The most parity symbols of a block. Chosen: takes effect for blocks of more than 160 segments.
+const MAX_PARITY: usize = 40;
 
-/// Packets that the estimate remembers, by exponential forgetting.
-const MEMORY: f64 = 100_000.0;
+/// Packets that the estimate remembers, by exponential forgetting. Chosen: 6 s at 200 Mbit/s.
+const MEMORY_PACKETS: f64 = 100_000.0;
 
-/// The prior: this many packets at this loss.
+/// Weight of the prior, in packets. Chosen: as much as 25 full blocks.
 const PRIOR_PACKETS: f64 = 5_000.0;
+
+/// The loss of the prior, as a share of packets. Chosen: one packet in 10,000.
 const PRIOR_LOSS: f64 = 1e-4;
 
-/// Bytes of a packet on the wire.
-const PACKET: f64 = 1500.0;
+/// Factor by which the prior's weight falls with its loss: the weight is divided by one plus this times the loss. Chosen: a prior of
+/// 1 % weighs half as much as one of zero.
+const PRIOR_DISTRUST: f64 = 100.0;
+
+/// The largest loss that an estimate returns, as a share of packets. Chosen: `tail` computes without underflow up to it.
+const MAX_LOSS: f64 = 0.9;
+
+/// Size of a packet on the wire, in bytes. The MTU of Ethernet.
+const PACKET_BYTES: f64 = 1500.0;
 
 /// The share of packets that the path loses, with a prior for when few were seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +80,7 @@ impl LossEstimate {
     #[must_use]
     pub fn with_prior(loss: f64) -> Self {
         let prior = if loss.is_finite() {
-            loss.clamp(0.0, 0.9)
+            loss.clamp(0.0, MAX_LOSS)
         } else {
             PRIOR_LOSS
         };
@@ -82,7 +95,7 @@ impl LossEstimate {
     /// Takes in packets whose fate is now known.
     pub fn observe(&mut self, lost: u64, total: u64) {
         let total = total.max(lost) as f64;
-        let keep = 1.0 - (total / MEMORY).min(1.0);
+        let keep = 1.0 - (total / MEMORY_PACKETS).min(1.0);
         self.lost = self.lost * keep + lost as f64;
         self.total = self.total * keep + total;
         self.seen_loss |= lost > 0;
@@ -91,9 +104,8 @@ impl LossEstimate {
     /// Returns the expected loss.
     #[must_use]
     pub fn rate(&self) -> f64 {
-        // The prior weighs as much as the packets of a few blocks, and less where it claims much.
-        let weight = PRIOR_PACKETS / (1.0 + 100.0 * self.prior);
-        ((self.lost + self.prior * weight) / (self.total + weight)).clamp(0.0, 0.9)
+        let weight = self.prior_weight();
+        ((self.lost + self.prior * weight) / (self.total + weight)).clamp(0.0, MAX_LOSS)
     }
 
     /// Returns a rate that the loss exceeds with a probability of about one in six: the expected one and a standard
@@ -101,8 +113,13 @@ impl LossEstimate {
     #[must_use]
     pub fn cautious_rate(&self) -> f64 {
         let rate = self.rate();
-        let weight = self.total + PRIOR_PACKETS / (1.0 + 100.0 * self.prior);
-        (rate + (rate * (1.0 - rate) / weight.max(1.0)).sqrt()).min(0.9)
+        let weight = self.total + self.prior_weight();
+        (rate + (rate * (1.0 - rate) / weight.max(1.0)).sqrt()).min(MAX_LOSS)
+    }
+
+    /// Returns the weight of the prior, in packets.
+    fn prior_weight(&self) -> f64 {
+        PRIOR_PACKETS / (1.0 + PRIOR_DISTRUST * self.prior)
     }
 
     /// Returns whether any loss was ever seen, or told by the prior.
@@ -159,19 +176,19 @@ impl Plan {
         }
         let failure = self.failure();
         let least = match segments >= BLOCK_SEGMENTS / 2 {
-            _ if failure > SURE => 0,
-            true => LEAST_FULL,
+            _ if failure > MAX_PROTECTED_FAILURE => 0,
+            true => MIN_FULL_PARITY,
             false => 1,
         };
-        let share = (segments as f64 * MOST_SHARE).ceil() as usize;
-        let most = share.min(MOST).min(super::MAX_SYMBOLS - segments);
+        let share = (segments as f64 * MAX_PARITY_SHARE).ceil() as usize;
+        let most = share.min(MAX_PARITY).min(super::MAX_SYMBOLS - segments);
         let loss = self.loss.cautious_rate();
         (least.min(most)..most)
             .find(|&parity| tail(segments + parity, loss, parity) <= failure)
             .unwrap_or(most)
     }
 
-    /// Returns how often the block may fail.
+    /// Returns the target probability that the block cannot be reconstructed.
     fn failure(&self) -> f64 {
         let three_rounds = crate::rate::bytes_in(self.rate, self.rtt * 3);
         if self.bytes_left.is_some_and(|left| left > three_rounds) {
@@ -179,9 +196,12 @@ impl Plan {
         }
         let (busy, rtt) = (self.busy.as_secs_f64(), self.rtt.as_secs_f64());
         let flight = crate::rate::bytes_in(self.rate, self.rtt) as f64;
-        let last = LAST_ROUNDS * rtt / busy.max(1e-9);
-        let delays = last.max((flight - LITTLE) / MUCH).min(1.0);
-        (WAITING * PACKET / (flight * delays).max(1.0)).clamp(FAILURE, 1.0)
+        let last = LAST_ROUND_TRIPS * rtt / busy.max(1e-9);
+        let delays = last
+            .max((flight - MAX_HARMLESS_FLIGHT_BYTES) / BLOCKING_FLIGHT_BYTES)
+            .min(1.0);
+        let cost = MAX_FAILURE_COST_PACKETS * PACKET_BYTES;
+        (cost / (flight * delays).max(1.0)).clamp(MIN_FAILURE, 1.0)
     }
 }
 

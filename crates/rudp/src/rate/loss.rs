@@ -1,10 +1,13 @@
-//! The loss that a path has whatever the rate is.
+//! The loss that a path has at any rate.
 
-/// How many packets the estimate remembers, by exponential forgetting.
-const MEMORY: f64 = 30_000.0;
+/// Packets that the estimate remembers, by exponential forgetting. Chosen: half a second at 700 Mbit/s.
+const MEMORY_PACKETS: f64 = 30_000.0;
 
-/// No more loss than this is ever taken as given.
-const MOST: f64 = 0.5;
+/// The largest floor, as a share of packets. Chosen: the rate of sending is at most twice the rate of delivery.
+const MAX_FLOOR: f64 = 0.5;
+
+/// Packets without loss that the estimate begins with. Chosen: the first lost packet of a connection counts for 0.5 % at most.
+const PRIOR_PACKETS: f64 = 200.0;
 
 /// Estimates the share of packets that are lost without any queue being full.
 ///
@@ -19,21 +22,20 @@ pub(super) struct LossFloor {
 impl LossFloor {
     /// Returns the estimate; zero as long as there is no evidence.
     pub(super) fn rate(&self) -> f64 {
-        // The added packets keep the first lost one of a connection from counting for 1 %.
-        (self.lost / (self.total + 200.0)).min(MOST)
+        (self.lost / (self.total + PRIOR_PACKETS)).min(MAX_FLOOR)
     }
 
     /// Takes in a stretch without congestion.
     pub(super) fn observe(&mut self, lost: u64, total: u64) {
-        let keep = 1.0 - (total as f64 / MEMORY).min(1.0);
+        let keep = 1.0 - (total as f64 / MEMORY_PACKETS).min(1.0);
         self.lost = self.lost * keep + lost as f64;
         self.total = self.total * keep + total as f64;
     }
 
     /// Forgets everything and takes this rate, which a test of the path has shown.
     pub(super) fn set(&mut self, rate: f64) {
-        self.total = MEMORY / 8.0;
-        self.lost = rate * (self.total + 200.0);
+        self.total = MEMORY_PACKETS / 8.0;
+        self.lost = rate * (self.total + PRIOR_PACKETS);
     }
 }
 

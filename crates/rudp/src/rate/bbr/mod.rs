@@ -2,7 +2,7 @@
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | `congestion` | what is congestion, and what the bottleneck gives then |
+//! | `congestion` | when the path is congested, and the rate of its bottleneck |
 //! | `cubic` | what a CUBIC flow would send in our place |
 //! | `cycle` | when to probe for more, and when to let queues run empty |
 
@@ -30,24 +30,31 @@ const WINDOW_GAIN: f64 = 2.25;
 /// For how long acknowledgements, timers and schedulers may hold up what has arrived. On paths of less than a
 /// millisecond this is longer than the round trip, and the window must not be what limits the rate.
 const SLACK: Duration = Duration::from_millis(1);
-/// Rounds between probes, at least.
-const CRUISE_LEAST: u64 = 6;
+/// The smallest number of rounds between probes. Chosen: with `CRUISE_SPREAD`, 6 to 10 rounds.
+const MIN_CRUISE_ROUNDS: u64 = 6;
 /// Rounds before the first probe of a seeded path.
 const FIRST_PROBE: u64 = 2;
-/// How many times its usual change the round-trip time must have grown to show a queue.
+/// The growth of the round-trip time that shows a queue, as a part of the smallest one: 1/16. Chosen: a probe
+/// that finds no capacity adds a tenth, which is more.
+const QUEUE_DIVISOR: u32 = 16;
+/// The same in absolute terms. Chosen: takes effect below a round-trip time of 24 ms.
+const MIN_QUEUE: Duration = Duration::from_micros(1500);
+/// The growth of the round-trip time that shows a queue, as a multiple of its usual change. Measured in
+/// virtual time, at 20 Mbit/s and 60 ms with 20 ms of jitter: a flow uses 99 % of the path. Without this margin, one with a seed of
+/// 70 % stayed at 60 % for seconds.
 const NOISE_MARGIN: u32 = 3;
 /// Packets that a judgement about loss needs, unless a round is over.
 const WINDOW_PACKETS: u64 = 256;
-/// A shorter stretch does not tell at which rate it was sent.
-const LEAST_STRETCH: Duration = Duration::from_millis(5);
+/// The shortest stretch whose rate of sending is believed. Chosen: the judgement does without those of shorter ones.
+const MIN_STRETCH: Duration = Duration::from_millis(5);
 /// Rounds after which a reaction is taken as seen, even if the packet counts do not say so.
 const EPOCH_ROUNDS: u64 = 3;
 /// A queue that lasts this long in the cruise state is kept full by other flows. Without such a delay the queue that a start-up leaves
 /// behind counts as one of theirs, on paths with several bandwidth-delay products of queue (the test
 /// `the_start_spares_a_short_queue`).
 const COMPETITION: Duration = Duration::from_secs(2);
-/// The lowest rate, in packets per second.
-const LEAST_PACKETS: u64 = 20;
+/// The lowest rate, in packets per second. Chosen: a packet leaves every 50 ms.
+const MIN_PACKET_RATE: u64 = 20;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
@@ -99,7 +106,7 @@ impl Stretch {
     fn send_rate(&self) -> u64 {
         match self.left {
             Some([(from, before), (to, until)])
-                if to.since(from) >= LEAST_STRETCH && !self.app_limited =>
+                if to.since(from) >= MIN_STRETCH && !self.app_limited =>
             {
                 rate_of(until - before, to.since(from))
             }
@@ -222,7 +229,7 @@ impl Bbr {
             flat_rounds: 0,
             state_since: Time::ZERO,
             state_round: 0,
-            cruise_rounds: CRUISE_LEAST,
+            cruise_rounds: MIN_CRUISE_ROUNDS,
             streak: 0,
             probe_gain: 1.0,
             startup_gain: STARTUP_GAIN,
@@ -280,7 +287,7 @@ impl Bbr {
 
     /// Replaces what the model knows about the rate.
     fn set_rate(&mut self, rate: u64) {
-        self.bandwidth = [rate.max(LEAST_PACKETS * self.packet), 0];
+        self.bandwidth = [rate.max(MIN_PACKET_RATE * self.packet), 0];
         self.round_bandwidth = self.bandwidth[0];
         self.begin_epoch();
     }
@@ -302,7 +309,7 @@ impl Bbr {
     /// By how much the round-trip time must have grown to show a queue.
     fn queue_margin(&self, base: Duration) -> Duration {
         let noise = (self.rtt_noise * NOISE_MARGIN).min(base / 2);
-        (base / 16).max(Duration::from_micros(1500)).max(noise)
+        (base / QUEUE_DIVISOR).max(MIN_QUEUE).max(noise)
     }
 
     /// Learns how much the round-trip time changes from one stretch of feedback to the next. Queues grow and shrink over
@@ -330,7 +337,7 @@ impl Bbr {
             self.min_rtt = rtt;
         }
         // Close enough: the queue was empty, so there is nothing to find out by a probe.
-        if rtt <= self.min_rtt + self.min_rtt / 16 {
+        if rtt <= self.min_rtt + self.min_rtt / QUEUE_DIVISOR {
             self.min_rtt_seen = feedback.now;
         }
     }
@@ -474,7 +481,7 @@ impl RateController for Bbr {
             0 => scale(self.rate(), self.gain()),
             window => rate_of(window, self.smoothed_rtt.max(self.min_rtt)),
         };
-        rate.max(LEAST_PACKETS * self.packet)
+        rate.max(MIN_PACKET_RATE * self.packet)
     }
 
     fn window(&self) -> u64 {
