@@ -27,7 +27,7 @@ impl Machine {
         evaluate_and_s: 11e-9,
         xor_s: 1.4e-9,
         transfer_s: 20e-9,
-        // 22 µs of the sender, 8 and 4 µs of the receiver: `transpute_session::Costs::measured`.
+        // 22 µs of the sender, 8 and 4 µs of the receiver: `Costs::measured` in crates/session/src/plan.rs.
         base_transfer_s: 34e-6,
     };
 

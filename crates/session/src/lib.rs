@@ -49,7 +49,7 @@ pub use hello::Proposal;
 pub use helpers::Spawner;
 pub use inputs::{InputError, Inputs, Repeat};
 pub use ot_plan::{OtChoice, OtPlan};
-pub use plan::{Costs, KnownPath, Planned, Prediction, Question, SAME_HOST_RTT, plan};
+pub use plan::{KnownPath, Planned, Prediction, SAME_HOST_RTT};
 pub use report::{Milestone, Output, Progress, Progressed, Traffic};
 pub use schemes::SchemeSet;
 pub(crate) use terms::SecretRng;

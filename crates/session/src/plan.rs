@@ -47,7 +47,7 @@ const FIRST_WINDOW: f64 = 14_600.0;
 
 /// Seconds that the steps of oblivious transfer take on one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
+pub(crate) struct Costs {
     /// The receiver's message, per base OT.
     pub receiver_start_s: f64,
     /// The sender's part, per base OT.
@@ -62,7 +62,7 @@ impl Costs {
     /// Returns what was measured on one core of a server with AVX-512 IFMA by
     /// `cargo test --release -p transpute-ot throughput -- --ignored --nocapture`.
     #[must_use]
-    pub const fn measured(base: BaseOt) -> Self {
+    pub(crate) const fn measured(base: BaseOt) -> Self {
         let extension_s = [4.2e-9, 3.7e-9, 5.3e-9, 36e-9];
         match base {
             BaseOt::MlKem768 => Self {
@@ -83,7 +83,7 @@ impl Costs {
 
 /// What a choice of plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Question {
+pub(crate) struct Question {
     /// Input bits of the evaluator in the whole batch.
     pub transfers: u64,
     /// Whether the two labels of a bit differ by one offset, so that an extension answers with 16
@@ -139,7 +139,7 @@ impl fmt::Display for Planned {
 /// Chooses the plan that is predicted to be the fastest; of two that are equally fast, the one with
 /// fewer bytes.
 #[must_use]
-pub fn plan(question: &Question) -> Planned {
+pub(crate) fn plan(question: &Question) -> Planned {
     let mut all = predictions(question);
     all.sort_by_key(|(bytes, prediction)| (prediction.time, *bytes));
     let mut all = all.into_iter().map(|(_, prediction)| prediction);
