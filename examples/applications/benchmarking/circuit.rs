@@ -15,7 +15,10 @@
 //! figures that are still possible have a 1 there. That costs as much as comparing and exchanging each figure one and a half
 //! times, where Batcher's network for 1,024 numbers has 24,063 comparators: 24 for each.
 
-use transpute::{Builder, Circuit, CircuitError, circuit::{Bit, Word}};
+use transpute::{
+    Builder, Circuit, CircuitError,
+    circuit::{Bit, Word},
+};
 
 use crate::{
     columns::Columns,

@@ -7,7 +7,10 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use transpute::{Fingerprint, Identity, transport::{LinkReader, LinkWriter, Security, Transport}};
+use transpute::{
+    Fingerprint, Identity,
+    transport::{LinkReader, LinkWriter, Security, Transport},
+};
 use zeroize::Zeroizing;
 
 use crate::{

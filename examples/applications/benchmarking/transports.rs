@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use transpute::{Registry, Transport, TransportError, transport::{Quic, QuicOptions, Tcp, TcpOptions}};
+use transpute::{
+    Registry, Transport, TransportError,
+    transport::{Quic, QuicOptions, Tcp, TcpOptions},
+};
 
 /// Handshakes that a server has under way at a time, of at most about 100 KiB each. A thousand companies may well come at
 /// once, and each handshake takes a round trip.

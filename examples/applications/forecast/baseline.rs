@@ -8,7 +8,10 @@ use std::{
 };
 
 use rand::rngs::StdRng;
-use transpute::{Choice, Identity, Registry, Role, transport::{Link, Security, Transport}};
+use transpute::{
+    Choice, Identity, Registry, Role,
+    transport::{Link, Security, Transport},
+};
 use transpute_examples::Place;
 
 use crate::{

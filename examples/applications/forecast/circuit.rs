@@ -1,6 +1,9 @@
 //! The circuits: shares are added, and the sums divided, multiplied or averaged.
 
-use transpute::{Bits, Builder, Circuit, CircuitError, circuit::{Bit, Word}};
+use transpute::{
+    Bits, Builder, Circuit, CircuitError,
+    circuit::{Bit, Word},
+};
 
 use crate::{
     division::{Division, Quotient},

@@ -25,7 +25,11 @@
 use std::sync::Arc;
 
 use crypto_bigint::BoxedUint;
-use transpute::{Bits, Config, InputSplit, OutputPolicy, Program, Role, ot::{BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len}, session::{Call, Connection, Event, FrameDecoder, Progressed}};
+use transpute::{
+    Bits, Config, InputSplit, OutputPolicy, Program, Role,
+    ot::{BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len},
+    session::{Call, Connection, Event, FrameDecoder, Progressed},
+};
 use zeroize::Zeroizing;
 
 use crate::{

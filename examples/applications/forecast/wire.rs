@@ -9,7 +9,11 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::timeout,
 };
-use transpute::{SessionError, TransportError, ot::OtError, transport::{Link, LinkReader, LinkStats, LinkWriter}};
+use transpute::{
+    SessionError, TransportError,
+    ot::OtError,
+    transport::{Link, LinkReader, LinkStats, LinkWriter},
+};
 
 use crate::paillier::PaillierError;
 

@@ -2,7 +2,10 @@
 
 use clap::ValueEnum;
 use serde::Serialize;
-use transpute::{Bits, Builder, Circuit, circuit::{CircuitError, Word}};
+use transpute::{
+    Bits, Builder, Circuit,
+    circuit::{CircuitError, Word},
+};
 
 /// Bits of a distance.
 pub(crate) const DISTANCE_BITS: usize = 32;

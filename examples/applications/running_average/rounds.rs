@@ -7,7 +7,11 @@ use std::{
 };
 
 use serde::Serialize;
-use transpute::{Bits, Config, Connection, InputSplit, Party, Program, Role, driver::{DriverOptions, RunOutcome}, session::ConnectionConfig};
+use transpute::{
+    Bits, Config, Connection, InputSplit, Party, Program, Role,
+    driver::{DriverOptions, RunOutcome},
+    session::ConnectionConfig,
+};
 use transpute_examples::{Answer, Usage, part};
 
 use crate::circuit::{Opened, circuit, distances_to_bits, sum_to_bits, sums_from_bits};

@@ -1,7 +1,10 @@
 //! Histograms of a question: the circuit, what its outputs mean, and the same in the clear.
 
 use thiserror::Error;
-use transpute::{Builder, Circuit, circuit::{Bit, CircuitError, Word}};
+use transpute::{
+    Builder, Circuit,
+    circuit::{Bit, CircuitError, Word},
+};
 
 use crate::table::{Table, width_of};
 

@@ -3,7 +3,9 @@
 use std::{collections::VecDeque, error::Error, sync::Arc, time::Instant};
 
 use serde::Serialize;
-use transpute::{Bits, Config, Connection, InputSplit, OutputPolicy, Party, Program, Role, driver::Running};
+use transpute::{
+    Bits, Config, Connection, InputSplit, OutputPolicy, Party, Program, Role, driver::Running,
+};
 
 use crate::{
     apriori::{Itemset, groups, larger, singles},

@@ -1,6 +1,9 @@
 //! The circuit that counts how many transactions have all items of a set.
 
-use transpute::{Builder, Circuit, circuit::{Bit, CircuitError, Word}};
+use transpute::{
+    Builder, Circuit,
+    circuit::{Bit, CircuitError, Word},
+};
 
 use crate::{
     apriori::{Itemset, shared},

@@ -9,7 +9,9 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use transpute::{Bits, Config, Evaluation, InputError, Inputs, OutputPolicy, Party, Program, Results, Role};
+use transpute::{
+    Bits, Config, Evaluation, InputError, Inputs, OutputPolicy, Party, Program, Results, Role,
+};
 use transpute_examples::{Answer, Place, Usage, neighbours, tell};
 
 use crate::{

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use transpute::{Bits, Choice, Config, Connecting, Connection, Fingerprint, Identity, InputSplit, Listening, Party, Prepared, Program, Role, session::ConnectionConfig};
+use transpute::{
+    Bits, Choice, Config, Connecting, Connection, Fingerprint, Identity, InputSplit, Listening,
+    Party, Prepared, Program, Role, session::ConnectionConfig,
+};
 
 use crate::{circuit::circuit, failure::Failure, statistics::FIGURE_BITS};
 

@@ -12,7 +12,10 @@ use tokio::{
     task::{AbortHandle, JoinSet},
     time::timeout,
 };
-use transpute::{Fingerprint, TransportError, transport::{Link, LinkReader, LinkWriter, Listener}};
+use transpute::{
+    Fingerprint, TransportError,
+    transport::{Link, LinkReader, LinkWriter, Listener},
+};
 
 use super::Limits;
 use crate::{

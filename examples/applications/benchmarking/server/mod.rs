@@ -13,7 +13,10 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use transpute::{Bits, Choice, Fingerprint, Identity, Role, TransportError, transport::{Link, Listener, Security, Transport}};
+use transpute::{
+    Bits, Choice, Fingerprint, Identity, Role, TransportError,
+    transport::{Link, Listener, Security, Transport},
+};
 
 use self::{
     computing::{Computed, End},

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
-use transpute::{Choice, Identity, Role, transport::{Link, Security}};
+use transpute::{
+    Choice, Identity, Role,
+    transport::{Link, Security},
+};
 use zeroize::Zeroizing;
 
 use crate::{

@@ -2,7 +2,10 @@
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use tokio::io::{DuplexStream, duplex};
-use transpute::{Role, transport::{LinkInfo, LinkTimings, Link}};
+use transpute::{
+    Role,
+    transport::{Link, LinkInfo, LinkTimings},
+};
 
 use super::{in_the_clear, number, split};
 use crate::{
