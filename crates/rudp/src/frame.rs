@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::handshake::Space;
+use crate::handshake::packet::Space;
 use crate::wire::{Reader, Truncated, put_uint, put_varint, varint_len};
 
 /// How many ranges of packet numbers an acknowledgement lists at most, newest first.

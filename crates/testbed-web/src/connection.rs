@@ -21,6 +21,9 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
+/// The number of connections at a time. Further ones wait until one has ended.
+pub(super) const MAX_CONNECTIONS: usize = 256;
+
 /// How long the head of a request may take, and how long a connection may be idle.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 

@@ -1,6 +1,6 @@
-//! What goes wrong: with the server, and with a request.
+//! The error of a request.
 
-use std::{fmt, io, net::SocketAddr};
+use std::fmt;
 
 use axum::{
     Json,
@@ -8,38 +8,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Map, Value};
-use thiserror::Error;
-
-use super::store::StoreError;
-
-/// Why there is no server.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// Whoever reaches it could use it.
-    #[error("{address} can be reached from other machines: a token is needed")]
-    NeedsToken {
-        /// Where it was to listen.
-        address: SocketAddr,
-    },
-    /// Whoever may use this machine could run commands as the user of the server.
-    #[error("programs of one's own need a token, whoever can reach the server")]
-    ProgramsNeedToken,
-    /// The address cannot be used.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The history cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The system does not give threads.
-    #[error("cannot start a thread")]
-    Thread(#[source] io::Error),
-}
 
 /// Why a request is not answered as asked: a status and a line for people.
 #[derive(Debug)]
@@ -95,12 +63,6 @@ impl ApiError {
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
         self
-    }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        Self::internal(&error)
     }
 }
 

@@ -25,13 +25,14 @@ mod import;
 mod jobs;
 mod knowledge;
 mod run;
+mod serve_error;
 mod server;
 mod sessions;
 mod store;
 mod token;
 
-pub use error::ServeError;
 pub use import::import;
+pub use serve_error::ServeError;
 pub use server::{Config, Server};
 pub use store::StoreError;
 pub use token::{Token, TokenError};

@@ -21,16 +21,13 @@ use super::{
     api,
     app::{App, Places},
     connection,
-    error::ServeError,
     jobs::{self, Jobs},
     knowledge::{Knowledge, Source},
+    serve_error::ServeError,
     sessions::Sessions,
     store::Store,
     token::Token,
 };
-
-/// How many connections there may be; others wait.
-pub(super) const MOST_CONNECTIONS: usize = 256;
 
 /// How long connections have to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -144,7 +141,7 @@ impl Server {
         let counting = Arc::clone(&app);
         // In the background: some of them are large.
         let counting = tokio::task::spawn_blocking(move || count_all(&counting));
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let room = Arc::new(Semaphore::new(connection::MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         let accepting = async {
             loop {

@@ -44,6 +44,7 @@
 pub mod auto;
 pub mod conformance;
 mod datagram;
+mod diagnosis;
 mod error;
 mod handshakes;
 mod identity;

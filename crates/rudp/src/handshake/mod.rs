@@ -21,7 +21,7 @@ mod flight;
 #[cfg(test)]
 mod forgeries;
 mod level;
-mod packet;
+pub(crate) mod packet;
 mod parameters;
 mod plaintext;
 mod reassembly;

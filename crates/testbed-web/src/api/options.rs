@@ -10,9 +10,9 @@ use crate::{
     app::{App, MOST_STREAMS},
     body::Asked,
     choose::{ScenarioChoice, Shown},
+    connection,
     error::ApiError,
     jobs::MOST_WAITING,
-    server::MOST_CONNECTIONS,
     store::Filter,
 };
 
@@ -142,7 +142,7 @@ fn all(app: &App) -> Result<Options, ApiError> {
             "map_cells": map::MOST_CELLS,
             "compare": compare::MOST_RUNS,
             "streams": MOST_STREAMS,
-            "connections": MOST_CONNECTIONS,
+            "connections": connection::MAX_CONNECTIONS,
             "timeout_s": jobs::MOST_TIMEOUT_S,
         },
     });

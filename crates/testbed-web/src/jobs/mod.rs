@@ -24,7 +24,7 @@ pub(super) use plan::{JobRequest, Plan, Work};
 pub(super) use runner::look_inside;
 
 use super::{
-    error::ServeError,
+    serve_error::ServeError,
     store::{Store, StoreError},
 };
 

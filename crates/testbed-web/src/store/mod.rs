@@ -21,7 +21,7 @@ use thiserror::Error;
 pub(super) use filter::{Filter, Params, checked};
 pub(super) use uploads::{KeptUpload, UploadError};
 
-use super::run::Run;
+use super::{error::ApiError, run::Run};
 
 /// The name of the file.
 const FILE: &str = "history.sqlite3";
@@ -93,6 +93,12 @@ pub enum StoreError {
     /// What is kept cannot be read back.
     #[error("an entry of the history cannot be read")]
     Entry(#[source] serde_json::Error),
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::internal(&error)
+    }
 }
 
 /// The history. Everything in it waits for the disk: call it where that is no harm.

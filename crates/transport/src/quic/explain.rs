@@ -5,11 +5,16 @@ use std::io;
 use noq::{ConnectionError, ReadError, TransportErrorCode, VarInt, WriteError};
 use rustls::AlertDescription;
 
-use super::link::{COMPLETE, SAID_ALL};
 use crate::{TransportError, tls};
 
 /// The first QUIC error code that stands for a TLS alert (RFC 9000 section 20.1: 0x0100 to 0x01ff).
 const FIRST_ALERT: u64 = 0x100;
+
+/// The code with which a connection closes whose sides have both sent and read everything.
+pub(super) const COMPLETE: VarInt = VarInt::from_u32(1);
+
+/// The code with which a connection closes whose side has sent everything, and wants nothing more of the peer.
+pub(super) const SAID_ALL: VarInt = VarInt::from_u32(3);
 
 /// When the connection ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

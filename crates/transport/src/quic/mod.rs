@@ -54,6 +54,7 @@
 
 mod config;
 mod congestion;
+mod connection;
 mod explain;
 mod handshake;
 mod layout;
@@ -93,7 +94,7 @@ use self::{
 };
 use crate::{
     FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, mismatch, tcp::address,
+    TransportError, diagnosis, tcp::address,
 };
 
 /// The QUIC transport, named `quic`.
@@ -221,7 +222,7 @@ impl Transport for Quic {
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
         let asking = async {
             tokio::time::sleep(ASK_AFTER).await;
-            mismatch::ask(address, security, Self::NAME).await
+            diagnosis::ask(address, security, Self::NAME).await
         };
         let connected = tokio::select! {
             biased;
@@ -231,7 +232,7 @@ impl Transport for Quic {
         match connected {
             Ok(authenticated) => Ok(authenticated.bare.link()),
             Err(error @ TransportError::Connect { .. }) => {
-                let better = mismatch::ask(address, security, Self::NAME).await;
+                let better = diagnosis::ask(address, security, Self::NAME).await;
                 Err(better.unwrap_or(error))
             }
             Err(error) => Err(error),

@@ -13,9 +13,9 @@ use noq::{ConnectionError, RecvStream};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{
+    connection::Shared,
     explain::{self, During},
     layout::{HEADER, Layout},
-    link::Shared,
 };
 use crate::TransportError;
 

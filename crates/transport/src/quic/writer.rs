@@ -11,9 +11,9 @@ use noq::{Connection, PathId, SendStream, VarInt};
 use tokio::io::AsyncWrite;
 
 use super::{
+    connection::Shared,
     explain::{self, During},
     layout::{HEADER, Layout},
-    link::Shared,
     options::STRIPE,
 };
 use crate::TransportError;

@@ -45,7 +45,7 @@ pub(crate) use self::{
 };
 use crate::{
     FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, mismatch,
+    TransportError, diagnosis,
 };
 
 /// The reliable-UDP transport, named `rudp`.
@@ -145,7 +145,7 @@ pub(crate) async fn connect(
 ) -> Result<Link, TransportError> {
     let asking = async {
         tokio::time::sleep(ASK_AFTER).await;
-        mismatch::ask(address, security, name).await
+        diagnosis::ask(address, security, name).await
     };
     let transports = [name];
     let connected = tokio::select! {
@@ -156,7 +156,7 @@ pub(crate) async fn connect(
     match connected {
         Ok(authenticated) => Ok(authenticated.bare.link()),
         Err(error @ (TransportError::UdpBlocked { .. } | TransportError::NotTranspute { .. })) => {
-            let better = mismatch::ask(address, security, name).await;
+            let better = diagnosis::ask(address, security, name).await;
             Err(better.unwrap_or(error))
         }
         Err(error) => Err(error),

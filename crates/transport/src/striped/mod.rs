@@ -44,7 +44,7 @@ use self::{
 };
 use crate::{
     Link, LinkReader, Listener, PathClass, Profile, Security, Settings, TcpOptions, Transport,
-    TransportError, mismatch,
+    TransportError, diagnosis,
     tcp::{Acceptor, Channel, Connector, Route},
 };
 
@@ -187,7 +187,7 @@ impl Transport for TcpStriped {
         let mut first = match open(route, connector.clone()).await {
             Ok(first) => first,
             Err(error) => {
-                return Err(mismatch::explain_refused(error, address, security, Self::NAME).await);
+                return Err(diagnosis::explain_refused(error, address, security, Self::NAME).await);
             }
         };
         let count = self

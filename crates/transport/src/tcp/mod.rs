@@ -35,7 +35,7 @@ pub(crate) use self::{
     socket::Socket,
 };
 use crate::{
-    Link, Listener, Profile, Security, Settings, Throughput, Transport, TransportError, mismatch,
+    Link, Listener, Profile, Security, Settings, Throughput, Transport, TransportError, diagnosis,
 };
 
 /// The TCP transport, named `tcp`.
@@ -128,7 +128,7 @@ impl Transport for Tcp {
         let (socket, context) = match route.open(UNSENT_LIMIT).await {
             Ok(open) => open,
             Err(error) => {
-                return Err(mismatch::explain_refused(error, address, security, Self::NAME).await);
+                return Err(diagnosis::explain_refused(error, address, security, Self::NAME).await);
             }
         };
         Ok(connector.authenticate(socket, context).await?.into_link())

@@ -1,0 +1,137 @@
+//! The state of a QUIC connection that the two halves of its link share.
+
+use std::{
+    any::Any,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use noq::{Connection, PathId, VarInt};
+
+use super::{
+    congestion::Steered,
+    explain::{self, COMPLETE, During, SAID_ALL},
+    memory::Visit,
+    meter::Meter,
+    options::QuicDriver,
+    runtime,
+};
+use crate::{PathSample, TransportError};
+
+/// The code with which a connection closes that was dropped before.
+const DROPPED: VarInt = VarInt::from_u32(2);
+
+/// What the two halves have in common. The connection closes when both are gone.
+pub(super) struct Shared {
+    connection: Connection,
+    meter: Option<Arc<Meter>>,
+    /// Where to note how fast it was.
+    visit: Option<Visit>,
+    all_sent: AtomicBool,
+    all_read: AtomicBool,
+    /// Streams of a half that was dropped: the library tells the peer that a dropped stream is complete or unwanted,
+    /// and neither is what dropping a half means.
+    parked: Mutex<Vec<Box<dyn Any + Send>>>,
+    driver: QuicDriver,
+    last_sample: Arc<OnceLock<PathSample>>,
+}
+
+impl Shared {
+    /// Makes the state of an authenticated connection.
+    pub(super) fn new(connection: Connection, visit: Option<Visit>, driver: QuicDriver) -> Self {
+        let meter = connection
+            .congestion_state(PathId::ZERO)
+            .and_then(Steered::meter_of);
+        if let (Some(meter), Some(visit)) = (&meter, &visit)
+            && let Some(rate) = visit.rate()
+        {
+            tracing::debug!(rate, "the peer was here before");
+            meter.start_at(rate);
+        }
+        Self {
+            connection,
+            meter,
+            visit,
+            all_sent: AtomicBool::new(false),
+            all_read: AtomicBool::new(false),
+            parked: Mutex::default(),
+            driver,
+            last_sample: Arc::default(),
+        }
+    }
+
+    /// Returns the place of the figures that the connection leaves when it is closed.
+    pub(super) fn last_sample(&self) -> Arc<OnceLock<PathSample>> {
+        Arc::clone(&self.last_sample)
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Everything was sent and the peer has acknowledged it.
+    pub(super) fn note_all_sent(&self) {
+        self.all_sent.store(true, Ordering::Release);
+    }
+
+    /// The peer's stream was read to its end.
+    pub(super) fn note_all_read(&self) {
+        self.all_read.store(true, Ordering::Release);
+    }
+
+    /// Keeps streams until the connection is closed.
+    pub(super) fn park(&self, streams: impl Any + Send) {
+        self.parked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(streams));
+    }
+
+    /// Says why the connection ended, if it did.
+    pub(super) fn ended(&self, during: During) -> Option<TransportError> {
+        let reason = self.connection.close_reason()?;
+        Some(explain::connection(&reason, during))
+    }
+
+    pub(super) fn sample(&self) -> PathSample {
+        let mut sample = PathSample::default();
+        if let Some(path) = self.connection.path_stats(PathId::ZERO) {
+            sample.rtt = Some(path.rtt);
+            sample.congestion_window = Some(path.cwnd);
+            sample.retransmits = Some(path.lost_packets.saturating_sub(path.lost_plpmtud_probes));
+            sample.wire_bytes_retransmitted = Some(path.lost_bytes);
+        }
+        if let Some(meter) = &self.meter {
+            sample.congestion_control = Some(meter.name().to_string());
+            sample.min_rtt = meter.min_rtt();
+            if let Some((rate, app_limited)) = meter.delivery_rate() {
+                sample.delivery_rate = Some(rate);
+                sample.delivery_rate_app_limited = Some(app_limited);
+            }
+        }
+        let totals = self.connection.stats();
+        sample.wire_bytes_sent = Some(totals.udp_tx.bytes);
+        sample.wire_bytes_received = Some(totals.udp_rx.bytes);
+        sample
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.last_sample.set(self.sample());
+        if let Some(visit) = self.visit.take() {
+            visit.end(self.meter.as_ref().and_then(|meter| meter.reached()));
+        }
+        let all_sent = self.all_sent.load(Ordering::Acquire);
+        let all_read = self.all_read.load(Ordering::Acquire);
+        let code = match (all_sent, all_read) {
+            (true, true) => COMPLETE,
+            (true, false) => SAID_ALL,
+            (false, _) => DROPPED,
+        };
+        // Before the parked streams are dropped, which then have nothing more to say.
+        runtime::close(&self.connection, code, self.driver);
+    }
+}
