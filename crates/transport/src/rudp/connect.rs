@@ -171,7 +171,7 @@ async fn try_connect(
     let outcome = Outcome::default();
     let config = options.config(super::is_repaired(name), peer.ip());
     let tls = |parameters: &[u8]| credentials.begin(parameters, &outcome);
-    let connection = Connection::connect(peer, config, endpoint.now(), &rand::random(), tls)
+    let connection = Connection::connect(peer, config, endpoint.served.now(), &rand::random(), tls)
         .ok_or_else(|| {
             let refused = || TransportError::Tls {
                 detail: "the cryptographic library refuses to begin".into(),
@@ -179,7 +179,7 @@ async fn try_connect(
             outcome.error().unwrap_or_else(refused)
         })?;
     let control = options.control.name();
-    let shared = Arc::new(Shared::new(connection, Arc::clone(endpoint), None, control));
+    let shared = Arc::new(Shared::new(connection, endpoint.hold(), None, control));
     if !options.probes() {
         shared.expect_no_estimate();
     }

@@ -3,38 +3,29 @@
 use std::{
     io,
     net::SocketAddr,
-    os::unix::net::UnixStream,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Instant,
 };
-
-use transpute_rudp::Time;
 
 use super::{
     foreign::Foreign,
     intake::{FirstPacket, Intake},
     link::Shared,
     routes::Routes,
+    served::{Hold, ServedSocket},
     server::Server,
     socket::Socket,
 };
 
 /// A UDP socket and its links.
 pub(super) struct Endpoint {
-    pub(super) socket: Socket,
-    origin: Instant,
+    pub(super) served: Arc<ServedSocket>,
     routes: Mutex<Routes>,
     /// Links were added that the thread has not seen.
     grown: AtomicBool,
-    /// The pipe that wakes the thread, and its reading end.
-    waker: UnixStream,
-    pub(super) wakened: UnixStream,
-    /// Until when the thread sleeps if nobody wakes it, nanoseconds; zero while it is awake.
-    sleeps_until: AtomicU64,
     users: Mutex<Users>,
     /// What makes links of first packets, while a listener accepts them.
     intake: Mutex<Option<Intake>>,
@@ -59,23 +50,13 @@ pub(crate) struct Door(Arc<Endpoint>);
 /// A listener's hold on its socket: while it exists, no other listener can take the socket over.
 pub(crate) struct Listening(Arc<Door>);
 
-/// Never.
-pub(super) const NEVER: u64 = u64::MAX;
-
 impl Endpoint {
     /// Starts to serve a socket.
     pub(super) fn start(socket: Socket) -> io::Result<Door> {
-        let (waker, wakened) = UnixStream::pair()?;
-        waker.set_nonblocking(true)?;
-        wakened.set_nonblocking(true)?;
         let endpoint = Arc::new(Self {
-            socket,
-            origin: Instant::now(),
+            served: Arc::new(ServedSocket::new(socket)?),
             routes: Mutex::default(),
             grown: AtomicBool::new(false),
-            waker,
-            wakened,
-            sleeps_until: AtomicU64::new(0),
             users: Mutex::default(),
             intake: Mutex::default(),
         });
@@ -117,29 +98,6 @@ impl Endpoint {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn now(&self) -> Time {
-        let nanos = self.origin.elapsed().as_nanos();
-        Time::from_nanos(u64::try_from(nanos).unwrap_or(NEVER))
-    }
-
-    /// Makes sure that the thread looks at the links at this moment at the latest.
-    pub(super) fn look_by(&self, at: u64) {
-        // Ordered so that either the thread sees the deadline that was set before, or this sees until when it sleeps.
-        if at < self.sleeps_until.load(Ordering::SeqCst) {
-            self.wake();
-        }
-    }
-
-    fn wake(&self) {
-        // A full pipe wakes as well.
-        let _ = io::Write::write(&mut &self.waker, &[0]);
-    }
-
-    /// Notes until when the thread sleeps, nanoseconds.
-    pub(super) fn sleep_until(&self, until: u64) {
-        self.sleeps_until.store(until, Ordering::SeqCst);
-    }
-
     /// Returns whether a listener accepts links on the socket.
     pub(super) fn is_listening(&self) -> bool {
         self.users().is_listening
@@ -167,6 +125,14 @@ impl Endpoint {
     /// Returns whether links were added since this was asked for last.
     pub(super) fn has_grown(&self) -> bool {
         self.grown.swap(false, Ordering::SeqCst)
+    }
+
+    /// Returns the hold of a new link.
+    pub(super) fn hold(self: &Arc<Self>) -> Hold {
+        Hold {
+            served: Arc::clone(&self.served),
+            _endpoint: Arc::<Self>::clone(self),
+        }
     }
 
     pub(super) fn links(&self) -> Vec<Arc<Shared>> {
@@ -200,7 +166,7 @@ impl Endpoint {
     /// Adds the link of a connector, to which all datagrams belong.
     pub(super) fn add_sole(&self, link: &Arc<Shared>) {
         self.add(link, true);
-        self.wake();
+        self.served.wake();
     }
 
     /// Begins to accept connectors.
@@ -218,7 +184,7 @@ impl Endpoint {
         let mut intake = self.lock_intake();
         let taken = intake
             .as_mut()
-            .and_then(|intake| intake.take(self, arrival, datagram));
+            .and_then(|intake| intake.take(self.hold(), arrival, datagram));
         drop(intake);
         if let Some(link) = taken {
             self.add(&link, false);
@@ -244,7 +210,7 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         self.0.users().doors -= 1;
-        self.0.wake();
+        self.0.served.wake();
     }
 }
 
@@ -257,5 +223,35 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.0.0.users().is_listening = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use transpute_rudp::{Config, Connection, PlaintextTls, Tls};
+
+    use super::*;
+
+    /// A peer that says nothing is told of the end for seconds: in the meantime the thread must sleep.
+    #[test]
+    fn what_was_given_up_is_not_looked_at_all_the_time() {
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let peer = silent.local_addr().unwrap();
+        let door = Endpoint::start(Socket::connecting(peer, 1 << 16).unwrap()).unwrap();
+        let endpoint = door.endpoint();
+        let tls = |parameters: &[u8]| {
+            let agreed = Arc::default();
+            let tls = PlaintextTls::connector([1; 16], parameters, &["test"], agreed);
+            Some(Box::new(tls) as Box<dyn Tls>)
+        };
+        let now = endpoint.served.now();
+        let connection = Connection::connect(peer, Config::default(), now, &[1; 32], tls).unwrap();
+        let link = Arc::new(Shared::new(connection, endpoint.hold(), None, "bbr"));
+        endpoint.add_sole(&link);
+        link.abandon();
+        let given_up = link.lock().abandoned.unwrap();
+        assert!(link.deadline() > given_up.as_nanos());
     }
 }

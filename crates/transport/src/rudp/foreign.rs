@@ -97,21 +97,21 @@ impl Foreign {
 impl Door {
     /// Sends datagrams of another protocol.
     pub(crate) fn send_foreign(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.endpoint().socket.send_foreign(transmit)
+        self.endpoint().served.socket.send_foreign(transmit)
     }
 
     /// Returns how many datagrams one call can send.
     pub(crate) fn max_segments(&self) -> usize {
-        self.endpoint().socket.max_segments()
+        self.endpoint().served.socket.max_segments()
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
-        self.endpoint().socket.local()
+        self.endpoint().served.socket.local()
     }
 
     /// Returns another descriptor of the socket, to wait for room in.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
-        std::os::fd::AsFd::as_fd(&self.endpoint().socket).try_clone_to_owned()
+        std::os::fd::AsFd::as_fd(&self.endpoint().served.socket).try_clone_to_owned()
     }
 }
 

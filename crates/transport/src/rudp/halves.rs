@@ -76,7 +76,7 @@ impl AsyncRead for Reader {
         }
         let shared = &self.halves.0;
         let mut state = shared.lock();
-        let now = shared.endpoint.now();
+        let now = shared.now();
         match state.connection.read(now, buf.initialize_unfilled()) {
             Read::Data(length) => {
                 buf.advance(length);

@@ -15,9 +15,9 @@ use transpute_rudp::{AcceptLimits, Accepting, Acceptor, Time, Transmit};
 
 use super::{
     RudpOptions,
-    endpoint::Endpoint,
     handshake::{Credentials, Outcome},
     link::Shared,
+    served::Hold,
 };
 
 /// Makes links of first packets, on the thread of a socket.
@@ -82,14 +82,14 @@ impl Intake {
     /// Takes a datagram of the set-up that belongs to no link. Returns the link that begins with it.
     pub(super) fn take(
         &mut self,
-        endpoint: &Arc<Endpoint>,
+        hold: Hold,
         packet: &FirstPacket,
         datagram: &mut [u8],
     ) -> Option<Arc<Shared>> {
         let outcome = Outcome::default();
         let config = self.options.config(self.is_repaired, packet.from.ip());
         // A socket that listens on all addresses must answer from the one it was spoken to.
-        let is_wildcard = endpoint.socket.local().ip().is_unspecified();
+        let is_wildcard = hold.served.socket.local().ip().is_unspecified();
         let source = packet.to.filter(|_| is_wildcard);
         let accepting = Accepting {
             config: &config,
@@ -109,14 +109,14 @@ impl Intake {
                     segment_size: reply.len(),
                 };
                 // It is repeated when it is asked for again.
-                let _ = endpoint.socket.send(&transmit, &reply, source);
+                let _ = hold.served.socket.send(&transmit, &reply, source);
                 None
             }
             transpute_rudp::Intake::Connection(connection) => {
                 self.handshakes.fetch_add(1, Ordering::Relaxed);
                 let count = Count(Arc::clone(&self.handshakes));
                 let control = self.options.control.name();
-                let link = Shared::new(*connection, Arc::clone(endpoint), source, control);
+                let link = Shared::new(*connection, hold, source, control);
                 let link = Arc::new(link);
                 let incoming = Incoming {
                     link: Arc::clone(&link),

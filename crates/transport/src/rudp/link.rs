@@ -15,7 +15,7 @@ use transpute_rudp::{Connection, Event, Id, Time, Transmit};
 
 use super::{
     ending::{Broken, DROPPED, Ending},
-    endpoint::{Endpoint, NEVER},
+    served::{Hold, NEVER, ServedSocket},
     socket::{is_too_large, largest_datagram},
 };
 use crate::PathSample;
@@ -28,7 +28,7 @@ pub(super) struct Shared {
     patience: AtomicU64,
     over: AtomicBool,
     state: Mutex<State>,
-    pub(super) endpoint: Arc<Endpoint>,
+    hold: Hold,
     /// Data packets find the link.
     registered: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
@@ -64,7 +64,7 @@ pub(super) struct State {
     pub(super) unflushed: usize,
     pub(super) end: Option<Ending>,
     /// Both halves are gone; until when their last words may take.
-    abandoned: Option<Time>,
+    pub(super) abandoned: Option<Time>,
     /// The socket reported that nobody listens at the peer's address.
     refused: bool,
 }
@@ -85,7 +85,7 @@ const TRAIN_PATIENCE: Duration = Duration::from_millis(400);
 impl Shared {
     pub(super) fn new(
         connection: Connection,
-        endpoint: Arc<Endpoint>,
+        hold: Hold,
         from: Option<IpAddr>,
         control: &'static str,
     ) -> Self {
@@ -112,7 +112,7 @@ impl Shared {
                 abandoned: None,
                 refused: false,
             }),
-            endpoint,
+            hold,
             registered: AtomicBool::new(false),
             last_sample: Arc::default(),
         }
@@ -147,6 +147,11 @@ impl Shared {
     /// Returns for how long arrivals may be left in the socket while more are coming.
     pub(super) fn patience(&self) -> Duration {
         Duration::from_nanos(self.patience.load(Ordering::Relaxed))
+    }
+
+    /// Returns the time on the clock of the socket.
+    pub(super) fn now(&self) -> Time {
+        self.hold.served.now()
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -188,19 +193,19 @@ impl Shared {
 
     /// Does the same but wakes nobody yet, for somebody who has more to do under the lock.
     pub(super) fn turn(&self, state: &mut State) -> Wakes {
-        let now = self.endpoint.now();
+        let now = self.hold.served.now();
         if (state.connection.next_timeout()).is_some_and(|at| at <= now) {
             state.connection.handle_timeout(now);
         }
-        state.transmit(&self.endpoint);
+        state.transmit(&self.hold.served);
         if std::mem::take(&mut state.refused) {
             state.on_refused(now);
-            state.transmit(&self.endpoint);
+            state.transmit(&self.hold.served);
         }
         let wakes = state.take_events(now);
         if state.is_to_close(now) {
             state.connection.close(now, DROPPED);
-            state.transmit(&self.endpoint);
+            state.transmit(&self.hold.served);
         }
         let mut deadline = state
             .connection
@@ -229,7 +234,7 @@ impl Shared {
         let patience = state.connection.patience().as_nanos();
         (self.patience).store(u64::try_from(patience).unwrap_or(0), Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::SeqCst);
-        self.endpoint.look_by(deadline);
+        self.hold.served.look_by(deadline);
         wakes
     }
 
@@ -246,7 +251,7 @@ impl Shared {
         if let Some(broken) = state.broken() {
             return Poll::Ready(Err(broken));
         }
-        let now = self.endpoint.now();
+        let now = self.hold.served.now();
         if state.is_open(wait, now) {
             return Poll::Ready(Ok(()));
         }
@@ -264,7 +269,7 @@ impl Shared {
     /// Gives up a connection of which no link was made.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
-        let now = self.endpoint.now();
+        let now = self.hold.served.now();
         state.abandoned = Some(if state.finished { now + LINGER } else { now });
         self.settle(state);
     }
@@ -319,7 +324,7 @@ impl State {
     }
 
     /// Sends everything that may go now.
-    fn transmit(&mut self, endpoint: &Endpoint) {
+    fn transmit(&mut self, served: &ServedSocket) {
         self.unflushed = 0;
         loop {
             let transmit = match self.pending.take() {
@@ -327,15 +332,15 @@ impl State {
                 None => {
                     self.outgoing.clear();
                     let size = usize::from(self.connection.datagram_size());
-                    let segments = endpoint.socket.segments(size);
-                    let now = endpoint.now();
+                    let segments = served.socket.segments(size);
+                    let now = served.now();
                     match (self.connection).poll_transmit(now, &mut self.outgoing, segments) {
                         Some(transmit) => transmit,
                         None => return,
                     }
                 }
             };
-            let sent = endpoint.socket.send(&transmit, &self.outgoing, self.from);
+            let sent = served.socket.send(&transmit, &self.outgoing, self.from);
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.pending = Some(transmit);
@@ -447,36 +452,5 @@ impl Wakes {
         for waker in self.0 {
             waker.wake();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::UdpSocket;
-
-    use transpute_rudp::{Config, PlaintextTls, Tls};
-
-    use super::*;
-    use crate::rudp::socket::Socket;
-
-    /// A peer that says nothing is told of the end for seconds: in the meantime the thread must sleep.
-    #[test]
-    fn what_was_given_up_is_not_looked_at_all_the_time() {
-        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let peer = silent.local_addr().unwrap();
-        let door = Endpoint::start(Socket::connecting(peer, 1 << 16).unwrap()).unwrap();
-        let endpoint = door.endpoint();
-        let tls = |parameters: &[u8]| {
-            let agreed = Arc::default();
-            let tls = PlaintextTls::connector([1; 16], parameters, &["test"], agreed);
-            Some(Box::new(tls) as Box<dyn Tls>)
-        };
-        let now = endpoint.now();
-        let connection = Connection::connect(peer, Config::default(), now, &[1; 32], tls).unwrap();
-        let link = Arc::new(Shared::new(connection, Arc::clone(endpoint), None, "bbr"));
-        endpoint.add_sole(&link);
-        link.abandon();
-        let given_up = link.lock().abandoned.unwrap();
-        assert!(link.deadline() > given_up.as_nanos());
     }
 }

@@ -27,6 +27,7 @@ mod listener;
 mod options;
 pub(crate) mod ports;
 mod routes;
+mod served;
 mod server;
 mod socket;
 

@@ -66,7 +66,8 @@ fn register(endpoint: &Arc<Endpoint>) {
 
 fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
     let endpoints = ENDPOINTS.lock().unwrap_or_else(PoisonError::into_inner);
-    (endpoints.iter().filter_map(Weak::upgrade)).find(|endpoint| endpoint.socket.local() == address)
+    (endpoints.iter().filter_map(Weak::upgrade))
+        .find(|endpoint| endpoint.served.socket.local() == address)
 }
 
 /// Attempts to find a number that is free on both ports.

@@ -13,10 +13,11 @@ use rustix::{
 use transpute_rudp::Time;
 
 use super::{
-    endpoint::{Endpoint, NEVER},
+    endpoint::Endpoint,
     flow::Flow,
     intake::FirstPacket,
     link::Shared,
+    served::NEVER,
     socket::{Arrival, BUFFERS, Inbox},
 };
 
@@ -62,7 +63,7 @@ impl Server {
             if self.endpoint.has_grown() {
                 self.links = self.endpoint.links();
             }
-            let now = self.endpoint.now();
+            let now = self.endpoint.served.now();
             for link in &self.links {
                 if link.deadline() <= now.as_nanos() {
                     link.serve();
@@ -90,7 +91,7 @@ impl Server {
             let deadlines = links.iter().map(|link| link.deadline());
             deadlines.min().unwrap_or(NEVER)
         };
-        let now = self.endpoint.now();
+        let now = self.endpoint.served.now();
         let alert = now < self.alert_until;
         let look_around = (now + ALERT_SLEEP).as_nanos();
         let mut until = earliest().min(if alert { look_around } else { NEVER });
@@ -99,9 +100,9 @@ impl Server {
         if let Some(pause) = pause {
             until = until.min((now + pause).as_nanos());
         }
-        self.endpoint.sleep_until(until);
+        self.endpoint.served.sleep_until(until);
         if earliest() < until {
-            self.endpoint.sleep_until(0);
+            self.endpoint.served.sleep_until(0);
             return;
         }
         let timeout = (until != NEVER).then(|| {
@@ -117,8 +118,8 @@ impl Server {
             PollFlags::IN
         };
         let mut fds = [
-            PollFd::new(&self.endpoint.socket, arrivals),
-            PollFd::new(&self.endpoint.wakened, PollFlags::IN),
+            PollFd::new(&self.endpoint.served.socket, arrivals),
+            PollFd::new(&self.endpoint.served.wakened, PollFlags::IN),
         ];
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -127,12 +128,12 @@ impl Server {
                 thread::sleep(ERROR_PAUSE);
             }
         }
-        self.endpoint.sleep_until(0);
+        self.endpoint.served.sleep_until(0);
         let woken = !fds[1].revents().is_empty();
         if woken {
-            self.alert_until = self.endpoint.now() + ALERT_FOR;
+            self.alert_until = self.endpoint.served.now() + ALERT_FOR;
             let mut scratch = [0; 64];
-            while matches!(io::Read::read(&mut &self.endpoint.wakened, &mut scratch), Ok(n) if n == scratch.len())
+            while matches!(io::Read::read(&mut &self.endpoint.served.wakened, &mut scratch), Ok(n) if n == scratch.len())
             {
             }
         }
@@ -141,7 +142,7 @@ impl Server {
     fn receive(&mut self) {
         let mut datagrams = 0;
         for _ in 0..BATCHES {
-            match self.endpoint.socket.receive(&mut self.inbox) {
+            match self.endpoint.served.socket.receive(&mut self.inbox) {
                 Ok(buffers) => {
                     datagrams += self.distribute(buffers);
                     if buffers < BUFFERS {
@@ -164,7 +165,7 @@ impl Server {
                 }
             }
         }
-        let now = self.endpoint.now();
+        let now = self.endpoint.served.now();
         self.flow.note(now, datagrams);
         if datagrams > 0 {
             self.alert_until = now + ALERT_FOR;
@@ -173,7 +174,7 @@ impl Server {
 
     /// Gives what has arrived to the links, and returns how many datagrams it was.
     fn distribute(&mut self, buffers: usize) -> usize {
-        let now = self.endpoint.now();
+        let now = self.endpoint.served.now();
         let foreign = self.endpoint.foreign();
         let is_ours = |arrival: &Arrival<'_>| {
             let taken = (foreign.as_ref()).filter(|_| !transpute_rudp::is_packet(arrival.bytes));
