@@ -25,8 +25,7 @@ pub(crate) fn connection(link: &LinkInfo) -> Span {
 /// The span of a run with those of its phases under way.
 pub(crate) struct RunSpan {
     run: Span,
-    /// `garble` or `evaluate`.
-    tables_name: &'static str,
+    role: Role,
     transfers: Option<Phase>,
     tables: Option<Phase>,
     output: Option<Phase>,
@@ -57,10 +56,7 @@ impl RunSpan {
         let ot = debug_span!(parent: &run, "ot");
         Self {
             run,
-            tables_name: match id.role() {
-                Role::Garbler => "garble",
-                Role::Evaluator => "evaluate",
-            },
+            role: id.role(),
             transfers: Phase::begin("ot", ot, Duration::ZERO),
             tables: None,
             output: None,
@@ -76,11 +72,11 @@ impl RunSpan {
             }
             Milestone::FirstLabels => self.transfers.take(),
             Milestone::FirstTable => {
-                let span = match self.tables_name {
-                    "garble" => debug_span!(parent: &self.run, "garble"),
-                    _ => debug_span!(parent: &self.run, "evaluate"),
+                let (name, span) = match self.role {
+                    Role::Garbler => ("garble", debug_span!(parent: &self.run, "garble")),
+                    Role::Evaluator => ("evaluate", debug_span!(parent: &self.run, "evaluate")),
                 };
-                self.tables = Phase::begin(self.tables_name, span, now);
+                self.tables = Phase::begin(name, span, now);
                 None
             }
             Milestone::LastTable => {

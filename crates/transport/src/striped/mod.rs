@@ -121,7 +121,7 @@ impl TcpStriped {
         Self { options }
     }
 
-    /// Makes a link of its first connection, and puts something in front of that one's reader.
+    /// Makes a link from its first connection. `front` wraps the reader of that connection.
     pub(crate) fn begin(
         &self,
         first: Channel,

@@ -172,8 +172,8 @@ impl Auto {
     }
 }
 
-/// Returns the candidates of `auto` if the user names none: those of a registry. A transport over the kernel's TCP is there with each of
-/// the usual congestion controls.
+/// Returns the default candidates of `auto`: the transports of a registry. One that uses the kernel's TCP is listed once for each
+/// usual congestion control.
 fn usual(kernel: &Kernel, registry: &Registry) -> Vec<Spec> {
     let others = ["cubic", "bbr"].into_iter().filter(|&name| {
         let is_default = kernel.congestion_control.as_deref() == Some(name);
