@@ -17,8 +17,8 @@ pub fn skip(reason: impl Display) {
     let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tested: {reason}");
 }
 
-/// Returns the value of a lab operation. Calls [`skip`] and returns `None` if this process lacks the privileges for a lab, or the
-/// machine lacks `/dev/net/tun`.
+/// Returns the value of a lab operation. Calls [`skip`] and returns `None` if this process lacks
+/// the privileges for a lab, or the machine lacks `/dev/net/tun`.
 ///
 /// # Panics
 /// On any other error, and where [`skip`] does.

@@ -1,9 +1,9 @@
 //! What has come, and when to say so.
 //!
-//! After a pause an acknowledgement waits a moment for an answer of the application to travel with; under a stream of
-//! packets one goes out per [`interval`](AckState::interval), which is an eighth of the round trip but at most 1 ms: at
-//! 1 Gbit/s one for each 85 packets. A gap, or a repaired one, brings the next acknowledgement forward, and so do many
-//! packets.
+//! After a pause an acknowledgement waits a moment for an answer of the application to travel with;
+//! under a stream of packets one goes out per [`interval`](AckState::interval), which is an eighth
+//! of the round trip but at most 1 ms: at 1 Gbit/s one for each 85 packets. A gap, or a repaired
+//! one, brings the next acknowledgement forward, and so do many packets.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ const MIN_INTERVAL: Duration = Duration::from_micros(250);
 /// After how many packets an acknowledgement goes out at once, however soon that is.
 const MAX_UNACKED: u64 = 128;
 
-/// How long the acknowledgement of a lone packet waits: longer than a program takes to be woken and to answer, where the
-/// round trip is so short that a packet more would be felt.
+/// How long the acknowledgement of a lone packet waits: longer than a program takes to be woken and
+/// to answer, where the round trip is so short that a packet more would be felt.
 const ANSWER_TIME: Duration = Duration::from_micros(100);
 
 /// How many ranges are remembered; older ones were acknowledged many times over.
@@ -115,7 +115,8 @@ impl AckState {
         self.window_bytes += wire;
     }
 
-    /// Returns the rate at which packets arrive, in bytes on the wire per second; zero if not known.
+    /// Returns the rate at which packets arrive, in bytes on the wire per second; zero if not
+    /// known.
     pub(crate) fn arrival_rate(&self) -> u64 {
         self.arrival_rate
     }

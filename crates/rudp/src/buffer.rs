@@ -6,13 +6,14 @@ use std::ops::Range;
 /// How many bytes one allocation holds.
 const CHUNK: u64 = 65_536;
 
-/// How many free chunks are kept for reuse: as much as a writer that was woken writes at once, and more.
+/// How many free chunks are kept for reuse: as much as a writer that was woken writes at once, and
+/// more.
 const SPARE_CHUNKS: usize = 16;
 
 /// A sparse buffer over the places of a stream from [`start`](Self::start) on.
 ///
-/// Chunks are allocated where something is written. The caller knows what it has written: other places read as
-/// whatever was there before, and never as another connection's bytes.
+/// Chunks are allocated where something is written. The caller knows what it has written: other
+/// places read as whatever was there before, and never as another connection's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkBuffer {
     /// What [`release`](Self::release) was called with last.
@@ -82,7 +83,8 @@ impl ChunkBuffer {
     }
 
     fn locate(&self, offset: u64) -> (usize, usize) {
-        // Offsets never lie before the start, and the span is bounded by windows far below the range of usize.
+        // Offsets never lie before the start, and the span is bounded by windows far below the
+        // range of usize.
         (
             (offset / CHUNK - self.first) as usize,
             (offset % CHUNK) as usize,

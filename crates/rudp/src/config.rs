@@ -23,8 +23,9 @@ pub enum Reliability {
     /// Their data are corrected or sent again.
     #[default]
     Repair,
-    /// The connection ends with [`ClosedReason::Lost`](crate::ClosedReason::Lost), and likewise when packets overtake each
-    /// other. Nothing is corrected, nothing sent again. For paths known to lose nothing; both ends should ask for it.
+    /// The connection ends with [`ClosedReason::Lost`](crate::ClosedReason::Lost), and likewise
+    /// when packets overtake each other. Nothing is corrected, nothing sent again. For paths known
+    /// to lose nothing; both ends should ask for it.
     Detect,
 }
 
@@ -38,32 +39,36 @@ const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 pub struct Config {
     /// What decides how fast to send. Default: `bbr`.
     pub controller: Kind,
-    /// What is known of the path in this end's direction. Too high a rate costs loss for a round trip or two. What the
-    /// probe train finds replaces the rate. Default: nothing.
+    /// What is known of the path in this end's direction. Too high a rate costs loss for a round
+    /// trip or two. What the probe train finds replaces the rate. Default: nothing.
     pub prior: PathPrior,
-    /// Whether to send a train of packets during the set-up, by which the other end measures the path. Costs 39 kB. Default: yes.
+    /// Whether to send a train of packets during the set-up, by which the other end measures the
+    /// path. Costs 39 kB. Default: yes.
     pub probe: bool,
     /// Whether losses are corrected by redundancy. Default: yes.
     pub fec: FecPolicy,
     /// What happens when packets are lost. Default: repair.
     pub reliability: Reliability,
-    /// Time without any authentic packet after which the connection is given up; 7 s at least, so that a blackout of 5 s
-    /// cannot end a transfer. Default: 7 s.
+    /// Time without any authentic packet after which the connection is given up; 7 s at least, so
+    /// that a blackout of 5 s cannot end a transfer. Default: 7 s.
     pub idle_timeout: Duration,
-    /// After how long without sending to ask for a sign of life. `None`: never; then a connection without traffic ends
-    /// by the idle timeout. Default: 2 s.
+    /// After how long without sending to ask for a sign of life. `None`: never; then a connection
+    /// without traffic ends by the idle timeout. Default: 2 s.
     pub keep_alive: Option<Duration>,
     /// How long to try to reach the other end by UDP. Default: 5 s.
     pub setup_timeout: Duration,
-    /// The largest UDP payload to try, in bytes: 1,472 for Ethernet over IPv4 (the default), 1,452 over IPv6; more for
-    /// jumbo frames. At least 1,200, which is always used to begin with. Sockets must forbid fragmentation.
+    /// The largest UDP payload to try, in bytes: 1,472 for Ethernet over IPv4 (the default), 1,452
+    /// over IPv6; more for jumbo frames. At least 1,200, which is always used to begin with.
+    /// Sockets must forbid fragmentation.
     pub max_datagram: u16,
-    /// How many bytes the incoming stream may hold unread, at most; 1 MiB at least. Default: 64 MiB.
+    /// How many bytes the incoming stream may hold unread, at most; 1 MiB at least. Default: 64
+    /// MiB.
     pub max_receive_window: u64,
-    /// How many bytes the outgoing stream may hold unacknowledged, at most; 1 MiB at least. Default: 64 MiB.
+    /// How many bytes the outgoing stream may hold unacknowledged, at most; 1 MiB at least.
+    /// Default: 64 MiB.
     pub max_send_buffer: u64,
-    /// How long a burst may take at the pacing rate. Longer bursts forgive later timers and need deeper queues on the
-    /// path. Default: 1 ms.
+    /// How long a burst may take at the pacing rate. Longer bursts forgive later timers and need
+    /// deeper queues on the path. Default: 1 ms.
     pub max_burst: Duration,
 }
 

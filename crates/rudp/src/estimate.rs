@@ -1,10 +1,11 @@
 //! The rate of a path from how a train of packets arrives.
 //!
-//! Packets sent faster than the bottleneck takes them leave it as far apart as it needs for each: C. Dovrolis,
-//! P. Ramanathan, D. Moore, *Packet-dispersion techniques and a capacity-estimation methodology*, IEEE/ACM Transactions
-//! on Networking 12 (6), 2004. A train of many packets measures what is between capacity and available bandwidth, which is
-//! what a sender should begin with. Network cards and kernels hand over packets in batches with one arrival time, which
-//! ruins gaps between neighbours but not the slope of the whole train.
+//! Packets sent faster than the bottleneck takes them leave it as far apart as it needs for each:
+//! C. Dovrolis, P. Ramanathan, D. Moore, *Packet-dispersion techniques and a capacity-estimation
+//! methodology*, IEEE/ACM Transactions on Networking 12 (6), 2004. A train of many packets measures
+//! what is between capacity and available bandwidth, which is what a sender should begin with.
+//! Network cards and kernels hand over packets in batches with one arrival time, which ruins gaps
+//! between neighbours but not the slope of the whole train.
 
 use std::time::Duration;
 
@@ -16,21 +17,24 @@ pub const MAX_TRAIN: usize = 512;
 /// The part of what follows that is lost at least when a queue has overflowed.
 const OVERFLOW_LOSS: f64 = 0.2;
 
-/// How much likelier, as a logarithm, an overflow has to make what was seen than even losses do: these look so once in a thousand
-/// trains or less.
+/// How much likelier, as a logarithm, an overflow has to make what was seen than even losses do:
+/// these look so once in a thousand trains or less.
 const OVERFLOW_GAIN: f64 = 9.0;
 
-/// The same where more than [`HEAVY_LOSS`] of a train is lost: few paths lose so much, and many queues are short.
+/// The same where more than [`HEAVY_LOSS`] of a train is lost: few paths lose so much, and many
+/// queues are short.
 const HEAVY_OVERFLOW_GAIN: f64 = 4.0;
 const HEAVY_LOSS: f64 = 0.3;
 
 /// The fewest moments of arrival for an estimate. Chosen: three intervals between them.
 const MIN_BATCHES: usize = 4;
 
-/// Packets in a part of a train that is looked at by itself where the sender did not send all of it fast.
+/// Packets in a part of a train that is looked at by itself where the sender did not send all of it
+/// fast.
 pub(crate) const STRETCH: usize = 16;
 
-/// The part of a train's stretches that must have been queued for a rate to be known: 1/8. Chosen: fewer may be chance.
+/// The part of a train's stretches that must have been queued for a rate to be known: 1/8. Chosen:
+/// fewer may be chance.
 const STRETCHES_DIVISOR: usize = 8;
 
 /// What is known about a path before the first packet of a transfer.
@@ -64,8 +68,9 @@ impl RateEstimate {
         self.high.is_none()
     }
 
-    /// Takes into account that the whole train left at this rate: the path has not shown to be faster, and if that is as slow
-    /// as it arrived, then the sender was the bottleneck, and the estimate becomes a lower bound.
+    /// Takes into account that the whole train left at this rate: the path has not shown to be
+    /// faster, and if that is as slow as it arrived, then the sender was the bottleneck, and the
+    /// estimate becomes a lower bound.
     fn limited_by_sender(mut self, sent: u64) -> Self {
         if u128::from(sent) * 100 < u128::from(self.rate) * 105 {
             self.high = None;
@@ -98,7 +103,8 @@ struct Point {
 
 /// The receiving end of a train.
 ///
-/// Packets are numbered from zero by the sender. What arrives twice, or beyond the train, does not count.
+/// Packets are numbered from zero by the sender. What arrives twice, or beyond the train, does not
+/// count.
 #[derive(Clone, Debug)]
 pub struct TrainReceiver {
     length: usize,
@@ -119,7 +125,8 @@ impl TrainReceiver {
         }
     }
 
-    /// A packet of the train arrives, with so many bytes on the wire, and says how long after the first one it left.
+    /// A packet of the train arrives, with so many bytes on the wire, and says how long after the
+    /// first one it left.
     pub fn push(&mut self, index: usize, at: Time, left: Duration, bytes: u64) {
         if index >= self.length {
             return;
@@ -145,13 +152,15 @@ impl TrainReceiver {
         self.arrivals.len() == self.length
     }
 
-    /// Returns how many of the first packets were sent before the train overflowed a queue, and how many of them came: of the whole
-    /// train if it did not. To be asked when no more of it is to come.
+    /// Returns how many of the first packets were sent before the train overflowed a queue, and how
+    /// many of them came: of the whole train if it did not. To be asked when no more of it is to
+    /// come.
     ///
-    /// A train is sent faster than the path carries it, and stands in the queue before the bottleneck. What the path loses by
-    /// itself is spread evenly over the train; what an overflow loses begins when the queue is full, and is most of what follows.
-    /// The point in between is the one that makes what was seen the likeliest, if two rates of loss make it much likelier than one.
-    /// A train that was held up while it left may have overflowed the queue before.
+    /// A train is sent faster than the path carries it, and stands in the queue before the
+    /// bottleneck. What the path loses by itself is spread evenly over the train; what an overflow
+    /// loses begins when the queue is full, and is most of what follows. The point in between is
+    /// the one that makes what was seen the likeliest, if two rates of loss make it much likelier
+    /// than one. A train that was held up while it left may have overflowed the queue before.
     #[must_use]
     pub fn before_overflow(&self) -> (usize, usize) {
         let mut clear = (self.length, self.received());
@@ -161,7 +170,8 @@ impl TrainReceiver {
         clear
     }
 
-    /// Returns the same of the first `sent` packets, of which `received` came; nothing if they did not overflow a queue.
+    /// Returns the same of the first `sent` packets, of which `received` came; nothing if they did
+    /// not overflow a queue.
     fn overflow_in(&self, (sent, received): (usize, usize)) -> Option<(usize, usize)> {
         let lost = sent - received;
         let even = likelihood(lost, sent);
@@ -188,13 +198,15 @@ impl TrainReceiver {
         best
     }
 
-    /// Returns what the arrivals tell, or `None` if they tell nothing: all at one moment, or too few.
+    /// Returns what the arrivals tell, or `None` if they tell nothing: all at one moment, or too
+    /// few.
     ///
-    /// Lost packets take no time at a bottleneck that they never reached or that dropped them, so only those that arrived
-    /// count, in the order of their arrival.
+    /// Lost packets take no time at a bottleneck that they never reached or that dropped them, so
+    /// only those that arrived count, in the order of their arrival.
     ///
-    /// A sender that was held up in between tells less: then what counts are stretches of the train that took twice as long to
-    /// arrive as to leave. They stood in a queue, as all of a fast train does.
+    /// A sender that was held up in between tells less: then what counts are stretches of the train
+    /// that took twice as long to arrive as to leave. They stood in a queue, as all of a fast train
+    /// does.
     #[must_use]
     pub fn estimate(&self) -> Option<RateEstimate> {
         let points = self.points();
@@ -252,8 +264,8 @@ impl TrainReceiver {
         Some(faster.unwrap_or(overall))
     }
 
-    /// Moments of arrival, with what arrived until then. What arrived at the first moment only starts the clock: when the first byte
-    /// of a batch would have arrived by itself is not known.
+    /// Moments of arrival, with what arrived until then. What arrived at the first moment only
+    /// starts the clock: when the first byte of a batch would have arrived by itself is not known.
     fn points(&self) -> Vec<Point> {
         let mut arrivals = self.arrivals.clone();
         arrivals.sort_by_key(|arrival| arrival.at);
@@ -280,7 +292,8 @@ fn share(lost: usize, sent: usize) -> f64 {
     lost as f64 / sent as f64
 }
 
-/// Returns the logarithm of how likely so many of so many packets are lost, one by one, at the rate that makes it likeliest.
+/// Returns the logarithm of how likely so many of so many packets are lost, one by one, at the rate
+/// that makes it likeliest.
 fn likelihood(lost: usize, sent: usize) -> f64 {
     let of = |count: usize| match count {
         0 => 0.0,
@@ -289,11 +302,13 @@ fn likelihood(lost: usize, sent: usize) -> f64 {
     of(lost) + of(sent - lost)
 }
 
-/// Returns the slopes between points that are at least a third of the train's packets apart, in bytes per second.
+/// Returns the slopes between points that are at least a third of the train's packets apart, in
+/// bytes per second.
 ///
-/// The median of all slopes is the estimator of H. Theil (1950) and P. K. Sen (1968). Pairs of near points are left out: batched
-/// arrivals and packets of other flows distort their slopes most. The minimum distance is a number of packets. If it were a time, then
-/// after a pause in the train almost every pair would span the pause, and the rate would come out too low.
+/// The median of all slopes is the estimator of H. Theil (1950) and P. K. Sen (1968). Pairs of near
+/// points are left out: batched arrivals and packets of other flows distort their slopes most. The
+/// minimum distance is a number of packets. If it were a time, then after a pause in the train
+/// almost every pair would span the pause, and the rate would come out too low.
 fn slopes(points: &[Point]) -> Vec<u64> {
     let third = points[points.len() - 1].packets.div_ceil(3);
     let mut slopes = Vec::new();
@@ -305,9 +320,10 @@ fn slopes(points: &[Point]) -> Vec<u64> {
     slopes
 }
 
-/// Returns the slopes of the stretches that arrived more slowly than they left, and that of all of them together, unless they
-/// are too few to tell a queue from a pause on the way. What was held up for a moment comes the faster after it: that shows in single
-/// stretches, and not in all of them together.
+/// Returns the slopes of the stretches that arrived more slowly than they left, and that of all of
+/// them together, unless they are too few to tell a queue from a pause on the way. What was held up
+/// for a moment comes the faster after it: that shows in single stretches, and not in all of them
+/// together.
 fn queued_stretches(points: &[Point]) -> Option<(Vec<u64>, u64)> {
     let mut count = 0;
     let mut slopes = Vec::new();

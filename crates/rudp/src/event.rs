@@ -21,16 +21,18 @@ pub enum Event {
         /// The round-trip time.
         rtt: Duration,
     },
-    /// The train of the other end is over: [`Connection::incoming_train`](crate::Connection::incoming_train) has what it
-    /// told.
+    /// The train of the other end is over:
+    /// [`Connection::incoming_train`](crate::Connection::incoming_train) has what it told.
     PathMeasured,
     /// There is something to read, or the stream has ended.
     Readable,
-    /// There is room to write again, after [`write`](crate::Connection::write) took less than it was given.
+    /// There is room to write again, after [`write`](crate::Connection::write) took less than it
+    /// was given.
     Writable,
     /// The other end has everything that was written, and its end.
     Delivered,
-    /// Nothing more will happen. `None` if both streams ended and everything was delivered both ways.
+    /// Nothing more will happen. `None` if both streams ended and everything was delivered both
+    /// ways.
     Closed(Option<ClosedReason>),
 }
 
@@ -41,7 +43,8 @@ pub enum ClosedReason {
     /// No packet came back during the set-up: UDP is blocked, or the other end is not there.
     #[error("no answer over UDP within {0:?}: the path is blocked or the other end is gone")]
     PathBlocked(Duration),
-    /// The system refuses to send packets of the least size, because the interface takes none that large.
+    /// The system refuses to send packets of the least size, because the interface takes none that
+    /// large.
     #[error("expected an interface that takes datagrams of 1200 bytes, got one that does not")]
     PathTooNarrow,
     /// The listener knows other versions of the protocol only; the newest of them.
@@ -72,7 +75,8 @@ pub enum ClosedReason {
     /// The other end sent what the protocol forbids.
     #[error("the other end broke the protocol: {0}")]
     Violation(Violation),
-    /// Packets were lost or overtook each other, and [`Reliability::Detect`](crate::Reliability::Detect) was asked for.
+    /// Packets were lost or overtook each other, and
+    /// [`Reliability::Detect`](crate::Reliability::Detect) was asked for.
     #[error("{arrived} of {sent} packets arrived in order")]
     Lost {
         /// Packets that had arrived when it was noticed.

@@ -1,11 +1,12 @@
 //! How far the other end may send: the window of the paper, made safe.
 //!
-//! The paper (section 4.2) lets a sender have L = B / (1 - R_arrival / R_read) bytes on the way to a buffer of B bytes
-//! that is read while it fills. Taken literally the window is infinite where the reader is as slow as the arrivals, and
-//! negative where it is slower, which is when the buffer overflows. Here L only widens the window of a reader that is
-//! faster, between B and what memory allows; a slower one gets B. B is twice the product of rate and round-trip time.
-//! Credit counts from what has been read, so that the buffer cannot overflow whatever the estimates are, and it is never
-//! taken back (RFC 9000, section 4.1).
+//! The paper (section 4.2) lets a sender have L = B / (1 - R_arrival / R_read) bytes on the way to
+//! a buffer of B bytes that is read while it fills. Taken literally the window is infinite where
+//! the reader is as slow as the arrivals, and negative where it is slower, which is when the buffer
+//! overflows. Here L only widens the window of a reader that is faster, between B and what memory
+//! allows; a slower one gets B. B is twice the product of rate and round-trip time. Credit counts
+//! from what has been read, so that the buffer cannot overflow whatever the estimates are, and it
+//! is never taken back (RFC 9000, section 4.1).
 
 use std::time::Duration;
 
@@ -42,8 +43,8 @@ impl Window {
         }
     }
 
-    /// Takes new estimates: bytes per second that the path carries or that arrive, and the round-trip time, zero where
-    /// it is not known.
+    /// Takes new estimates: bytes per second that the path carries or that arrive, and the
+    /// round-trip time, zero where it is not known.
     pub(crate) fn update(&mut self, rate: u64, arrival_rate: u64, rtt: Duration) {
         let rtt = if rtt.is_zero() { ASSUMED_RTT } else { rtt };
         let product = u128::from(rate) * rtt.as_nanos() / 1_000_000_000;

@@ -11,7 +11,8 @@ use crate::wire::{Reader, Truncated, put_uint, put_varint, varint_len};
 /// How many ranges of packet numbers an acknowledgement lists at most, newest first.
 pub(crate) const MAX_ACK_RANGES: usize = 64;
 
-/// How many received pieces of the stream behind its first gap an acknowledgement lists at most, first ones first.
+/// How many received pieces of the stream behind its first gap an acknowledgement lists at most,
+/// first ones first.
 pub(crate) const MAX_ACK_PIECES: usize = 32;
 
 /// One more than the largest place of a stream.
@@ -80,7 +81,8 @@ pub(crate) struct Report {
     pub(crate) train: u8,
     /// How many of its packets came.
     pub(crate) received: u8,
-    /// How many of its first packets tell what the path loses: all that could have come, unless the others overflowed a queue.
+    /// How many of its first packets tell what the path loses: all that could have come, unless the
+    /// others overflowed a queue.
     pub(crate) clear: u8,
     /// How many of those came.
     pub(crate) clear_received: u8,

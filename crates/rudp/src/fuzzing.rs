@@ -20,7 +20,8 @@ pub fn frames(bytes: &[u8]) {
     }
 }
 
-/// Reads the bytes as the doings of a peer that has the keys and keeps no rule, and of the program at this end.
+/// Reads the bytes as the doings of a peer that has the keys and keeps no rule, and of the program
+/// at this end.
 pub fn peer(script: &[u8]) {
     crate::connection::adversarial::run(script);
 }

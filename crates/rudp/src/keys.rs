@@ -55,8 +55,9 @@ pub enum KeyError {
 
 /// The keys of one end of a connection, for both directions.
 ///
-/// Derivation is HKDF-SHA-256 (RFC 5869). From each direction's secret come a key, an IV and the *connection id*, four
-/// bytes on every packet by which a socket shared by several connections tells them apart. All of it is wiped on drop.
+/// Derivation is HKDF-SHA-256 (RFC 5869). From each direction's secret come a key, an IV and the
+/// *connection id*, four bytes on every packet by which a socket shared by several connections
+/// tells them apart. All of it is wiped on drop.
 pub struct Keys {
     pub(crate) side: Side,
     pub(crate) sealer: Sealer,
@@ -66,8 +67,9 @@ pub struct Keys {
 impl Keys {
     /// Derives keys from an exporter secret that both ends share with nobody else.
     ///
-    /// `context` tells connections of one TLS session apart; both ends must pass the same, and no two connections of one
-    /// secret may share it: they would encrypt different packets under the same key and nonce.
+    /// `context` tells connections of one TLS session apart; both ends must pass the same, and no
+    /// two connections of one secret may share it: they would encrypt different packets under the
+    /// same key and nonce.
     ///
     /// # Errors
     ///
@@ -88,10 +90,11 @@ impl Keys {
         Self::assemble(side, connector, listener)
     }
 
-    /// Makes keys that protect nothing: packets are readable and carry a checksum in place of a tag.
+    /// Makes keys that protect nothing: packets are readable and carry a checksum in place of a
+    /// tag.
     ///
-    /// For benchmarks that ask what encryption costs. Whoever sees one packet can forge others. Both ends must pass the
-    /// same `context`, from which connection ids are derived.
+    /// For benchmarks that ask what encryption costs. Whoever sees one packet can forge others.
+    /// Both ends must pass the same `context`, from which connection ids are derived.
     ///
     /// # Errors
     ///
@@ -176,7 +179,8 @@ impl Ratchet {
         Ok(u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
     }
 
-    /// Returns the key of this epoch and moves on to the next, from which this one cannot be computed.
+    /// Returns the key of this epoch and moves on to the next, from which this one cannot be
+    /// computed.
     pub(crate) fn step(&mut self) -> Result<PacketKey, KeyError> {
         let prk = self.prk();
         let iv = expand(&prk, &[b"iv"])?;

@@ -1,12 +1,15 @@
-//! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or clocks.
+//! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or
+//! clocks.
 //!
-//! A [`Connection`] is one end. It takes datagrams, times and bytes of the stream, and gives datagrams, times and bytes.
-//! An [`Acceptor`] makes the connections of a listener. Properties of the protocol:
+//! A [`Connection`] is one end. It takes datagrams, times and bytes of the stream, and gives
+//! datagrams, times and bytes. An [`Acceptor`] makes the connections of a listener. Properties of
+//! the protocol:
 //!
-//! - A TLS 1.3 handshake in its own packets ([`Tls`]) sets a connection up in one round trip. It measures the path in both
-//!   directions by trains of packets, so that data start at the rate of the path ([`estimate`]).
-//! - Losses are corrected by redundancy where that is cheaper than a round trip ([`fec`]), and by retransmission in any
-//!   case.
+//! - A TLS 1.3 handshake in its own packets ([`Tls`]) sets a connection up in one round trip. It
+//!   measures the path in both directions by trains of packets, so that data start at the rate of
+//!   the path ([`estimate`]).
+//! - Losses are corrected by redundancy where that is cheaper than a round trip ([`fec`]), and by
+//!   retransmission in any case.
 //! - Loss is not mistaken for congestion ([`rate`]).
 //!
 //! docs/rudp.md describes the packets. The modules, from the bottom up:

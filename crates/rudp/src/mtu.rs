@@ -1,7 +1,8 @@
 //! Which packet size passes (RFC 8899).
 //!
-//! The probe trains of the set-up are of full size, so that one round trip decides for most paths. Afterwards a few sizes
-//! are tried from the top. When full packets stop passing while small ones do, the size falls back.
+//! The probe trains of the set-up are of full size, so that one round trip decides for most paths.
+//! Afterwards a few sizes are tried from the top. When full packets stop passing while small ones
+//! do, the size falls back.
 
 use std::time::Duration;
 
@@ -88,7 +89,8 @@ impl Mtu {
         }
     }
 
-    /// The system refused to send a packet of this size; `fits`: the largest that it would send, if it says.
+    /// The system refused to send a packet of this size; `fits`: the largest that it would send, if
+    /// it says.
     pub(crate) fn on_refused(&mut self, size: u16, fits: Option<u16>) {
         // Without being told, go down in steps; a refusal costs no time.
         let below = |limit: u16| SIZES.into_iter().filter(|&next| next < limit).max();
@@ -137,12 +139,14 @@ impl Mtu {
         }
     }
 
-    /// A packet that is no probe was lost while others came through. Returns whether the size has fallen.
+    /// A packet that is no probe was lost while others came through. Returns whether the size has
+    /// fallen.
     pub(crate) fn on_lost(&mut self, now: Time, size: u16, number: u64) -> bool {
         if self.current == MIN_DATAGRAM || size <= MIN_DATAGRAM || size > self.most {
             return false;
         }
-        // A queue overflowed, or the other end was asleep: a whole burst is gone, but its size has passed since.
+        // A queue overflowed, or the other end was asleep: a whole burst is gone, but its size has
+        // passed since.
         if self.newest_passed.is_some_and(|passed| number < passed) {
             return false;
         }

@@ -1,14 +1,15 @@
 //! Spaces packets at a rate (RFC 9002, section 7.7).
 //!
-//! Tokens come with time, whenever the caller looks: a late timer costs nothing as long as it is not later than a burst
-//! is long. A packet may leave when there are tokens at all and takes what it needs, so that the mean is exact.
+//! Tokens come with time, whenever the caller looks: a late timer costs nothing as long as it is
+//! not later than a burst is long. A packet may leave when there are tokens at all and takes what
+//! it needs, so that the mean is exact.
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// For how long to sleep at least where packets follow each other faster: a quarter of a burst, so that a timer may be
-/// late by the rest, and enough packets for one call to be worth its price.
+/// For how long to sleep at least where packets follow each other faster: a quarter of a burst, so
+/// that a timer may be late by the rest, and enough packets for one call to be worth its price.
 const QUANTUM: Duration = Duration::from_micros(250);
 
 /// A bucket of bytes on the wire that fills at a rate.
@@ -20,7 +21,8 @@ pub(crate) struct Pacer {
     burst: Duration,
     /// The bucket holds two packets at least.
     packet: u64,
-    /// Bytes times 10^9, so that nothing is lost to rounding; negative after a packet that was larger than the rest.
+    /// Bytes times 10^9, so that nothing is lost to rounding; negative after a packet that was
+    /// larger than the rest.
     tokens: i128,
     updated: Time,
 }
@@ -100,8 +102,8 @@ mod tests {
         (i128::from(rate) * BURST.as_nanos() as i128).max(INITIAL_TOKENS)
     }
 
-    /// Sends packets of `size` bytes whenever the pacer is open, and otherwise wakes up this much later than it asks for.
-    /// Returns the time of each wake-up and the bytes sent by its end.
+    /// Sends packets of `size` bytes whenever the pacer is open, and otherwise wakes up this much
+    /// later than it asks for. Returns the time of each wake-up and the bytes sent by its end.
     fn drive(mut pacer: Pacer, size: u64, lateness: &[Duration]) -> Vec<(Time, u64)> {
         let mut now = Time::ZERO;
         let mut sent = 0;
@@ -119,8 +121,8 @@ mod tests {
         wakes
     }
 
-    /// Returns whether, after every wake-up, the bytes sent are those of the rate, to within one packet. Holds only if no
-    /// wake-up is so late that the bucket overflows.
+    /// Returns whether, after every wake-up, the bytes sent are those of the rate, to within one
+    /// packet. Holds only if no wake-up is so late that the bucket overflows.
     fn keeps_rate(wakes: &[(Time, u64)], rate: u64, size: u64) -> bool {
         wakes.iter().all(|&(at, sent)| {
             let due = INITIAL_TOKENS + i128::from(rate) * i128::from(at.as_nanos());
@@ -128,7 +130,8 @@ mod tests {
         })
     }
 
-    /// Returns whether no stretch of time sees more bytes than those of the rate, one full bucket and one packet.
+    /// Returns whether no stretch of time sees more bytes than those of the rate, one full bucket
+    /// and one packet.
     fn bounds_bursts(wakes: &[(Time, u64)], rate: u64, size: u64) -> bool {
         let mut least = i128::MAX;
         let mut before = 0;
@@ -147,14 +150,16 @@ mod tests {
     }
 
     proptest! {
-        /// A pacer whose caller wakes up before the bucket is full sends at its rate; half and double the rate are noticed.
+        /// A pacer whose caller wakes up before the bucket is full sends at its rate; half and
+        /// double the rate are noticed.
         #[test]
         fn sends_at_its_rate(
             rate in rates(),
             size in 100..1500_u64,
             permille in prop::collection::vec(0..=1000_u64, 100..200),
         ) {
-            // What is left of the bucket when the pacer opens, as time; opening times are rounded up to a nanosecond.
+            // What is left of the bucket when the pacer opens, as time; opening times are rounded
+            // up to a nanosecond.
             let quantum = (i128::from(rate) * QUANTUM.as_nanos() as i128).min(bucket(rate) / 2);
             let spare = ((bucket(rate) - quantum) / i128::from(rate) - 1) as u64;
             let late: Vec<_> = (permille.iter())
@@ -166,7 +171,8 @@ mod tests {
             }
         }
 
-        /// However late the caller is, it catches up with no more than one bucket; a larger bucket is noticed.
+        /// However late the caller is, it catches up with no more than one bucket; a larger bucket
+        /// is noticed.
         #[test]
         fn bounds_every_burst(
             rate in rates(),

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::buffer::ChunkBuffer;
 use crate::ranges::RangeSet;
 
-/// How many separate pieces are kept at most. A packet that would add another one is dropped, and not acknowledged.
+/// How many separate pieces are kept at most. A packet that would add another one is dropped, and
+/// not acknowledged.
 const MAX_PIECES: usize = 16_384;
 
 /// What a piece of data did.

@@ -1,8 +1,9 @@
 //! Blocks of new segments, their correction symbols, and which losses are left to correction.
 //!
-//! A lost segment of a block is not sent again as long as symbols of its block are to come that may make up for it:
-//! usually it is recovered before its loss is known here. It is sent again once more is lost than the symbols can
-//! replace, or all symbols are accounted for and the segment is still missing.
+//! A lost segment of a block is not sent again as long as symbols of its block are to come that may
+//! make up for it: usually it is recovered before its loss is known here. It is sent again once
+//! more is lost than the symbols can replace, or all symbols are accounted for and the segment is
+//! still missing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

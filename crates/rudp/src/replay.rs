@@ -5,8 +5,8 @@ pub(crate) const REPLAY_WINDOW: u64 = 16_384;
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// Which of the newest [`REPLAY_WINDOW`] packet numbers have come (RFC 4303, section 3.4.3, with a larger window:
-/// at 1 Gbit/s one of 1,024 numbers spans 12 ms, less than paths may reorder).
+/// Which of the newest [`REPLAY_WINDOW`] packet numbers have come (RFC 4303, section 3.4.3, with a
+/// larger window: at 1 Gbit/s one of 1,024 numbers spans 12 ms, less than paths may reorder).
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayWindow {
     /// One more than the largest number that has come.

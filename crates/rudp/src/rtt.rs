@@ -8,7 +8,8 @@ const INITIAL: Duration = Duration::from_millis(333);
 /// The least variation that timeouts allow for: timers and schedulers are no finer.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// How long a probe timeout gets at most by doubling. A path that comes back after seconds is used again within one.
+/// How long a probe timeout gets at most by doubling. A path that comes back after seconds is used
+/// again within one.
 const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The longest time by which an acknowledgement is held back. See `ack`.

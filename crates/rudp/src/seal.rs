@@ -18,19 +18,20 @@ pub(crate) const PACKET_NUMBER_END: u64 = 1 << 48;
 
 /// An epoch is this many packet numbers, as a power of two.
 ///
-/// AES-GCM keeps its margin for 2^24.5 packets under one key (RFC 9001, section 6.6), ChaCha20-Poly1305 for more. With
-/// 2^22 packets of up to 2^13 blocks each an epoch is far below. The number alone decides: nothing is negotiated.
+/// AES-GCM keeps its margin for 2^24.5 packets under one key (RFC 9001, section 6.6),
+/// ChaCha20-Poly1305 for more. With 2^22 packets of up to 2^13 blocks each an epoch is far below.
+/// The number alone decides: nothing is negotiated.
 const EPOCH_BITS: u32 = 22;
 
-/// The upper half of the first byte: version 1. Packets of QUIC, which may share the port, have the bit 0x40 set unless
-/// their ends agreed to grease it (RFC 9443).
+/// The upper half of the first byte: version 1. Packets of QUIC, which may share the port, have the
+/// bit 0x40 set unless their ends agreed to grease it (RFC 9443).
 const MARKER_SEALED: u8 = 0x10;
 
 /// The same for packets without protection.
 const MARKER_PLAINTEXT: u8 = 0x20;
 
-/// Returns whether a datagram looks like one of this protocol, by its first byte: how to tell packets apart on a port that
-/// other protocols use as well. It proves nothing.
+/// Returns whether a datagram looks like one of this protocol, by its first byte: how to tell
+/// packets apart on a port that other protocols use as well. It proves nothing.
 #[must_use]
 pub fn is_packet(datagram: &[u8]) -> bool {
     let is_data = |first: &u8| matches!(first & 0xf0, MARKER_SEALED | MARKER_PLAINTEXT);
@@ -64,7 +65,8 @@ impl Sealer {
         matches!(self.key, PacketKey::Aead { .. })
     }
 
-    /// Turns a packet whose frames start at [`HEADER_LEN`] and are followed by [`TAG_LEN`] spare bytes into one to send.
+    /// Turns a packet whose frames start at [`HEADER_LEN`] and are followed by [`TAG_LEN`] spare
+    /// bytes into one to send.
     ///
     /// Numbers must grow from call to call.
     pub(crate) fn seal(&mut self, number: u64, packet: &mut [u8]) -> Result<(), KeyError> {
@@ -130,7 +132,8 @@ impl Opener {
         self.id
     }
 
-    /// Reads the packet number of a datagram that claims to be for this connection. Nothing is authentic yet.
+    /// Reads the packet number of a datagram that claims to be for this connection. Nothing is
+    /// authentic yet.
     pub(crate) fn number(&self, datagram: &[u8]) -> Result<u64, Reject> {
         if datagram.len() < PACKET_OVERHEAD || datagram[1..5] != self.id.to_le_bytes() {
             return Err(Reject::NotOurs);
@@ -177,7 +180,8 @@ impl Opener {
         Ok(body)
     }
 
-    /// Returns the key for a number. Epochs beyond the next cannot come: 2^22 packets in a row would have to be lost.
+    /// Returns the key for a number. Epochs beyond the next cannot come: 2^22 packets in a row
+    /// would have to be lost.
     fn key(&self, number: u64) -> Option<&PacketKey> {
         let epoch = number >> EPOCH_BITS;
         if epoch == self.epoch {
@@ -209,8 +213,8 @@ pub(crate) fn nonce(iv: &[u8; 12], number: u64) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// A checksum against accidents, not against anybody. Each step is a bijection of the state, so that a single changed
-/// word is always noticed.
+/// A checksum against accidents, not against anybody. Each step is a bijection of the state, so
+/// that a single changed word is always noticed.
 fn checksum(start: u64, header: &[u8], body: &[u8]) -> [u8; TAG_LEN] {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = start ^ ((header.len() + body.len()) as u64).wrapping_mul(MULTIPLIER);

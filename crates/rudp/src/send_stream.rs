@@ -54,7 +54,8 @@ impl SendStream {
         }
     }
 
-    /// Returns the next part that was never sent, of at most `room` bytes and below `limit`, and counts it as sent.
+    /// Returns the next part that was never sent, of at most `room` bytes and below `limit`, and
+    /// counts it as sent.
     pub(crate) fn next_new(&mut self, room: usize, limit: u64) -> Option<Segment> {
         let end = (self.sent + room as u64)
             .min(self.written)
@@ -86,7 +87,8 @@ impl SendStream {
         Some(Segment { range, end })
     }
 
-    /// Returns the first part, of at most `room` bytes, that is sent and not known to have come: to ask for a sign of life.
+    /// Returns the first part, of at most `room` bytes, that is sent and not known to have come: to
+    /// ask for a sign of life.
     pub(crate) fn oldest_unacked(&self, room: usize) -> Option<Segment> {
         let start =
             (self.acked.holding(self.buffer.start())).map_or(self.buffer.start(), |held| held.end);

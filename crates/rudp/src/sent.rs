@@ -1,9 +1,9 @@
 //! Packets under way, and how their loss is noticed.
 //!
-//! A packet is lost when one that was sent sufficiently later is acknowledged: later by number, or by time (RFC 9002,
-//! section 6.1). Retransmissions have numbers of their own, so that their loss is noticed the same way. A packet that
-//! was taken for lost and is acknowledged after all shows how far this path reorders; both thresholds adapt (the idea
-//! of RACK, RFC 8985, section 6.2).
+//! A packet is lost when one that was sent sufficiently later is acknowledged: later by number, or
+//! by time (RFC 9002, section 6.1). Retransmissions have numbers of their own, so that their loss
+//! is noticed the same way. A packet that was taken for lost and is acknowledged after all shows
+//! how far this path reorders; both thresholds adapt (the idea of RACK, RFC 8985, section 6.2).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,7 +13,8 @@ use crate::Time;
 use crate::rate::SentState;
 use crate::rtt::Rtt;
 
-/// How many later packets must be acknowledged before one counts as lost, to begin with and at most.
+/// How many later packets must be acknowledged before one counts as lost, to begin with and at
+/// most.
 const FIRST_PACKET_THRESHOLD: u64 = 3;
 const MAX_PACKET_THRESHOLD: u64 = 300;
 
@@ -180,7 +181,8 @@ impl SentLog {
     /// Learns from a packet that came although it was taken for lost.
     fn adapt(&mut self, number: u64) {
         let behind = self.largest_acked.unwrap_or(number).saturating_sub(number);
-        // The acknowledgement may be late as well, so the distance is an upper bound; go there in steps.
+        // The acknowledgement may be late as well, so the distance is an upper bound; go there in
+        // steps.
         let wanted = (behind + 1).min(2 * self.packet_threshold);
         self.packet_threshold = (self.packet_threshold)
             .max(wanted)

@@ -7,7 +7,8 @@ use crate::{
     rate::{HEADER_BYTES, Snapshot},
 };
 
-/// What happened on a connection so far. Packets and bytes are counted when they leave or when they are accepted.
+/// What happened on a connection so far. Packets and bytes are counted when they leave or when they
+/// are accepted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -81,17 +82,19 @@ pub struct TrainResult {
     pub sent: u8,
     /// How many of them came.
     pub received: u8,
-    /// How many of the first ones tell what the path loses: all, unless those behind them overflowed a queue; zero if it is too
-    /// early to tell.
+    /// How many of the first ones tell what the path loses: all, unless those behind them
+    /// overflowed a queue; zero if it is too early to tell.
     pub clear: u8,
     /// How many of these came.
     pub clear_received: u8,
     /// The largest of them in bytes of UDP payload.
     pub largest: u16,
-    /// The rate of the bottleneck in bytes on the wire per second; `None` if it could not be told. Of the outgoing train,
-    /// it is what the other end says, but never more than [`MAX_CLAIM`](Self::MAX_CLAIM).
+    /// The rate of the bottleneck in bytes on the wire per second; `None` if it could not be told.
+    /// Of the outgoing train, it is what the other end says, but never more than
+    /// [`MAX_CLAIM`](Self::MAX_CLAIM).
     pub rate: Option<u64>,
-    /// Half the width of the band in which the rate lies, as parts per thousand of it; 1,000 at most.
+    /// Half the width of the band in which the rate lies, as parts per thousand of it; 1,000 at
+    /// most.
     pub error_permille: u16,
     /// The path is at least this fast; how fast could not be told.
     pub at_least: bool,
@@ -115,8 +118,9 @@ impl TrainResult {
         }
     }
 
-    /// Returns how much stood in the queue that the train overflowed, in bytes on the wire; `None` if it overflowed none. What
-    /// left the queue while the train arrived counts too: it is the more, the less faster than the path the train was sent.
+    /// Returns how much stood in the queue that the train overflowed, in bytes on the wire; `None`
+    /// if it overflowed none. What left the queue while the train arrived counts too: it is the
+    /// more, the less faster than the path the train was sent.
     #[must_use]
     pub fn queue_bytes(&self) -> Option<u64> {
         (0 < self.clear && self.clear < self.sent)
@@ -125,11 +129,11 @@ impl TrainResult {
 }
 
 impl Stats {
-    /// Returns the bytes that repeat or correct data as a share of the data themselves, each byte of which counts once;
-    /// zero while nothing was sent.
+    /// Returns the bytes that repeat or correct data as a share of the data themselves, each byte
+    /// of which counts once; zero while nothing was sent.
     ///
-    /// What it costs to lose nothing: packets that were lost cost their repetition, correction costs its symbols whether
-    /// they were needed or not.
+    /// What it costs to lose nothing: packets that were lost cost their repetition, correction
+    /// costs its symbols whether they were needed or not.
     #[must_use]
     pub fn overhead(&self) -> f64 {
         let payload = self

@@ -1,5 +1,5 @@
-//! A deterministic handshake for tests, with messages as large as those of TLS 1.3 with X25519MLKEM768 and Ed25519
-//! certificates on both sides. It protects nothing.
+//! A deterministic handshake for tests, with messages as large as those of TLS 1.3 with
+//! X25519MLKEM768 and Ed25519 certificates on both sides. It protects nothing.
 //!
 //! `tests/it` includes this file too, so it names nothing but what its parent module has.
 

@@ -1,7 +1,8 @@
 //! Trains of packets: how they leave, and what the receiver reports about them.
 //!
-//! In the set-up each end sends a train of [`TRAIN_PACKETS`] packets, from whose arrival the other tells rate and loss of
-//! that direction ([`crate::estimate`]). Where none came through, the first flight of data is a train.
+//! In the set-up each end sends a train of [`TRAIN_PACKETS`] packets, from whose arrival the other
+//! tells rate and loss of that direction ([`crate::estimate`]). Where none came through, the first
+//! flight of data is a train.
 
 use std::time::Duration;
 
@@ -14,16 +15,18 @@ use crate::stats::TrainResult;
 
 /// Packets in a train of the set-up, of 1,200 bytes each.
 ///
-/// The train must be short, because the connector sends it to an address that has not been validated. Measured over the testbed's
-/// emulator at 1 Gbit/s, with 151 trains and their first packets: the rate is wrong by more than a fifth in 87 % of trains of 10 packets,
-/// 46 % of 16, 19 % of 24, and 15 % of 32.
+/// The train must be short, because the connector sends it to an address that has not been
+/// validated. Measured over the testbed's emulator at 1 Gbit/s, with 151 trains and their first
+/// packets: the rate is wrong by more than a fifth in 87 % of trains of 10 packets, 46 % of 16, 19
+/// % of 24, and 15 % of 32.
 pub(crate) const TRAIN_PACKETS: u8 = 32;
 
 /// Packets of a train in one system call.
 ///
-/// On a virtual machine a system call that wakes a sleeping processor takes 24 us. With one call for each packet a train left at 51 MB/s
-/// at most. Some paths deliver all packets of a call at the same time. With bursts of four a train of 32 packets then still has eight
-/// different arrival times, from which the receiver computes the rate.
+/// On a virtual machine a system call that wakes a sleeping processor takes 24 us. With one call
+/// for each packet a train left at 51 MB/s at most. Some paths deliver all packets of a call at the
+/// same time. With bursts of four a train of 32 packets then still has eight different arrival
+/// times, from which the receiver computes the rate.
 pub(crate) const TRAIN_BURST: usize = 4;
 
 /// Packets of the first flight of data that are a train where no train of the set-up was reported.
@@ -33,8 +36,8 @@ pub(crate) const DATA_TRAIN_PACKETS: u8 = 64;
 pub(crate) const SETUP_TRAIN: u8 = 1;
 pub(crate) const DATA_TRAIN: u8 = 2;
 
-/// Times after which a report is sent again, since nothing acknowledges it: the first one may meet the end of the own train
-/// in a short queue.
+/// Times after which a report is sent again, since nothing acknowledges it: the first one may meet
+/// the end of the own train in a short queue.
 const REPORT_AGAIN: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(4)];
 
 /// Silence after which a report is made although packets are missing, at least and at most.
@@ -208,8 +211,8 @@ impl Trains {
         true
     }
 
-    /// Returns how many packets of the incoming train came, and out of how many, before it overflowed a queue if it did; once it
-    /// is over.
+    /// Returns how many packets of the incoming train came, and out of how many, before it
+    /// overflowed a queue if it did; once it is over.
     pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
         // None are clear as long as more may come.
         let report = self.report().filter(|report| report.clear > 0)?;
@@ -277,8 +280,8 @@ impl Trains {
         !self.train_sent.is_empty()
     }
 
-    /// Returns the rate at which the fastest stretch of the own train left, in bytes on the wire per second. `None`: not known,
-    /// or all at once.
+    /// Returns the rate at which the fastest stretch of the own train left, in bytes on the wire
+    /// per second. `None`: not known, or all at once.
     pub(crate) fn sent_rate(&self) -> Option<u64> {
         if self.train_left > 0 {
             return None;

@@ -1,4 +1,5 @@
-//! Reading and writing of little-endian fields and variable-length integers, with every length checked.
+//! Reading and writing of little-endian fields and variable-length integers, with every length
+//! checked.
 
 /// What a field did not fit into, or was cut off by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -37,7 +38,8 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Reads a variable-length integer: the two low bits of the first byte say whether it takes 1, 2, 4 or 8 bytes.
+    /// Reads a variable-length integer: the two low bits of the first byte say whether it takes 1,
+    /// 2, 4 or 8 bytes.
     pub(crate) fn varint(&mut self) -> Result<u64, Truncated> {
         let first = *self.0.first().ok_or(Truncated)?;
         Ok(self.uint(1 << (first & 3))? >> 2)

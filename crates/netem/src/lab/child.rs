@@ -1,8 +1,9 @@
 //! Descriptors from other namespaces, fetched by a short-lived child.
 //!
-//! A process with threads cannot enter a user namespace, and must not wander between network namespaces with other
-//! threads looking on. Descriptors, on the other hand, stay what they are wherever they go. So a child is forked, goes
-//! where it has to, opens what is wanted, passes it back through a socket, and ends.
+//! A process with threads cannot enter a user namespace, and must not wander between network
+//! namespaces with other threads looking on. Descriptors, on the other hand, stay what they are
+//! wherever they go. So a child is forked, goes where it has to, opens what is wanted, passes it
+//! back through a socket, and ends.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -27,8 +28,8 @@ pub(super) struct Failure {
 /// Runs `job` in a forked child; returns the number and the descriptors that it returns.
 ///
 /// # Safety
-/// `job` must do only what is safe between `fork` and `exec` in a process with threads: system calls on memory that
-/// was prepared before. No allocation, no locks, no panics.
+/// `job` must do only what is safe between `fork` and `exec` in a process with threads: system
+/// calls on memory that was prepared before. No allocation, no locks, no panics.
 #[expect(unsafe_code, reason = "fork has no safe wrapper")]
 pub(super) unsafe fn fetch<const N: usize>(
     job: impl FnOnce() -> Result<(u32, [OwnedFd; N]), Failure>,
@@ -45,8 +46,8 @@ pub(super) unsafe fn fetch<const N: usize>(
         None,
     )
     .map_err(here)?;
-    // SAFETY: the child runs `job`, which the caller vouches for, and `send`, which makes one system call, and then
-    // ends without returning to the code of its parent.
+    // SAFETY: the child runs `job`, which the caller vouches for, and `send`, which makes one
+    // system call, and then ends without returning to the code of its parent.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let done = match job() {

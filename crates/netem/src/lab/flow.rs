@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-/// The port at which one of the parties listens. Packets from and to it are those of the parties, all
-/// others are cross traffic.
+/// The port at which one of the parties listens. Packets from and to it are those of the parties,
+/// all others are cross traffic.
 pub const PARTY_PORT: u16 = 7700;
 
 /// What the parties sent over a path, cross traffic left out.
@@ -21,8 +21,8 @@ pub(super) fn is_udp(packet: &[u8]) -> bool {
     matches!(packet, [first, ..] if first >> 4 == 4) && packet.get(9) == Some(&17)
 }
 
-/// Tells whether an IPv4 packet of TCP or UDP is from or to [`PARTY_PORT`]. Of a packet in fragments
-/// only the first one is: the others have no ports.
+/// Tells whether an IPv4 packet of TCP or UDP is from or to [`PARTY_PORT`]. Of a packet in
+/// fragments only the first one is: the others have no ports.
 pub(super) fn is_of_parties(packet: &[u8]) -> bool {
     let [first, .., _] = packet else { return false };
     if first >> 4 != 4 || !matches!(packet.get(9), Some(6 | 17)) {

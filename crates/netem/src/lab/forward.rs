@@ -19,14 +19,16 @@ const BATCH: usize = 64;
 
 /// How long before a packet is due the forwarder stops sleeping, in nanoseconds.
 ///
-/// Waking up takes some 50 us. That is the whole round trip of a short path, so a lone packet is waited for actively;
-/// it is nothing to a bulk flow, which would only lose the processor that its two ends need.
+/// Waking up takes some 50 us. That is the whole round trip of a short path, so a lone packet is
+/// waited for actively; it is nothing to a bulk flow, which would only lose the processor that its
+/// two ends need.
 const SPIN: u64 = 120_000;
 
 /// How long the forwarder sleeps at least in a bulk flow unless packets come in, in nanoseconds.
 ///
-/// Waking up for every single packet would take more time than carrying it: 12 us at 1 Gbit/s. The times at which
-/// packets leave the bottleneck do not depend on this, only when they are handed over.
+/// Waking up for every single packet would take more time than carrying it: 12 us at 1 Gbit/s. The
+/// times at which packets leave the bottleneck do not depend on this, only when they are handed
+/// over.
 const QUANTUM: u64 = 50_000;
 
 /// How many packets under way count as a bulk flow.
@@ -115,7 +117,8 @@ pub(super) fn lock(published: &Mutex<Published>) -> MutexGuard<'_, Published> {
 /// Hands a packet to the kernel of a side.
 fn hand_over(tun: &OwnedFd, packet: &[u8]) -> Result<(), Errno> {
     match write(tun, packet) {
-        // The kernel refuses what is no IP packet, and IPv6 where that is off. The wire carried it all the same.
+        // The kernel refuses what is no IP packet, and IPv6 where that is off. The wire carried it
+        // all the same.
         Ok(_) | Err(Errno::INVAL | Errno::INTR | Errno::AGAIN | Errno::NOBUFS) => Ok(()),
         Err(errno) => Err(errno),
     }
@@ -140,7 +143,8 @@ struct Running {
 
 impl Running {
     fn run(&mut self) -> Result<(), Errno> {
-        // Without this a sleep ends up to 50 us late. Both are best effort: they change precision, not results.
+        // Without this a sleep ends up to 50 us late. Both are best effort: they change precision,
+        // not results.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let _ = rustix::process::setpriority_process(None, -15);
         let mut buffer = vec![0; LARGEST_PACKET];

@@ -1,12 +1,14 @@
 //! What a router tells a sender whose packet is too large.
 
-/// How much of the packet is quoted: its header without options and the eight bytes behind it that RFC 792 asks for.
+/// How much of the packet is quoted: its header without options and the eight bytes behind it that
+/// RFC 792 asks for.
 const QUOTED: usize = 28;
 
-/// Makes the message that a packet needed fragmentation, and how large one may be (RFC 792 and RFC 1191), from the other
-/// end's address to the sender's.
+/// Makes the message that a packet needed fragmentation, and how large one may be (RFC 792 and RFC
+/// 1191), from the other end's address to the sender's.
 ///
-/// `None` for what is not IPv4, and for ICMP itself, about whose errors nobody is told (RFC 1122, section 3.2.2).
+/// `None` for what is not IPv4, and for ICMP itself, about whose errors nobody is told (RFC 1122,
+/// section 3.2.2).
 pub(super) fn too_big(packet: &[u8], largest: u32) -> Option<Vec<u8>> {
     let quoted = packet.get(..QUOTED)?;
     if quoted[0] >> 4 != 4 || quoted[9] == ICMP {

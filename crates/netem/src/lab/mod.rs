@@ -7,13 +7,14 @@
 //!                          <---  (crate::model)    down  <---
 //! ```
 //!
-//! [`Lab::start`] makes both; [`Lab::command`] starts programs on a side, and [`Lab::connect`], [`Lab::listen`]
-//! and [`Lab::udp`] open sockets there for code of this process. Neither the namespaces nor the devices have a name outside, and nothing of the host is
-//! changed: no interface, no route, no setting. They last as long as descriptors and processes refer to them, so
-//! nothing is left whatever way this process ends.
+//! [`Lab::start`] makes both; [`Lab::command`] starts programs on a side, and [`Lab::connect`],
+//! [`Lab::listen`] and [`Lab::udp`] open sockets there for code of this process. Neither the
+//! namespaces nor the devices have a name outside, and nothing of the host is changed: no
+//! interface, no route, no setting. They last as long as descriptors and processes refer to them,
+//! so nothing is left whatever way this process ends.
 //!
-//! This takes read and write permission on `/dev/net/tun`, and either `CAP_SYS_ADMIN` or user namespaces, as
-//! `unshare -Urn` does.
+//! This takes read and write permission on `/dev/net/tun`, and either `CAP_SYS_ADMIN` or user
+//! namespaces, as `unshare -Urn` does.
 
 mod child;
 mod error;
@@ -81,8 +82,8 @@ impl Side {
     }
 }
 
-/// A running path. Dropping it takes the path down; programs that were started on it stay until they end, or until
-/// this process does.
+/// A running path. Dropping it takes the path down; programs that were started on it stay until
+/// they end, or until this process does.
 #[derive(Debug)]
 pub struct Lab {
     // Before the ports: the forwarder must be gone when they go.
@@ -94,14 +95,17 @@ pub struct Lab {
 impl Lab {
     /// Sets up both sides and the path between them.
     ///
-    /// Time zero of the scenario's changes is the first packet from either side. Cross traffic is not
-    /// started: [`listen`](Self::listen) and [`connect`](Self::connect) are what to make it with.
+    /// Time zero of the scenario's changes is the first packet from either side. Cross traffic is
+    /// not started: [`listen`](Self::listen) and [`connect`](Self::connect) are what to make it
+    /// with.
     ///
-    /// A congestion control that the host does not allow to everyone cannot be the default of a namespace. It is set on
-    /// the route to the other side instead, where it also overrides what a socket asks for before it connects.
+    /// A congestion control that the host does not allow to everyone cannot be the default of a
+    /// namespace. It is set on the route to the other side instead, where it also overrides what a
+    /// socket asks for before it connects.
     ///
     /// # Errors
-    /// [`LabError`], which says what is wrong with the scenario, or which privilege or device is missing.
+    /// [`LabError`], which says what is wrong with the scenario, or which privilege or device is
+    /// missing.
     pub fn start(scenario: &Scenario) -> Result<Self, LabError> {
         scenario.validate()?;
         let (spaces, ports) = Spaces::create(scenario)?;
@@ -128,9 +132,10 @@ impl Lab {
 
     /// Prepares a program that will run on a side.
     ///
-    /// It is killed when the thread that spawns it ends, and so at the latest with this process: spawn from a thread
-    /// that stays. What the program starts in turn is its own affair. Without privileges, the program finds itself
-    /// as root of a user namespace in which the files of the user are those of root.
+    /// It is killed when the thread that spawns it ends, and so at the latest with this process:
+    /// spawn from a thread that stays. What the program starts in turn is its own affair. Without
+    /// privileges, the program finds itself as root of a user namespace in which the files of the
+    /// user are those of root.
     pub fn command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
         let spaces = Arc::clone(&self.spaces);
         let mut command = Command::new(program);
@@ -193,7 +198,8 @@ impl Lab {
         self.forwarder.published().first_packet
     }
 
-    /// Returns what looks at the path from elsewhere, such as another thread. It does not keep the path up.
+    /// Returns what looks at the path from elsewhere, such as another thread. It does not keep the
+    /// path up.
     #[must_use]
     pub fn view(&self) -> View {
         let statistics = |side| self.spaces.statistics(side).ok();
@@ -214,8 +220,8 @@ impl Lab {
     /// They were lost, but not by the path: a result with any of them is not one of the scenario.
     ///
     /// # Errors
-    /// [`LabError::Forwarder`] where the emulator has stopped working, [`LabError::Setup`] where the kernel does not
-    /// answer.
+    /// [`LabError::Forwarder`] where the emulator has stopped working, [`LabError::Setup`] where
+    /// the kernel does not answer.
     pub fn overruns(&mut self) -> Result<[u64; 2], LabError> {
         if let Some(problem) = &self.forwarder.published().failure {
             return Err(LabError::Forwarder {

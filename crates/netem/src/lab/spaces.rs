@@ -15,8 +15,8 @@ use super::netlink::Netlink;
 use super::{LabError, Side};
 use crate::scenario::Scenario;
 
-/// How many packets may wait until the forwarder reads them. TCP hands over a whole window at once: the 500 of a fresh
-/// TUN device would be a bottleneck of their own.
+/// How many packets may wait until the forwarder reads them. TCP hands over a whole window at once:
+/// the 500 of a fresh TUN device would be a bottleneck of their own.
 const READ_QUEUE: u32 = 16_384;
 
 const DEVICE: &str = "wan0";
@@ -95,7 +95,8 @@ impl Spaces {
         self.net[side.index()].try_clone()
     }
 
-    /// Opens the statistics of a side's network protocols, for use from here: they go on for as long as the file is open.
+    /// Opens the statistics of a side's network protocols, for use from here: they go on for as
+    /// long as the file is open.
     pub(super) fn statistics(&self, side: Side) -> io::Result<OwnedFd> {
         self.open_on(side, || {
             // Which namespace such a file tells of depends on who opens it.
@@ -134,14 +135,16 @@ impl Spaces {
 struct Settings {
     /// Files below /proc/sys with what to write.
     sysctls: Vec<(CString, Vec<u8>)>,
-    /// What the scenario asks for, where a namespace may not have it as its default and routes have to say it.
+    /// What the scenario asks for, where a namespace may not have it as its default and routes have
+    /// to say it.
     route_congestion_control: Option<String>,
 }
 
 impl Settings {
     fn new(scenario: &Scenario) -> Result<Self, LabError> {
         let mut sysctls = vec![
-            // No router solicitations and listener reports: they would take part in the drop pattern.
+            // No router solicitations and listener reports: they would take part in the drop
+            // pattern.
             sysctl("net/ipv6/conf/all/disable_ipv6", "1"),
             sysctl("net/ipv6/conf/default/disable_ipv6", "1"),
         ];
@@ -166,7 +169,8 @@ impl Settings {
             if listed("tcp_allowed_congestion_control") {
                 sysctls.push(sysctl("net/ipv4/tcp_congestion_control", name));
             } else {
-                // The sysctl of a namespace takes only what the host allows to everyone; routes take all there are.
+                // The sysctl of a namespace takes only what the host allows to everyone; routes
+                // take all there are.
                 route_congestion_control = Some(name.clone());
             }
         }
@@ -214,7 +218,8 @@ fn build(plan: &Plan<'_>) -> Result<(u32, [OwnedFd; 7]), Failure> {
     let own_user = match new_net() {
         Ok(()) => false,
         Err(Errno::PERM) => {
-            // SAFETY: the child has one thread, and a new user namespace does not change its descriptors.
+            // SAFETY: the child has one thread, and a new user namespace does not change its
+            // descriptors.
             unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.map_err(at(step::USER_NAMESPACE))?;
             write_file(c"/proc/self/setgroups", b"deny").map_err(at(step::ID_MAP))?;
             write_file(c"/proc/self/uid_map", plan.uid_map.as_bytes()).map_err(at(step::ID_MAP))?;

@@ -40,8 +40,8 @@ impl View {
         lock(&self.published).parties.first_packet
     }
 
-    /// Returns how many segments of TCP both sides sent again, those of cross traffic included; nothing where the kernel does not
-    /// tell.
+    /// Returns how many segments of TCP both sides sent again, those of cross traffic included;
+    /// nothing where the kernel does not tell.
     #[must_use]
     pub fn retransmitted_segments(&self) -> Option<u64> {
         let [a, b] = self.statistics.each_ref().map(|file| {
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn what_is_sent_again_is_counted() {
-        // Longer than a first packet is waited for: it is sent again while its answer is on the way.
+        // Longer than a first packet is waited for: it is sent again while its answer is on the
+        // way.
         let far = Scenario::parse("rtt_ms = 1300", "far").unwrap();
         let Some(lab) = unless_skipped(Lab::start(&far)) else {
             return;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 /// A first-in first-out queue that a link empties at its rate.
 ///
-/// The packet on the link counts as queued until its last bit has left: a queue of 3,000 bytes takes two packets of 1,500
-/// bytes at once and refuses the third.
+/// The packet on the link counts as queued until its last bit has left: a queue of 3,000 bytes
+/// takes two packets of 1,500 bytes at once and refuses the third.
 #[derive(Clone, Debug)]
 pub(super) struct Bottleneck<P> {
     bits_per_second: u64,
@@ -14,8 +14,8 @@ pub(super) struct Bottleneck<P> {
     waiting_bytes: u64,
     /// When the last bit of the first waiting packet leaves. `Some` as long as anything waits.
     leaves_at: Option<u64>,
-    /// What integer division left of the last transmission time, in nanoseconds times bits per second: without it the
-    /// rate of a long run would be off.
+    /// What integer division left of the last transmission time, in nanoseconds times bits per
+    /// second: without it the rate of a long run would be off.
     remainder: u128,
 }
 

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// What went into one direction of a path, what came out, and what happened between.
 ///
-/// Bytes are those of IP packets, headers included. At any time
-/// `packets_in + duplicated_packets` is the sum of `packets_out`, `lost_packets`, `oversized_packets`,
-/// `overflowed_packets` and the packets still under way, and likewise for bytes.
+/// Bytes are those of IP packets, headers included. At any time `packets_in + duplicated_packets`
+/// is the sum of `packets_out`, `lost_packets`, `oversized_packets`, `overflowed_packets` and the
+/// packets still under way, and likewise for bytes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathCounters {

@@ -27,8 +27,8 @@ impl Loss {
 
     /// Decides about the next packet.
     ///
-    /// Every packet takes three draws whatever is switched on, so that the fate of the n-th packet depends on the seed
-    /// and n alone.
+    /// Every packet takes three draws whatever is switched on, so that the fate of the n-th packet
+    /// depends on the seed and n alone.
     pub(super) fn strikes(&mut self) -> bool {
         let (alone, step, bursty) = (self.stream.unit(), self.stream.unit(), self.stream.unit());
         let mut lost = alone < self.independent;

@@ -4,9 +4,9 @@
 //! enqueue -> loss -> size -> duplication -> queue -> bottleneck -> delay + jitter -> reordering -> dequeue
 //! ```
 //!
-//! A [`Path`] has no clock, no threads and no sockets. Times are nanoseconds since the path came up, passed in by the
-//! caller: [`crate::lab`] passes real ones, tests pass virtual ones. The same configuration, seed and packets at the
-//! same times give the same result, packet for packet.
+//! A [`Path`] has no clock, no threads and no sockets. Times are nanoseconds since the path came
+//! up, passed in by the caller: [`crate::lab`] passes real ones, tests pass virtual ones. The same
+//! configuration, seed and packets at the same times give the same result, packet for packet.
 
 mod bottleneck;
 mod counters;

@@ -10,8 +10,8 @@ use crate::scenario::{Change, PathConfig};
 
 /// How many bytes a path holds at most, in nanosecond-exact flight and in its queue together.
 ///
-/// A path without a bottleneck has no queue to overflow; a sender without congestion control would otherwise fill the
-/// memory of the machine. What goes beyond counts as overflowed.
+/// A path without a bottleneck has no queue to overflow; a sender without congestion control would
+/// otherwise fill the memory of the machine. What goes beyond counts as overflowed.
 pub const MAX_HELD_BYTES: u64 = 1 << 30;
 
 /// How many packets one may overtake at most.
@@ -22,16 +22,20 @@ const MIN_JITTER_STEP: u64 = 10_000_000;
 
 /// One direction of a path, for packets of type `P`.
 ///
-/// Time is in nanoseconds since the path came up. A time earlier than one passed before is taken as that one.
+/// Time is in nanoseconds since the path came up. A time earlier than one passed before is taken as
+/// that one.
 ///
-/// - **Loss** decides about each packet by its number alone: the same seed loses the same packets of any traffic.
-/// - **Queue and bottleneck** drop from the tail: a packet is taken where the bytes that wait, the packet on the link
-///   included, leave room for it.
-/// - **Jitter** wanders: every 10 ms (or four times the jitter, if longer) a new offset between minus and plus the
-///   jitter is drawn, and the delay moves between the two in a straight line. Its mean is the configured delay whatever
-///   the packet rate is, and packets do not overtake each other by it. Independent offsets per packet would need
-///   overtaking, or else delay every dense flow by the whole jitter.
-/// - **Reordering** lets a packet overtake up to eight that are under way. Where none is, nothing happens.
+/// - **Loss** decides about each packet by its number alone: the same seed loses the same packets
+///   of any traffic.
+/// - **Queue and bottleneck** drop from the tail: a packet is taken where the bytes that wait, the
+///   packet on the link included, leave room for it.
+/// - **Jitter** wanders: every 10 ms (or four times the jitter, if longer) a new offset between
+///   minus and plus the jitter is drawn, and the delay moves between the two in a straight line.
+///   Its mean is the configured delay whatever the packet rate is, and packets do not overtake each
+///   other by it. Independent offsets per packet would need overtaking, or else delay every dense
+///   flow by the whole jitter.
+/// - **Reordering** lets a packet overtake up to eight that are under way. Where none is, nothing
+///   happens.
 ///
 /// ```
 /// use transpute_netem::model::Path;
@@ -68,8 +72,9 @@ pub struct Path<P> {
 impl<P: AsRef<[u8]> + Clone> Path<P> {
     /// Sets up a path without packets.
     ///
-    /// Expects a configuration that [`Scenario::validate`](crate::scenario::Scenario::validate) accepts. With one it
-    /// would refuse, what happens is defined, but not useful: negative times are zero, for instance.
+    /// Expects a configuration that [`Scenario::validate`](crate::scenario::Scenario::validate)
+    /// accepts. With one it would refuse, what happens is defined, but not useful: negative times
+    /// are zero, for instance.
     #[must_use]
     pub fn new(config: &PathConfig, seed: u64) -> Self {
         let bottleneck = (config.rate_mbit.zip(config.queue_limit_bytes()))
@@ -95,8 +100,9 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         }
     }
 
-    /// Puts a packet on the wire. Returns the largest size that passes where this one is too large and so is dropped, as
-    /// a router tells the sender; a packet that is lost before it gets there is one of which nobody is told.
+    /// Puts a packet on the wire. Returns the largest size that passes where this one is too large
+    /// and so is dropped, as a router tells the sender; a packet that is lost before it gets there
+    /// is one of which nobody is told.
     pub fn enqueue(&mut self, now: u64, packet: P) -> Option<u32> {
         self.advance(now);
         let bytes = packet.as_ref().len() as u64;
@@ -169,7 +175,8 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
                 .map_or(0, Bottleneck::waiting_bytes)
     }
 
-    /// Bytes in the queue of the bottleneck, with the packet that is leaving it; 0 on a path without a bottleneck.
+    /// Bytes in the queue of the bottleneck, with the packet that is leaving it; 0 on a path
+    /// without a bottleneck.
     #[must_use]
     pub fn queued_bytes(&self) -> u64 {
         (self.bottleneck.as_ref()).map_or(0, Bottleneck::waiting_bytes)

@@ -1,11 +1,13 @@
 //! Seeded randomness that outlives every dependency.
 //!
-//! A drop pattern is part of a published result, so the generator is fixed here rather than taken from a crate that may
-//! change it: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, *Fast splittable pseudorandom number generators*, 2014).
+//! A drop pattern is part of a published result, so the generator is fixed here rather than taken
+//! from a crate that may change it: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, *Fast splittable
+//! pseudorandom number generators*, 2014).
 
 /// What one feature of a path draws from.
 ///
-/// Each feature has a stream of its own, so that switching one on does not change what another one does to a packet.
+/// Each feature has a stream of its own, so that switching one on does not change what another one
+/// does to a packet.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     state: u64,
@@ -43,7 +45,8 @@ impl Stream {
     }
 }
 
-/// Returns a seed for a part of something that has a seed: a direction of a path, a repetition of a run.
+/// Returns a seed for a part of something that has a seed: a direction of a path, a repetition of a
+/// run.
 #[must_use]
 pub fn derive_seed(seed: u64, part: u64) -> u64 {
     mix(mix(seed).wrapping_add(GAMMA.wrapping_mul(part.wrapping_add(1))))

@@ -59,9 +59,9 @@ pub struct Scenario {
 
 /// One direction of a path.
 ///
-/// A packet meets, in this order: loss, the largest size that passes, duplication, the queue before the bottleneck, the
-/// bottleneck, and the way there with its delay, jitter and reordering. The default is a path
-/// without any of them.
+/// A packet meets, in this order: loss, the largest size that passes, duplication, the queue before
+/// the bottleneck, the bottleneck, and the way there with its delay, jitter and reordering. The
+/// default is a path without any of them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PathConfig {
@@ -82,8 +82,8 @@ pub struct PathConfig {
     /// The probability that a packet arrives twice.
     pub duplicate: f64,
     /// Whether a firewall before the path drops every UDP packet, without a word to its sender. The
-    /// [`lab`](crate::lab) does that: [`Path`](crate::model::Path) does not know what is in a packet.
-    /// Default: no.
+    /// [`lab`](crate::lab) does that: [`Path`](crate::model::Path) does not know what is in a
+    /// packet. Default: no.
     #[serde(skip_serializing_if = "is_false")]
     pub udp_blocked: bool,
     /// The rate of the bottleneck in Mbit/s of IP packets (10^6 bits per second). Default: none,
@@ -98,12 +98,13 @@ pub struct PathConfig {
     /// [`queue_bytes`](Self::queue_bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bdp: Option<f64>,
-    /// The largest IP packet that passes, in bytes; larger ones are dropped, whether or not they may be fragmented.
-    /// Default: whatever the parties' interfaces send, which is [`Scenario::mtu`].
+    /// The largest IP packet that passes, in bytes; larger ones are dropped, whether or not they
+    /// may be fragmented. Default: whatever the parties' interfaces send, which is
+    /// [`Scenario::mtu`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_mtu: Option<u32>,
-    /// Whether a sender is told of a packet larger than [`path_mtu`](Self::path_mtu), by ICMP (RFC 1191). Default: no,
-    /// as on paths whose firewalls drop that.
+    /// Whether a sender is told of a packet larger than [`path_mtu`](Self::path_mtu), by ICMP (RFC
+    /// 1191). Default: no, as on paths whose firewalls drop that.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub icmp: bool,
     /// What becomes different while the path is in use, in order of time.

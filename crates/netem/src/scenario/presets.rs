@@ -58,8 +58,8 @@ impl Scenario {
         }
     }
 
-    /// Returns the preset of that name or reads the file. A name that ends in `.toml` or has a path separator is a
-    /// file, and so is one that is no preset and exists.
+    /// Returns the preset of that name or reads the file. A name that ends in `.toml` or has a path
+    /// separator is a file, and so is one that is no preset and exists.
     ///
     /// # Errors
     /// [`ScenarioError`], which names the file and the field.

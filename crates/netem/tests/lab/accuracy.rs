@@ -32,7 +32,8 @@ fn round_trips(lab: &Lab, count: usize) -> Vec<f64> {
     })
 }
 
-/// Measures round trips at the delays that matter; hands each delay its sorted times, in milliseconds.
+/// Measures round trips at the delays that matter; hands each delay its sorted times, in
+/// milliseconds.
 fn at_each_delay(check: impl Fn(f64, &[f64])) {
     for (rtt, count) in [
         (0.0, 200),

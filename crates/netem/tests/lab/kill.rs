@@ -32,8 +32,8 @@ fn victim() {
     }
 }
 
-/// Returns what a lab could have left: our programs, descriptors of TUN devices and of namespaces other than this
-/// one, processes in such namespaces, devices of the host.
+/// Returns what a lab could have left: our programs, descriptors of TUN devices and of namespaces
+/// other than this one, processes in such namespaces, devices of the host.
 fn traces() -> BTreeSet<String> {
     let own = std::fs::read_link("/proc/self/ns/net").unwrap();
     let mut traces = BTreeSet::new();
@@ -70,7 +70,8 @@ fn traces() -> BTreeSet<String> {
     traces
 }
 
-/// Starts and kills victims, after moments that differ by microseconds, and looks for what they leave.
+/// Starts and kills victims, after moments that differ by microseconds, and looks for what they
+/// leave.
 #[test]
 fn a_hundred_kills_leave_nothing() {
     let times = 100;

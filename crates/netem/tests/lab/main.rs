@@ -1,5 +1,5 @@
-//! The emulator on this machine's kernel. Needs root or user namespaces, and `/dev/net/tun`. Its throughput is measured with
-//! `transpute testbed link`.
+//! The emulator on this machine's kernel. Needs root or user namespaces, and `/dev/net/tun`. Its
+//! throughput is measured with `transpute testbed link`.
 
 mod accuracy;
 mod behaviour;

@@ -1,4 +1,5 @@
-//! A peer that has the keys and sends anything: the state machine must survive it in bounded memory.
+//! A peer that has the keys and sends anything: the state machine must survive it in bounded
+//! memory.
 //!
 //! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties in `fuzzing`.
 
@@ -56,7 +57,8 @@ impl Attacker {
     }
 }
 
-/// Returns an end that is established, with an address to which nothing was sent, and the keys of its peer.
+/// Returns an end that is established, with an address to which nothing was sent, and the keys of
+/// its peer.
 pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Connection, Keys) {
     let keys = |side| Keys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
     let peer = match side {
@@ -77,7 +79,8 @@ pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Conn
     (connection, keys(peer))
 }
 
-/// Reads `script` as a kind of connection, packets of frames and steps of time, and has them all happen to the connection.
+/// Reads `script` as a kind of connection, packets of frames and steps of time, and has them all
+/// happen to the connection.
 pub(crate) fn run(script: &[u8]) {
     let mut reader = Reader(script);
     let options = reader.u8().unwrap_or(0);
@@ -241,7 +244,8 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>, attacker: &Attacker) {
         }
         11 => frame::put_response(packet, attacker.token),
         12 | 13 => {
-            // What did arrive, with holes: an honest acknowledgement, or one that lies about the past.
+            // What did arrive, with holes: an honest acknowledgement, or one that lies about the
+            // past.
             let largest = attacker.largest.saturating_sub(a);
             let mut ranges = Vec::new();
             let mut end = largest + 1;

@@ -9,12 +9,13 @@ use crate::event::{CODE_COMPLETE, CODE_LOST, CODE_VIOLATION, ClosedReason, Event
 use crate::frame::{Frame, read_frame};
 use crate::wire::Reader;
 
-/// How long an end that is done stays, at most, for the other end to learn that it is: through a blackout of 5 s and some.
-/// Usually it takes one round trip.
+/// How long an end that is done stays, at most, for the other end to learn that it is: through a
+/// blackout of 5 s and some. Usually it takes one round trip.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// How long the other end is told of a violent end at least, unless it answers. Probe timeouts are no measure of that where
-/// the round trip is short: a busy machine stands still for many of them, with a full queue in which notices are lost.
+/// How long the other end is told of a violent end at least, unless it answers. Probe timeouts are
+/// no measure of that where the round trip is short: a busy machine stands still for many of them,
+/// with a full queue in which notices are lost.
 const TELLING: Duration = Duration::from_secs(2);
 
 /// How far apart the notices are then, at most.
@@ -62,7 +63,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Returns when the connection is forgotten. Copies that are still due wait a little longer for the caller to poll.
+    /// Returns when the connection is forgotten. Copies that are still due wait a little longer for
+    /// the caller to poll.
     fn end(&self) -> Time {
         if self.copies == 0 {
             self.until
@@ -101,8 +103,8 @@ impl State {
 }
 
 impl Connection {
-    /// Ends the connection at once. What is not delivered yet is lost; the other end is told the code, which the caller
-    /// chooses below 2^62.
+    /// Ends the connection at once. What is not delivered yet is lost; the other end is told the
+    /// code, which the caller chooses below 2^62.
     pub fn close(&mut self, now: Time, code: u64) {
         let code = code.min((1 << 62) - 1);
         if self.state.is_open() {
@@ -141,7 +143,8 @@ impl Connection {
         self.state = State::Closed(Some(reason));
     }
 
-    /// The other end has closed. It is told once that this is known here, so that it stops saying so.
+    /// The other end has closed. It is told once that this is known here, so that it stops saying
+    /// so.
     pub(super) fn end(&mut self, now: Time, reason: ClosedReason, code: u64) {
         self.announce(now, Some(reason), code);
         if let State::Ending(notice) = &mut self.state {
@@ -173,7 +176,8 @@ impl Connection {
         let timeout = self.rtt.probe_timeout(0);
         self.readable = true;
         self.events.push_back(Event::Closed(reason));
-        // Either is told until the other end says the same, a good end for longer: the other end may have more to say.
+        // Either is told until the other end says the same, a good end for longer: the other end
+        // may have more to say.
         let until = if reason.is_some() {
             now + TELLING.max(3 * timeout)
         } else {

@@ -19,10 +19,12 @@ use crate::{Config, Event, Side, Time};
 /// What an end without data may send by itself: its train, pings and close notices.
 const OWN_BYTES: u64 = TRAIN_PACKETS as u64 * 1200 + 40 * 1200;
 
-/// What one more datagram may bring about: answers to two challenges, two reports with acknowledgements.
+/// What one more datagram may bring about: answers to two challenges, two reports with
+/// acknowledgements.
 const ANSWER_BYTES: u64 = 600;
 
-/// Events that wait although nobody asks for them: one for each train that can be numbered, and some that come once.
+/// Events that wait although nobody asks for them: one for each train that can be numbered, and
+/// some that come once.
 const MAX_EVENTS: usize = 255 + 8;
 
 /// Longer than an end repeats its close notice.
@@ -211,7 +213,8 @@ fn absurd_reports_are_cut_down() {
     assert_eq!((rate, error_permille), (TrainResult::MAX_CLAIM, 1000));
 }
 
-/// Nothing is learnt from reports on trains that were not sent, or not yet: a rate that the program has given stays.
+/// Nothing is learnt from reports on trains that were not sent, or not yet: a rate that the program
+/// has given stays.
 #[test]
 fn reports_of_trains_that_were_not_sent_are_nothing() {
     let fixed = Config {
@@ -277,7 +280,8 @@ fn small_questions_have_small_answers() {
     }
 }
 
-/// A peer that sends no train and reports none: the connection works, and knows nothing of the path.
+/// A peer that sends no train and reports none: the connection works, and knows nothing of the
+/// path.
 #[test]
 fn a_peer_may_measure_nothing() {
     for side in [Side::Listener, Side::Connector] {

@@ -1,8 +1,9 @@
-//! A peer whose address changes: a NAT gives its connection another port, or it moves to another network.
+//! A peer whose address changes: a NAT gives its connection another port, or it moves to another
+//! network.
 //!
-//! Only the connector moves. Data go to the old address until the peer answers a challenge at the new one, as in RFC 9000,
-//! section 9. The old address is challenged too: somebody on the path may have sent a copy of a packet from elsewhere, and
-//! then the peer is still where it was.
+//! Only the connector moves. Data go to the old address until the peer answers a challenge at the
+//! new one, as in RFC 9000, section 9. The old address is challenged too: somebody on the path may
+//! have sent a copy of a packet from elsewhere, and then the peer is still where it was.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use crate::rate::{HEADER_BYTES, Settings};
 use crate::rtt::Rtt;
 use crate::seal::PACKET_OVERHEAD;
 
-/// Least time between two moves. An attacker who copies packets cannot make an end switch more often.
+/// Least time between two moves. An attacker who copies packets cannot make an end switch more
+/// often.
 const MOVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between challenges that are not answered.
@@ -26,10 +28,12 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(200);
 /// Challenges to one address.
 const MAX_CHALLENGES: u8 = 5;
 
-/// Time after which both addresses are given up: an answer to the last challenge takes a round trip of any path.
+/// Time after which both addresses are given up: an answer to the last challenge takes a round trip
+/// of any path.
 const MAX_WAIT: Duration = Duration::from_secs(3);
 
-/// Bytes that may be sent to an address before it answers, per byte received from it (RFC 9000, section 8.1).
+/// Bytes that may be sent to an address before it answers, per byte received from it (RFC 9000,
+/// section 8.1).
 const AMPLIFICATION: u64 = 3;
 
 /// Bytes of a packet with a challenge.

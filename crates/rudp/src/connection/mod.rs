@@ -49,19 +49,21 @@ pub use transmit::Transmit;
 /// The least that either stream may be bounded to.
 const MIN_BUFFER: u64 = 1 << 20;
 
-/// How far ahead of the path the application may write: 16 ms at the current rate, and 128 KiB at least. Chosen: timers and threads
-/// may be late by some milliseconds.
+/// How far ahead of the path the application may write: 16 ms at the current rate, and 128 KiB at
+/// least. Chosen: timers and threads may be late by some milliseconds.
 const AHEAD: Duration = Duration::from_millis(16);
 const MIN_AHEAD_BYTES: u64 = 128 << 10;
 
-/// The longest [`patience`](Connection::patience): arrivals are a small part of what a socket's buffer holds.
+/// The longest [`patience`](Connection::patience): arrivals are a small part of what a socket's
+/// buffer holds.
 const MAX_PATIENCE: Duration = Duration::from_micros(200);
 
 /// One end of a connection: a byte stream in each direction.
 ///
 /// The caller owns the socket and the clock. After every call that passes the time, it calls
-/// [`poll_transmit`](Self::poll_transmit) until there is nothing more to send, [`poll_event`](Self::poll_event) until
-/// there is nothing more to tell, and then waits for a datagram or for [`next_timeout`](Self::next_timeout).
+/// [`poll_transmit`](Self::poll_transmit) until there is nothing more to send,
+/// [`poll_event`](Self::poll_event) until there is nothing more to tell, and then waits for a
+/// datagram or for [`next_timeout`](Self::next_timeout).
 pub struct Connection {
     side: Side,
     config: Config,
@@ -86,9 +88,11 @@ pub struct Connection {
     block_touched: Time,
     /// When packets began to be under way without a pause.
     busy_since: Time,
-    /// The end of the stream is sent once more, in a packet of its own: correction does not cover it.
+    /// The end of the stream is sent once more, in a packet of its own: correction does not cover
+    /// it.
     end_echo: bool,
-    /// Packets of the first flight of data that are a train: the next one, how many, and when the first one left.
+    /// Packets of the first flight of data that are a train: the next one, how many, and when the
+    /// first one left.
     data_train: Option<(u8, u8, Time)>,
     /// When this end stops waiting for the peer's report on its train. `None`: no report will come.
     report_until: Option<Time>,
@@ -114,7 +118,8 @@ pub struct Connection {
     sampler: DeliverySampler,
     pacer: Pacer,
     seeded: bool,
-    /// The rate to begin with is one that the train could not tell from a greater or, pushed together, a smaller one.
+    /// The rate to begin with is one that the train could not tell from a greater or, pushed
+    /// together, a smaller one.
     unproven: bool,
     mtu: Mtu,
 
@@ -151,8 +156,8 @@ impl Connection {
     fn new(side: Side, remote: SocketAddr, config: Config, now: Time, seed: u64) -> Self {
         let settings = migration::settings(&config);
         let most_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
-        // The room of a datagram is never zero nor beyond what a code takes, since datagrams have at most 2^16 bytes and
-        // sizes are capped at jumbo frames.
+        // The room of a datagram is never zero nor beyond what a code takes, since datagrams have
+        // at most 2^16 bytes and sizes are capped at jumbo frames.
         let encoder = match (config.fec, config.reliability) {
             (FecPolicy::Adaptive, Reliability::Repair) => BlockEncoder::new(most_data).ok(),
             (FecPolicy::Off, _) | (_, Reliability::Detect) => None,
@@ -216,9 +221,11 @@ impl Connection {
         }
     }
 
-    /// Takes bytes for the other end and returns how many. Fewer than given: wait for [`Event::Writable`].
+    /// Takes bytes for the other end and returns how many. Fewer than given: wait for
+    /// [`Event::Writable`].
     ///
-    /// All that is written goes out as soon as rate and window allow; nothing waits for more to be written.
+    /// All that is written goes out as soon as rate and window allow; nothing waits for more to be
+    /// written.
     pub fn write(&mut self, data: &[u8]) -> usize {
         if !self.state.is_open() {
             return 0;
@@ -264,7 +271,8 @@ impl Connection {
         self.window.on_read(now, taken as u64, readable);
         let limit = self.recv.read_offset() + self.window.bytes();
         self.recv.raise_limit(limit);
-        // Acknowledgements carry the limit; it is sent by itself only where none may come because the sender is stuck.
+        // Acknowledgements carry the limit; it is sent by itself only where none may come because
+        // the sender is stuck.
         let window = self.window.bytes();
         let left = self.advertised.saturating_sub(self.recv.highest());
         if left < window / 2 && self.recv.limit() - self.advertised >= window / 4 {
@@ -273,8 +281,8 @@ impl Connection {
         Read::Data(taken)
     }
 
-    /// Returns whether the other end has every byte written here, and everything it will ever send has come: what may be
-    /// missing is its knowledge that this end has finished.
+    /// Returns whether the other end has every byte written here, and everything it will ever send
+    /// has come: what may be missing is its knowledge that this end has finished.
     #[must_use]
     pub fn has_exchanged(&self) -> bool {
         self.send.held() == 0 && self.recv.is_complete()
@@ -356,7 +364,8 @@ impl Connection {
         self.outgoing_train
     }
 
-    /// Returns what the train of the other end's set-up told; `None` until it is over, and if there was none.
+    /// Returns what the train of the other end's set-up told; `None` until it is over, and if there
+    /// was none.
     #[must_use]
     pub fn incoming_train(&self) -> Option<TrainResult> {
         self.trains.measured()
@@ -368,8 +377,8 @@ impl Connection {
         !self.trains.incoming_is_over()
     }
 
-    /// Returns for how long packets that have arrived may be left lying while more are coming, so that they are taken
-    /// together: by an eighth of the round trip, as acknowledgements are.
+    /// Returns for how long packets that have arrived may be left lying while more are coming, so
+    /// that they are taken together: by an eighth of the round trip, as acknowledgements are.
     #[must_use]
     pub fn patience(&self) -> Duration {
         if self.established && self.rtt.is_known() {
@@ -421,11 +430,12 @@ impl Connection {
         }
     }
 
-    /// Returns how many bytes the outgoing stream may hold: what can be under way for two round trips, and some more to
-    /// be written meanwhile.
+    /// Returns how many bytes the outgoing stream may hold: what can be under way for two round
+    /// trips, and some more to be written meanwhile.
     ///
-    /// Who writes is not to be seconds ahead of a slow path: what is written could depend on what comes from the other end. Three
-    /// round trips ahead it has to be, or correction takes the end for near ([`fec::Plan`](crate::fec::Plan)).
+    /// Who writes is not to be seconds ahead of a slow path: what is written could depend on what
+    /// comes from the other end. Three round trips ahead it has to be, or correction takes the end
+    /// for near ([`fec::Plan`](crate::fec::Plan)).
     fn send_capacity(&self) -> u64 {
         let rate = self.controller.pacing_rate();
         let product = bytes_in(rate, self.rtt.smoothed()).min(u64::MAX / 8);
@@ -440,7 +450,8 @@ impl Connection {
     }
 }
 
-/// Returns how many bytes of data a packet of this size carries such that a correction symbol over them fits as well.
+/// Returns how many bytes of data a packet of this size carries such that a correction symbol over
+/// them fits as well.
 fn data_room(datagram: u16) -> usize {
     let room = usize::from(datagram) - PACKET_OVERHEAD;
     let symbol = (room - PARITY_HEADER) & !1;

@@ -15,16 +15,18 @@ use crate::trains::{DATA_TRAIN, DATA_TRAIN_PACKETS};
 /// Data shorter than this wait for the next packet where there is more of them.
 const MIN_DATA: usize = 32;
 
-/// How long a sender waits for the peer's report on the probe packets of the set-up. Until the report arrives, the bytes in flight are
-/// limited to [`INITIAL_PACKETS`] plus the bytes that were acknowledged. The peer reports once half of the probe packets arrived, which
-/// takes 80 ms over 2 Mbit/s.
+/// How long a sender waits for the peer's report on the probe packets of the set-up. Until the
+/// report arrives, the bytes in flight are limited to [`INITIAL_PACKETS`] plus the bytes that were
+/// acknowledged. The peer reports once half of the probe packets arrived, which takes 80 ms over 2
+/// Mbit/s.
 pub(super) const REPORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Packets that may be in flight while that report is expected (RFC 9002, section 7.2).
 pub(super) const INITIAL_PACKETS: u64 = 10;
 
 impl Connection {
-    /// Puts one thing into the packet: lost data, a correction symbol, new data, or an old piece as a sign of life.
+    /// Puts one thing into the packet: lost data, a correction symbol, new data, or an old piece as
+    /// a sign of life.
     pub(super) fn put_payload(
         &mut self,
         now: Time,
@@ -177,8 +179,8 @@ impl Connection {
             && self.report_timeout().is_none_or(|at| at <= now)
     }
 
-    /// Returns until when a report on the train of the set-up is expected, if it is: it comes behind the peer's last
-    /// messages, by the time that the train takes to arrive.
+    /// Returns until when a report on the train of the set-up is expected, if it is: it comes
+    /// behind the peer's last messages, by the time that the train takes to arrive.
     pub(super) fn report_timeout(&self) -> Option<Time> {
         (self.report_until).filter(|_| self.outgoing_train.is_none() && !self.seeded)
     }

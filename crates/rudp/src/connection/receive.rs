@@ -17,7 +17,8 @@ use crate::stats::TrainResult;
 use crate::trains::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::wire::Reader;
 
-/// After this many forgeries the keys are given up (RFC 9001, section 6.6: 2^36 for ChaCha20-Poly1305).
+/// After this many forgeries the keys are given up (RFC 9001, section 6.6: 2^36 for
+/// ChaCha20-Poly1305).
 const MAX_FORGERIES: u64 = 1 << 36;
 
 /// What the frames of a packet asked for.
@@ -35,8 +36,8 @@ struct Reading {
 impl Connection {
     /// Takes a datagram that arrived from this address. It is decrypted in place.
     ///
-    /// What is not authentic, not for this connection, or was there before changes nothing but a counter in
-    /// [`stats`](Self::stats).
+    /// What is not authentic, not for this connection, or was there before changes nothing but a
+    /// counter in [`stats`](Self::stats).
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
         if self.is_drained() {
             return;
@@ -168,7 +169,8 @@ impl Connection {
     }
 
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
-        // What the other end says of a train that it cannot have seen would replace what the program knows.
+        // What the other end says of a train that it cannot have seen would replace what the
+        // program knows.
         if !self.has_sent_train(report.train) {
             return;
         }

@@ -16,8 +16,8 @@ use crate::keys::Side;
 use crate::seal::TAG_LEN;
 use crate::trains::{SETUP_TRAIN, TRAIN_BURST, TRAIN_PACKETS};
 
-/// Bytes of data packets that a listener holds for one connection whose handshake is not complete: its last messages may
-/// come behind the data.
+/// Bytes of data packets that a listener holds for one connection whose handshake is not complete:
+/// its last messages may come behind the data.
 const MAX_EARLY: usize = 1 << 20;
 
 /// The same over all connections of a listener.
@@ -61,11 +61,11 @@ impl Drop for Early {
 }
 
 impl Connection {
-    /// Begins a connection to a listener at this address. The first call of [`poll_transmit`](Self::poll_transmit) has
-    /// the first packet.
+    /// Begins a connection to a listener at this address. The first call of
+    /// [`poll_transmit`](Self::poll_transmit) has the first packet.
     ///
-    /// `entropy` are random bytes, different for each connection. `tls` begins a TLS handshake with these transport
-    /// parameters.
+    /// `entropy` are random bytes, different for each connection. `tls` begins a TLS handshake with
+    /// these transport parameters.
     ///
     /// `None`: `tls` returned it, or the cryptographic library refuses.
     #[must_use]
@@ -115,8 +115,8 @@ impl Connection {
 
     /// Returns the ids on packets of the set-up to this end; `None` once it needs none.
     ///
-    /// Whoever distributes datagrams keeps them as long as the connection, because late packets of the set-up must not
-    /// begin another one.
+    /// Whoever distributes datagrams keeps them as long as the connection, because late packets of
+    /// the set-up must not begin another one.
     #[must_use]
     pub fn set_up_ids(&self) -> Option<[Id; 2]> {
         Some(self.phase.handshake()?.local_ids())
@@ -141,7 +141,8 @@ impl Connection {
         } else {
             self.counters.received_packets += 1;
             self.counters.received_bytes += size as u64;
-            // Packets of the set-up can be replayed: they are no sign of life once data packets pass.
+            // Packets of the set-up can be replayed: they are no sign of life once data packets
+            // pass.
             if !self.established {
                 self.last_heard = now;
             }
@@ -235,8 +236,8 @@ impl Connection {
         }
     }
 
-    /// Appends a packet of the set-up: of a flight, a train, or a report for which there are no data keys yet. Returns its
-    /// length.
+    /// Appends a packet of the set-up: of a flight, a train, or a report for which there are no
+    /// data keys yet. Returns its length.
     pub(super) fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         let sent = self.try_set_up_packet(now, out);
         if let Some(len) = sent {
@@ -247,8 +248,8 @@ impl Connection {
         sent.or_else(|| self.train_under_data_keys(now, out))
     }
 
-    /// Appends packets behind a first one of `len` bytes while they belong to a train, up to [`TRAIN_BURST`]. Returns the length of
-    /// all.
+    /// Appends packets behind a first one of `len` bytes while they belong to a train, up to
+    /// [`TRAIN_BURST`]. Returns the length of all.
     pub(super) fn fill_train_burst(
         &mut self,
         now: Time,
@@ -276,7 +277,8 @@ impl Connection {
         if self.established {
             return None;
         }
-        // What the connector's train showed of the path also says how much of its stream must fit here.
+        // What the connector's train showed of the path also says how much of its stream must fit
+        // here.
         let limit = self.limit();
         let handshake = self.phase.handshake_mut()?;
         if let Some(report) = self.trains.due_report() {
@@ -339,9 +341,9 @@ impl Connection {
         Some(out.len() - start)
     }
 
-    /// The listener's train leaves once the connector's is over: before its address is validated, no more bytes go to it
-    /// than came from it, and a train must leave at once to show the rate of the path. A connector that sends no train gets
-    /// one when it is validated.
+    /// The listener's train leaves once the connector's is over: before its address is validated,
+    /// no more bytes go to it than came from it, and a train must leave at once to show the rate of
+    /// the path. A connector that sends no train gets one when it is validated.
     pub(super) fn maybe_answer_with_train(&mut self) {
         let is_due =
             self.trains.incoming_is_over() && (self.trains.has_incoming() || self.established);

@@ -11,8 +11,8 @@ const PROBES: u8 = 2;
 const SILENT_TIMEOUTS: u32 = 2;
 
 impl Connection {
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout) and then [`poll_transmit`](Self::poll_transmit), if
-    /// nothing happens before. `None`: never.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) and then
+    /// [`poll_transmit`](Self::poll_transmit), if nothing happens before. `None`: never.
     ///
     /// Changes with every call of other methods.
     #[must_use]

@@ -43,8 +43,9 @@ pub(super) struct Draft {
 }
 
 impl Connection {
-    /// Appends datagrams that are to be sent now to `out`: one, or up to `max_segments` of equal size but the last. No
-    /// more come at once than the rate moves in [`Config::max_burst`](crate::Config::max_burst).
+    /// Appends datagrams that are to be sent now to `out`: one, or up to `max_segments` of equal
+    /// size but the last. No more come at once than the rate moves in
+    /// [`Config::max_burst`](crate::Config::max_burst).
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -111,9 +112,9 @@ impl Connection {
         })
     }
 
-    /// The system refused to send datagrams of this size, because the interface takes none that large (`EMSGSIZE`); to be
-    /// called at once for what [`poll_transmit`](Self::poll_transmit) returned last. `fits`: the largest size that it would
-    /// take, if it says.
+    /// The system refused to send datagrams of this size, because the interface takes none that
+    /// large (`EMSGSIZE`); to be called at once for what [`poll_transmit`](Self::poll_transmit)
+    /// returned last. `fits`: the largest size that it would take, if it says.
     ///
     /// Later datagrams are smaller. A refused datagram of 1,200 bytes or less ends a set-up with
     /// [`ClosedReason::PathTooNarrow`].
@@ -221,7 +222,8 @@ impl Connection {
     fn build(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Draft> {
         let start = out.len();
         let mut most = most;
-        // The second probe after a silence is small: it tells a black hole for large packets from a dead path.
+        // The second probe after a silence is small: it tells a black hole for large packets from a
+        // dead path.
         if self.probes == 1 && self.backoff > 1 {
             most = most.min(usize::from(MIN_DATAGRAM));
         }
@@ -238,8 +240,8 @@ impl Connection {
             put_report(out, &report);
             self.trains.on_report_sent(now);
             draft.any = true;
-            // With this report the peer can send at the measured rate. A flow-control limit from before the measurement would stop it,
-            // so the limit is computed again and sent along.
+            // With this report the peer can send at the measured rate. A flow-control limit from
+            // before the measurement would stop it, so the limit is computed again and sent along.
             self.limit_due |= self.limit() > self.advertised;
         }
         let due = self.acks.due().is_some_and(|due| due <= now);
@@ -276,7 +278,8 @@ impl Connection {
         (draft.any || draft.eliciting).then_some(draft)
     }
 
-    /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to be sent.
+    /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to
+    /// be sent.
     fn may_send(&mut self, now: Time) -> bool {
         let window = self.window(self.report_timeout().is_some_and(|at| now < at));
         self.established
@@ -285,16 +288,18 @@ impl Connection {
             && (self.data_train_left() || self.pacer.is_open(now))
     }
 
-    /// Returns how many bytes on the wire may be in flight. `awaits_report`: the peer has not reported yet on the train that this end
-    /// sent during the set-up.
+    /// Returns how many bytes on the wire may be in flight. `awaits_report`: the peer has not
+    /// reported yet on the train that this end sent during the set-up.
     fn window(&self, awaits_report: bool) -> u64 {
         let window = self.controller.window();
         if awaits_report {
-            // This end's train may still be in the queue before the bottleneck. So the window grows as in slow start.
+            // This end's train may still be in the queue before the bottleneck. So the window grows
+            // as in slow start.
             let initial = INITIAL_PACKETS * (u64::from(self.mtu.current()) + HEADER_BYTES);
             window.min(initial + self.sampler.delivered())
         } else if self.unproven {
-            // Too fast a start would fill any queue within the first round trip; after that, deliveries tell.
+            // Too fast a start would fill any queue within the first round trip; after that,
+            // deliveries tell.
             window.min(UNPROVEN_FLIGHT + self.sampler.delivered())
         } else {
             window

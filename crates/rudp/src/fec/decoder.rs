@@ -16,7 +16,8 @@ pub struct Limits {
     pub blocks: usize,
     /// Bytes of their symbols.
     pub bytes: usize,
-    /// Blocks beyond the newest whose end is remembered, so that stragglers are not taken for new blocks.
+    /// Blocks beyond the newest whose end is remembered, so that stragglers are not taken for new
+    /// blocks.
     pub remembered: u64,
     /// Bytes of a segment.
     pub max_segment: usize,
@@ -49,9 +50,10 @@ pub enum Outcome {
 
 /// A bounded number of blocks under way.
 ///
-/// Segments are copied in: the stream gives its bytes away as soon as they are in order, and a copy is a small part of
-/// what receiving and decrypting a packet costs. Nothing is decoded unless a segment is missing when enough symbols are
-/// there. When there is no room, the oldest block is given up.
+/// Segments are copied in: the stream gives its bytes away as soon as they are in order, and a copy
+/// is a small part of what receiving and decrypting a packet costs. Nothing is decoded unless a
+/// segment is missing when enough symbols are there. When there is no room, the oldest block is
+/// given up.
 pub struct DecoderStore {
     limits: Limits,
     blocks: BTreeMap<u64, Block>,
@@ -128,7 +130,8 @@ impl DecoderStore {
 
     /// Takes a segment that came.
     ///
-    /// If it makes its block complete, `deliver` gets each recovered segment with its offset in the stream.
+    /// If it makes its block complete, `deliver` gets each recovered segment with its offset in the
+    /// stream.
     ///
     /// # Errors
     ///
@@ -179,7 +182,8 @@ impl DecoderStore {
 
     /// Takes a parity symbol that came.
     ///
-    /// If it makes the block complete, `deliver` gets each recovered segment with its offset in the stream.
+    /// If it makes the block complete, `deliver` gets each recovered segment with its offset in the
+    /// stream.
     ///
     /// # Errors
     ///
@@ -250,7 +254,8 @@ impl DecoderStore {
         block >= self.horizon && !self.finished.contains(&block)
     }
 
-    /// Gives up the oldest blocks until these bytes of this block fit. `false`: it would be this one.
+    /// Gives up the oldest blocks until these bytes of this block fit. `false`: it would be this
+    /// one.
     fn make_room(&mut self, block: u64, bytes: usize) -> bool {
         if bytes > self.limits.bytes || self.limits.blocks == 0 {
             return false;

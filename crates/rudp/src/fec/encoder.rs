@@ -49,8 +49,8 @@ impl BlockEncoder {
     ///
     /// # Errors
     ///
-    /// [`FecError::SegmentLength`] where it is empty or too long, [`FecError::BlockSize`] where the block is full. The
-    /// block is as before then.
+    /// [`FecError::SegmentLength`] where it is empty or too long, [`FecError::BlockSize`] where the
+    /// block is full. The block is as before then.
     pub fn push(&mut self, segment: &[u8]) -> Result<u8, FecError> {
         check_segment(segment.len(), self.max_segment)?;
         let index = self.count as u8;
@@ -88,8 +88,8 @@ impl BlockEncoder {
     ///
     /// # Errors
     ///
-    /// [`FecError::BlockSize`] where there are parity symbols to make of no segments, or too many. The block is gone
-    /// then, too.
+    /// [`FecError::BlockSize`] where there are parity symbols to make of no segments, or too many.
+    /// The block is gone then, too.
     pub fn finish(&mut self, parity: usize) -> Result<ParitySymbols<'_>, FecError> {
         let (segments, longest) = (self.count, self.longest);
         self.count = 0;

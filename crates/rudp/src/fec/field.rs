@@ -1,8 +1,9 @@
 //! Arithmetic in GF(2^8), the bytes as polynomials over GF(2) modulo x^8 + x^4 + x^3 + x^2 + 1.
 //!
-//! A byte times a fixed factor is the sum of two products: that of its lower and that of its upper four bits. Sixteen products of each
-//! kind fit into a vector register, and a shuffle looks up as many bytes at once as the register has (J. S. Plank, K. M. Greenan,
-//! E. L. Miller, *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST 2013).
+//! A byte times a fixed factor is the sum of two products: that of its lower and that of its upper
+//! four bits. Sixteen products of each kind fit into a vector register, and a shuffle looks up as
+//! many bytes at once as the register has (J. S. Plank, K. M. Greenan, E. L. Miller, *Screaming
+//! fast Galois field arithmetic using Intel SIMD instructions*, FAST 2013).
 
 /// The modulus.
 const MODULUS: u16 = 0x11d;

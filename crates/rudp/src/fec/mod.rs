@@ -8,10 +8,10 @@
 //! | `field` | the arithmetic of that |
 //! | `policy` | how much parity is worth its bytes |
 //!
-//! A block is a run of consecutive segments of the stream. Its symbols are `length | data | zeros`: two bytes of length,
-//! big endian, then the segment, padded to the longest of the block. Parity is a Reed-Solomon code over GF(2^8) of the
-//! symbols: of k segments and m parity symbols, any k give back all (I. S. Reed, G. Solomon, *Polynomial codes over
-//! certain finite fields*, 1960).
+//! A block is a run of consecutive segments of the stream. Its symbols are `length | data | zeros`:
+//! two bytes of length, big endian, then the segment, padded to the longest of the block. Parity is
+//! a Reed-Solomon code over GF(2^8) of the symbols: of k segments and m parity symbols, any k give
+//! back all (I. S. Reed, G. Solomon, *Polynomial codes over certain finite fields*, 1960).
 
 mod code;
 mod decoder;

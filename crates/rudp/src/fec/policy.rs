@@ -5,37 +5,42 @@ use std::time::Duration;
 /// Segments of a full block. Chosen: 2.4 ms at 1 Gbit/s, and parity for rare losses costs 1 %.
 pub const BLOCK_SEGMENTS: usize = 200;
 
-/// Blocks with fewer segments get no parity until a packet is lost. Chosen: one symbol would cost more than a tenth of the bytes.
+/// Blocks with fewer segments get no parity until a packet is lost. Chosen: one symbol would cost
+/// more than a tenth of the bytes.
 pub const SMALL_BLOCK: usize = 8;
 
-/// The smallest target probability that a block cannot be reconstructed. Chosen: in transfers of 200 blocks, one in 300 waits for
-/// a retransmission.
+/// The smallest target probability that a block cannot be reconstructed. Chosen: in transfers of
+/// 200 blocks, one in 300 waits for a retransmission.
 const MIN_FAILURE: f64 = 1.5e-5;
 
-/// The largest expected cost of a block's failure, in transmission times of a packet. Chosen: on a path of 110 ms and 1 Gbit/s,
-/// where waiting for a retransmission delays everything, the target probability is [`MIN_FAILURE`].
+/// The largest expected cost of a block's failure, in transmission times of a packet. Chosen: on a
+/// path of 110 ms and 1 Gbit/s, where waiting for a retransmission delays everything, the target
+/// probability is [`MIN_FAILURE`].
 const MAX_FAILURE_COST_PACKETS: f64 = 0.14;
 
-/// Round trips at the end of a transfer in which a failed block delays the result. Chosen: a transfer that has lasted a time t is in
-/// them with a probability of this number of round trips, divided by t.
+/// Round trips at the end of a transfer in which a failed block delays the result. Chosen: a
+/// transfer that has lasted a time t is in them with a probability of this number of round trips,
+/// divided by t.
 const LAST_ROUND_TRIPS: f64 = 2.0;
 
-/// Bytes in flight up to which a gap never fills the receiver's window. Chosen: the cost of a failure is zero up to here.
+/// Bytes in flight up to which a gap never fills the receiver's window. Chosen: the cost of a
+/// failure is zero up to here.
 const MAX_HARMLESS_FLIGHT_BYTES: f64 = 1e6;
 
-/// With this many more bytes in flight, the data behind a gap fill the window, and every failed block delays the transfer.
-/// Chosen: the cost grows linearly between the two.
+/// With this many more bytes in flight, the data behind a gap fill the window, and every failed
+/// block delays the transfer. Chosen: the cost grows linearly between the two.
 const BLOCKING_FLIGHT_BYTES: f64 = 8e6;
 
-/// The fewest parity symbols of a full block whose target probability is at most [`MAX_PROTECTED_FAILURE`]. Chosen: the loss of a
-/// path is not known well enough for fewer.
+/// The fewest parity symbols of a full block whose target probability is at most
+/// [`MAX_PROTECTED_FAILURE`]. Chosen: the loss of a path is not known well enough for fewer.
 const MIN_FULL_PARITY: usize = 2;
 
-/// The largest target probability of a block that has parity even if no loss is expected. Chosen: above it, parity follows from the
-/// expected loss alone.
+/// The largest target probability of a block that has parity even if no loss is expected. Chosen:
+/// above it, parity follows from the expected loss alone.
 const MAX_PROTECTED_FAILURE: f64 = 1e-3;
 
-/// The largest ratio of parity symbols to segments. Chosen: parity is at most a fifth of what is sent.
+/// The largest ratio of parity symbols to segments. Chosen: parity is at most a fifth of what is
+/// sent.
 const MAX_PARITY_SHARE: f64 = 0.25;
 
 /// The most parity symbols of a block. Chosen: takes effect for blocks of more than 160 segments.
@@ -50,11 +55,12 @@ const PRIOR_PACKETS: f64 = 5_000.0;
 /// The loss of the prior, as a share of packets. Chosen: one packet in 10,000.
 const PRIOR_LOSS: f64 = 1e-4;
 
-/// Factor by which the prior's weight falls with its loss: the weight is divided by one plus this times the loss. Chosen: a prior of
-/// 1 % weighs half as much as one of zero.
+/// Factor by which the prior's weight falls with its loss: the weight is divided by one plus this
+/// times the loss. Chosen: a prior of 1 % weighs half as much as one of zero.
 const PRIOR_DISTRUST: f64 = 100.0;
 
-/// The largest loss that an estimate returns, as a share of packets. Chosen: `tail` computes without underflow up to it.
+/// The largest loss that an estimate returns, as a share of packets. Chosen: `tail` computes
+/// without underflow up to it.
 const MAX_LOSS: f64 = 0.9;
 
 /// Size of a packet on the wire, in bytes. The MTU of Ethernet.
@@ -108,8 +114,8 @@ impl LossEstimate {
         ((self.lost + self.prior * weight) / (self.total + weight)).clamp(0.0, MAX_LOSS)
     }
 
-    /// Returns a rate that the loss exceeds with a probability of about one in six: the expected one and a standard
-    /// deviation.
+    /// Returns a rate that the loss exceeds with a probability of about one in six: the expected
+    /// one and a standard deviation.
     #[must_use]
     pub fn cautious_rate(&self) -> f64 {
         let rate = self.rate();
@@ -149,11 +155,12 @@ pub struct Plan {
 impl Plan {
     /// Returns how many parity symbols to make.
     ///
-    /// The fewest with which the block fails rarely, by the tail of the binomial distribution. A block that fails costs a
-    /// round trip if it is among the last of what is sent, or if so much comes behind it that the receiver has no room for
-    /// more meanwhile. So one with more than three round trips of data behind it has no parity, and another may fail the
-    /// more often the less is under way, and the longer the application has been sending: what has lasted for long goes on
-    /// for as long, in the median.
+    /// The fewest with which the block fails rarely, by the tail of the binomial distribution. A
+    /// block that fails costs a round trip if it is among the last of what is sent, or if so much
+    /// comes behind it that the receiver has no room for more meanwhile. So one with more than
+    /// three round trips of data behind it has no parity, and another may fail the more often the
+    /// less is under way, and the longer the application has been sending: what has lasted for long
+    /// goes on for as long, in the median.
     ///
     /// ```
     /// use transpute_rudp::fec::{LossEstimate, Plan};

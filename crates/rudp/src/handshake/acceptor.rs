@@ -1,8 +1,9 @@
 //! The listening end before there is a connection: first packets of anybody, at bounded cost.
 //!
-//! A first packet makes an entry of a bounded table until the connector's messages are complete. Then a connection is made,
-//! which costs a signature and a key exchange. Above a load that the caller sets, a connector must show first that it can
-//! be reached at its address: it gets a token, for which nothing is kept here (RFC 9000, section 8.1.2).
+//! A first packet makes an entry of a bounded table until the connector's messages are complete.
+//! Then a connection is made, which costs a signature and a key exchange. Above a load that the
+//! caller sets, a connector must show first that it can be reached at its address: it gets a token,
+//! for which nothing is kept here (RFC 9000, section 8.1.2).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,15 +23,15 @@ use crate::trains::TRAIN_PACKETS;
 use crate::wire::Reader;
 use crate::{Side, Time};
 
-/// Time after which an incomplete entry is dropped. A connector repeats its first messages within one second, so the third
-/// repetition finds the entry.
+/// Time after which an incomplete entry is dropped. A connector repeats its first messages within
+/// one second, so the third repetition finds the entry.
 const MAX_AGE: Duration = Duration::from_secs(3);
 
 /// Packets of a train that an entry remembers: as many as a connector of this version sends.
 const MAX_TRAIN: usize = TRAIN_PACKETS as usize;
 
-/// Answers to packets of other versions per second. They are smaller than what they answer, and one is enough for a
-/// connector.
+/// Answers to packets of other versions per second. They are smaller than what they answer, and one
+/// is enough for a connector.
 const VERSION_ANSWERS: u32 = 100;
 
 /// Source networks whose signatures are counted apart; those beyond share one count.
@@ -41,12 +42,14 @@ const MAX_NETWORKS: usize = 1024;
 pub struct AcceptLimits {
     /// Connectors whose first messages are incomplete, each with up to 16 KiB. Default: 256.
     pub half_open: usize,
-    /// Handshakes under way from half of which on connectors must show their address, and above which they are ignored.
-    /// Default: 128.
+    /// Handshakes under way from half of which on connectors must show their address, and above
+    /// which they are ignored. Default: 128.
     pub handshakes: usize,
-    /// Signatures per second for connectors that have not shown their address. Default: 256, a tenth of a core.
+    /// Signatures per second for connectors that have not shown their address. Default: 256, a
+    /// tenth of a core.
     pub signatures: u32,
-    /// Signatures per second for connectors of one network (24 bits of IPv4, 48 bits of IPv6) that have. Default: 64.
+    /// Signatures per second for connectors of one network (24 bits of IPv4, 48 bits of IPv6) that
+    /// have. Default: 64.
     pub signatures_per_network: u32,
 }
 
@@ -110,11 +113,13 @@ struct HalfOpen {
     began: Time,
     received_bytes: u64,
     retried: bool,
-    /// Packets of the train that follows the first messages: it measures the path although one of them was lost.
+    /// Packets of the train that follows the first messages: it measures the path although one of
+    /// them was lost.
     train: Vec<(Time, TrainPacket)>,
 }
 
-/// The bytes that connections may hold before they can be opened, over all connections of a listener.
+/// The bytes that connections may hold before they can be opened, over all connections of a
+/// listener.
 pub(crate) type EarlyBytes = Arc<AtomicUsize>;
 
 /// Takes first packets and makes connections of them.
@@ -142,7 +147,8 @@ pub struct Accepting<'a> {
 }
 
 impl Acceptor {
-    /// Makes an acceptor whose tokens are sealed under this random key. `None`: the cryptographic library refuses.
+    /// Makes an acceptor whose tokens are sealed under this random key. `None`: the cryptographic
+    /// library refuses.
     #[must_use]
     pub fn new(limits: AcceptLimits, token_key: &[u8; 16]) -> Option<Self> {
         Some(Self {
@@ -174,7 +180,8 @@ impl Acceptor {
         sizes.sum()
     }
 
-    /// Returns the bytes of data packets that its connections hold before they can be opened: at most 16 MiB.
+    /// Returns the bytes of data packets that its connections hold before they can be opened: at
+    /// most 16 MiB.
     #[must_use]
     pub fn early_bytes(&self) -> usize {
         self.early.load(Ordering::Relaxed)
@@ -370,8 +377,8 @@ pub(crate) struct Begun {
     pub(crate) train: Vec<(Time, TrainPacket)>,
 }
 
-/// Returns whether these bytes begin with a whole handshake message: kind (1), length (3, big-endian), body (RFC 8446,
-/// section 4).
+/// Returns whether these bytes begin with a whole handshake message: kind (1), length (3,
+/// big-endian), body (RFC 8446, section 4).
 fn is_complete(messages: &[u8]) -> bool {
     let Some((&[_, a, b, c], body)) = messages.split_first_chunk() else {
         return false;

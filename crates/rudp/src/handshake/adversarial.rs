@@ -1,4 +1,5 @@
-//! Anybody sends anything to an acceptor, to its connection in the set-up and to a connector in the set-up.
+//! Anybody sends anything to an acceptor, to its connection in the set-up and to a connector in the
+//! set-up.
 //!
 //! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties in `fuzzing`.
 
@@ -15,7 +16,8 @@ use crate::toy_tls::ToyTls;
 use crate::wire::Reader;
 use crate::{Config, Side, Time, Tls};
 
-/// Bytes that an end in its set-up may send without any of its peer's: eight copies of a flight, a train.
+/// Bytes that an end in its set-up may send without any of its peer's: eight copies of a flight, a
+/// train.
 const MAX_OWN_BYTES: usize = (8 * 2 + 32) * SET_UP_DATAGRAM;
 
 /// No honest end sends so many datagrams at one moment.
@@ -163,7 +165,8 @@ impl Scene {
         })
     }
 
-    /// Gives a datagram to the listener, as a driver does. Returns the bytes that come back at once.
+    /// Gives a datagram to the listener, as a driver does. Returns the bytes that come back at
+    /// once.
     pub(super) fn give_listener(&mut self, from: SocketAddr, datagram: &mut [u8]) -> usize {
         let now = self.now;
         let is_for = |one: &&mut Connection| one.remote() == from || !is_set_up(datagram);
@@ -217,8 +220,8 @@ fn connector(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
 }
 
-/// Reads `script` as datagrams, deliveries and steps of time, and has them all happen. Returns whether both ends were
-/// established.
+/// Reads `script` as datagrams, deliveries and steps of time, and has them all happen. Returns
+/// whether both ends were established.
 pub(crate) fn run(script: &[u8]) -> bool {
     let mut reader = Reader(script);
     let options = reader.u8().unwrap_or(0);

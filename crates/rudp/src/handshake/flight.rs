@@ -5,14 +5,17 @@ use std::time::Duration;
 use super::packet::Space;
 use crate::Time;
 
-/// Times that a flight leaves before a timeout is waited for. With 2 % of losses one flight of two packets is lost in
-/// 60,000 (`tests/it/handshake.rs` measures the probability of a handshake in one round trip).
+/// Times that a flight leaves before a timeout is waited for. With 2 % of losses one flight of two
+/// packets is lost in 60,000 (`tests/it/handshake.rs` measures the probability of a handshake in
+/// one round trip).
 pub(crate) const COPIES: u32 = 3;
 
-/// Time between copies of a flight. Losses come in bursts: a full queue empties within some milliseconds.
+/// Time between copies of a flight. Losses come in bursts: a full queue empties within some
+/// milliseconds.
 pub(crate) const COPY_SPACING: Duration = Duration::from_millis(5);
 
-/// The round-trip time of a path that nothing is known of (RFC 9002, section 6.2.2), after which a flight is repeated.
+/// The round-trip time of a path that nothing is known of (RFC 9002, section 6.2.2), after which a
+/// flight is repeated.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
 /// The longest time between repetitions.
@@ -26,8 +29,8 @@ pub(super) enum Phase {
     Idle,
     /// A flight that the peer answers with its own.
     Hello,
-    /// The connector's last flight. Data follow it at once, which the listener cannot read without it and drops. So two
-    /// copies leave at once, and repetitions begin closer together.
+    /// The connector's last flight. Data follow it at once, which the listener cannot read without
+    /// it and drops. So two copies leave at once, and repetitions begin closer together.
     Finish,
 }
 

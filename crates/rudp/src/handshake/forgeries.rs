@@ -57,7 +57,8 @@ fn sent(end: &mut Connection, now: Time) -> Vec<Vec<u8>> {
     sent
 }
 
-/// Returns a connector without a train, the listener's connection, and the two datagrams of the listener's flight.
+/// Returns a connector without a train, the listener's connection, and the two datagrams of the
+/// listener's flight.
 fn begun() -> (Scene, Connection, Vec<Vec<u8>>) {
     let mut scene = Scene::new(false).unwrap();
     for mut datagram in sent(&mut scene.connector, Time::ZERO) {
@@ -77,7 +78,8 @@ fn give(connector: &mut Connection, datagrams: &[&Vec<u8>]) {
     }
 }
 
-/// A listener that refuses the first messages has no other keys, so a connector believes such a close until it has others.
+/// A listener that refuses the first messages has no other keys, so a connector believes such a
+/// close until it has others.
 #[test]
 fn a_close_under_initial_keys_counts_at_a_connector_that_has_no_other() {
     let forged = forge(Side::Listener, [9; 8], &close());

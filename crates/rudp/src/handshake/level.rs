@@ -47,7 +47,8 @@ impl hkdf::KeyType for Length {
     }
 }
 
-/// Derives the keys of both directions from a secret that is no secret: an id, or the greetings of plaintext mode.
+/// Derives the keys of both directions from a secret that is no secret: an id, or the greetings of
+/// plaintext mode.
 ///
 /// `None`: the library refuses.
 pub(crate) fn public_keys(side: Side, secret: &[u8]) -> Option<HandshakeKeys> {

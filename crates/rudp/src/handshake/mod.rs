@@ -7,12 +7,13 @@
 //! | 1 round trip | Certificate to Finished, data | |
 //! | 3/2 round trips | | data |
 //!
-//! A *flight* is all messages that an end sends in one turn. Few packets make up a flight, and a lost one would cost a
-//! timeout, so each flight leaves [`COPIES`] times, [`COPY_SPACING`] apart: losses come in bursts. Nothing is acknowledged:
-//! the peer's next flight shows that the last one came, and flights are repeated until then.
+//! A *flight* is all messages that an end sends in one turn. Few packets make up a flight, and a
+//! lost one would cost a timeout, so each flight leaves [`COPIES`] times, [`COPY_SPACING`] apart:
+//! losses come in bursts. Nothing is acknowledged: the peer's next flight shows that the last one
+//! came, and flights are repeated until then.
 //!
-//! The peer is authenticated when the TLS handshake is complete and not before: no data is sent or delivered until then, and
-//! a report counts from then on.
+//! The peer is authenticated when the TLS handshake is complete and not before: no data is sent or
+//! delivered until then, and a report counts from then on.
 
 mod acceptor;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -66,7 +67,8 @@ pub(crate) struct TrainPacket {
 }
 
 impl TrainPacket {
-    /// Returns what a frame says about the packet of `size` bytes that it is in, if it belongs to a train.
+    /// Returns what a frame says about the packet of `size` bytes that it is in, if it belongs to a
+    /// train.
     pub(crate) fn of(frame: &Frame<'_>, size: usize) -> Option<Self> {
         match *frame {
             Frame::Train {
@@ -114,7 +116,8 @@ pub(crate) struct Handshake {
     side: Side,
     /// `None` once the handshake is complete.
     tls: Option<Box<dyn Tls>>,
-    /// An authentic packet of the listener came: its id holds, and nothing that anybody can forge counts any more.
+    /// An authentic packet of the listener came: its id holds, and nothing that anybody can forge
+    /// counts any more.
     is_answered: bool,
     envelope: Envelope,
     /// The id to which the connector sent its first packet.
@@ -294,14 +297,16 @@ impl Handshake {
                 self.envelope.to = header.from;
                 self.is_answered = true;
             } else if header.from != self.envelope.to {
-                // Another listener answers, or somebody on the path: the first one counts (RFC 9000, section 7.2).
+                // Another listener answers, or somebody on the path: the first one counts (RFC
+                // 9000, section 7.2).
                 continue;
             }
             if !std::mem::replace(&mut counted, true) {
                 self.received_bytes += size as u64;
             }
             self.read_frames(now, header.kind, frames, size, &mut events);
-            // The next packet of the datagram may be under keys that follow from the messages of this one.
+            // The next packet of the datagram may be under keys that follow from the messages of
+            // this one.
             self.advance(now, &mut events);
             if (events.iter()).any(|event| matches!(event, SetUpEvent::Failed(_))) {
                 break;
@@ -394,7 +399,8 @@ impl Handshake {
     fn on_crypto(&mut self, now: Time, is_protected: bool, offset: u16, messages: &[u8]) -> bool {
         let level = match &mut self.handshake {
             Some(level) if is_protected => level,
-            // The messages of the initial level are complete. The peer repeats them because it lacks the answer.
+            // The messages of the initial level are complete. The peer repeats them because it
+            // lacks the answer.
             Some(_) => {
                 if self.side == Side::Listener {
                     self.flight.repeat(now);
@@ -406,7 +412,8 @@ impl Handshake {
         level.incoming.insert(offset, messages).is_ok()
     }
 
-    /// Returns whether a packet without protection may be the answer to this connector's first packets.
+    /// Returns whether a packet without protection may be the answer to this connector's first
+    /// packets.
     fn is_first_answer(&self, header: &Header) -> bool {
         self.side == Side::Connector
             && header.to == self.envelope.from
@@ -508,7 +515,8 @@ impl Handshake {
             Side::Listener => (self.envelope.to, self.envelope.from),
         };
         let is_ours = parameters.first == self.first && parameters.connector == connector;
-        // A listener whose load changes may answer one copy of the first messages with a Retry packet and take the next.
+        // A listener whose load changes may answer one copy of the first messages with a Retry
+        // packet and take the next.
         let is_theirs = self.side == Side::Listener
             || (parameters.listener == listener && (!parameters.retried || self.retried));
         if !is_ours || !is_theirs {

@@ -15,8 +15,8 @@ use crate::wire::put_uint;
 /// The version of this protocol.
 pub const VERSION: u8 = 3;
 
-/// The size of padded packets of the set-up, and of the packets of its trains, in bytes of UDP payload (RFC 9000,
-/// section 14.1).
+/// The size of padded packets of the set-up, and of the packets of its trains, in bytes of UDP
+/// payload (RFC 9000, section 14.1).
 pub(crate) const SET_UP_DATAGRAM: usize = 1200;
 
 /// A packet with the connector's first messages, or the listener's answer to them.
@@ -252,7 +252,8 @@ fn answer(kind: u8, version: u8, asked: &Header) -> Vec<u8> {
     packet
 }
 
-/// Returns the id of the receiver of a datagram of the set-up, for a caller that distributes datagrams. It proves nothing.
+/// Returns the id of the receiver of a datagram of the set-up, for a caller that distributes
+/// datagrams. It proves nothing.
 #[must_use]
 pub fn receiver(datagram: &[u8]) -> Option<Id> {
     Some(header(datagram)?.to)

@@ -1,4 +1,5 @@
-//! Transport parameters: what each end says about itself inside the TLS handshake, which authenticates them.
+//! Transport parameters: what each end says about itself inside the TLS handshake, which
+//! authenticates them.
 //!
 //! | bytes | field | of |
 //! | --- | --- | --- |
@@ -9,8 +10,8 @@
 //! | 6 | place that the stream to the sender of the parameters must not pass | both |
 //! | 1, then each 1 | number of versions, versions that the sender knows | both |
 //!
-//! They repeat what packets said without protection, so that nobody on the path can change it unnoticed (RFC 9000, section
-//! 7.3; RFC 9368).
+//! They repeat what packets said without protection, so that nobody on the path can change it
+//! unnoticed (RFC 9000, section 7.3; RFC 9368).
 
 use super::packet::{Id, MAX_VERSIONS, VERSION};
 use crate::{Side, wire::Reader, wire::put_uint};
@@ -42,7 +43,8 @@ impl Parameters {
         bytes
     }
 
-    /// Reads the parameters of the end of this side. `None`: they are malformed, or do not name this version.
+    /// Reads the parameters of the end of this side. `None`: they are malformed, or do not name
+    /// this version.
     pub(crate) fn decode(bytes: &[u8], side: Side) -> Option<Self> {
         let mut reader = Reader(bytes);
         let id = |reader: &mut Reader<'_>| Id::try_from(reader.take(8).ok()?).ok();

@@ -1,8 +1,8 @@
 //! A handshake without cryptography, for benchmarks that ask what encryption costs.
 //!
-//! It exchanges what a TLS handshake would: random numbers, transport parameters, protocol names, and a message of the
-//! listener. Nobody is authenticated. Messages are framed as in TLS: kind (1 byte), length (3, big-endian), fields; a field is
-//! a length (2, little-endian) and bytes.
+//! It exchanges what a TLS handshake would: random numbers, transport parameters, protocol names,
+//! and a message of the listener. Nobody is authenticated. Messages are framed as in TLS: kind (1
+//! byte), length (3, big-endian), fields; a field is a length (2, little-endian) and bytes.
 //!
 //! | message | kind | level | fields |
 //! | --- | --- | --- | --- |
@@ -19,7 +19,8 @@ use super::tls::{Alert, DataSecret, HandshakeKeys, Tls};
 use crate::Side;
 use crate::wire::{Reader, put_uint};
 
-/// The alert of a listener that knows none of the connector's protocol names (RFC 7301, section 3.2).
+/// The alert of a listener that knows none of the connector's protocol names (RFC 7301, section
+/// 3.2).
 const NO_APPLICATION_PROTOCOL: Alert = Alert(120);
 
 /// Bytes in front of the fields of a message.
@@ -68,7 +69,8 @@ pub struct PlaintextTls {
 }
 
 impl PlaintextTls {
-    /// Begins at the connector, which offers these protocol names. `agreed` is set when the handshake is complete.
+    /// Begins at the connector, which offers these protocol names. `agreed` is set when the
+    /// handshake is complete.
     #[must_use]
     pub fn connector(
         random: [u8; 16],
@@ -79,8 +81,8 @@ impl PlaintextTls {
         Self::new(Side::Connector, random, parameters, names, &[], agreed)
     }
 
-    /// Begins at the listener, which takes these protocol names, preferred ones first, and sends a message of at most
-    /// 8 KiB. `agreed` is set when the handshake is complete.
+    /// Begins at the listener, which takes these protocol names, preferred ones first, and sends a
+    /// message of at most 8 KiB. `agreed` is set when the handshake is complete.
     #[must_use]
     pub fn listener(
         random: [u8; 16],

@@ -2,10 +2,12 @@
 
 use crate::ranges::RangeSet;
 
-/// Bytes of handshake messages at one level; a flight with a certificate and a post-quantum key share has 2,000.
+/// Bytes of handshake messages at one level; a flight with a certificate and a post-quantum key
+/// share has 2,000.
 pub(crate) const MAX_MESSAGES: usize = 16 << 10;
 
-/// Separate pieces that are held. An honest flight has one or two packets, so no more than two pieces.
+/// Separate pieces that are held. An honest flight has one or two packets, so no more than two
+/// pieces.
 const MAX_PIECES: usize = 64;
 
 /// The incoming messages of one level.

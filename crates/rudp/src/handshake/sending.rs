@@ -5,7 +5,8 @@ use super::packet::{Kind, SET_UP_DATAGRAM, Space};
 use crate::frame::{CRYPTO_HEADER, put_close, put_crypto, put_padding};
 use crate::{Side, Time};
 
-/// Bytes that an end may send to an address before it is validated, per byte received from it (RFC 9000, section 8.1).
+/// Bytes that an end may send to an address before it is validated, per byte received from it (RFC
+/// 9000, section 8.1).
 const AMPLIFICATION: u64 = 3;
 
 /// A datagram with less room than this is not filled further, in bytes.
@@ -17,7 +18,8 @@ impl Handshake {
         self.validated || self.sent_bytes + bytes as u64 <= AMPLIFICATION * self.received_bytes
     }
 
-    /// Returns whether this many bytes of a train may be sent: no more than were received, until the address is validated.
+    /// Returns whether this many bytes of a train may be sent: no more than were received, until
+    /// the address is validated.
     pub(crate) fn may_send_train(&self, bytes: usize) -> bool {
         let train_bytes = self.train_bytes + bytes as u64;
         self.validated || (train_bytes <= self.received_bytes && self.may_send(bytes))
@@ -33,7 +35,8 @@ impl Handshake {
         loop {
             let mut frames = Vec::new();
             if let (Some(level), Space::Handshake) = (&self.handshake, space) {
-                // The connector answers packets under the keys of the handshake, the listener initial ones.
+                // The connector answers packets under the keys of the handshake, the listener
+                // initial ones.
                 let answered = match self.side {
                     Side::Connector => level,
                     Side::Listener => &self.initial,
@@ -80,8 +83,9 @@ impl Handshake {
         bytes
     }
 
-    /// Appends a packet of the set-up with these frames: of a train under initial keys at the connector, otherwise under the
-    /// keys of the handshake. Returns its length; `None` if there are no keys yet.
+    /// Appends a packet of the set-up with these frames: of a train under initial keys at the
+    /// connector, otherwise under the keys of the handshake. Returns its length; `None` if there
+    /// are no keys yet.
     pub(crate) fn put_train(
         &mut self,
         now: Time,
@@ -105,8 +109,8 @@ impl Handshake {
         Some(sent)
     }
 
-    /// Appends a packet under the keys of the handshake with these frames. Returns its length; `None` if there are no keys
-    /// yet, or the address may not be sent to.
+    /// Appends a packet under the keys of the handshake with these frames. Returns its length;
+    /// `None` if there are no keys yet, or the address may not be sent to.
     pub(crate) fn put_frames(
         &mut self,
         now: Time,
@@ -122,7 +126,8 @@ impl Handshake {
         Some(self.count(out.len() - start))
     }
 
-    /// Appends a packet that ends the connection with this code. Returns its length; `None` if it may not be sent.
+    /// Appends a packet that ends the connection with this code. Returns its length; `None` if it
+    /// may not be sent.
     pub(crate) fn put_close(&mut self, now: Time, out: &mut Vec<u8>, code: u64) -> Option<usize> {
         let start = out.len();
         let mut frames = Vec::new();

@@ -1,7 +1,7 @@
 //! The interface to a TLS 1.3 library.
 //!
-//! Packets carry the handshake messages instead of TLS records, as in QUIC (RFC 9001, section 4). The caller fills this
-//! trait with its TLS library; the protocol knows none.
+//! Packets carry the handshake messages instead of TLS records, as in QUIC (RFC 9001, section 4).
+//! The caller fills this trait with its TLS library; the protocol knows none.
 
 use zeroize::Zeroizing;
 
@@ -28,11 +28,12 @@ impl Alert {
 
 /// The key of one direction at one level of the handshake.
 pub trait PacketKey: Send {
-    /// Encrypts `body` in place and returns the tag over `header` and `body`; `None` if the library refuses.
+    /// Encrypts `body` in place and returns the tag over `header` and `body`; `None` if the library
+    /// refuses.
     fn seal(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<[u8; TAG_BYTES]>;
 
-    /// Decrypts `body` in place, whose last [`TAG_BYTES`] are the tag. Returns the length of the plain text; `None` if the
-    /// packet is not authentic.
+    /// Decrypts `body` in place, whose last [`TAG_BYTES`] are the tag. Returns the length of the
+    /// plain text; `None` if the packet is not authentic.
     fn open(&self, number: u64, header: &[u8], body: &mut [u8]) -> Option<usize>;
 }
 
@@ -45,7 +46,8 @@ pub struct HandshakeKeys {
 }
 
 impl HandshakeKeys {
-    /// Makes the keys of the end of this side from those for packets of the connector and of the listener.
+    /// Makes the keys of the end of this side from those for packets of the connector and of the
+    /// listener.
     #[must_use]
     pub fn of(side: Side, connector: Box<dyn PacketKey>, listener: Box<dyn PacketKey>) -> Self {
         let (local, remote) = match side {
@@ -67,10 +69,11 @@ pub enum DataSecret {
 /// Begins the handshake of a listener with these transport parameters. `None`: the library refuses.
 pub type BeginTls<'a> = dyn FnMut(&[u8]) -> Option<Box<dyn Tls>> + 'a;
 
-/// One end of a TLS 1.3 handshake with the extension of QUIC for transport parameters (RFC 9001, section 8.2).
+/// One end of a TLS 1.3 handshake with the extension of QUIC for transport parameters (RFC 9001,
+/// section 8.2).
 pub trait Tls: Send {
-    /// Appends handshake messages of the current level to `out`. Returns the keys of the handshake level once: whatever is
-    /// written after that belongs to that level.
+    /// Appends handshake messages of the current level to `out`. Returns the keys of the handshake
+    /// level once: whatever is written after that belongs to that level.
     fn write(&mut self, out: &mut Vec<u8>) -> Option<HandshakeKeys>;
 
     /// Reads the next bytes of the peer's messages, each byte once and in order.
@@ -85,7 +88,8 @@ pub trait Tls: Send {
     /// Returns the peer's transport parameters once they came.
     fn peer_parameters(&self) -> Option<&[u8]>;
 
-    /// Exports the secret of the data packets under [`EXPORTER_LABEL`] and this context, after the handshake.
+    /// Exports the secret of the data packets under [`EXPORTER_LABEL`] and this context, after the
+    /// handshake.
     ///
     /// # Errors
     /// [`Alert::INTERNAL_ERROR`] if the library refuses.

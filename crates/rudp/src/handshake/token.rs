@@ -1,4 +1,5 @@
-//! Tokens of Retry packets: a connector that returns one can be reached at its address (RFC 9000, section 8.1.2).
+//! Tokens of Retry packets: a connector that returns one can be reached at its address (RFC 9000,
+//! section 8.1.2).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

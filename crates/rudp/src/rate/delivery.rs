@@ -1,8 +1,9 @@
 //! What each acknowledgement says about the rate at which the path delivers.
 //!
 //! After Y. Cheng, N. Cardwell, S. Hassas Yeganeh, V. Jacobson, *Delivery Rate Estimation*,
-//! draft-cheng-iccrg-delivery-rate-estimation-02, 2022. Added here: the rate of sending over the same packets, which
-//! together with their loss gives the rate of an overflowing bottleneck before the first flight is wholly acknowledged.
+//! draft-cheng-iccrg-delivery-rate-estimation-02, 2022. Added here: the rate of sending over the
+//! same packets, which together with their loss gives the rate of an overflowing bottleneck before
+//! the first flight is wholly acknowledged.
 
 use std::time::Duration;
 
@@ -41,10 +42,11 @@ pub struct RttView {
 /// The rate at which the path delivered a flight of packets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DeliverySample {
-    /// Bytes acknowledged per second, by the slower of sending and acknowledging; zero where the sampled time is shorter
-    /// than the round trip and says nothing.
+    /// Bytes acknowledged per second, by the slower of sending and acknowledging; zero where the
+    /// sampled time is shorter than the round trip and says nothing.
     pub rate: u64,
-    /// Bytes sent per second over the same packets, lost ones included; zero where they left at one moment.
+    /// Bytes sent per second over the same packets, lost ones included; zero where they left at one
+    /// moment.
     pub send_rate: u64,
     /// The sender had nothing more to send: the path may be faster.
     pub app_limited: bool,
@@ -65,8 +67,8 @@ pub struct DeliverySample {
 /// Makes [`Feedback`] of packets sent, acknowledged and lost.
 ///
 /// Call [`on_sent`](Self::on_sent) per packet that counts as in flight and keep what it returns;
-/// [`on_acked`](Self::on_acked) or [`on_lost`](Self::on_lost) for each packet of an acknowledgement; then
-/// [`take_feedback`](Self::take_feedback) once.
+/// [`on_acked`](Self::on_acked) or [`on_lost`](Self::on_lost) for each packet of an
+/// acknowledgement; then [`take_feedback`](Self::take_feedback) once.
 #[derive(Clone, Debug, Default)]
 pub struct DeliverySampler {
     sent: u64,
@@ -113,7 +115,8 @@ impl DeliverySampler {
         state
     }
 
-    /// There is nothing more to send, and window and pacing would allow it; `in_flight` bytes are under way.
+    /// There is nothing more to send, and window and pacing would allow it; `in_flight` bytes are
+    /// under way.
     pub fn set_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
@@ -151,7 +154,8 @@ impl DeliverySampler {
 
     /// Ends the acknowledgement and returns what it taught. `in_flight` is what remains.
     ///
-    /// [`arrival_rate`](Feedback::arrival_rate) and [`link_capacity`](Feedback::link_capacity) are left to the caller.
+    /// [`arrival_rate`](Feedback::arrival_rate) and [`link_capacity`](Feedback::link_capacity) are
+    /// left to the caller.
     pub fn take_feedback(&mut self, now: Time, rtt: RttView, in_flight: u64) -> Feedback {
         let mut feedback = Feedback {
             now,
@@ -181,7 +185,8 @@ impl DeliverySampler {
         let ack_time = self.delivered_at.since(newest.delivered_at);
         let interval = send_time.max(ack_time);
         let delivered = self.delivered - newest.delivered;
-        // Shorter than a round trip: acknowledgements came in a bunch, or of packets long retransmitted.
+        // Shorter than a round trip: acknowledgements came in a bunch, or of packets long
+        // retransmitted.
         let trusted = interval >= rtt.min && !interval.is_zero();
         feedback.delivery = Some(DeliverySample {
             rate: if trusted {
@@ -222,7 +227,8 @@ mod tests {
         }
     }
 
-    /// Sends a packet of 1,000 bytes per ms over a path of 100 ms that takes `service` per packet, for 500 packets.
+    /// Sends a packet of 1,000 bytes per ms over a path of 100 ms that takes `service` per packet,
+    /// for 500 packets.
     fn run(service: Duration) -> (DeliverySampler, Vec<Feedback>) {
         let mut sampler = DeliverySampler::new();
         let mut flight = std::collections::VecDeque::new();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Feedback, RateController, Settings, Snapshot, bytes_in};
 use crate::Time;
 
-/// How much longer than the known round-trip time an acknowledgement may take before the window matters.
+/// How much longer than the known round-trip time an acknowledgement may take before the window
+/// matters.
 const MARGIN: Duration = Duration::from_millis(25);
 
 /// The round-trip time assumed until one is known.
@@ -58,7 +59,8 @@ impl RateController for Fixed {
         self.rate
     }
 
-    /// Four times what is under way at this rate: it stops a sender whose peer is gone, and nothing else.
+    /// Four times what is under way at this rate: it stops a sender whose peer is gone, and nothing
+    /// else.
     fn window(&self) -> u64 {
         bytes_in(self.rate, self.rtt + MARGIN)
             .saturating_mul(4)

@@ -1,12 +1,15 @@
 //! The loss that a path has at any rate.
 
-/// Packets that the estimate remembers, by exponential forgetting. Chosen: half a second at 700 Mbit/s.
+/// Packets that the estimate remembers, by exponential forgetting. Chosen: half a second at 700
+/// Mbit/s.
 const MEMORY_PACKETS: f64 = 30_000.0;
 
-/// The largest floor, as a share of packets. Chosen: the rate of sending is at most twice the rate of delivery.
+/// The largest floor, as a share of packets. Chosen: the rate of sending is at most twice the rate
+/// of delivery.
 const MAX_FLOOR: f64 = 0.5;
 
-/// Packets without loss that the estimate begins with. Chosen: the first lost packet of a connection counts for 0.5 % at most.
+/// Packets without loss that the estimate begins with. Chosen: the first lost packet of a
+/// connection counts for 0.5 % at most.
 const PRIOR_PACKETS: f64 = 200.0;
 
 /// Estimates the share of packets that are lost without any queue being full.

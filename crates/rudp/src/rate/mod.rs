@@ -7,7 +7,8 @@
 //! | `sabul` | UDT's increase and decrease, the protocol of the paper (feature `sabul`) |
 //! | `fixed` | a rate that somebody knows |
 //!
-//! All bytes are bytes on the wire: UDP payload and 28 bytes of IP and UDP headers. All rates are bytes per second.
+//! All bytes are bytes on the wire: UDP payload and 28 bytes of IP and UDP headers. All rates are
+//! bytes per second.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -38,7 +39,8 @@ pub trait RateController: Send + fmt::Debug {
 
     /// A packet that counts as in flight leaves; `in_flight` includes it.
     ///
-    /// `app_limited` says that there was nothing more to send, so that the path could carry more than it is given.
+    /// `app_limited` says that there was nothing more to send, so that the path could carry more
+    /// than it is given.
     fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64, app_limited: bool);
 
     /// An acknowledgement came, or packets were found lost without one.
@@ -117,7 +119,8 @@ pub struct Snapshot {
 pub struct Settings {
     /// Bytes of a full packet on the wire.
     pub packet_bytes: u64,
-    /// How many packets may leave before the first acknowledgement, where nothing is known about the path.
+    /// How many packets may leave before the first acknowledgement, where nothing is known about
+    /// the path.
     pub initial_packets: u64,
     /// The rate of [`Kind::Fixed`] until it is seeded, in bytes per second.
     pub fixed_rate: u64,
@@ -217,7 +220,8 @@ pub(crate) fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Returns the rate that moves these bytes in this time, saturating; a zero time counts as a nanosecond.
+/// Returns the rate that moves these bytes in this time, saturating; a zero time counts as a
+/// nanosecond.
 pub(crate) fn rate_of(bytes: u64, time: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)

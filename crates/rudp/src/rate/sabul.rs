@@ -1,10 +1,12 @@
-//! UDT's rate control, which the Transputation paper calls SABUL: the protocol that ours is measured against.
+//! UDT's rate control, which the Transputation paper calls SABUL: the protocol that ours is
+//! measured against.
 //!
-//! After Y. Gu, R. Grossman, *UDT: UDP-based data transfer for high-speed wide area networks*, Computer Networks 51
-//! (7), 2007, and draft-gg-udt-03, sections 3.6 and 5.2 (decreasing AIMD). Increase once per 10 ms without loss, by an
-//! amount that depends on the decade of the spare capacity; decrease by an eighth, at once on the first loss after the
-//! last decrease and at random up to five more times in the same epoch. It is here for comparison: random loss holds it
-//! down, as it does the original.
+//! After Y. Gu, R. Grossman, *UDT: UDP-based data transfer for high-speed wide area networks*,
+//! Computer Networks 51 (7), 2007, and draft-gg-udt-03, sections 3.6 and 5.2 (decreasing AIMD).
+//! Increase once per 10 ms without loss, by an amount that depends on the decade of the spare
+//! capacity; decrease by an eighth, at once on the first loss after the last decrease and at random
+//! up to five more times in the same epoch. It is here for comparison: random loss holds it down,
+//! as it does the original.
 
 use std::time::Duration;
 
@@ -34,8 +36,9 @@ const MOST_INCREASES: u64 = 100;
 
 /// UDT's DAIMD.
 ///
-/// The capacity of the link comes with [`Feedback::link_capacity`], or from a seed; without either, the greatest arrival
-/// rate stands in. A seed does not shorten the slow start: the protocol has none.
+/// The capacity of the link comes with [`Feedback::link_capacity`], or from a seed; without either,
+/// the greatest arrival rate stands in. A seed does not shorten the slow start: the protocol has
+/// none.
 #[derive(Clone, Debug)]
 pub struct Sabul {
     packet: u64,

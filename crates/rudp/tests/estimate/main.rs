@@ -110,7 +110,8 @@ fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
     receiver
 }
 
-/// Asserts that estimates are within this share of the rate, for several seeds, and prints the worst.
+/// Asserts that estimates are within this share of the rate, for several seeds, and prints the
+/// worst.
 fn assert_within(tolerance: f64, rates: &[f64], conditions: Conditions) {
     for &rate in rates {
         let mut worst: f64 = 0.0;
@@ -267,7 +268,8 @@ fn a_pause_at_one_end_of_a_train_does_not_slow_the_rest() {
 
 #[test]
 fn what_comes_faster_after_a_pause_on_the_way_is_not_believed() {
-    // As above, but somebody on the way sleeps for 250 of every 400 us and then forwards what came meanwhile four times as fast.
+    // As above, but somebody on the way sleeps for 250 of every 400 us and then forwards what came
+    // meanwhile four times as fast.
     for phase in [0, 100_000, 200_000, 300_000] {
         let mut at = 0;
         let sends: Vec<u64> = (0..TRAIN)
@@ -327,7 +329,8 @@ fn what_a_queue_did_not_take_is_told_from_what_the_path_lost() {
                     let receiver = send(rate, seed, conditions);
                     let (before, came) = receiver.before_overflow();
                     let case = format!("{rate} Mbit/s, {queue} B, {loss}, {seed}: {came}/{before}");
-                    // What leaves the queue while the train arrives, in a quarter of a millisecond, counts as well.
+                    // What leaves the queue while the train arrives, in a quarter of a millisecond,
+                    // counts as well.
                     let most = queue as f64 + rate * MBIT * 0.3e-3;
                     let bytes = (before as u64 * BYTES) as f64;
                     assert!((0.6 * queue as f64..1.4 * most).contains(&bytes), "{case}");
@@ -340,8 +343,9 @@ fn what_a_queue_did_not_take_is_told_from_what_the_path_lost() {
 
 #[test]
 fn a_train_in_pieces_may_overflow_a_queue_twice() {
-    // What a listener may send before its peer is validated, three packets for each that comes, and the rest a round trip later:
-    // over a slow path the queue is full after 33 packets, and then takes one in three; it is empty again when the rest comes.
+    // What a listener may send before its peer is validated, three packets for each that comes, and
+    // the rest a round trip later: over a slow path the queue is full after 33 packets, and then
+    // takes one in three; it is empty again when the rest comes.
     let passes = |n: usize| match n {
         0..33 => true,
         33..78 => n.is_multiple_of(3),

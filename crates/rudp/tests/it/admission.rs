@@ -200,8 +200,8 @@ fn forged(first: u8, version: u8, answered: &[u8], list: &[u8]) -> Datagram {
     }
 }
 
-/// One Retry packet counts; a second one, or one for another connection, changes nothing. Neither does one that somebody
-/// forged, where the listener asks for no token.
+/// One Retry packet counts; a second one, or one for another connection, changes nothing. Neither
+/// does one that somebody forged, where the listener asks for no token.
 #[test]
 fn retry_packets_count_once() {
     for limits in [BUSY, AcceptLimits::default()] {
@@ -280,7 +280,8 @@ fn another_version_gets_the_list_of_versions() {
     assert_eq!((listener.sessions, listener.acceptor.half_open()), (0, 0));
 }
 
-/// A list without this version ends the set-up with an error that names both; a list that holds it is forged.
+/// A list without this version ends the set-up with an error that names both; a list that holds it
+/// is forged.
 #[test]
 fn a_version_mismatch_names_both_versions() {
     let mismatch = Some(ClosedReason::VersionMismatch { ours: 3, theirs: 7 });
@@ -308,7 +309,8 @@ fn a_version_mismatch_names_both_versions() {
     assert!(error.contains('3') && error.contains('7'), "{error}");
 }
 
-/// A hundred thousand first packets a second from addresses that nobody answers at: complete and incomplete ones.
+/// A hundred thousand first packets a second from addresses that nobody answers at: complete and
+/// incomplete ones.
 fn flood(limits: AcceptLimits, max_sessions: u64) {
     const SECONDS: u64 = 3;
     const PER_MS: u64 = 100;

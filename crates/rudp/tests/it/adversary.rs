@@ -1,4 +1,5 @@
-//! Packets from somebody who has no keys, and from somebody who has and does not follow the protocol.
+//! Packets from somebody who has no keys, and from somebody who has and does not follow the
+//! protocol.
 
 use std::time::Duration;
 
@@ -256,8 +257,8 @@ fn a_close_is_repeated_until_the_other_end_says_the_same() {
     assert!(pair.connector.is_drained());
 }
 
-/// All that two ends know of each other after a set-up in which somebody on the path sends everything again, at once and
-/// later, from where it came from and from elsewhere.
+/// All that two ends know of each other after a set-up in which somebody on the path sends
+/// everything again, at once and later, from where it came from and from elsewhere.
 fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
     let mut pair = Pair::new(Config::default());
     pair.connector.write(&[7; 300_000]);

@@ -1,5 +1,5 @@
-//! The bytes on the wire are those that docs/rudp.md describes. A failure means that the format has changed: then the
-//! document and the version in set-up packets change too.
+//! The bytes on the wire are those that docs/rudp.md describes. A failure means that the format has
+//! changed: then the document and the version in set-up packets change too.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -101,7 +101,8 @@ fn packets_are_those_of_the_document() {
     let mut shown = answers(&packets[0].1);
     let mut kinds = BTreeSet::new();
     for (is_upward, packet) in &packets {
-        // The kind of a packet of the set-up; behind marker and epoch, connection id and packet number, the first frame.
+        // The kind of a packet of the set-up; behind marker and epoch, connection id and packet
+        // number, the first frame.
         let kind = match is_set_up(packet) {
             true => (*is_upward, packet[0], packet.len()),
             false => (*is_upward, packet[11], 0),

@@ -71,7 +71,8 @@ fn check(sizes: &[u64], rtts: &[f64], losses: &[f64], queues: &[f64], prior: boo
         for &loss in losses {
             for &bytes in sizes {
                 for &queue in queues {
-                    // Without a probe the rate is known a round trip after the first flight, and the loss perhaps one later.
+                    // Without a probe the rate is known a round trip after the first flight, and
+                    // the loss perhaps one later.
                     let round = rtt / 1000.0 / limit(rtt, bytes);
                     let bar = match (prior, loss >= 0.01) {
                         (true, false) => 1.2,
@@ -169,7 +170,8 @@ fn the_start_spares_a_short_queue() {
             ..PathConfig::default()
         };
         let outcome = transfer(&Setup::new(&path, 1_000_000, 1));
-        // The train of the set-up fills the queue; data behind it wait for the report, but for ten packets.
+        // The train of the set-up fills the queue; data behind it wait for the report, but for ten
+        // packets.
         let lost = outcome.connector.stats().unwrap().lost_packets;
         assert!(lost <= 10, "{rtt_ms} ms, {rate_mbit} Mbit/s: {lost} lost");
     }

@@ -1,4 +1,5 @@
-//! The set-up of a connection over paths that lose, reorder, duplicate and alter packets, and with peers that refuse.
+//! The set-up of a connection over paths that lose, reorder, duplicate and alter packets, and with
+//! peers that refuse.
 
 use std::time::Duration;
 
@@ -77,8 +78,8 @@ fn a_handshake_completes_under_bursts_of_loss() {
     survives(&path, 0.0, 100);
 }
 
-/// Copies of flights cost no timeout, which is 333 ms at least: a handshake that takes at most three times 10 ms longer
-/// than one and a half round trips has lost no flight.
+/// Copies of flights cost no timeout, which is 333 ms at least: a handshake that takes at most
+/// three times 10 ms longer than one and a half round trips has lost no flight.
 #[test]
 fn two_percent_of_losses_cost_no_timeout() {
     const HANDSHAKES: u64 = 20_000;
@@ -214,7 +215,8 @@ fn the_last_flight_is_repeated_until_it_arrives() {
     }
 }
 
-/// Data that overtake the connector's last messages wait for them, once the address is known to be the connector's.
+/// Data that overtake the connector's last messages wait for them, once the address is known to be
+/// the connector's.
 #[test]
 fn early_data_wait_for_the_last_messages() {
     // A table without room: every connector needs a token, which shows its address.
@@ -384,7 +386,8 @@ fn alerts_reach_the_other_end() {
     assert_eq!(closed, [here, blocked]);
 }
 
-/// Every id and the mark of a Retry packet in the transport parameters is compared with the packets.
+/// Every id and the mark of a Retry packet in the transport parameters is compared with the
+/// packets.
 #[test]
 fn wrong_transport_parameters_are_refused() {
     let illegal = Alert::ILLEGAL_PARAMETER.0;
@@ -407,7 +410,8 @@ fn wrong_transport_parameters_are_refused() {
     }
 }
 
-/// An end whose messages were not those of its peer notices: here, another number as the listener's random.
+/// An end whose messages were not those of its peer notices: here, another number as the listener's
+/// random.
 #[test]
 fn a_handshake_that_was_tampered_with_fails() {
     assert_eq!(DECRYPT_ERROR, Alert(51));

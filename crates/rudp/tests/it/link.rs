@@ -72,7 +72,8 @@ impl Link {
         self.flying.push_back((self.now + DELAY, datagram));
     }
 
-    /// Runs for this time. `filter` may change a datagram as it leaves; one for which it returns false is lost.
+    /// Runs for this time. `filter` may change a datagram as it leaves; one for which it returns
+    /// false is lost.
     pub(crate) fn run(&mut self, time: Duration, filter: &mut dyn FnMut(&mut Datagram) -> bool) {
         let until = self.now + time;
         loop {

@@ -1,4 +1,5 @@
-//! A connector whose address changes, as when a NAT forgets it, and somebody who sends copies of its packets from elsewhere.
+//! A connector whose address changes, as when a NAT forgets it, and somebody who sends copies of
+//! its packets from elsewhere.
 
 use std::time::Duration;
 
@@ -95,8 +96,8 @@ fn a_connection_moves_once_a_second_at_most() {
     assert!(!link.connector.is_closed() && !link.accepted().is_closed());
 }
 
-/// A copy of a packet that arrives before the packet itself, from elsewhere: the connector answers where it is, and nothing
-/// moves. Elsewhere gets no more than three times what came from there.
+/// A copy of a packet that arrives before the packet itself, from elsewhere: the connector answers
+/// where it is, and nothing moves. Elsewhere gets no more than three times what came from there.
 #[test]
 fn a_copied_packet_moves_nothing() {
     for copies in [1, 1000] {

@@ -1,5 +1,5 @@
-//! Thousands of random paths: whatever they do, data arrive unaltered and in order and both ends close, or an error says
-//! why.
+//! Thousands of random paths: whatever they do, data arrive unaltered and in order and both ends
+//! close, or an error says why.
 //!
 //! A seed that fails goes into `seeds.txt`, which is run first for good.
 

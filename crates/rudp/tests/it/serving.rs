@@ -1,4 +1,5 @@
-//! Ends with a handshake: connectors, and a listener that distributes datagrams to its connections as a driver does.
+//! Ends with a handshake: connectors, and a listener that distributes datagrams to its connections
+//! as a driver does.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -131,7 +132,8 @@ impl Listener {
         } else {
             let id = (datagram.get(1..5)).and_then(|id| id.try_into().ok().map(u32::from_le_bytes));
             let by_id = |one: &Served| one.connection.local_id().is_some_and(|own| id == Some(own));
-            // Data may overtake the connector's last messages, before which the listener does not know its id.
+            // Data may overtake the connector's last messages, before which the listener does not
+            // know its id.
             let is_early = |one: &Served| one.connection.local_id().is_none() && one.from == from;
             let known = self.served.iter().position(by_id);
             known.or_else(|| self.served.iter().position(is_early))
@@ -226,8 +228,8 @@ pub(crate) fn transmit(
     }
 }
 
-/// Returns two ends whose handshake has begun: the listener has the connector's first messages, and nothing else was
-/// sent. `datagrams` gets what was.
+/// Returns two ends whose handshake has begun: the listener has the connector's first messages, and
+/// nothing else was sent. `datagrams` gets what was.
 pub(crate) fn pair(
     configs: [Config; 2],
     encrypted: bool,

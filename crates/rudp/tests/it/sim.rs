@@ -42,16 +42,18 @@ pub(crate) struct Setup {
     pub(crate) patience: Duration,
     /// Segments per batch.
     pub(crate) segments: usize,
-    /// What the interfaces take, in bytes of UDP payload, and whether the system says so when it refuses more.
+    /// What the interfaces take, in bytes of UDP payload, and whether the system says so when it
+    /// refuses more.
     pub(crate) interface: Option<(usize, bool)>,
     /// How the processes are put to sleep.
     pub(crate) sleep: Option<Sleep>,
-    /// The first 2 ms of what arrives at the listener come so many times faster, as if somebody on the way had slept, and a
-    /// packet takes 3 us to send.
+    /// The first 2 ms of what arrives at the listener come so many times faster, as if somebody on
+    /// the way had slept, and a packet takes 3 us to send.
     pub(crate) squeeze: Option<u32>,
     /// What the listener spends on connectors that are not authenticated.
     pub(crate) limits: AcceptLimits,
-    /// From when on the connector's packets come from another port, and packets to the old one are lost.
+    /// From when on the connector's packets come from another port, and packets to the old one are
+    /// lost.
     pub(crate) rebind: Option<Duration>,
 }
 
@@ -63,7 +65,8 @@ impl Setup {
     }
 }
 
-/// A process that gets no processor now and then, for 20 to 50 ms, while its socket goes on taking packets.
+/// A process that gets no processor now and then, for 20 to 50 ms, while its socket goes on taking
+/// packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Sleep {
     /// Time awake, in the mean.
@@ -172,8 +175,8 @@ pub(crate) struct Outcome {
     pub(crate) hung: bool,
     /// The share of the connector's datagrams that the path, or the listener's socket, lost.
     pub(crate) lost: f64,
-    /// The most bytes that the connector had written and the listener not read, in the second half of the transfer: what is written
-    /// before anything is known of the path is another matter.
+    /// The most bytes that the connector had written and the listener not read, in the second half
+    /// of the transfer: what is written before anything is known of the path is another matter.
     pub(crate) ahead: u64,
 }
 

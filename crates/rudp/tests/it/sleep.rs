@@ -1,5 +1,6 @@
-//! Processes that get no processor for tens of milliseconds, as on a machine with more to do: nothing is sent again that
-//! was not lost, and what bursts do to queues and sockets stays within bounds.
+//! Processes that get no processor for tens of milliseconds, as on a machine with more to do:
+//! nothing is sent again that was not lost, and what bursts do to queues and sockets stays within
+//! bounds.
 
 use std::time::Duration;
 
@@ -23,11 +24,12 @@ const SLEEP: Sleep = Sleep {
     timers_first: false,
 };
 
-/// Runs one transfer for each seed and passes its outcome to `look`. Checks that the mean overhead is at most four times the loss rate
-/// plus 4.5 %.
+/// Runs one transfer for each seed and passes its outcome to `look`. Checks that the mean overhead
+/// is at most four times the loss rate plus 4.5 %.
 ///
-/// The mean is checked because one sample of 32 probe packets may lose more than the path does on average, and then more parity is sent
-/// than necessary. Without any loss among 32 packets the loss rate is still uncertain, so the first round trip carries 4 % of parity.
+/// The mean is checked because one sample of 32 probe packets may lose more than the path does on
+/// average, and then more parity is sent than necessary. Without any loss among 32 packets the loss
+/// rate is still uncertain, so the first round trip carries 4 % of parity.
 fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl FnMut(&Outcome)) {
     let (mut overhead, mut lost) = (0.0, 0.0);
     for seed in 0..seeds {
@@ -38,7 +40,8 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
         outcome.assert_complete(&context);
         assert_eq!(outcome.listener.read, bytes, "{context}");
         let stats = outcome.connector.stats().unwrap();
-        // A socket that overflows as the size is raised looks like a path that takes no such size, but not for long.
+        // A socket that overflows as the size is raised looks like a path that takes no such size,
+        // but not for long.
         let most_falls = u64::from(outcome.lost > 0.05);
         let is_large = stats.datagram_size >= 1452;
         assert!(
@@ -95,8 +98,8 @@ fn a_socket_that_overflows_costs_what_it_lost() {
     assert!(worst > 0.05, "no socket has overflowed: {worst}");
 }
 
-/// The emulator, a hypervisor or a radio link was asleep while the train passed, so that it arrived faster than it left: what
-/// follows must not drown the path.
+/// The emulator, a hypervisor or a radio link was asleep while the train passed, so that it arrived
+/// faster than it left: what follows must not drown the path.
 #[test]
 fn a_train_that_was_pushed_together_is_not_believed() {
     for (bytes, queue) in [(2_770_000, 1.0), (30_500_000, 1.0), (30_500_000, 0.3)] {

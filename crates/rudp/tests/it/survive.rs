@@ -73,7 +73,8 @@ fn a_blackout_of_five_seconds() {
     assert!(seconds < 8.5, "{seconds}: {}", outcome.describe());
 }
 
-/// Whenever the path falls silent during the set-up, whatever that swallows, both ends find each other when it is back.
+/// Whenever the path falls silent during the set-up, whatever that swallows, both ends find each
+/// other when it is back.
 #[test]
 fn a_blackout_during_the_set_up() {
     const DARK_S: f64 = 0.3;

@@ -1,4 +1,5 @@
-//! A peer that vanishes without a word is reported once nothing was heard from it for the idle timeout.
+//! A peer that vanishes without a word is reported once nothing was heard from it for the idle
+//! timeout.
 
 use std::time::Duration;
 

@@ -111,7 +111,8 @@ fn bbr_recovers_from_a_seed_that_is_too_high() {
                 4.0,
             );
             let flow = &sim.flows[0];
-            // Two and a half round trips after the first packet, it sends no faster than the path is.
+            // Two and a half round trips after the first packet, it sends no faster than the path
+            // is.
             let (pacing, _) = flow.states[3];
             assert!(pacing < 220 * MBIT, "{pacing}");
             let used = flow.mbit(0.5, 4.0);
@@ -133,7 +134,8 @@ fn bbr_grows_to_the_rate_from_a_seed_that_is_too_low() {
 
 #[test]
 fn a_start_up_that_overflows_a_short_queue_finds_the_rate() {
-    // Of a flight that began before the start-up, the rate of sending over all of it is less than that of what was lost.
+    // Of a flight that began before the start-up, the rate of sending over all of it is less than
+    // that of what was lost.
     for factor in [0.5, 0.65, 0.75] {
         for queue in [0.05, 0.17] {
             let config = path(770.0, 170.0, 0.00005, queue);

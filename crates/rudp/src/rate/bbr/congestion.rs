@@ -6,62 +6,70 @@ use super::{Bbr, COMPETITION, State, Suspicion};
 use crate::rate::loss::exceeds;
 use crate::rate::{DeliverySample, Feedback, rate_of, scale};
 
-/// The share of packets that may be lost, beyond the floor, without congestion. `BBR.LossThresh` of draft-ietf-ccwg-bbr.
+/// The share of packets that may be lost, beyond the floor, without congestion. `BBR.LossThresh` of
+/// draft-ietf-ccwg-bbr.
 const TOLERATED_LOSS: f64 = 0.02;
 /// The factor by which the rate falls when other flows fill the queue. Chosen: it falls by 15 %;
 /// BBR and CUBIC fall by 30 %.
 const BETA: f64 = 0.85;
-/// The share of a bottleneck's rate that is used once it is found. Chosen: the remaining 3 % empty the queue.
+/// The share of a bottleneck's rate that is used once it is found. Chosen: the remaining 3 % empty
+/// the queue.
 const HEADROOM: f64 = 0.97;
-/// The smallest growth of the round-trip time that disproves a seed, as a part of the smallest round-trip time: 1/40.
-/// Chosen: a seed 6 % too high causes it within half a round trip.
+/// The smallest growth of the round-trip time that disproves a seed, as a part of the smallest
+/// round-trip time: 1/40. Chosen: a seed 6 % too high causes it within half a round trip.
 const SEED_QUEUE_DIVISOR: u32 = 40;
 /// The same in absolute terms. Chosen: less is attributed to timers of the hosts.
 const MIN_SEED_QUEUE: Duration = Duration::from_micros(2500);
-/// The time over which that growth is measured is longer than this part of the smallest round-trip time: 1/4. Chosen: growth
-/// over a shorter time is ignored.
+/// The time over which that growth is measured is longer than this part of the smallest round-trip
+/// time: 1/4. Chosen: growth over a shorter time is ignored.
 const SEED_TIME_DIVISOR: u32 = 4;
 /// The same in absolute terms. Chosen: takes effect below a round-trip time of 80 ms.
 const MIN_SEED_TIME: Duration = Duration::from_millis(20);
-/// The smallest excess of the seed over the bottleneck, as a share of the bottleneck, at which the rate is lowered. Chosen: a seed closer
-/// to the bottleneck's rate is kept.
+/// The smallest excess of the seed over the bottleneck, as a share of the bottleneck, at which the
+/// rate is lowered. Chosen: a seed closer to the bottleneck's rate is kept.
 const MIN_SEED_EXCESS: f64 = 0.06;
-/// Rounds of cruising before a queue is attributed to other flows. Chosen: an earlier queue may be this flow's own.
+/// Rounds of cruising before a queue is attributed to other flows. Chosen: an earlier queue may be
+/// this flow's own.
 const MIN_SHARED_ROUNDS: u64 = 2;
 /// The longest time that one judgement adds to the time with a queue. Chosen: half of
 /// [`COMPETITION`], so that one judgement after a silence does not decide.
 const MAX_QUEUE_STEP: Duration = Duration::from_secs(1);
-/// The standard deviations by which losses exceed the expected number before the CUBIC window shrinks: chance does so
-/// once in about 700 judgements.
+/// The standard deviations by which losses exceed the expected number before the CUBIC window
+/// shrinks: chance does so once in about 700 judgements.
 const LOSS_DEVIATIONS: f64 = 3.0;
-/// The fewest packets of a stretch that ends a suspicion. Chosen: shorter stretches have too few packets for a loss rate.
+/// The fewest packets of a stretch that ends a suspicion. Chosen: shorter stretches have too few
+/// packets for a loss rate.
 const MIN_CLEAN_PACKETS: u64 = 32;
-/// A round-trip time of this many times the smallest one, and [`MIN_DEEP_QUEUE`] more, shows a queue longer than the
-/// bandwidth-delay product. Chosen: a probe of ours adds a tenth of one.
+/// A round-trip time of this many times the smallest one, and [`MIN_DEEP_QUEUE`] more, shows a
+/// queue longer than the bandwidth-delay product. Chosen: a probe of ours adds a tenth of one.
 const DEEP_QUEUE_ROUND_TRIPS: u32 = 2;
 /// Added to the above. Chosen: on paths below 20 ms it is the larger part.
 const MIN_DEEP_QUEUE: Duration = Duration::from_millis(20);
-/// In a deep queue, a delivery rate below this share of the rate of sending shows congestion without any loss. Chosen: smaller
-/// differences wait for losses.
+/// In a deep queue, a delivery rate below this share of the rate of sending shows congestion
+/// without any loss. Chosen: smaller differences wait for losses.
 const CONGESTED_DELIVERY: f64 = 0.6;
 /// A start-up ends when the queue holds this part of the smallest round-trip time: 1/4. Chosen:
 /// it then ends without waiting for a loss.
 const STARTUP_QUEUE_DIVISOR: u32 = 4;
 /// The same in absolute terms. Chosen: takes effect below a round-trip time of 12 ms.
 const MIN_STARTUP_QUEUE: Duration = Duration::from_millis(3);
-/// The shortest stretch whose delivery rate is believed. Chosen: below, the target follows from loss and the rate of sending.
+/// The shortest stretch whose delivery rate is believed. Chosen: below, the target follows from
+/// loss and the rate of sending.
 const MIN_DELIVERY_TIME: Duration = Duration::from_millis(10);
-/// A rate below this share of the expected one replaces it. Chosen: smaller differences are attributed to measurement.
+/// A rate below this share of the expected one replaces it. Chosen: smaller differences are
+/// attributed to measurement.
 const SHARP_DECREASE: f64 = 0.8;
-/// If less is sent and this share of the suspected loss remains, the loss belongs to the path. Chosen: the
-/// loss of the path stays, apart from chance, and loss by congestion falls with the rate.
+/// If less is sent and this share of the suspected loss remains, the loss belongs to the path.
+/// Chosen: the loss of the path stays, apart from chance, and loss by congestion falls with the
+/// rate.
 const PERSISTENT_LOSS: f64 = 0.7;
-/// The factor of the rate, at most, with which a suspicion is tested. Chosen: as far as a reaction to congestion.
+/// The factor of the rate, at most, with which a suspicion is tested. Chosen: as far as a reaction
+/// to congestion.
 const SUSPICION_RATE: f64 = BETA;
 
 impl Bbr {
-    /// Compares the seed with how the queue grows: at a rate r into a bottleneck of rate c, by (r - c) / c seconds each
-    /// second.
+    /// Compares the seed with how the queue grows: at a rate r into a bottleneck of rate c, by (r -
+    /// c) / c seconds each second.
     pub(super) fn check_seed(&mut self, feedback: &Feedback) {
         let (Some((until, first)), Some(rtt), Some(sample)) =
             (self.seed_check, feedback.rtt, feedback.delivery)
@@ -91,8 +99,8 @@ impl Bbr {
 
     /// Returns the rate of sending to which loss and queue are attributed.
     fn send_rate(&self, sample: &DeliverySample) -> u64 {
-        // A flight that began before the last reaction was sent at two rates, and one that waited for the application says
-        // little about the path: then what was intended must do.
+        // A flight that began before the last reaction was sent at two rates, and one that waited
+        // for the application says little about the path: then what was intended must do.
         if sample.sent_from >= self.epoch_at && sample.send_rate > 0 && !sample.app_limited {
             sample.send_rate
         } else {
@@ -119,7 +127,8 @@ impl Bbr {
             && self.reaction_seen()
             && self.rounds_here() >= MIN_SHARED_ROUNDS
         {
-            // We send less than the path carries, and have for a while: a queue that stays is somebody else's.
+            // We send less than the path carries, and have for a while: a queue that stays is
+            // somebody else's.
             self.shared = queue;
             let step = (self.now.since(self.queue_judged)).min(MAX_QUEUE_STEP);
             self.queue_judged = self.now;
@@ -165,8 +174,9 @@ impl Bbr {
         if !self.reaction_seen() {
             return;
         }
-        // A queue that overflows is full in the end, but may have been empty when the stretch began. Then too little was lost
-        // to tell the rate of the bottleneck, but what came through since tells it.
+        // A queue that overflows is full in the end, but may have been empty when the stretch
+        // began. Then too little was lost to tell the rate of the bottleneck, but what came through
+        // since tells it.
         let filled = stretch.last_rtt > base + self.queue_margin(base);
         if queue || filled {
             let mut target = scale(send_rate, through);
@@ -211,7 +221,8 @@ impl Bbr {
         }
     }
 
-    /// Lowers the rate to that of the bottleneck, `target`. `found`: our own rate exceeded it, not that of other flows.
+    /// Lowers the rate to that of the bottleneck, `target`. `found`: our own rate exceeded it, not
+    /// that of other flows.
     pub(super) fn congested(&mut self, target: u64, found: bool) {
         self.events += 1;
         self.seed_check = None;

@@ -8,7 +8,8 @@ use crate::Time;
 const BETA: f64 = 0.7;
 /// Steepness of the growth in packets per cubic second (section 5.1).
 const C: f64 = 0.4;
-/// Packets per round trip by which the window grows that is as aggressive as Reno's with this `BETA` (section 4.3).
+/// Packets per round trip by which the window grows that is as aggressive as Reno's with this
+/// `BETA` (section 4.3).
 const RENO_GROWTH: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The largest growth in a round trip, as a factor (section 4.4).
 const MAX_GROWTH: f64 = 1.5;
@@ -44,7 +45,8 @@ impl CubicWindow {
         self.packets
     }
 
-    /// Leaves out the time since the last update: the application did not use the window (section 5.8).
+    /// Leaves out the time since the last update: the application did not use the window (section
+    /// 5.8).
     pub(super) fn pause(&mut self, now: Time) {
         self.epoch.0 = self.epoch.0 + now.since(self.updated);
         self.updated = now;
@@ -103,7 +105,8 @@ mod tests {
         let mut window = CubicWindow::new(at(0.0), 1000.0);
         window.on_loss(at(1.0), RTT);
         assert_eq!(window.packets(), 700.0);
-        // K = cbrt(1000 * 0.3 / 0.4) (RFC 9438, figure 2). The window is that of one round trip later.
+        // K = cbrt(1000 * 0.3 / 0.4) (RFC 9438, figure 2). The window is that of one round trip
+        // later.
         let k = 750_f64.cbrt();
         grow(&mut window, 1.0, 1.0 + k - 0.1);
         assert!((window.packets() - 1000.0).abs() < 1.0, "{window:?}");

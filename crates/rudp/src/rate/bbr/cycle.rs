@@ -11,7 +11,8 @@ const SHARED: f64 = 0.94;
 const MIN_PROBE_GAIN: f64 = 1.08;
 /// The step of a gentle probe as a share of the greatest rate seen.
 const PROBE_SHARE: f64 = 0.05;
-/// The largest gain of a gentle probe. Chosen: a flow reaches it below a tenth of its greatest rate.
+/// The largest gain of a gentle probe. Chosen: a flow reaches it below a tenth of its greatest
+/// rate.
 const MAX_PROBE_GAIN: f64 = 1.5;
 /// What a probe may add to a queue, as a share of rate and round-trip time.
 const PROBE_VOLUME: f64 = 0.1;
@@ -19,8 +20,8 @@ const PROBE_VOLUME: f64 = 0.1;
 const PROBE_PACKETS: u64 = 32;
 /// The second probe of a row.
 const BOLD_GAIN: f64 = 1.25;
-/// A start-up after two probes: what they found need not be far from all there is, and a whole round is sent before the
-/// loss of what is too much shows.
+/// A start-up after two probes: what they found need not be far from all there is, and a whole
+/// round is sent before the loss of what is too much shows.
 const SECOND_STARTUP_GAIN: f64 = 1.6;
 /// By how much it grows with every round that finds more.
 const STARTUP_GROWTH: f64 = 1.4;
@@ -28,7 +29,8 @@ const STARTUP_GROWTH: f64 = 1.4;
 const CRUISE_SPREAD: u64 = 5;
 /// The longest time between probes. Chosen: takes effect above a round-trip time of 200 ms.
 const MAX_CRUISE: Duration = Duration::from_secs(2);
-/// The time after which the smallest round-trip time is measured again. `BBR.ProbeRTTInterval` of draft-ietf-ccwg-bbr.
+/// The time after which the smallest round-trip time is measured again. `BBR.ProbeRTTInterval` of
+/// draft-ietf-ccwg-bbr.
 const MIN_RTT_VALIDITY: Duration = Duration::from_secs(5);
 /// The duration of that measurement. `BBR.ProbeRTTDuration` of the draft.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
@@ -36,18 +38,20 @@ const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 const STARTUP_INCREASE: f64 = 1.25;
 /// Rounds without such an increase that end a start-up: three, as in the draft.
 const MAX_FLAT_ROUNDS: u64 = 3;
-/// Rounds after which a queue is taken as drained. As in draft-ietf-ccwg-bbr. At `DRAIN_GAIN` they remove three
-/// quarters of a bandwidth-delay product.
+/// Rounds after which a queue is taken as drained. As in draft-ietf-ccwg-bbr. At `DRAIN_GAIN` they
+/// remove three quarters of a bandwidth-delay product.
 const MAX_DRAIN_ROUNDS: u64 = 3;
-/// The part of the greatest rate that is forgotten with each probe: 1/50. Chosen: it halves in 34 probes.
+/// The part of the greatest rate that is forgotten with each probe: 1/50. Chosen: it halves in 34
+/// probes.
 const CEILING_DECAY: u64 = 50;
-/// The shortest probe, as a share of a round trip. Chosen: shorter ones hardly raise a rate measured over a round trip.
+/// The shortest probe, as a share of a round trip. Chosen: shorter ones hardly raise a rate
+/// measured over a round trip.
 const MIN_PROBE_SHARE: f64 = 0.1;
-/// A probe counts as delivered in full if the rate grew by this share of the addition. Chosen: the rest is attributed to
-/// measurement.
+/// A probe counts as delivered in full if the rate grew by this share of the addition. Chosen: the
+/// rest is attributed to measurement.
 const PROBE_DELIVERED: f64 = 0.6;
-/// The factor by which a probe must raise the rate to have taken from other flows. Chosen: smaller increases are
-/// attributed to measurement.
+/// The factor by which a probe must raise the rate to have taken from other flows. Chosen: smaller
+/// increases are attributed to measurement.
 const PROBE_TAKEN: f64 = 1.01;
 /// Complete probes in a row after which a start-up begins.
 const PROBES_BEFORE_STARTUP: u32 = 2;
@@ -81,7 +85,8 @@ impl Bbr {
                 let long =
                     self.now.since(self.state_since) >= MAX_CRUISE && self.rounds_here() >= 1;
                 let app_limited = feedback.delivery.is_none_or(|sample| sample.app_limited);
-                // Before that, the rate that a probe would keep is one of a path that was filled for less than a round.
+                // Before that, the rate that a probe would keep is one of a path that was filled
+                // for less than a round.
                 let filled = self.round >= self.busy_round + 2;
                 let due = filled && (self.rounds_here() >= self.cruise_rounds || long);
                 if feedback.round_start && due && !app_limited && self.reaction_seen() {
@@ -158,8 +163,8 @@ impl Bbr {
         } else {
             let took = self.probe_best > scale(self.probe_from, PROBE_TAKEN);
             if self.probe_queue && (took || self.shared) {
-                // More for us, and yet a queue: somebody else got less. Give some of it back, in proportion, which takes more
-                // from a large flow than from a small one.
+                // More for us, and yet a queue: somebody else got less. Give some of it back, in
+                // proportion, which takes more from a large flow than from a small one.
                 let rate = scale(self.rate(), SHARED);
                 self.set_rate(rate);
             }

@@ -1,4 +1,5 @@
-//! A model of the path: its rate, its round-trip time without queues, and the loss that is just there.
+//! A model of the path: its rate, its round-trip time without queues, and the loss that is just
+//! there.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -27,31 +28,33 @@ const DRAIN_GAIN: f64 = 0.75;
 const MARGIN: f64 = 0.99;
 /// What may be in flight, as a multiple of rate and round-trip time.
 const WINDOW_GAIN: f64 = 2.25;
-/// For how long acknowledgements, timers and schedulers may hold up what has arrived. On paths of less than a
-/// millisecond this is longer than the round trip, and the window must not be what limits the rate.
+/// For how long acknowledgements, timers and schedulers may hold up what has arrived. On paths of
+/// less than a millisecond this is longer than the round trip, and the window must not be what
+/// limits the rate.
 const SLACK: Duration = Duration::from_millis(1);
 /// The smallest number of rounds between probes. Chosen: with `CRUISE_SPREAD`, 6 to 10 rounds.
 const MIN_CRUISE_ROUNDS: u64 = 6;
 /// Rounds before the first probe of a seeded path.
 const FIRST_PROBE: u64 = 2;
-/// The growth of the round-trip time that shows a queue, as a part of the smallest one: 1/16. Chosen: a probe
-/// that finds no capacity adds a tenth, which is more.
+/// The growth of the round-trip time that shows a queue, as a part of the smallest one: 1/16.
+/// Chosen: a probe that finds no capacity adds a tenth, which is more.
 const QUEUE_DIVISOR: u32 = 16;
 /// The same in absolute terms. Chosen: takes effect below a round-trip time of 24 ms.
 const MIN_QUEUE: Duration = Duration::from_micros(1500);
-/// The growth of the round-trip time that shows a queue, as a multiple of its usual change. Measured in
-/// virtual time, at 20 Mbit/s and 60 ms with 20 ms of jitter: a flow uses 99 % of the path. Without this margin, one with a seed of
-/// 70 % stayed at 60 % for seconds.
+/// The growth of the round-trip time that shows a queue, as a multiple of its usual change.
+/// Measured in virtual time, at 20 Mbit/s and 60 ms with 20 ms of jitter: a flow uses 99 % of the
+/// path. Without this margin, one with a seed of 70 % stayed at 60 % for seconds.
 const NOISE_MARGIN: u32 = 3;
 /// Packets that a judgement about loss needs, unless a round is over.
 const WINDOW_PACKETS: u64 = 256;
-/// The shortest stretch whose rate of sending is believed. Chosen: the judgement does without those of shorter ones.
+/// The shortest stretch whose rate of sending is believed. Chosen: the judgement does without those
+/// of shorter ones.
 const MIN_STRETCH: Duration = Duration::from_millis(5);
 /// Rounds after which a reaction is taken as seen, even if the packet counts do not say so.
 const EPOCH_ROUNDS: u64 = 3;
-/// A queue that lasts this long in the cruise state is kept full by other flows. Without such a delay the queue that a start-up leaves
-/// behind counts as one of theirs, on paths with several bandwidth-delay products of queue (the test
-/// `the_start_spares_a_short_queue`).
+/// A queue that lasts this long in the cruise state is kept full by other flows. Without such a
+/// delay the queue that a start-up leaves behind counts as one of theirs, on paths with several
+/// bandwidth-delay products of queue (the test `the_start_spares_a_short_queue`).
 const COMPETITION: Duration = Duration::from_secs(2);
 /// The lowest rate, in packets per second. Chosen: a packet leaves every 50 ms.
 const MIN_PACKET_RATE: u64 = 20;
@@ -91,7 +94,8 @@ struct Stretch {
     started: Time,
     acked: u64,
     lost: u64,
-    /// Bytes acknowledged after the first feedback of the stretch, which covers an unknown time before it.
+    /// Bytes acknowledged after the first feedback of the stretch, which covers an unknown time
+    /// before it.
     bytes: u64,
     least_rtt: Option<Duration>,
     last_rtt: Duration,
@@ -102,7 +106,8 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Returns the rate at which its packets left; zero if it is too short to tell, or had to wait for the application.
+    /// Returns the rate at which its packets left; zero if it is too short to tell, or had to wait
+    /// for the application.
     fn send_rate(&self) -> u64 {
         match self.left {
             Some([(from, before), (to, until)])
@@ -125,24 +130,28 @@ struct Suspicion {
 
 /// The model-based controller.
 ///
-/// After N. Cardwell, I. Swett, J. Beshay, *BBR Congestion Control*, draft-ietf-ccwg-bbr: send at the greatest rate that
-/// the path was seen to deliver, bound what is in flight by twice the product of rate and round-trip time, probe for
-/// more in cycles, and let the queue run empty now and then to see the round-trip time. What differs, and why:
+/// After N. Cardwell, I. Swett, J. Beshay, *BBR Congestion Control*, draft-ietf-ccwg-bbr: send at
+/// the greatest rate that the path was seen to deliver, bound what is in flight by twice the
+/// product of rate and round-trip time, probe for more in cycles, and let the queue run empty now
+/// and then to see the round-trip time. What differs, and why:
 ///
-/// - **It begins at a seeded rate** where a probe or a cache knows one, without slow start, and checks it within the
-///   first round trip: against the loss beyond what the path always has, and against a growing queue.
-/// - **Random loss is not congestion.** Loss in stretches without a queue is the path's own; an estimate of it, the
-///   floor, is taken off before loss counts, and added to what delivery says about the rate. Loss above the floor without
-///   a queue is put to a test: send less for a round; if as large a share is lost, it is the path's own.
-/// - **Loss with a queue is congestion**, and says what the bottleneck gives: the rate of sending times the share that
-///   came through. The model goes there at once, without waiting for a filter to forget. In the middle of a cycle
-///   somebody else must be pushing; then it goes lower still.
-/// - **Probes are gentle**: a few percent for a round, so that a queue of a tenth of a round trip holds them. The step
-///   is a share of the greatest rate seen, the same for large and small flows, and decreases are proportional: flows
-///   that share a bottleneck converge (D.-M. Chiu, R. Jain, 1989). If a probe is delivered in full, the next one is
-///   bolder, and the third is a start-up.
-/// - **Beside flows that keep the queue full it sends what a CUBIC flow would** (RFC 9438). To such flows a rate that leaves the queue
-///   alone is room to grow. Copa switches between two modes for the same reason (V. Arun, H. Balakrishnan, *Copa*, NSDI 2018).
+/// - **It begins at a seeded rate** where a probe or a cache knows one, without slow start, and
+///   checks it within the first round trip: against the loss beyond what the path always has, and
+///   against a growing queue.
+/// - **Random loss is not congestion.** Loss in stretches without a queue is the path's own; an
+///   estimate of it, the floor, is taken off before loss counts, and added to what delivery says
+///   about the rate. Loss above the floor without a queue is put to a test: send less for a round;
+///   if as large a share is lost, it is the path's own.
+/// - **Loss with a queue is congestion**, and says what the bottleneck gives: the rate of sending
+///   times the share that came through. The model goes there at once, without waiting for a filter
+///   to forget. In the middle of a cycle somebody else must be pushing; then it goes lower still.
+/// - **Probes are gentle**: a few percent for a round, so that a queue of a tenth of a round trip
+///   holds them. The step is a share of the greatest rate seen, the same for large and small flows,
+///   and decreases are proportional: flows that share a bottleneck converge (D.-M. Chiu, R. Jain,
+///   1989). If a probe is delivered in full, the next one is bolder, and the third is a start-up.
+/// - **Beside flows that keep the queue full it sends what a CUBIC flow would** (RFC 9438). To such
+///   flows a rate that leaves the queue alone is room to grow. Copa switches between two modes for
+///   the same reason (V. Arun, H. Balakrishnan, *Copa*, NSDI 2018).
 #[derive(Clone, Debug)]
 pub struct Bbr {
     packet: u64,
@@ -154,7 +163,8 @@ pub struct Bbr {
     ceiling: u64,
     min_rtt: Duration,
     min_rtt_seen: Time,
-    /// The least round-trip time of the stretch before, and how much it changes between two of them.
+    /// The least round-trip time of the stretch before, and how much it changes between two of
+    /// them.
     stretch_rtt: Option<Duration>,
     rtt_noise: Duration,
     floor: LossFloor,
@@ -179,7 +189,8 @@ pub struct Bbr {
     probe_queue: bool,
     /// A queue stood while we cruised.
     shared: bool,
-    /// Time with a queue in the cruise state, minus time without one; at most twice [`COMPETITION`].
+    /// Time with a queue in the cruise state, minus time without one; at most twice
+    /// [`COMPETITION`].
     queue_time: Duration,
     /// When `queue_time` was last changed.
     queue_judged: Time,
@@ -192,7 +203,8 @@ pub struct Bbr {
     probe_rtt_least: Option<Duration>,
     sent: u64,
     resolved: u64,
-    /// What was sent at the last reaction, and the round: until then, feedback is about the time before.
+    /// What was sent at the last reaction, and the round: until then, feedback is about the time
+    /// before.
     epoch_end: u64,
     epoch_round: u64,
     epoch_at: Time,
@@ -312,8 +324,8 @@ impl Bbr {
         (base / QUEUE_DIVISOR).max(MIN_QUEUE).max(noise)
     }
 
-    /// Learns how much the round-trip time changes from one stretch of feedback to the next. Queues grow and shrink over
-    /// many of them; what jumps is the path's own jitter.
+    /// Learns how much the round-trip time changes from one stretch of feedback to the next. Queues
+    /// grow and shrink over many of them; what jumps is the path's own jitter.
     fn update_noise(&mut self, least_rtt: Duration) {
         if let Some(before) = self.stretch_rtt.replace(least_rtt) {
             let jump = least_rtt.abs_diff(before);
@@ -359,7 +371,8 @@ impl Bbr {
         }
     }
 
-    /// Returns the bytes that a CUBIC flow would have in flight; zero if no other flow keeps the queue full.
+    /// Returns the bytes that a CUBIC flow would have in flight; zero if no other flow keeps the
+    /// queue full.
     fn rival_window(&self) -> u64 {
         let rival = self.rival.filter(|_| self.state != State::ProbeRtt);
         rival.map_or(0, |rival| (rival.packets() * self.packet as f64) as u64)
