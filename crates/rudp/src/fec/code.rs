@@ -46,10 +46,10 @@ pub(super) fn solve(
     Some(symbols.collect())
 }
 
-/// Inverts a square matrix by the elimination of Gauss and Jordan. `None`: it has no inverse.
+/// Inverts a square matrix by Gauss-Jordan elimination. Returns `None` if it is singular.
 fn invert(mut rows: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
     let size = rows.len();
-    // The unit matrix to the right becomes the inverse.
+    // The unit matrix on the right becomes the inverse.
     for (n, row) in rows.iter_mut().enumerate() {
         row.resize(2 * size, 0);
         row[size + n] = 1;
@@ -75,14 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_parity_is_the_sum() {
+    fn the_first_parity_symbol_is_the_sum() {
         assert!((0..255).all(|symbol| coefficient(0, symbol) == 1));
-        // (0xff ^ 1) / (0xfe ^ 1), by hand: 0xfe / 0xff.
+        // (0xff ^ 1) / (0xfe ^ 1), computed by hand: 0xfe / 0xff.
         assert_eq!(product(coefficient(1, 1), 0xff), 0xfe);
     }
 
     #[test]
-    fn inverses_undo_their_matrices() {
+    fn a_matrix_times_its_inverse_is_the_unit_matrix() {
         for (size, from) in [(1, 0), (2, 3), (40, 80), (127, 0)] {
             let rows: Vec<Vec<u8>> = (0..size)
                 .map(|row| (from..from + size).map(|it| coefficient(row, it)).collect())

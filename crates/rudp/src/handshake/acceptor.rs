@@ -1,9 +1,9 @@
-//! The listening end before there is a connection: first packets of anybody, at bounded cost.
+//! The acceptor of a listener: first packets from unauthenticated peers, at bounded cost.
 //!
-//! A first packet makes an entry of a bounded table until the connector's messages are complete.
-//! Then a connection is made, which costs a signature and a key exchange. Above a load that the
-//! caller sets, a connector must show first that it can be reached at its address: it gets a token,
-//! for which nothing is kept here (RFC 9000, section 8.1.2).
+//! A first packet creates an entry in a bounded table, which stays until the connector's messages
+//! are complete. Then a connection is created, at the cost of a signature and a key exchange. Above
+//! a load that the caller sets, a connector must first prove that it can be reached at its address.
+//! It receives a token, for which the listener keeps no state (RFC 9000, section 8.1.2).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -23,33 +23,36 @@ use crate::trains::TRAIN_PACKETS;
 use crate::wire::Reader;
 use crate::{Side, Time};
 
-/// Time after which an incomplete entry is dropped. A connector repeats its first messages within
-/// one second, so the third repetition finds the entry.
+/// The time after which an incomplete entry is dropped. A connector repeats its first messages
+/// within one second, so its third repetition still finds the entry.
 const MAX_AGE: Duration = Duration::from_secs(3);
 
-/// Packets of a train that an entry remembers: as many as a connector of this version sends.
+/// The maximum number of train packets that an entry remembers: the number that a connector of this
+/// version sends.
 const MAX_TRAIN: usize = TRAIN_PACKETS as usize;
 
-/// Answers to packets of other versions per second. They are smaller than what they answer, and one
-/// is enough for a connector.
-const VERSION_ANSWERS: u32 = 100;
+/// The maximum number of version negotiation packets per second. They are smaller than the packets
+/// they answer, and a connector needs only one.
+const MAX_VERSION_PACKETS_PER_SECOND: u32 = 100;
 
-/// Source networks whose signatures are counted apart; those beyond share one count.
+/// The maximum number of source networks with a rate limit of their own. Further networks share one
+/// limit.
 const MAX_NETWORKS: usize = 1024;
 
-/// What a listener spends on connectors that are not authenticated yet.
+/// The limits of a listener for connectors that are not authenticated yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AcceptLimits {
-    /// Connectors whose first messages are incomplete, each with up to 16 KiB. Default: 256.
+    /// The maximum number of connectors whose first messages are incomplete, each with up to 16
+    /// KiB. Default: 256.
     pub half_open: usize,
-    /// Handshakes under way from half of which on connectors must show their address, and above
-    /// which they are ignored. Default: 128.
+    /// The maximum number of handshakes in progress, above which new connectors are ignored. From
+    /// half of it on, connectors must validate their address. Default: 128.
     pub handshakes: usize,
-    /// Signatures per second for connectors that have not shown their address. Default: 256, a
-    /// tenth of a core.
+    /// The maximum number of signatures per second for connectors whose address is not validated.
+    /// Default: 256, a tenth of a core.
     pub signatures: u32,
-    /// Signatures per second for connectors of one network (24 bits of IPv4, 48 bits of IPv6) that
-    /// have. Default: 64.
+    /// The maximum number of signatures per second for connectors of one network (24 bits of IPv4,
+    /// 48 bits of IPv6) whose address is validated. Default: 64.
     pub signatures_per_network: u32,
 }
 
@@ -64,21 +67,21 @@ impl Default for AcceptLimits {
     }
 }
 
-/// What comes of a datagram.
+/// The result of [`Acceptor::handle_datagram`].
 pub enum Intake {
-    /// Nothing.
+    /// The datagram was ignored, or more are needed.
     Ignored,
     /// This datagram is to be sent back.
     Reply(Vec<u8>),
-    /// A connection whose handshake has begun.
+    /// A connection whose handshake has started.
     Connection(Box<Connection>),
 }
 
-/// A rate limit with bursts of one second's worth: the generic cell rate algorithm (ITU-T I.371).
+/// A rate limiter that allows bursts of one second: the generic cell rate algorithm (ITU-T I.371).
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     per_second: u32,
-    /// Time at which the bucket would be full again.
+    /// The time at which the bucket would be full again.
     full_at: Time,
 }
 
@@ -113,16 +116,16 @@ struct HalfOpen {
     began: Time,
     received_bytes: u64,
     retried: bool,
-    /// Packets of the train that follows the first messages: it measures the path although one of
-    /// them was lost.
+    /// Packets of the train that follows the first messages. They measure the path even if one of
+    /// the messages was lost.
     train: Vec<(Time, TrainPacket)>,
 }
 
-/// The bytes that connections may hold before they can be opened, over all connections of a
-/// listener.
+/// The number of early bytes, which connections keep before they have the keys, over all
+/// connections of a listener.
 pub(crate) type EarlyBytes = Arc<AtomicUsize>;
 
-/// Takes first packets and makes connections of them.
+/// Processes first packets and creates connections from them.
 pub struct Acceptor {
     limits: AcceptLimits,
     tokens: Tokens,
@@ -134,21 +137,21 @@ pub struct Acceptor {
     early: EarlyBytes,
 }
 
-/// What [`Acceptor::handle_datagram`] needs beside the datagram.
+/// The inputs of [`Acceptor::handle_datagram`] other than the datagram.
 pub struct Accepting<'a> {
-    /// Settings of a new connection.
+    /// The settings of a new connection.
     pub config: &'a Config,
     /// Random bytes, different for each call.
     pub entropy: Entropy,
-    /// Connections whose handshake is under way.
+    /// Number of connections whose handshake is in progress.
     pub handshakes: usize,
-    /// Begins a TLS handshake.
+    /// Starts a TLS handshake.
     pub tls: &'a mut BeginTls<'a>,
 }
 
 impl Acceptor {
-    /// Makes an acceptor whose tokens are sealed under this random key. `None`: the cryptographic
-    /// library refuses.
+    /// Creates an acceptor whose tokens are encrypted with this random key. Returns `None` if the
+    /// cryptographic library fails.
     #[must_use]
     pub fn new(limits: AcceptLimits, token_key: &[u8; 16]) -> Option<Self> {
         Some(Self {
@@ -158,7 +161,7 @@ impl Acceptor {
             signatures: Bucket::new(limits.signatures),
             networks: HashMap::new(),
             other_networks: Bucket::new(limits.signatures_per_network),
-            versions: Bucket::new(VERSION_ANSWERS),
+            versions: Bucket::new(MAX_VERSION_PACKETS_PER_SECOND),
             early: EarlyBytes::default(),
         })
     }
@@ -180,14 +183,14 @@ impl Acceptor {
         sizes.sum()
     }
 
-    /// Returns the bytes of data packets that its connections hold before they can be opened: at
+    /// Returns the bytes of data packets that the connections keep before they have the keys: at
     /// most 16 MiB.
     #[must_use]
     pub fn early_bytes(&self) -> usize {
         self.early.load(Ordering::Relaxed)
     }
 
-    /// Takes a datagram of the set-up that belongs to no connection.
+    /// Processes a handshake datagram that belongs to no connection.
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -218,7 +221,8 @@ impl Acceptor {
         self.take_messages(now, (from, header), datagram, accepting)
     }
 
-    /// Makes an entry for a new connector, or returns what it gets instead.
+    /// Creates an entry for a new connector, or returns the result for a connector that is
+    /// rejected.
     fn admit(
         &mut self,
         now: Time,
@@ -241,7 +245,7 @@ impl Acceptor {
             || accepting.handshakes >= self.limits.handshakes / 2
             || !self.signatures.has_room(now);
         if is_busy && !is_shown {
-            return Some(self.ask_to_return(now, from, &header));
+            return Some(self.reply_with_retry(now, from, &header));
         }
         if is_full {
             let oldest = (self.half_open.iter()).min_by_key(|(_, entry)| entry.began);
@@ -263,14 +267,14 @@ impl Acceptor {
         None
     }
 
-    fn ask_to_return(&mut self, now: Time, from: SocketAddr, header: &Header) -> Intake {
+    fn reply_with_retry(&mut self, now: Time, from: SocketAddr, header: &Header) -> Intake {
         match self.tokens.make(now, from, (header.to, header.from)) {
             Some(token) => Intake::Reply(packet::retry(header, &token)),
             None => Intake::Ignored,
         }
     }
 
-    /// Remembers a packet of a train whose connector has an entry.
+    /// Stores a packet of a train if its connector has an entry.
     fn take_train(&mut self, now: Time, key: (SocketAddr, Id), datagram: &mut [u8]) {
         let size = datagram.len();
         let Some(entry) = (self.half_open.get_mut(&key)).filter(|one| one.train.len() < MAX_TRAIN)
@@ -328,10 +332,10 @@ impl Acceptor {
                 return Intake::Ignored;
             }
         } else if !self.signatures.take(now) {
-            return self.ask_to_return(now, from, &header);
+            return self.reply_with_retry(now, from, &header);
         }
         let (own, _, seed) = split_entropy(&accepting.entropy);
-        let begun = Begun {
+        let hello = CompleteHello {
             level: entry.level,
             first: header.to,
             connector: header.from,
@@ -343,7 +347,7 @@ impl Acceptor {
         let early = Arc::clone(&self.early);
         let config = accepting.config.clone();
         let connection =
-            Connection::accept(now, (from, begun), config, (seed, early), accepting.tls);
+            Connection::accept(now, (from, hello), config, (seed, early), accepting.tls);
         connection.map_or(Intake::Ignored, |connection| {
             Intake::Connection(Box::new(connection))
         })
@@ -367,7 +371,7 @@ impl Acceptor {
 }
 
 /// A connector whose first messages are complete.
-pub(crate) struct Begun {
+pub(crate) struct CompleteHello {
     pub(crate) level: Level,
     pub(crate) first: Id,
     pub(crate) connector: Id,
@@ -377,7 +381,7 @@ pub(crate) struct Begun {
     pub(crate) train: Vec<(Time, TrainPacket)>,
 }
 
-/// Returns whether these bytes begin with a whole handshake message: kind (1), length (3,
+/// Returns whether these bytes start with a complete handshake message: type (1), length (3,
 /// big-endian), body (RFC 8446, section 4).
 fn is_complete(messages: &[u8]) -> bool {
     let Some((&[_, a, b, c], body)) = messages.split_first_chunk() else {
