@@ -206,9 +206,9 @@ impl TrainReceiver {
     /// Lost packets take no time at the bottleneck. So only packets that arrived count, in the
     /// order of their arrival.
     ///
-    /// If the sender was held up while it sent the train, only the sections count that took at
-    /// least twice as long to arrive as to be sent. They waited in a queue, as all packets of a
-    /// fast train do.
+    /// The sender may have been held up while it sent the train. Then only the sections count that
+    /// took at least twice as long to arrive as to be sent. They waited in a queue, as all packets
+    /// of a fast train do.
     #[must_use]
     pub fn estimate(&self) -> Option<RateEstimate> {
         let points = self.points();
@@ -311,7 +311,7 @@ fn likelihood(lost: usize, sent: usize) -> f64 {
 /// The median of all slopes is the estimator of H. Theil (1950) and P. K. Sen (1968). Pairs of near
 /// points are left out: batched arrivals and packets of other flows distort their slopes most. The
 /// minimum distance is a number of packets. If it were a time, then after a pause in the train
-/// almost every pair would span the pause, and the rate would come out too low.
+/// almost every pair would span the pause. The estimate would be too low.
 fn slopes(points: &[Point]) -> Vec<u64> {
     let third = points[points.len() - 1].packets.div_ceil(3);
     let mut slopes = Vec::new();

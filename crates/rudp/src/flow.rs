@@ -1,8 +1,8 @@
 //! Flow control: the receive window of the paper, made safe.
 //!
 //! The paper (section 4.2) allows L = B / (1 - R_arrival / R_read) bytes on the way to a buffer of
-//! B bytes that is read while it fills. That window is infinite if the reader is as slow as the
-//! arrivals. It is negative if the reader is slower, in which case the buffer overflows.
+//! B bytes. The buffer is read while it fills. That window is infinite if the reader is as slow as
+//! the arrivals. It is negative if the reader is slower, in which case the buffer overflows.
 //!
 //! Here L only widens the window of a reader that is faster, between B and the limit of memory. A
 //! slower reader gets B, which is twice the bandwidth-delay product. Credit counts from the bytes

@@ -17,8 +17,8 @@ const SIZES: [u16; 7] = [8972, 8952, 4000, 1472, 1452, 1392, 1300];
 /// The maximum number of probes of one size (`MAX_PROBES` of RFC 8899).
 const MAX_PROBES: u8 = 3;
 
-/// The number of full packets that must be lost in a row, without a packet of that size
-/// acknowledged in between, to indicate a black hole.
+/// The number of full packets lost in a row that indicates a black hole, if no packet of that size
+/// is acknowledged in between.
 const BLACK_HOLE_LOSSES: u32 = 12;
 
 /// The time after a reduction before larger sizes are probed again.

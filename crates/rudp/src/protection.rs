@@ -9,7 +9,7 @@ use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
 const MAX_TRAIN_LOSS: f64 = 0.1;
 
 /// The weight of the prior against which a train counts, in packets. A train of 32 packets without
-/// loss gives a loss of 0.5 %, so that a block of 200 segments gets 7 or 8 symbols during the first
+/// loss gives a loss of 0.5 %. Then a block of 200 segments gets 7 or 8 symbols during the first
 /// round trip. Simulated: over a path that loses 1 %, one in fifty transfers waits for a
 /// retransmission; with a prior of 256 packets one in ten does. Over a path that loses nothing the
 /// additional symbols cost at most 0.5 % of the time.

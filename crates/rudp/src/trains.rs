@@ -17,8 +17,8 @@ use crate::stats::TrainResult;
 ///
 /// The train must be short, because the connector sends it to an address that has not been
 /// validated. Measured over the testbed's emulator at 1 Gbit/s, with 151 trains and their first
-/// packets: the rate is wrong by more than a fifth in 87 % of trains of 10 packets, 46 % of 16, 19
-/// % of 24, and 15 % of 32.
+/// packets: the share of trains whose rate is wrong by more than a fifth. It is 87 % with 10
+/// packets, 46 % with 16, 19 % with 24, and 15 % with 32.
 pub(crate) const TRAIN_PACKETS: u8 = 32;
 
 /// The number of packets of a train in one system call.

@@ -344,9 +344,9 @@ impl Connection {
 
     /// Starts the listener's train once the connector's is complete.
     ///
-    /// Before the address is validated, no more bytes are sent to it than came from it, and a train
-    /// must be sent at once to show the rate of the path. A connector that sends no train gets one
-    /// when it is validated.
+    /// Before the address is validated, no more bytes are sent to it than came from it. A train
+    /// must be sent at once, however, because otherwise it does not show the rate of the path. A
+    /// connector that sends no train gets one when it is validated.
     pub(super) fn maybe_answer_with_train(&mut self) {
         let is_due =
             self.trains.incoming_is_over() && (self.trains.has_incoming() || self.established);

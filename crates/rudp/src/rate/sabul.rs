@@ -3,9 +3,9 @@
 //! After Y. Gu, R. Grossman, *UDT: UDP-based data transfer for high-speed wide area networks*,
 //! Computer Networks 51 (7), 2007, and draft-gg-udt-03, sections 3.6 and 5.2 (decreasing AIMD). The
 //! rate increases once per 10 ms without loss, by an amount that depends on the decade of the spare
-//! capacity. It decreases by an eighth, at once on the first loss after the last decrease, and at
-//! random up to five more times in the same epoch. As in the original, random loss keeps the rate
-//! low.
+//! capacity. It decreases by an eighth at once on the first loss after the last decrease. In the
+//! same epoch it decreases up to five more times, at random. As in the original, random loss keeps
+//! the rate low.
 
 use std::time::Duration;
 

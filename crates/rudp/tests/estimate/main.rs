@@ -270,7 +270,7 @@ fn a_pause_near_one_end_of_a_train_does_not_lower_the_estimate() {
 
 #[test]
 fn faster_arrivals_after_pauses_on_the_path_are_not_taken_as_the_rate() {
-    // As above, but a hop on the path is suspended for 250 of every 400 us, and then forwards the
+    // As above, but a hop on the path is suspended for 250 of every 400 us. Then it forwards the
     // held packets four times as fast.
     for phase in [0, 100_000, 200_000, 300_000] {
         let mut at = 0;

@@ -257,8 +257,8 @@ fn a_close_is_repeated_until_the_peer_confirms_it() {
     assert!(pair.connector.is_drained());
 }
 
-/// Returns the state of two ends after a handshake in which an attacker replays every packet, at
-/// once and later, from its original address and another one.
+/// Returns the state of two ends after a handshake in which an attacker replays every packet.
+/// Packets are replayed at once and later, from their original address and another one.
 fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
     let mut pair = Pair::new(Config::default());
     pair.connector.write(&[7; 300_000]);

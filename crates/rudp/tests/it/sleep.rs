@@ -27,7 +27,7 @@ const SLEEP: Sleep = Sleep {
 /// is at most four times the loss rate plus 4.5 %.
 ///
 /// The mean is checked because one sample of 32 probe packets may lose more than the path does on
-/// average, and then more parity is sent than necessary. Without any loss among 32 packets the loss
+/// average. Then more parity is sent than necessary. Without any loss among 32 packets the loss
 /// rate is still uncertain, so the first round trip carries 4 % of parity.
 fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl FnMut(&Outcome)) {
     let (mut overhead, mut lost) = (0.0, 0.0);

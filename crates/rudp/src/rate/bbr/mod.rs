@@ -54,9 +54,9 @@ const MIN_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of rounds after which feedback on a reaction is assumed, even if the packet counts do
 /// not show it.
 const EPOCH_ROUNDS: u64 = 3;
-/// The time with a queue in the cruise state after which other flows are assumed to keep it full.
-/// Without such a delay the queue that a start-up leaves behind would be attributed to other flows,
-/// on paths with several bandwidth-delay products of queue (the test
+/// The time with a queue in the cruise state after which other flows are assumed to keep it full. A
+/// start-up leaves a queue behind on paths with several bandwidth-delay products of queue. Without
+/// such a delay, that queue would be attributed to other flows (the test
 /// `the_start_spares_a_short_queue`).
 const MIN_COMPETITION_TIME: Duration = Duration::from_secs(2);
 /// The minimum rate, in packets per second. Chosen: a packet is sent every 50 ms.
