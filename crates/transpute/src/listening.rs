@@ -70,7 +70,7 @@ impl Listening {
             mut listener,
             reason,
         } = self;
-        let ready = party.get_ready(inputs)?;
+        let ready = party.prepare(inputs)?;
         let link = first_peer(&mut *listener).await?;
         drop(listener);
         let why = Why {
@@ -100,7 +100,7 @@ impl Listening {
             reason,
             selection: None,
         };
-        party.stand(link, why).await
+        party.open_over(link, why).await
     }
 }
 
