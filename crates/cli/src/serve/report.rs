@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use transpute::{
     Error, Outcome,
-    serve::{Memory, Request, Summary},
+    serve::{Memory, Request, ServeSummary},
 };
 
 use crate::output::{OutputValue, grouped, milliseconds};
@@ -81,8 +81,8 @@ pub(super) struct End {
     event: &'static str,
     seconds: f64,
     connections: u64,
-    most_at_once: u64,
-    turned_away: u64,
+    max_at_once: u64,
+    rejected: u64,
     broken: u64,
     runs: u64,
     evaluations: u64,
@@ -99,13 +99,13 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn new(summary: &Summary, memory: Memory, time: Duration) -> Self {
+    pub(super) fn new(summary: &ServeSummary, memory: Memory, time: Duration) -> Self {
         Self {
             event: "summary",
             seconds: time.as_millis() as f64 / 1e3,
             connections: summary.connections,
-            most_at_once: summary.most_at_once,
-            turned_away: summary.turned_away,
+            max_at_once: summary.max_at_once,
+            rejected: summary.rejected,
             broken: summary.broken,
             runs: summary.runs,
             evaluations: summary.evaluations,
@@ -126,14 +126,14 @@ impl End {
         };
         format!(
             "served {} runs on {} connections ({} at once) in {:.1} s; {} runs failed, {} declined; \
-             {} peers turned away, {} connections broken; at most {peak}, limit {} MiB",
+             {} peers rejected, {} connections broken; at most {peak}, limit {} MiB",
             grouped(self.runs),
             grouped(self.connections),
-            grouped(self.most_at_once),
+            grouped(self.max_at_once),
             self.seconds,
             grouped(self.failed),
             grouped(self.declined),
-            grouped(self.turned_away),
+            grouped(self.rejected),
             grouped(self.broken),
             grouped(self.memory_limit_bytes >> 20),
         )

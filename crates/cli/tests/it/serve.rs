@@ -210,7 +210,7 @@ fn what_does_not_fit_is_told_by_exit_code() {
         drop(stays);
     });
     let (_, summary) = server.stop();
-    assert!(summary["turned_away"].as_u64().unwrap() >= 1, "{summary}");
+    assert!(summary["rejected"].as_u64().unwrap() >= 1, "{summary}");
     transpute([
         "serve",
         "--role",

@@ -47,7 +47,8 @@ pub struct Connecting {
 }
 
 impl Connecting {
-    /// Connects and computes with `input`: this party's input values concatenated.
+    /// Connects and runs the computation once. `input` has this party's input values,
+    /// concatenated.
     ///
     /// # Errors
     /// Any [`Error`].
@@ -58,7 +59,7 @@ impl Connecting {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Connects and computes the whole batch set in [`Config::batch`](crate::Config::batch).
+    /// Connects and runs all evaluations of [`Config::batch`](crate::Config::batch).
     ///
     /// # Errors
     /// Any [`Error`].
@@ -74,7 +75,7 @@ impl Connecting {
         party.run_over(link, why, ready).await
     }
 
-    /// Connects for any number of computations.
+    /// Connects and opens a connection for any number of runs.
     ///
     /// # Errors
     /// Any [`Error`].

@@ -96,7 +96,8 @@ impl Party {
     /// Returns the owner of each input value.
     ///
     /// # Errors
-    /// [`Error::Split`] if [`garbler_inputs`](Self::garbler_inputs) contains a value that does not exist.
+    /// [`Error::Split`] if [`garbler_inputs`](Self::garbler_inputs) contains a value that does not
+    /// exist.
     pub fn split(&self) -> Result<InputSplit, Error> {
         let widths = self.program.input_widths();
         Ok(match &self.garbler_inputs {

@@ -200,7 +200,7 @@ async fn crowd(transport: &'static str, is_pinned: bool, count: usize) -> Value 
     );
     let number = |name: &str| summary[name].as_u64().unwrap();
     assert_eq!(number("runs"), count as u64);
-    assert!(number("most_at_once") >= count as u64);
+    assert!(number("max_at_once") >= count as u64);
     // The process itself, its program and the allocator have a little too.
     let limit = number("memory_limit_bytes") + (64 << 20);
     assert!(number("peak_resident_bytes") < limit, "{summary}");
