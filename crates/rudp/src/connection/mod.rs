@@ -55,7 +55,7 @@ const AHEAD: Duration = Duration::from_millis(16);
 /// The minimum number of bytes that the application may write ahead of the path.
 const MIN_AHEAD_BYTES: u64 = 128 << 10;
 
-/// The maximum of [`patience`](Connection::patience). What arrives in this time is a
+/// The maximum of [`receive_delay`](Connection::receive_delay). What arrives in this time is a
 /// small part of a socket's receive buffer.
 const MAX_RECEIVE_DELAY: Duration = Duration::from_micros(200);
 
@@ -386,7 +386,7 @@ impl Connection {
     /// more of them at a time. Like the interval of acknowledgements, it is an eighth of the
     /// round-trip time.
     #[must_use]
-    pub fn patience(&self) -> Duration {
+    pub fn receive_delay(&self) -> Duration {
         if self.established && self.rtt.is_known() {
             (self.rtt.smoothed() / 8).min(MAX_RECEIVE_DELAY)
         } else {

@@ -231,8 +231,8 @@ impl Shared {
                 deadline = 0;
             }
         }
-        let patience = state.connection.patience().as_nanos();
-        (self.patience).store(u64::try_from(patience).unwrap_or(0), Ordering::Relaxed);
+        let delay = state.connection.receive_delay().as_nanos();
+        (self.patience).store(u64::try_from(delay).unwrap_or(0), Ordering::Relaxed);
         self.deadline.store(deadline, Ordering::SeqCst);
         self.hold.served.look_by(deadline);
         wakes
