@@ -36,7 +36,7 @@ pub(crate) struct Mtu {
     newest_passed: Option<u64>,
     /// The time before which no size is probed.
     not_before: Time,
-    falls: u64,
+    reductions: u64,
 }
 
 impl Mtu {
@@ -49,7 +49,7 @@ impl Mtu {
             lost_in_a_row: 0,
             newest_passed: None,
             not_before: Time::ZERO,
-            falls: 0,
+            reductions: 0,
         };
         mtu.search_below(mtu.max + 1);
         mtu
@@ -63,8 +63,8 @@ impl Mtu {
         self.max
     }
 
-    pub(crate) fn falls(&self) -> u64 {
-        self.falls
+    pub(crate) fn reductions(&self) -> u64 {
+        self.reductions
     }
 
     fn search_below(&mut self, size: u16) {
@@ -102,7 +102,7 @@ impl Mtu {
         self.max = self.max.min(next).max(MIN_DATAGRAM);
         if self.current > self.max {
             self.current = self.max;
-            self.falls += 1;
+            self.reductions += 1;
         }
         self.lost_in_a_row = 0;
         if self.probe.is_none_or(|(probe, ..)| probe > self.max) {
@@ -158,7 +158,7 @@ impl Mtu {
         let fallen = self.current;
         self.current = MIN_DATAGRAM;
         self.lost_in_a_row = 0;
-        self.falls += 1;
+        self.reductions += 1;
         // Smaller sizes are probed at once, and the current one only after a pause.
         self.search_below(fallen);
         if self.probe.is_none() {
@@ -210,9 +210,9 @@ mod tests {
         for number in 100..4000 {
             assert!(!mtu.on_lost(Time::ZERO, 1472, number));
         }
-        assert_eq!((mtu.current(), mtu.falls()), (1472, 0));
-        let falls = (5001..5100).filter(|&number| mtu.on_lost(Time::ZERO, 1472, number));
-        assert_eq!(falls.count(), 1);
+        assert_eq!((mtu.current(), mtu.reductions()), (1472, 0));
+        let reductions = (5001..5100).filter(|&number| mtu.on_lost(Time::ZERO, 1472, number));
+        assert_eq!(reductions.count(), 1);
     }
 
     #[test]
@@ -230,7 +230,10 @@ mod tests {
             assert!(!mtu.on_lost(Time::ZERO, 1472, number));
         }
         mtu.on_refused(1372, None);
-        assert_eq!((mtu.max(), mtu.current(), mtu.falls()), (1300, 1300, 1));
+        assert_eq!(
+            (mtu.max(), mtu.current(), mtu.reductions()),
+            (1300, 1300, 1)
+        );
         mtu.on_refused(1300, Some(9000));
         assert_eq!((mtu.max(), mtu.current()), (1200, 1200));
         assert_eq!(mtu.wanted_probe(Time::ZERO), None);

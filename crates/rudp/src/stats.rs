@@ -58,10 +58,10 @@ pub struct Stats {
     /// The current maximum packet size, in bytes of UDP payload.
     pub datagram_size: u16,
     /// Number of changes of the peer's address.
-    pub moves: u64,
+    pub migrations: u64,
     /// Number of times that the packet size was reduced because large packets did not pass any
     /// more.
-    pub mtu_falls: u64,
+    pub mtu_reductions: u64,
     /// The rate at which packets arrive at the peer, in bytes per second, as it reports; zero if it
     /// is not known.
     pub peer_arrival_rate: u64,
@@ -185,7 +185,7 @@ pub(crate) struct Counters {
     pub(crate) ignored_forged: u64,
     pub(crate) ignored_replayed: u64,
     pub(crate) dropped_packets: u64,
-    pub(crate) moves: u64,
+    pub(crate) migrations: u64,
     /// Received data packets; a subset of `received_packets`.
     pub(crate) received_data_packets: u64,
     pub(crate) peer_arrival_rate: u64,

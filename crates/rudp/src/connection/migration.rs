@@ -181,7 +181,7 @@ impl Connection {
     fn migrate(&mut self, now: Time, address: SocketAddr) {
         self.remote = address;
         self.migration.migrated_at = Some(now);
-        self.counters.moves += 1;
+        self.counters.migrations += 1;
         self.rtt = Rtt::default();
         self.backoff = 0;
         self.controller = self.config.controller.controller(&settings(&self.config));

@@ -45,7 +45,7 @@ fn a_transfer_continues_from_another_port() {
             let context = format!("loss {loss}, seed {seed}");
             outcome.assert_complete(&context);
             let listener = outcome.listener.connection().unwrap();
-            assert_eq!(listener.stats().moves, 1, "{context}");
+            assert_eq!(listener.stats().migrations, 1, "{context}");
             assert_eq!(listener.remote(), address(9), "{context}");
             if loss < 0.1 {
                 // A transfer without a migration takes 0.9 s.
@@ -62,11 +62,11 @@ fn estimates_restart_after_a_migration() {
     let mut link = established();
     exchange(&mut link, 50, &mut |_| true);
     let before = link.accepted().stats();
-    assert!(before.min_rtt >= RTT && before.moves == 0);
+    assert!(before.min_rtt >= RTT && before.migrations == 0);
     link.source = address(9);
     // Runs until the answer to a challenge and a packet have arrived over the new path.
     exchange(&mut link, 1, &mut |_| true);
-    while link.accepted().stats().moves == 0 {
+    while link.accepted().stats().migrations == 0 {
         link.run(MS, &mut |_| true);
     }
     let after = link.accepted().stats();
@@ -89,8 +89,8 @@ fn a_connection_migrates_at_most_once_per_second() {
         exchange(&mut link, 5, &mut |_| true);
     }
     // The loop takes five seconds.
-    let moves = link.accepted().stats().moves;
-    assert!((2..=6).contains(&moves), "{moves}");
+    let migrations = link.accepted().stats().migrations;
+    assert!((2..=6).contains(&migrations), "{migrations}");
     exchange(&mut link, 100, &mut |_| true);
     assert_eq!(link.accepted().remote(), link.source);
     assert!(!link.connector.is_closed() && !link.accepted().is_closed());
@@ -128,7 +128,10 @@ fn a_copied_packet_causes_no_migration() {
         );
         assert!(received <= 3 * sent, "{received} for {sent}");
         let accepted = link.accepted();
-        assert_eq!((accepted.stats().moves, accepted.remote()), (0, address(1)));
+        assert_eq!(
+            (accepted.stats().migrations, accepted.remote()),
+            (0, address(1))
+        );
         assert_eq!(link.seen[1].read, 200_000);
     }
 }
@@ -151,7 +154,7 @@ fn an_unknown_address_gets_few_challenges() {
     });
     assert!(!ping.is_empty() && received > 0);
     assert!(received <= 3 * ping.len(), "{received} for {}", ping.len());
-    assert_eq!(link.accepted().stats().moves, 0);
+    assert_eq!(link.accepted().stats().migrations, 0);
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn only_the_connector_migrates() {
         true
     });
     assert_eq!(link.connector.remote(), address(2));
-    assert_eq!(link.connector.stats().moves, 0);
+    assert_eq!(link.connector.stats().migrations, 0);
     assert_eq!(
         link.seen[0].read, 100_000,
         "expected authentic packets to count from any address"

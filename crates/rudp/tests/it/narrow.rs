@@ -37,7 +37,11 @@ fn a_rejected_train_is_sent_at_the_size_that_fits() {
         outcome.assert_complete(&context);
         let stats = outcome.connector.stats().unwrap();
         assert_eq!(stats.datagram_size, expected, "{context}");
-        assert_eq!((stats.lost_packets, stats.mtu_falls), (0, 0), "{context}");
+        assert_eq!(
+            (stats.lost_packets, stats.mtu_reductions),
+            (0, 0),
+            "{context}"
+        );
         // The train measured the rate of the path as usual.
         let rate = outcome.connector.path_estimate.expect("an estimate") as f64;
         assert!((rate / 125e6 - 1.0).abs() < 0.1, "{context}: {rate}");

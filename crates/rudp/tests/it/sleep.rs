@@ -44,7 +44,7 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
         let max_reductions = u64::from(outcome.lost > 0.05);
         let is_large = stats.datagram_size >= 1452;
         assert!(
-            stats.mtu_falls <= max_reductions && is_large,
+            stats.mtu_reductions <= max_reductions && is_large,
             "{context}: {}",
             outcome.describe()
         );

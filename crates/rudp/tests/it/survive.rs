@@ -116,7 +116,7 @@ fn a_reduction_of_the_mtu_during_a_transfer() {
         let outcome = run(&setup);
         outcome.assert_complete("mtu");
         let stats = outcome.connector.stats().unwrap();
-        assert!(stats.mtu_falls >= 1 && usize::from(stats.datagram_size) <= mtu);
+        assert!(stats.mtu_reductions >= 1 && usize::from(stats.datagram_size) <= mtu);
         let seconds = outcome.listener.last_read_at.as_nanos() as f64 / 1e9;
         assert!(seconds < 2.5, "{seconds}: {}", outcome.describe());
     }
