@@ -71,8 +71,8 @@ pub use config::{Config, FecPolicy, Reliability};
 pub use connection::{Connection, Read, Transmit};
 pub use event::{ClosedReason, Event, Violation};
 pub use handshake::{
-    AcceptLimits, Accepting, Acceptor, Agreed, Alert, BeginTls, DataSecret, EXPORTER_LABEL,
-    Entropy, HandshakeKeys, Id, Intake, PacketKey, PlaintextTls, TAG_BYTES, Tls, VERSION,
+    AcceptContext, AcceptLimits, AcceptResult, Acceptor, Agreed, Alert, BeginTls, DataSecret,
+    EXPORTER_LABEL, Entropy, HandshakeKeys, Id, PacketKey, PlaintextTls, TAG_BYTES, Tls, VERSION,
     is_set_up, receiver,
 };
 pub use keys::{Cipher, KeyError, Keys, Side};

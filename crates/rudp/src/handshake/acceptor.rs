@@ -68,7 +68,7 @@ impl Default for AcceptLimits {
 }
 
 /// The result of [`Acceptor::handle_datagram`].
-pub enum Intake {
+pub enum AcceptResult {
     /// The datagram was ignored, or more are needed.
     Ignored,
     /// This datagram is to be sent back.
@@ -138,7 +138,7 @@ pub struct Acceptor {
 }
 
 /// The inputs of [`Acceptor::handle_datagram`] other than the datagram.
-pub struct Accepting<'a> {
+pub struct AcceptContext<'a> {
     /// The settings of a new connection.
     pub config: &'a Config,
     /// Random bytes, different for each call.
@@ -196,29 +196,29 @@ impl Acceptor {
         now: Time,
         from: SocketAddr,
         datagram: &mut [u8],
-        accepting: Accepting<'_>,
-    ) -> Intake {
+        context: AcceptContext<'_>,
+    ) -> AcceptResult {
         let Some(header) = packet::header(datagram).filter(|_| datagram.len() >= SET_UP_DATAGRAM)
         else {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         match header.kind {
             Kind::Initial => {}
             Kind::Train => {
                 self.take_train(now, (from, header.to), datagram);
-                return Intake::Ignored;
+                return AcceptResult::Ignored;
             }
             Kind::OtherVersion if self.versions.take(now) => {
-                return Intake::Reply(packet::versions(&header));
+                return AcceptResult::Reply(packet::versions(&header));
             }
-            _ => return Intake::Ignored,
+            _ => return AcceptResult::Ignored,
         }
         let key = (from, header.to);
         let is_known = self.half_open.contains_key(&key);
-        if !is_known && let Some(refusal) = self.admit(now, from, datagram, &accepting) {
+        if !is_known && let Some(refusal) = self.admit(now, from, datagram, &context) {
             return refusal;
         }
-        self.take_messages(now, (from, header), datagram, accepting)
+        self.take_messages(now, (from, header), datagram, context)
     }
 
     /// Creates an entry for a new connector, or returns the result for a connector that is
@@ -228,23 +228,24 @@ impl Acceptor {
         now: Time,
         from: SocketAddr,
         datagram: &mut [u8],
-        accepting: &Accepting<'_>,
-    ) -> Option<Intake> {
+        context: &AcceptContext<'_>,
+    ) -> Option<AcceptResult> {
         let Some((sealed, _)) = packet::split(datagram) else {
-            return Some(Intake::Ignored);
+            return Some(AcceptResult::Ignored);
         };
         let header = sealed.header;
         let ids = (header.to, header.from);
-        let is_shown = !sealed.token.is_empty() && self.tokens.check(now, from, ids, sealed.token);
-        if accepting.handshakes >= self.limits.handshakes && is_shown {
-            return Some(Intake::Ignored);
+        let is_validated =
+            !sealed.token.is_empty() && self.tokens.check(now, from, ids, sealed.token);
+        if context.handshakes >= self.limits.handshakes && is_validated {
+            return Some(AcceptResult::Ignored);
         }
         (self.half_open).retain(|_, entry| now.since(entry.began) <= MAX_AGE);
         let is_full = self.half_open.len() >= self.limits.half_open;
         let is_busy = is_full
-            || accepting.handshakes >= self.limits.handshakes / 2
+            || context.handshakes >= self.limits.handshakes / 2
             || !self.signatures.has_room(now);
-        if is_busy && !is_shown {
+        if is_busy && !is_validated {
             return Some(self.reply_with_retry(now, from, &header));
         }
         if is_full {
@@ -254,23 +255,23 @@ impl Acceptor {
             }
         }
         let Some(level) = Level::initial(Side::Listener, &header.to) else {
-            return Some(Intake::Ignored);
+            return Some(AcceptResult::Ignored);
         };
         let entry = HalfOpen {
             level,
             began: now,
             received_bytes: 0,
-            retried: is_shown,
+            retried: is_validated,
             train: Vec::new(),
         };
         self.half_open.insert((from, header.to), entry);
         None
     }
 
-    fn reply_with_retry(&mut self, now: Time, from: SocketAddr, header: &Header) -> Intake {
+    fn reply_with_retry(&mut self, now: Time, from: SocketAddr, header: &Header) -> AcceptResult {
         match self.tokens.make(now, from, (header.to, header.from)) {
-            Some(token) => Intake::Reply(packet::retry(header, &token)),
-            None => Intake::Ignored,
+            Some(token) => AcceptResult::Reply(packet::retry(header, &token)),
+            None => AcceptResult::Ignored,
         }
     }
 
@@ -295,12 +296,12 @@ impl Acceptor {
         now: Time,
         (from, header): (SocketAddr, Header),
         datagram: &mut [u8],
-        accepting: Accepting<'_>,
-    ) -> Intake {
+        context: AcceptContext<'_>,
+    ) -> AcceptResult {
         let key = (from, header.to);
         let size = datagram.len() as u64;
         let Some(entry) = self.half_open.get_mut(&key) else {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         let opened = packet::split(datagram)
             .and_then(|(sealed, _)| entry.level.open(now, sealed))
@@ -309,7 +310,7 @@ impl Acceptor {
             if entry.received_bytes == 0 {
                 self.half_open.remove(&key);
             }
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         entry.received_bytes += size;
         let mut reader = Reader(&frames);
@@ -318,23 +319,23 @@ impl Acceptor {
                 Ok(Frame::Padding) => {}
                 Ok(Frame::Crypto(offset, messages))
                     if entry.level.incoming.insert(offset, messages).is_ok() => {}
-                _ => return Intake::Ignored,
+                _ => return AcceptResult::Ignored,
             }
         }
         if !is_complete(entry.level.incoming.in_order()) {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         }
         let Some(entry) = self.half_open.remove(&key) else {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         if entry.retried {
             if !self.network(now, from.ip()).take(now) {
-                return Intake::Ignored;
+                return AcceptResult::Ignored;
             }
         } else if !self.signatures.take(now) {
             return self.reply_with_retry(now, from, &header);
         }
-        let (own, _, seed) = split_entropy(&accepting.entropy);
+        let (own, _, seed) = split_entropy(&context.entropy);
         let hello = CompleteHello {
             level: entry.level,
             first: header.to,
@@ -345,11 +346,10 @@ impl Acceptor {
             train: entry.train,
         };
         let early = Arc::clone(&self.early);
-        let config = accepting.config.clone();
-        let connection =
-            Connection::accept(now, (from, hello), config, (seed, early), accepting.tls);
-        connection.map_or(Intake::Ignored, |connection| {
-            Intake::Connection(Box::new(connection))
+        let config = context.config.clone();
+        let connection = Connection::accept(now, (from, hello), config, (seed, early), context.tls);
+        connection.map_or(AcceptResult::Ignored, |connection| {
+            AcceptResult::Connection(Box::new(connection))
         })
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::level::{Level, public_keys};
 use super::packet::{self, Id, Kind, PacketTemplate, SET_UP_DATAGRAM, Space};
 use super::reassembly::MAX_MESSAGES;
-use super::{AcceptLimits, Accepting, Acceptor, Intake, is_set_up};
+use super::{AcceptContext, AcceptLimits, AcceptResult, Acceptor, is_set_up};
 use crate::connection::Connection;
 use crate::frame;
 use crate::toy_tls::ToyTls;
@@ -184,22 +184,22 @@ impl Scene {
             self.sessions += 1;
             tls(Side::Listener, 2, parameters)
         };
-        let accepting = Accepting {
+        let context = AcceptContext {
             config: &self.config,
             entropy: [4; 32],
             handshakes: usize::from(self.accepted.is_some()),
             tls: &mut tls,
         };
-        match (self.acceptor).handle_datagram(now, from, datagram, accepting) {
-            Intake::Ignored => 0,
-            Intake::Reply(reply) => {
+        match (self.acceptor).handle_datagram(now, from, datagram, context) {
+            AcceptResult::Ignored => 0,
+            AcceptResult::Reply(reply) => {
                 assert!(
                     reply.len() < size,
                     "an answer to an unauthenticated peer must be smaller than its packet"
                 );
                 reply.len()
             }
-            Intake::Connection(connection) => {
+            AcceptResult::Connection(connection) => {
                 self.accepted.get_or_insert(*connection);
                 0
             }

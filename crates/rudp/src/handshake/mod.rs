@@ -34,7 +34,7 @@ use std::time::Duration;
 
 pub use self::packet::{Id, receiver};
 pub use self::{
-    acceptor::{AcceptLimits, Accepting, Acceptor, Intake},
+    acceptor::{AcceptContext, AcceptLimits, AcceptResult, Acceptor},
     packet::{VERSION, is_set_up},
     plaintext::{Agreed, PlaintextTls},
     tls::{Alert, BeginTls, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, TAG_BYTES, Tls},

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use transpute_netem::model::derive_seed;
 use transpute_rudp::{
-    AcceptLimits, Accepting, Acceptor, Config, Connection, Entropy, Id, Intake, PlaintextTls, Side,
-    Time, Tls, is_set_up, receiver,
+    AcceptContext, AcceptLimits, AcceptResult, Acceptor, Config, Connection, Entropy, Id,
+    PlaintextTls, Side, Time, Tls, is_set_up, receiver,
 };
 
 use crate::sim::address;
@@ -163,18 +163,18 @@ impl Listener {
             toy.refusal = refusal;
             Some(Box::new(toy) as Box<dyn Tls>)
         };
-        let accepting = Accepting {
+        let context = AcceptContext {
             config: &self.config,
             entropy: entropy(seed),
             handshakes: self.handshakes(),
             tls: &mut tls,
         };
-        let intake = (self.acceptor).handle_datagram(now, from, datagram, accepting);
+        let result = (self.acceptor).handle_datagram(now, from, datagram, context);
         self.sessions += sessions;
-        match intake {
-            Intake::Ignored => {}
-            Intake::Reply(reply) => self.replies.push_back((from, reply)),
-            Intake::Connection(connection) => {
+        match result {
+            AcceptResult::Ignored => {}
+            AcceptResult::Reply(reply) => self.replies.push_back((from, reply)),
+            AcceptResult::Connection(connection) => {
                 let connection = *connection;
                 let ids = connection.set_up_ids().expect("in its set-up");
                 self.served.push(Served {

@@ -11,7 +11,7 @@ use std::{
 
 use rustls::ServerConfig;
 use tokio::sync::mpsc;
-use transpute_rudp::{AcceptLimits, Accepting, Acceptor, Time, Transmit};
+use transpute_rudp::{AcceptContext, AcceptLimits, Acceptor, Time, Transmit};
 
 use super::{
     RudpOptions,
@@ -91,7 +91,7 @@ impl Intake {
         // A socket that listens on all addresses must answer from the one it was spoken to.
         let is_wildcard = hold.served.socket.local().ip().is_unspecified();
         let source = packet.to.filter(|_| is_wildcard);
-        let accepting = Accepting {
+        let accepting = AcceptContext {
             config: &config,
             entropy: rand::random(),
             handshakes: self.handshakes.load(Ordering::Relaxed),
@@ -101,8 +101,8 @@ impl Intake {
             .acceptor
             .handle_datagram(packet.at, packet.from, datagram, accepting);
         match taken {
-            transpute_rudp::Intake::Ignored => None,
-            transpute_rudp::Intake::Reply(reply) => {
+            transpute_rudp::AcceptResult::Ignored => None,
+            transpute_rudp::AcceptResult::Reply(reply) => {
                 let transmit = Transmit {
                     destination: packet.from,
                     len: reply.len(),
@@ -112,7 +112,7 @@ impl Intake {
                 let _ = hold.served.socket.send(&transmit, &reply, source);
                 None
             }
-            transpute_rudp::Intake::Connection(connection) => {
+            transpute_rudp::AcceptResult::Connection(connection) => {
                 self.handshakes.fetch_add(1, Ordering::Relaxed);
                 let count = Count(Arc::clone(&self.handshakes));
                 let control = self.options.control.name();
