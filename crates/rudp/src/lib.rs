@@ -71,9 +71,9 @@ pub use config::{Config, FecPolicy, Reliability};
 pub use connection::{Connection, Read, Transmit};
 pub use event::{ClosedReason, Event, Violation};
 pub use handshake::{
-    AcceptContext, AcceptLimits, AcceptResult, Acceptor, Agreed, Alert, BeginTls, DataSecret,
-    EXPORTER_LABEL, Entropy, HandshakeKeys, Id, PacketKey, PlaintextTls, TAG_BYTES, Tls, VERSION,
-    is_set_up, receiver,
+    AcceptContext, AcceptLimits, AcceptResult, Acceptor, Alert, BeginTls, DataSecret,
+    EXPORTER_LABEL, Entropy, HandshakeKeys, Id, PacketKey, PlaintextAgreement, PlaintextTls,
+    TAG_BYTES, Tls, VERSION, is_set_up, receiver,
 };
 pub use keys::{Cipher, KeyError, Keys, Side};
 pub use seal::is_packet;

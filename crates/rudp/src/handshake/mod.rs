@@ -36,7 +36,7 @@ pub use self::packet::{Id, receiver};
 pub use self::{
     acceptor::{AcceptContext, AcceptLimits, AcceptResult, Acceptor},
     packet::{VERSION, is_set_up},
-    plaintext::{Agreed, PlaintextTls},
+    plaintext::{PlaintextAgreement, PlaintextTls},
     tls::{Alert, BeginTls, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, TAG_BYTES, Tls},
 };
 pub(crate) use self::{

@@ -30,7 +30,7 @@ const MESSAGE_HEADER_BYTES: usize = 4;
 
 /// The result of a plaintext handshake.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Agreed {
+pub struct PlaintextAgreement {
     /// The first of the listener's protocol names that the connector offers too.
     pub protocol: String,
     /// The listener's message; empty on the listener's side.
@@ -67,7 +67,7 @@ pub struct PlaintextTls {
     peer_random: Vec<u8>,
     peer_parameters: Option<Vec<u8>>,
     protocol: String,
-    agreed: Arc<OnceLock<Agreed>>,
+    agreed: Arc<OnceLock<PlaintextAgreement>>,
 }
 
 impl PlaintextTls {
@@ -78,7 +78,7 @@ impl PlaintextTls {
         random: [u8; 16],
         parameters: &[u8],
         names: &[&str],
-        agreed: Arc<OnceLock<Agreed>>,
+        agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
         Self::new(Side::Connector, random, parameters, names, &[], agreed)
     }
@@ -91,7 +91,7 @@ impl PlaintextTls {
         parameters: &[u8],
         names: &[&str],
         message: &[u8],
-        agreed: Arc<OnceLock<Agreed>>,
+        agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
         Self::new(Side::Listener, random, parameters, names, message, agreed)
     }
@@ -102,7 +102,7 @@ impl PlaintextTls {
         parameters: &[u8],
         names: &[&str],
         message: &[u8],
-        agreed: Arc<OnceLock<Agreed>>,
+        agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
         Self {
             side,
@@ -162,7 +162,7 @@ impl PlaintextTls {
             Side::Listener => Vec::new(),
         };
         // A handshake completes only once.
-        let _ = self.agreed.set(Agreed {
+        let _ = self.agreed.set(PlaintextAgreement {
             protocol: self.protocol.clone(),
             message,
         });

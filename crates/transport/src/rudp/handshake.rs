@@ -7,8 +7,8 @@ use rustls::{
     quic::{self, KeyChange, Version},
 };
 use transpute_rudp::{
-    Agreed, Alert, Cipher, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, PlaintextTls,
-    TAG_BYTES, Tls,
+    Alert, Cipher, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, PlaintextAgreement,
+    PlaintextTls, TAG_BYTES, Tls,
 };
 use zeroize::Zeroizing;
 
@@ -100,7 +100,7 @@ struct Progress {
     encrypts: bool,
     established: Option<Established>,
     error: Option<rustls::Error>,
-    agreed: Arc<OnceLock<Agreed>>,
+    agreed: Arc<OnceLock<PlaintextAgreement>>,
 }
 
 impl Outcome {
