@@ -1,4 +1,5 @@
-//! Labels of the evaluator's inputs that come as they are read, and are made by whoever transfers them.
+//! Tests of labels of the evaluator's inputs that arrive as they are read, and are generated or
+//! adopted.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use transpute_garble::{
 const SID: [u8; 32] = [3; 32];
 const LIMIT: usize = 640;
 
-/// Both labels of each of the evaluator's inputs in the order in which they are read, as two parties make them who do not wait for
-/// one another: a prefix of what was not made yet is adopted before each chunk.
+/// Runs instances with labels in the order of reading. Before each chunk, some labels are
+/// transferred; the garbler adopts labels that it has not generated yet, if `adopts` is set.
 fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool) {
     let program = Arc::new(Program::compile(circuit));
     let split = InputSplit::first_to_garbler(program.input_widths());
@@ -34,7 +35,7 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
         let mine: Vec<Bits> = (0..lanes).map(|lane| part(lane, true)).collect();
         let theirs: Vec<Bits> = (0..lanes).map(|lane| part(lane, false)).collect();
         let mut active: Vec<Label> = Vec::new();
-        // Transfers some labels: those that are made are told, the others are adopted.
+        // Transfers some labels: generated labels are used as they are, others are adopted.
         let mut transfer = |garbler: &mut Garbler, number: usize, active: &mut Vec<Label>| {
             for _ in 0..number {
                 let t = active.len();
@@ -106,13 +107,13 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
     }
 }
 
-/// How many of the labels that a chunk reads are there.
+/// Returns how many of the labels that a chunk reads are available.
 fn added_before(active: &[Label], due: usize, reads: usize) -> usize {
     reads - (due - active.len()).min(reads)
 }
 
 #[test]
-fn labels_may_come_late_and_from_elsewhere() {
+fn labels_may_arrive_late_and_be_adopted() {
     for seed in 0..60 {
         let circuit = random_circuit(seed, 1 + 17 * seed as usize);
         for scheme in [Scheme::HalfGates, Scheme::FixedKey, Scheme::ThreeHalves] {
@@ -127,7 +128,7 @@ fn labels_may_come_late_and_from_elsewhere() {
 
 #[test]
 #[should_panic(expected = "in order")]
-fn labels_that_are_made_cannot_be_adopted() {
+fn generated_labels_cannot_be_adopted() {
     let program = Arc::new(Program::compile(&random_circuit(8, 300)));
     let split = InputSplit::first_to_garbler(program.input_widths());
     let params = fixed_params(Scheme::HalfGates, 1);

@@ -1,4 +1,4 @@
-//! What is taken.
+//! Files that the reader accepts.
 
 use transpute_circuit::{
     Bits, Gate, Op,
@@ -38,7 +38,7 @@ fn every_operation_of_bristol_fashion_is_read() {
 
 #[test]
 fn the_old_format_is_read() {
-    // A half adder with the wires between numbered backwards.
+    // A half adder with its inner wires numbered in reverse.
     let text = "4 6\n1 1 2\n2 1 0 1 3 AND\n1 1 3 2 INV\n1 1 2 4 NOT\n2 1 0 1 5 XOR";
     let parsed = parse(text).unwrap();
     assert_eq!(parsed.format, Format::Old);
@@ -64,7 +64,7 @@ fn a_party_without_input_is_dropped_in_the_old_format_only() {
 }
 
 #[test]
-fn blanks_and_comments_make_no_difference() {
+fn blanks_and_comments_do_not_change_the_circuit() {
     let expected = parse(XOR).unwrap();
     for text in [
         "1 3\n2 1 1\n1 1\n2 1 0 1 2 XOR",

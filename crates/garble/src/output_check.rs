@@ -1,9 +1,11 @@
-//! Short hashes of output labels, by which the evaluator notices what was altered on the way.
+//! Short hashes of output labels, with which the evaluator detects altered tables and labels.
 //!
-//! `H(L, i) = π(π(L) ⊕ i) ⊕ π(L)`, truncated to 8 bytes, with AES-128 for `π`: tweakable and circular correlation robust for an
-//! ideal permutation (Guo, Katz, Wang, Yu: "Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers",
-//! Theorem 4), as the two labels of an output differ by a secret that all of them share. Each evaluation has a key of its own,
-//! `SHA-256("transpute output check\x03" ‖ sid ‖ evaluation)[..16]`; `i` is the number of the output bit.
+//! `H(L, i) = π(π(L) ⊕ i) ⊕ π(L)`, truncated to 8 bytes, with AES-128 as `π`. For an ideal
+//! permutation this hash is tweakable and circular correlation robust (Guo, Katz, Wang, Yu:
+//! "Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers", Theorem 4). That
+//! property is needed because the two labels of every output differ by the same secret offset. Each
+//! evaluation has its own key, `SHA-256("transpute output check\x03" ‖ sid ‖ evaluation)[..16]`;
+//! `i` is the number of the output bit.
 
 use aes::{
     Aes128, Block,
@@ -14,10 +16,10 @@ use zeroize::Zeroizing;
 
 use crate::Label;
 
-/// Bytes of a hash.
+/// Length of a hash, in bytes.
 pub(crate) const CHECK_BYTES: usize = 8;
 
-/// Hashes the labels of one evaluation.
+/// The hash function of one evaluation.
 pub(crate) struct CheckHash(Aes128);
 
 impl CheckHash {
@@ -32,9 +34,10 @@ impl CheckHash {
         Self(Aes128::new(&short.into()))
     }
 
-    /// Returns the hashes of labels of output bits, in their order.
+    /// Returns the hashes of labels; each label comes with the number of its output bit.
     pub(crate) fn all(&self, labels: &[(usize, Label)]) -> Vec<[u8; CHECK_BYTES]> {
-        // The key is public: either permutation gives the label away.
+        // The key is public, so the result of either permutation reveals the label: both must be
+        // wiped.
         let bytes = labels.iter().map(|(_, label)| label.to_bytes());
         let mut inner = Zeroizing::new(bytes.collect::<Vec<_>>());
         self.permute(&mut inner);
@@ -59,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_its_equation_whatever_stands_beside_it() {
+    fn a_hash_follows_its_definition_in_any_batch() {
         let hash = CheckHash::new(&[7; 32], 5);
         let label = |i: usize| Label::from_bytes([i as u8; 16]);
         let numbered = |i: usize| (3 * i, label(i));

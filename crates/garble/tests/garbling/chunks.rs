@@ -1,11 +1,11 @@
-//! Where tables are cut into chunks, against the rule applied gate by gate.
+//! Compares chunk boundaries with the documented rule, applied gate by gate.
 
 use transpute_circuit::{BatchKind, Circuit, InputSplit, Program, generators};
 use transpute_garble::{ChunkPlan, LANES, Scheme};
 
 use crate::common::random_circuit;
 
-/// Bits that a gate costs in one instance, as documented.
+/// Returns the documented cost of a gate in one instance, in bits.
 fn cost(scheme: Scheme, kind: BatchKind) -> u64 {
     match (kind, scheme) {
         (BatchKind::Input, _) => 0,
@@ -17,7 +17,7 @@ fn cost(scheme: Scheme, kind: BatchKind) -> u64 {
     }
 }
 
-/// The length of each chunk, and how many of the evaluator's inputs it reads.
+/// Returns the length of each chunk, and how many of the evaluator's inputs it reads.
 fn gate_by_gate(
     program: &Program,
     split: &InputSplit,

@@ -1,12 +1,12 @@
-//! The bytes of one chunk, filled or drained gate by gate.
+//! Cursors over the bytes of one chunk, which are written or read gate by gate.
 
-/// Longest table of one gate, in bytes.
+/// The longest table of one gate, in bytes.
 const MAX_GATE_BYTES: usize = 32;
 
-/// Room for the ciphertexts of one group.
+/// A buffer for the ciphertexts of one group.
 type Scratch = [u8; MAX_GATE_BYTES * crate::engine::MAX_WIDTH];
 
-/// The chunk a garbler fills.
+/// A cursor over the chunk that a garbler writes.
 pub(crate) struct TableWriter<'a> {
     ciphertexts: &'a mut [u8],
     trailer: &'a mut [u8],
@@ -27,8 +27,9 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Returns the place of the next `live` gates of `bytes` each, or a scratch buffer where that
-    /// is too short for a whole group of `width`; [`TableWriter::keep`] must follow.
+    /// Returns the buffer for the tables of the next `live` gates, `bytes` each. If `live` is less
+    /// than the `width` of the group, this is a scratch buffer of the full width. A call of
+    /// [`TableWriter::keep`] must follow.
     #[inline(always)]
     pub(super) fn group(&mut self, bytes: usize, live: usize, width: usize) -> &mut [u8] {
         if live == width {
@@ -38,7 +39,7 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Moves past the next `live` gates, copying them from the scratch buffer if they are there.
+    /// Advances past the next `live` gates, after copying them from the scratch buffer if needed.
     #[inline(always)]
     pub(super) fn keep(&mut self, bytes: usize, live: usize, width: usize) {
         let (done, rest) = std::mem::take(&mut self.ciphertexts).split_at_mut(live * bytes);
@@ -54,7 +55,7 @@ impl<'a> TableWriter<'a> {
         self.pending |= (bits & ((1 << count) - 1)) << self.pending_bits;
         self.pending_bits += count;
         if let Some((word, _)) = self.trailer.split_first_chunk_mut() {
-            // Bits past the pending ones are zero, and bytes past them are written again.
+            // Bits above the pending ones are zero; the bytes after them are overwritten later.
             *word = self.pending.to_le_bytes();
             let whole = self.pending_bits / 8;
             self.trailer = &mut std::mem::take(&mut self.trailer)[whole as usize..];
@@ -69,14 +70,14 @@ impl<'a> TableWriter<'a> {
             self.pending >>= 8;
             self.pending_bits -= 8;
         }
-        // So that the last byte needs no call at the end.
+        // Write the incomplete byte too, so that no call is needed at the end.
         if self.pending_bits > 0 {
             self.trailer[0] = self.pending as u8;
         }
     }
 }
 
-/// The chunk an evaluator drains.
+/// A cursor over the chunk that an evaluator reads.
 pub(crate) struct TableReader<'a> {
     ciphertexts: &'a [u8],
     trailer: &'a [u8],
@@ -97,8 +98,8 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// Returns the ciphertexts of the next `live` gates of `bytes` each, padded by means of a
-    /// scratch buffer to a whole group of `width`.
+    /// Returns the ciphertexts of the next `live` gates, `bytes` each, padded to a group of `width`
+    /// in a scratch buffer.
     #[inline(always)]
     pub(super) fn group(&mut self, bytes: usize, live: usize, width: usize) -> &[u8] {
         let (group, rest) = self.ciphertexts.split_at(live * bytes);
@@ -110,13 +111,13 @@ impl<'a> TableReader<'a> {
         &self.scratch[..width * bytes]
     }
 
-    /// Takes the next bits of the trailer, at most 40.
+    /// Returns the next `count` bits of the trailer, at most 40.
     #[inline(always)]
     pub(super) fn take_bits(&mut self, count: u32) -> u64 {
         if self.pending_bits < count
             && let Some((word, _)) = self.trailer.split_first_chunk()
         {
-            // As many whole bytes as there is room for.
+            // Refill with as many whole bytes as fit.
             let whole = (63 - self.pending_bits) / 8;
             let word = u64::from_le_bytes(*word) & ((1 << (8 * whole)) - 1);
             self.pending |= word << self.pending_bits;

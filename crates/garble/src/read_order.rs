@@ -1,8 +1,10 @@
-//! In which order the evaluator's input bits are read, and labels that wait to be.
+//! The order in which a program reads the evaluator's input bits, and a queue of labels in that
+//! order.
 //!
-//! Labels of the evaluator's inputs are counted through all instances: instances side by side come one group after the
-//! other, and in a group of `lanes` label `t` belongs to instance `t mod lanes`, to the bit that is read as number
-//! `t div lanes`. So an evaluator can begin with the labels that come first, and need not hold those of other gates.
+//! Labels of the evaluator's inputs are numbered across all instances, group by group of instances
+//! side by side. In a group of `lanes` instances, label `t` belongs to instance `t mod lanes` and
+//! to the bit that is read as number `t div lanes`. So an evaluator can start with the first
+//! labels, without holding those of later gates.
 
 use std::collections::VecDeque;
 
@@ -14,15 +16,16 @@ use crate::{
     inputs::{Owners, Party},
 };
 
-/// The evaluator's input bits in the order in which a program reads them; those that no gate and no output reads come last.
+/// The order in which a program reads the evaluator's input bits; bits that are never read come
+/// last.
 #[derive(Clone, Debug)]
 pub struct ReadOrder(Vec<u32>);
 
 impl ReadOrder {
-    /// Looks at a program whose inputs are the garbler's as `split` says.
+    /// Computes the order for a program whose garbler's inputs are given by `split`.
     ///
     /// # Panics
-    /// If the split is of other inputs.
+    /// If `split` does not match the program's inputs.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit) -> Self {
         assert_eq!(split.widths(), program.input_widths(), "inputs differ");
@@ -45,32 +48,32 @@ impl ReadOrder {
         Self(order)
     }
 
-    /// Returns positions among the evaluator's input bits.
+    /// Returns the positions among the evaluator's input bits, in the order of reading.
     #[must_use]
     pub fn positions(&self) -> &[u32] {
         &self.0
     }
 }
 
-/// Labels that follow one another in the count of all, as they came. Wiped when they are gone.
+/// A queue of consecutively numbered labels. Labels are wiped after they are removed.
 #[derive(Default)]
 pub(crate) struct LabelQueue {
     pieces: VecDeque<Zeroizing<Vec<Label>>>,
-    /// How many of the first piece are gone.
+    /// Number of labels of the first piece that were removed.
     gone: usize,
-    /// How many there are in all.
+    /// Total number of labels in the queue.
     len: usize,
-    /// The number of the first one.
+    /// The number of the first label.
     first: u64,
 }
 
 impl LabelQueue {
-    /// Returns how many there are.
+    /// Returns the number of labels.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns the number behind the last one.
+    /// Returns the number of the last label plus one.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.len as u64
     }
@@ -81,10 +84,10 @@ impl LabelQueue {
         self.pieces.push_back(labels);
     }
 
-    /// Forgets the labels before `number`.
+    /// Drops the labels before `number`.
     ///
     /// # Panics
-    /// If that goes back.
+    /// If the first label's number is over `number`.
     pub(crate) fn skip_to(&mut self, number: u64) {
         while self.first < number && self.len > 0 {
             self.take((number - self.first) as usize);
@@ -93,7 +96,8 @@ impl LabelQueue {
         self.first = number;
     }
 
-    /// Takes labels out: the next ones, at most `count`; none if there are none.
+    /// Removes and returns the next labels, at most `count`; the result is empty only if the queue
+    /// is.
     pub(crate) fn take(&mut self, count: usize) -> &[Label] {
         while let Some(piece) = self.pieces.front()
             && self.gone == piece.len()
@@ -112,8 +116,8 @@ impl LabelQueue {
         &piece[start..self.gone]
     }
 
-    /// Takes out `count` labels, or as many as there are; hands them out as they lie, with how many came before, and returns how
-    /// many they are.
+    /// Removes `count` labels, or all if there are fewer. Calls `each` with each contiguous slice
+    /// and the number of labels before it; returns the number of labels removed.
     pub(crate) fn take_each(
         &mut self,
         count: usize,
@@ -136,9 +140,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_that_nothing_reads_come_last() {
+    fn unread_bits_come_last() {
         let xor = |a, b| Gate { op: Op::Xor, a, b };
-        // Bits 1 to 5 are the evaluator's; 1 and 3 are not read.
+        // Bits 1 to 5 are the evaluator's; bits 1 and 3 are not read.
         let circuit = Circuit::new(vec![1, 5], vec![2], [xor(0, 4), xor(6, 2)], vec![7, 5]);
         let program = Program::compile(&circuit.unwrap());
         let split = InputSplit::first_to_garbler(program.input_widths());
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_taken_in_order_however_they_come() {
+    fn labels_are_taken_in_order_from_pieces_of_any_length() {
         let labels: Vec<Label> = (0..1000).map(Label).collect();
         let mut queue = LabelQueue::default();
         let mut taken = Vec::new();

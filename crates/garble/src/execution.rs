@@ -1,5 +1,5 @@
-//! What the garbler and the evaluator have in common: the program, the labels of the live wires,
-//! the position, and the order in which instances may be begun and finished.
+//! The state shared by garbler and evaluator: the program, the labels of the live wires, the
+//! position, and the sequence of instances.
 #![expect(
     unsafe_code,
     reason = "label slots are checked where a program is made, not at every gate"
@@ -14,27 +14,27 @@ use crate::{
     Backend, GarbleError, Label, Params,
     chunk::{Cursor, Runs, Span, check_lanes},
     dispatch::Dispatch,
-    kernel::{ChunkJob, Kernel, PlaceInputs},
+    kernel::{ChunkJob, Kernel, LoadInputs},
     slots::Slots,
 };
 
-/// Tweaks one offset and start value may serve.
+/// The largest number of tweaks that one offset and start value may serve.
 const MAX_TWEAKS: u128 = 1 << 56;
 
-/// The shared part of a garbler and an evaluator.
-pub(crate) struct Frame {
+/// The shared state of a garbler or an evaluator.
+pub(crate) struct Execution {
     pub(crate) program: Arc<Program>,
     pub(crate) params: Params,
     dispatch: Dispatch,
-    /// The labels of each slot, and of one spare slot at the end; those of instances side by side
-    /// follow one another.
+    /// The labels of each slot, followed by one spare slot. The labels of instances side by side
+    /// are adjacent.
     pub(crate) slots: Slots,
     labels_per_slot: usize,
-    /// Above all slots that the program names.
+    /// The index of the spare slot, which is above all slots of the program.
     spare: u32,
-    /// Instances in progress.
+    /// Number of instances in progress.
     pub(crate) lanes: usize,
-    /// Instances of those in progress whose outputs were taken.
+    /// Number of instances in progress whose outputs were taken.
     taken: usize,
     cursor: Cursor,
     phase: Phase,
@@ -43,16 +43,16 @@ pub(crate) struct Frame {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
-    /// Nothing begun, or the outputs were taken.
+    /// No instance has begun, or all outputs were taken.
     Idle,
-    /// Chunks are to come.
+    /// Chunks are missing.
     Running,
     /// All gates are done.
     Done,
 }
 
-impl Frame {
-    /// Returns a label of a slot in one lane.
+impl Execution {
+    /// Returns a label of a slot, for one lane.
     pub(crate) fn label(&self, slot: usize, lane: usize) -> Label {
         self.slots[slot * self.lanes + lane]
     }
@@ -78,7 +78,7 @@ impl Frame {
             dispatch,
             slots: Slots::default(),
             labels_per_slot,
-            // Slots are numbered with 31 bits.
+            // Slot numbers have 31 bits.
             spare: spare as u32,
             lanes: 1,
             taken: 0,
@@ -89,7 +89,7 @@ impl Frame {
         })
     }
 
-    /// Gates of one instance that use up tweaks.
+    /// Returns the number of gates per instance that use tweaks.
     fn tweaked_gates(&self) -> u64 {
         if self.params.scheme.is_free_xor() {
             self.program.and_count()
@@ -103,19 +103,19 @@ impl Frame {
         self.dispatch
     }
 
-    /// Number of the first instance in progress or last finished; 0 before the first.
+    /// Returns the number of the first instance in progress or finished last; 0 before the first.
     pub(crate) fn instance(&self) -> u64 {
         self.begun.saturating_sub(self.lanes as u64)
     }
 
-    /// Id of the first gate of the instances in progress.
+    /// Returns the id of the first gate of the instances in progress.
     fn first_id(&self) -> u64 {
-        // Bounded when the instance was begun.
+        // This cannot overflow: `next_instance` checked the number of tweaks.
         self.instance() * self.tweaked_gates()
     }
 
     /// Checks that the next `lanes` instances may begin side by side, and returns the number of the
-    /// first.
+    /// first one.
     pub(crate) fn next_instance(&self, lanes: usize) -> Result<u64, GarbleError> {
         check_lanes(lanes)?;
         if self.phase == Phase::Running {
@@ -132,16 +132,16 @@ impl Frame {
         Ok(instance)
     }
 
-    /// Makes room for the labels of instances that [`Frame::next_instance`] allowed.
+    /// Allocates the slots for instances that [`Execution::next_instance`] allowed.
     pub(crate) fn make_room(&mut self, lanes: usize) {
         let labels = (self.spare as usize + 1) * self.labels_per_slot * lanes;
         if self.slots.len() < labels {
-            // Not by growing, which could leave a copy of labels behind.
+            // A `Vec` that grows would leave a copy of the labels in the old memory.
             self.slots = Slots::zero(labels);
         }
     }
 
-    /// Begins the instances that there is room for.
+    /// Begins instances for which the slots are allocated.
     pub(crate) fn begin(&mut self, lanes: usize) {
         self.lanes = lanes;
         self.taken = 0;
@@ -150,26 +150,26 @@ impl Frame {
         self.phase = Phase::Running;
     }
 
-    /// Returns the gates of the next chunk, unless no instance is in progress.
+    /// Returns the gates of the next chunk, or `None` if no instance is in progress.
     pub(crate) fn span(&self, limit: usize) -> Option<Span> {
         (self.phase == Phase::Running)
             .then(|| (self.cursor).span(&self.program, self.params.scheme, limit, self.lanes))
     }
 
-    /// Returns all gates of instances that have no tables, or `None` where they have some.
+    /// Returns all gates of the instances if they have no tables, else `None`.
     pub(crate) fn free_span(&self, lanes: usize) -> Option<Span> {
-        // Any limit: without tables there is one span.
+        // Without tables there is one span for any limit.
         let span = Cursor::default().span(&self.program, self.params.scheme, 0, lanes);
         (span.bytes() == 0).then_some(span)
     }
 
-    /// Does the gates of the span that comes next.
-    pub(crate) fn run<K: Kernel>(&mut self, span: &Span, kernel: K, place: PlaceInputs<'_>) {
+    /// Runs the kernel on the gates of the next span.
+    pub(crate) fn run<K: Kernel>(&mut self, span: &Span, kernel: K, place: LoadInputs<'_>) {
         let first_id = self.first_id();
         let runs = Runs::new(&self.program, span, !K::XOR_TABLES);
-        // SAFETY: no gate of a program names a slot past those it has, which `spare` is the first of, and its XOR gates have no
-        // inversion marks: `Program` promises it, and cannot be made otherwise. There is room for all slots, as `make_room` has
-        // made it before the instances were begun.
+        // SAFETY: `Program` guarantees that all slots of gates are below its number of slots, which
+        // is `spare`, and that XOR gates have no inversion marks. `make_room` allocated `spare + 1`
+        // slots before the instances began.
         let job = unsafe {
             ChunkJob::new(
                 kernel,
@@ -192,8 +192,8 @@ impl Frame {
         self.phase != Phase::Running
     }
 
-    /// Takes the outputs of the next instance, once: its number, and what `of` makes of the lane and the slot of each output that
-    /// has one.
+    /// Takes the outputs of the next instance, once. Returns the number of the instance, and
+    /// `of(lane, slot)` for each output with a slot.
     pub(crate) fn take_outputs<T: Zeroize>(
         &mut self,
         of: impl Fn(&Self, usize, usize) -> T,
@@ -209,7 +209,7 @@ impl Frame {
         Ok((self.instance() + lane as u64, labels))
     }
 
-    /// Allows the outputs of each instance to be taken once; returns its lane.
+    /// Marks the outputs of the next instance as taken; returns its lane.
     fn take(&mut self) -> Result<usize, GarbleError> {
         if self.phase != Phase::Done {
             return Err(GarbleError::NoOutputs);
@@ -222,18 +222,18 @@ impl Frame {
         Ok(lane)
     }
 
-    /// Returns the number of the next instance.
+    /// Returns the number of instances begun, which is the number of the next instance.
     pub(crate) fn instances_begun(&self) -> u64 {
         self.begun
     }
 
-    /// Says whether any instance has begun.
+    /// Returns whether any instance has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun > 0
     }
 
-    /// Leaves out the instances before `instance`.
-    pub(crate) fn leave_out(&mut self, instance: u64) -> Result<(), GarbleError> {
+    /// Skips the instances before `instance`.
+    pub(crate) fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
         if self.phase == Phase::Running {
             return Err(GarbleError::Unfinished {
                 instance: self.instance(),
@@ -245,9 +245,9 @@ impl Frame {
         Ok(())
     }
 
-    /// Starts counting instances at `begun`, to reach the limits in tests.
+    /// Sets the number of instances begun, so that tests can reach the limits.
     #[cfg(test)]
-    pub(crate) fn skip_to(&mut self, begun: u64) {
+    pub(crate) fn set_begun(&mut self, begun: u64) {
         self.begun = begun;
     }
 }
@@ -260,24 +260,25 @@ mod tests {
     use crate::Scheme;
 
     #[test]
-    fn gate_ids_go_on_across_instances() {
+    fn gate_ids_continue_across_instances() {
         let program = Arc::new(Program::compile(&generators::aes128()));
         let split = InputSplit::first_to_garbler(program.input_widths());
         for scheme in Scheme::ALL {
             let params = Params::random(scheme, 1, &mut rand::rng());
             let backend = Backend::Portable;
-            let mut frame = Frame::new(program.clone(), &split, params, backend, 1).unwrap();
+            let mut execution =
+                Execution::new(program.clone(), &split, params, backend, 1).unwrap();
             let per_instance = match scheme {
                 Scheme::Prf => program.gates().len() as u64,
                 _ => program.and_count(),
             };
             for instance in 0..3 {
-                assert_eq!(frame.next_instance(1), Ok(instance));
-                frame.skip_to(instance);
-                frame.begin(1);
-                assert_eq!(frame.instance(), instance);
-                assert_eq!(frame.first_id(), instance * per_instance);
-                frame.phase = Phase::Done;
+                assert_eq!(execution.next_instance(1), Ok(instance));
+                execution.set_begun(instance);
+                execution.begin(1);
+                assert_eq!(execution.instance(), instance);
+                assert_eq!(execution.first_id(), instance * per_instance);
+                execution.phase = Phase::Done;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Where the labels of a group of gates are.
+//! Access to the labels of a group of gates.
 #![expect(
     unsafe_code,
     reason = "label slots are checked where a program is made, not at every gate"
@@ -11,14 +11,15 @@ use crate::{
     engine::{Index, Isa, Lanes, MAX_WIDTH, Wide},
 };
 
-/// The operands and outputs of as many gates as a vector is wide.
+/// The operands and outputs of as many gates as the width of a vector.
 ///
-/// A slot has one label or, with `pair` in the name of a method, two, those of value 0 and 1.
-pub(crate) trait Place: Copy {
-    /// The first operands.
+/// A slot has one label. For methods with `pair` in their name, it has two, of value 0 and of value
+/// 1.
+pub(crate) trait LabelAccess: Copy {
+    /// Returns the first operands.
     fn a<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> Lanes<I, N>;
 
-    /// The second operands.
+    /// Returns the second operands.
     fn b<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> Lanes<I, N>;
 
     /// Writes the outputs.
@@ -29,10 +30,12 @@ pub(crate) trait Place: Copy {
         labels: Lanes<I, N>,
     );
 
-    /// Both labels of the first operands, by the value of the operand as the gate reads it.
+    /// Returns both labels of the first operands, indexed by the value of the operand as the gate
+    /// reads it.
     fn a_pair<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> [Lanes<I, N>; 2];
 
-    /// Both labels of the second operands, likewise.
+    /// Returns both labels of the second operands, indexed by the value of the operand as the gate
+    /// reads it.
     fn b_pair<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> [Lanes<I, N>; 2];
 
     /// Writes both labels of the outputs.
@@ -43,11 +46,11 @@ pub(crate) trait Place: Copy {
         pair: [Lanes<I, N>; 2],
     );
 
-    /// Which first and which second operands are inverted; bit `i` is gate `i`.
+    /// Returns which first and which second operands are inverted; bit `i` is gate `i`.
     fn inverted(self) -> [u32; 2];
 }
 
-/// Different gates of one instance, a slot for each label.
+/// Access to different gates of one instance, with one slot per label.
 #[derive(Clone, Copy)]
 pub(crate) struct Scattered<'a> {
     gates: &'a [ProgramGate],
@@ -55,8 +58,8 @@ pub(crate) struct Scattered<'a> {
 
 impl<'a> Scattered<'a> {
     /// # Safety
-    /// All vectors that this is used with are as wide as there are gates, at most [`MAX_WIDTH`];
-    /// all slots of the gates are below the number of slots in all slices that this is used with.
+    /// All vectors passed to the methods are as wide as there are gates, at most [`MAX_WIDTH`]. All
+    /// slots of the gates are below the number of slots in all slices passed to the methods.
     #[inline(always)]
     pub(crate) unsafe fn new(gates: &'a [ProgramGate]) -> Self {
         Self { gates }
@@ -71,7 +74,7 @@ impl<'a> Scattered<'a> {
         index
     }
 
-    /// The labels `of` operands, two per slot.
+    /// Returns the labels of the operands `of` the gates, two per slot.
     #[inline(always)]
     fn pair<I: Isa, const N: usize>(
         self,
@@ -79,27 +82,27 @@ impl<'a> Scattered<'a> {
         slots: &[Label],
         of: impl Fn(&ProgramGate) -> u32,
     ) -> [Lanes<I, N>; 2] {
-        // Numbers of two labels per slot: the inversion mark drops out at the top and comes back
-        // as the lowest bit.
+        // Indices of labels, two per slot: the rotation moves the inversion mark from the top bit
+        // to the lowest bit.
         let zero = self.index(|gate| of(gate).rotate_left(1));
         let one = self.index(|gate| of(gate).rotate_left(1) ^ 1);
-        // SAFETY: `new` was promised that the slots exist, and these have two labels each.
+        // SAFETY: the caller of `new` guarantees that the slots exist, and each has two labels.
         unsafe { [w.gather(slots, &zero), w.gather(slots, &one)] }
     }
 }
 
-impl Place for Scattered<'_> {
+impl LabelAccess for Scattered<'_> {
     #[inline(always)]
     fn a<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> Lanes<I, N> {
         let index = self.index(|gate| gate.a & !INVERT);
-        // SAFETY: `new` was promised that the slots exist.
+        // SAFETY: the caller of `new` guarantees that the slots exist.
         unsafe { w.gather(slots, &index) }
     }
 
     #[inline(always)]
     fn b<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> Lanes<I, N> {
         let index = self.index(|gate| gate.b & !INVERT);
-        // SAFETY: `new` was promised that the slots exist.
+        // SAFETY: the caller of `new` guarantees that the slots exist.
         unsafe { w.gather(slots, &index) }
     }
 
@@ -111,7 +114,7 @@ impl Place for Scattered<'_> {
         labels: Lanes<I, N>,
     ) {
         let index = self.index(|gate| gate.out);
-        // SAFETY: `new` was promised that the slots exist.
+        // SAFETY: the caller of `new` guarantees that the slots exist.
         unsafe { w.scatter(labels, slots, &index) }
     }
 
@@ -134,7 +137,7 @@ impl Place for Scattered<'_> {
     ) {
         let zero = self.index(|gate| 2 * gate.out);
         let one = self.index(|gate| 2 * gate.out + 1);
-        // SAFETY: `new` was promised that the slots exist, and these have two labels each.
+        // SAFETY: the caller of `new` guarantees that the slots exist, and each has two labels.
         unsafe {
             w.scatter(pair[0], slots, &zero);
             w.scatter(pair[1], slots, &one);
@@ -157,7 +160,7 @@ impl Place for Scattered<'_> {
     }
 }
 
-/// One gate of as many instances as vectors are wide, their labels side by side.
+/// Access to one gate of as many instances as the width of a vector, with adjacent labels.
 #[derive(Clone, Copy)]
 pub(crate) struct SideBySide {
     gate: ProgramGate,
@@ -165,16 +168,16 @@ pub(crate) struct SideBySide {
 
 impl SideBySide {
     /// # Safety
-    /// All slots of the gate are below the number of slots in all slices that this is used with; if
-    /// it is an XOR gate, its operands have no inversion marks.
+    /// All slots of the gate are below the number of slots in all slices passed to the methods. If
+    /// the gate is an XOR gate, its operands have no inversion marks.
     #[inline(always)]
     pub(crate) unsafe fn new(gate: ProgramGate) -> Self {
         Self { gate }
     }
 
-    /// Does an XOR gate under free XOR, in either role.
+    /// Processes an XOR gate under free XOR, in either role.
     ///
-    /// It reads the operands as they are: an XOR gate has no inversion marks.
+    /// It uses the operands as slots without masking: an XOR gate has no inversion marks.
     #[inline(always)]
     pub(crate) fn free_xor<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &mut [Label]) {
         let ProgramGate { a, b, out } = self.gate;
@@ -182,7 +185,7 @@ impl SideBySide {
         self.store(w, slots, out, sum);
     }
 
-    /// Label `number` of all lanes.
+    /// Returns label `number` of all lanes.
     #[inline(always)]
     fn load<I: Isa, const N: usize>(
         self,
@@ -193,7 +196,8 @@ impl SideBySide {
         let start = number as usize * Wide::<I, N>::WIDTH;
         let range = start..start + Wide::<I, N>::WIDTH;
         debug_assert!(range.end <= slots.len());
-        // SAFETY: `new` was promised that the slot exists, and it has a label in every lane.
+        // SAFETY: the caller of `new` guarantees that the slot exists, and it has a label in every
+        // lane.
         w.load_labels(unsafe { slots.get_unchecked(range) })
     }
 
@@ -208,12 +212,13 @@ impl SideBySide {
         let start = number as usize * Wide::<I, N>::WIDTH;
         let range = start..start + Wide::<I, N>::WIDTH;
         debug_assert!(range.end <= slots.len());
-        // SAFETY: `new` was promised that the slot exists, and it has a label in every lane.
+        // SAFETY: the caller of `new` guarantees that the slot exists, and it has a label in every
+        // lane.
         w.store_labels(labels, unsafe { slots.get_unchecked_mut(range) });
     }
 }
 
-impl Place for SideBySide {
+impl LabelAccess for SideBySide {
     #[inline(always)]
     fn a<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> Lanes<I, N> {
         self.load(w, slots, self.gate.a & !INVERT)

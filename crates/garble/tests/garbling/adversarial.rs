@@ -1,4 +1,4 @@
-//! Altered bytes, wrong lengths and calls out of order.
+//! Tests of altered bytes, wrong lengths and calls out of order.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn pair(program: &Arc<Program>, scheme: Scheme) -> Pair {
     Pair::new(program, split, fixed_params(scheme, 1), Backend::best())
 }
 
-/// Evaluates altered chunks of an addition; returns what comes out with the check and without.
+/// Evaluates altered chunks of an addition; returns the decoded outputs with and without the check.
 fn tamper(scheme: Scheme, alter: impl Fn(&mut Vec<Vec<u8>>)) -> (Result<Bits, GarbleError>, Bits) {
     let program = adder();
     let mut pair = pair(&program, scheme);
@@ -32,14 +32,14 @@ fn tamper(scheme: Scheme, alter: impl Fn(&mut Vec<Vec<u8>>)) -> (Result<Bits, Ga
     let (garbled, evaluated) = pair.finish(&chunks, LIMIT);
     let checked = evaluated.decode(&garbled.decode_info(&SID, true), &SID);
     let unchecked = evaluated.decode(&garbled.decode_info(&SID, false), &SID);
-    // The garbler is not fooled either way: it accepts the right outputs or none.
+    // The garbler detects the alteration too: it accepts the right outputs or none.
     let claimed = garbled.verify(&SID, &evaluated.colours(), &evaluated.tag(&SID));
     assert_eq!(claimed.is_ok(), checked.is_ok());
     (checked, unchecked.unwrap())
 }
 
 #[test]
-fn altered_tables_are_noticed_with_the_check_and_only_then() {
+fn altered_tables_are_detected_only_with_the_check() {
     for scheme in Scheme::ALL {
         let (right, unchecked) = tamper(scheme, |_| ());
         let right = right.unwrap();
@@ -48,7 +48,7 @@ fn altered_tables_are_noticed_with_the_check_and_only_then() {
         for byte in 0..32 * 8 {
             let (checked, unchecked) = tamper(scheme, |chunks| chunks[0][byte] ^= 1 << (byte % 8));
             match checked {
-                // A ciphertext that this evaluation does not open may change.
+                // A ciphertext that this evaluation does not decrypt may be altered.
                 Ok(outputs) => assert_eq!(outputs, right, "{scheme} byte {byte}"),
                 Err(error) => {
                     assert_eq!(error, GarbleError::OutputRejected);
@@ -63,7 +63,7 @@ fn altered_tables_are_noticed_with_the_check_and_only_then() {
 }
 
 #[test]
-fn swapped_ciphertexts_and_chunks_are_noticed() {
+fn swapped_ciphertexts_and_chunks_are_detected() {
     for scheme in [Scheme::HalfGates, Scheme::FixedKey] {
         let (checked, _) = tamper(scheme, |chunks| {
             for gate in chunks[0].chunks_exact_mut(32) {
@@ -73,7 +73,7 @@ fn swapped_ciphertexts_and_chunks_are_noticed() {
         });
         assert_eq!(checked, Err(GarbleError::OutputRejected), "{scheme}");
     }
-    // Chunks of equal length in another order.
+    // Swap two chunks of equal length.
     for scheme in Scheme::ALL {
         let program = adder();
         let mut pair = pair(&program, scheme);
@@ -115,7 +115,7 @@ fn chunks_of_the_wrong_length_change_nothing() {
         let (garbled, evaluated) = pair.finish(&chunks, LIMIT);
         let outputs = evaluated.decode(&garbled.decode_info(&SID, true), &SID);
         assert_eq!(outputs, Ok(Bits::zeros(32)));
-        // One chunk too many.
+        // A chunk after the last one is rejected.
         assert_eq!(
             pair.evaluator.evaluate_chunk(&chunks[0], LIMIT),
             Err(GarbleError::NoInstance)
@@ -124,7 +124,7 @@ fn chunks_of_the_wrong_length_change_nothing() {
 }
 
 #[test]
-fn calls_out_of_order_are_refused() {
+fn calls_out_of_order_are_rejected() {
     let program = adder();
     let mut pair = pair(&program, Scheme::HalfGates);
     let mut out = Vec::new();
@@ -159,7 +159,7 @@ fn calls_out_of_order_are_refused() {
     assert!(out.is_empty(), "nothing is written on errors");
 
     let chunks = pair.chunks(LIMIT);
-    // Garbling the instance again would give both labels of every wire away.
+    // Garbling the instance again would reveal both labels of every wire.
     assert_eq!(
         pair.garbler.garble_chunk(LIMIT, &mut out),
         Err(GarbleError::NoInstance)
@@ -208,7 +208,7 @@ fn label_counts_are_checked() {
 }
 
 #[test]
-fn parameters_that_do_not_fit_are_refused() {
+fn invalid_parameters_are_rejected() {
     let program = adder();
     let split = InputSplit::first_to_garbler(program.input_widths());
     let seed = || Seed::from_bytes([0; 32]);
@@ -239,7 +239,7 @@ fn parameters_that_do_not_fit_are_refused() {
 
 #[test]
 fn output_claims_are_bound_to_session_instance_and_labels() {
-    // The last output bit is constant and has no label.
+    // The last output bit is constant, so it has no label.
     let gates = [
         Gate {
             op: Op::And,
