@@ -1,4 +1,5 @@
-//! The transport `auto` on real sockets. What races do when connections fail is tested with the race itself.
+//! The transport `auto` on real sockets. What races do when connections fail is tested with the
+//! race itself.
 
 #![cfg(unix)]
 

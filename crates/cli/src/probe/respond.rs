@@ -1,4 +1,4 @@
-//! The side that is measured.
+//! The listening side of a measurement.
 
 use transpute::{
     Error,
@@ -12,7 +12,7 @@ use transpute::{
 use super::Args;
 use crate::{failure::Failure, interrupt::unless_interrupted, output};
 
-/// Lets in peers that look at the path; the listener bounds how many there are at once, and for how long each may stay.
+/// Accepts peers that measure the path. The listener limits their number and the time of each.
 pub(super) fn respond(args: &Args, address: &str) -> Result<(), Failure> {
     let security = args.protection.security()?;
     let offer = (args.offer.clone()).unwrap_or_else(|| Offer::of_registry(&registry()));

@@ -1,4 +1,4 @@
-//! The runs that a peer asks for, in the order in which they must be answered.
+//! The proposed runs of a connection, in the order in which they must be answered.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -8,42 +8,42 @@ use std::{
 use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 use transpute_session::{Decline, Inputs, Proposal, Role};
 
-use super::{Request, service::OWN_FAULT};
+use super::{Request, service::LOCAL_FAILURE};
 
-/// The runs of one role that are not called for here yet.
+/// The proposed runs of one role that this side has not answered yet.
 ///
-/// Calls of both sides pair by their number, so a run is answered when all before it are, although inputs of several are
-/// waited for at the same time.
-pub(super) struct Line {
+/// The calls of both sides pair by their number. So a run is answered after all runs before it,
+/// although the inputs of several are awaited at the same time.
+pub(super) struct RunQueue {
     pub(super) role: Role,
-    /// The number that is looked at next.
+    /// The number of the next run.
     next: u32,
-    /// Runs that came before one with a lower number.
+    /// Proposals that arrived before one with a lower number.
     early: BTreeMap<u32, Option<Proposal>>,
     waiting: VecDeque<Waiting>,
 }
 
 enum Waiting {
     Declined(Decline),
-    /// For its turn.
-    Turn,
-    /// For its inputs.
-    Inputs(Asked, JoinHandle<Result<Box<dyn Inputs>, Decline>>),
+    /// Waits for a permit.
+    Permit,
+    /// Waits for the inputs of the application.
+    Inputs(Admitted, JoinHandle<Result<Box<dyn Inputs>, Decline>>),
 }
 
-/// A run whose turn it is.
-pub(super) struct Asked {
+/// A run with a permit.
+pub(super) struct Admitted {
     pub(super) request: Request,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// What the next run in line came to.
-pub(super) enum Answer {
+/// The answer to the next run.
+pub(super) enum Reply {
     Decline(Decline),
-    Call(Asked, Box<dyn Inputs>),
+    Call(Admitted, Box<dyn Inputs>),
 }
 
-impl Line {
+impl RunQueue {
     pub(super) fn new(role: Role) -> Self {
         Self {
             role,
@@ -53,12 +53,12 @@ impl Line {
         }
     }
 
-    /// Takes note of a run.
+    /// Adds a proposal.
     pub(super) fn add(&mut self, number: u32, proposal: Option<Proposal>) {
         self.early.insert(number, proposal);
     }
 
-    /// Returns the next run in order, if it is there.
+    /// Returns the next proposal in order, if it has arrived.
     pub(super) fn next(&mut self) -> Option<(u32, Option<Proposal>)> {
         let number = self.next;
         let proposal = self.early.remove(&number)?;
@@ -66,48 +66,48 @@ impl Line {
         Some((number, proposal))
     }
 
-    /// Lines the run up that was returned last, to be declined.
+    /// Appends the last returned run as declined.
     pub(super) fn decline(&mut self, why: Decline) {
         self.waiting.push_back(Waiting::Declined(why));
     }
 
-    /// Lines it up to wait for its turn.
+    /// Appends the last returned run as waiting for a permit.
     pub(super) fn wait(&mut self) {
-        self.waiting.push_back(Waiting::Turn);
+        self.waiting.push_back(Waiting::Permit);
     }
 
-    /// Notes that it is the turn of the first that waits for it.
+    /// Gives the permit to the first run that waits for one.
     pub(super) fn start(
         &mut self,
-        asked: Asked,
+        asked: Admitted,
         inputs: JoinHandle<Result<Box<dyn Inputs>, Decline>>,
     ) {
-        let first = (self.waiting.iter_mut()).find(|one| matches!(one, Waiting::Turn));
+        let first = (self.waiting.iter_mut()).find(|one| matches!(one, Waiting::Permit));
         if let Some(first) = first {
             *first = Waiting::Inputs(asked, inputs);
         }
     }
 
-    /// Returns how many wait for their inputs.
+    /// Returns the number of runs that wait for their inputs.
     pub(super) fn started(&self) -> usize {
         (self.waiting.iter())
             .filter(|one| matches!(one, Waiting::Inputs(..)))
             .count()
     }
 
-    /// Says whether nothing waits.
+    /// Returns whether no run waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.early.is_empty()
     }
 
-    /// Waits for the first in line.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Answer> {
+    /// Waits for the answer to the first run.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reply> {
         match self.waiting.front_mut() {
-            None | Some(Waiting::Turn) => Poll::Pending,
+            None | Some(Waiting::Permit) => Poll::Pending,
             Some(Waiting::Declined(why)) => {
                 let why = *why;
                 self.waiting.pop_front();
-                Poll::Ready(Answer::Decline(why))
+                Poll::Ready(Reply::Decline(why))
             }
             Some(Waiting::Inputs(_, inputs)) => {
                 let inputs = std::task::ready!(std::pin::Pin::new(inputs).poll(context));
@@ -115,16 +115,16 @@ impl Line {
                     return Poll::Pending;
                 };
                 Poll::Ready(match inputs {
-                    Ok(Ok(inputs)) => Answer::Call(asked, inputs),
-                    Ok(Err(why)) => Answer::Decline(why),
-                    Err(_) => Answer::Decline(OWN_FAULT),
+                    Ok(Ok(inputs)) => Reply::Call(asked, inputs),
+                    Ok(Err(why)) => Reply::Decline(why),
+                    Err(_) => Reply::Decline(LOCAL_FAILURE),
                 })
             }
         }
     }
 }
 
-impl Drop for Line {
+impl Drop for RunQueue {
     fn drop(&mut self) {
         for waiting in &self.waiting {
             if let Waiting::Inputs(_, inputs) = waiting {

@@ -1,4 +1,4 @@
-//! Who is there: the count of connections, in all and of each peer.
+//! Admission of connections: their number in total and per peer.
 
 use std::{
     collections::HashMap,
@@ -11,56 +11,56 @@ use std::{
 
 use super::{Limits, PeerId};
 
-/// Why a peer is turned away before anything is computed.
+/// The reason for which a server rejects a peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Turned {
-    /// There are [`Limits::max_connections`].
-    Full,
-    /// The peer has [`Limits::max_per_peer`].
-    TooMany,
-    /// It said nothing, or nothing of this protocol.
-    Stranger,
+pub enum Rejection {
+    /// The server has [`Limits::max_connections`] connections.
+    ServerFull,
+    /// The peer has [`Limits::max_per_peer`] connections.
+    PeerFull,
+    /// The peer did not open the protocol within [`Limits::opening`].
+    NotTranspute,
 }
 
-impl fmt::Display for Turned {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "there are as many connections as may be",
-            Self::TooMany => "this peer has as many connections as it may",
-            Self::Stranger => "it does not open a connection",
+            Self::ServerFull => "the server has its maximum number of connections",
+            Self::PeerFull => "the peer has its maximum number of connections",
+            Self::NotTranspute => "the peer did not open the protocol",
         })
     }
 }
 
-/// What a serving party has done so far.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Summary {
-    /// Connections that were taken.
+pub struct ServeSummary {
+    /// Connections accepted.
     pub connections: u64,
-    /// The most of them at the same time.
-    pub most_at_once: u64,
-    /// Peers that were turned away.
-    pub turned_away: u64,
-    /// Connections that were cut because the peer stalled or broke the protocol, or that were lost.
+    /// Largest number of connections at the same time.
+    pub max_at_once: u64,
+    /// Peers rejected.
+    pub rejected: u64,
+    /// Connections that failed, or that were cut because the peer stalled.
     pub broken: u64,
-    /// Runs that ended well.
+    /// Runs completed.
     pub runs: u64,
-    /// Evaluations in those.
+    /// Evaluations in the completed runs.
     pub evaluations: u64,
-    /// Runs that were begun and failed.
+    /// Runs that started and failed.
     pub failed: u64,
-    /// Runs that peers asked for and did not get.
+    /// Runs declined.
     pub declined: u64,
 }
 
-/// The counters behind a [`Summary`].
+/// The counters behind a [`ServeSummary`].
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) connections: AtomicU64,
-    most_at_once: AtomicU64,
-    pub(super) turned_away: AtomicU64,
+    max_at_once: AtomicU64,
+    pub(super) rejected: AtomicU64,
     pub(super) broken: AtomicU64,
     pub(super) runs: AtomicU64,
     pub(super) evaluations: AtomicU64,
@@ -69,11 +69,11 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn summary(&self) -> Summary {
-        Summary {
+    pub(super) fn summary(&self) -> ServeSummary {
+        ServeSummary {
             connections: self.connections.load(Relaxed),
-            most_at_once: self.most_at_once.load(Relaxed),
-            turned_away: self.turned_away.load(Relaxed),
+            max_at_once: self.max_at_once.load(Relaxed),
+            rejected: self.rejected.load(Relaxed),
             broken: self.broken.load(Relaxed),
             runs: self.runs.load(Relaxed),
             evaluations: self.evaluations.load(Relaxed),
@@ -87,9 +87,9 @@ pub(super) fn add(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Relaxed);
 }
 
-/// The places that connections take.
+/// The slots of connections, and the counters of the server.
 #[derive(Clone, Default)]
-pub(super) struct Rooms(Arc<Inner>);
+pub(super) struct Admission(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -103,29 +103,29 @@ struct Taken {
     of: HashMap<PeerId, usize>,
 }
 
-impl Rooms {
+impl Admission {
     pub(super) fn counters(&self) -> &Counters {
         &self.0.counters
     }
 
-    /// Takes a place for a peer.
-    pub(super) fn enter(&self, peer: PeerId, limits: &Limits) -> Result<Place, Turned> {
+    /// Takes a slot for a connection of `peer`.
+    pub(super) fn admit(&self, peer: PeerId, limits: &Limits) -> Result<Slot, Rejection> {
         let mut taken = self.taken();
         if taken.all >= limits.max_connections {
-            return Err(Turned::Full);
+            return Err(Rejection::ServerFull);
         }
         let of = taken.of.get(&peer).copied().unwrap_or(0);
         if of >= limits.max_per_peer {
-            return Err(Turned::TooMany);
+            return Err(Rejection::PeerFull);
         }
         taken.all += 1;
         taken.of.insert(peer.clone(), of + 1);
         self.0
             .counters
-            .most_at_once
+            .max_at_once
             .fetch_max(taken.all as u64, Relaxed);
-        Ok(Place {
-            rooms: self.clone(),
+        Ok(Slot {
+            admission: self.clone(),
             peer,
         })
     }
@@ -136,15 +136,15 @@ impl Rooms {
     }
 }
 
-/// The place of a connection; free again when dropped.
-pub(super) struct Place {
-    rooms: Rooms,
+/// The slot of a connection. Dropping it frees the slot.
+pub(super) struct Slot {
+    admission: Admission,
     peer: PeerId,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.rooms.taken();
+        let mut taken = self.admission.taken();
         taken.all -= 1;
         if let Some(of) = taken.of.get_mut(&self.peer) {
             *of -= 1;
@@ -166,22 +166,28 @@ mod tests {
             max_per_peer: 2,
             ..Limits::default()
         };
-        let rooms = Rooms::default();
+        let admission = Admission::default();
         let peer = |name: &str| PeerId::Address(name.to_owned());
-        let first = rooms.enter(peer("a"), &limits).ok().unwrap();
-        let _second = rooms.enter(peer("a"), &limits).ok().unwrap();
-        assert_eq!(rooms.enter(peer("a"), &limits).err(), Some(Turned::TooMany));
-        let _third = rooms.enter(peer("b"), &limits).ok().unwrap();
-        assert_eq!(rooms.enter(peer("c"), &limits).err(), Some(Turned::Full));
+        let first = admission.admit(peer("a"), &limits).ok().unwrap();
+        let _second = admission.admit(peer("a"), &limits).ok().unwrap();
+        assert_eq!(
+            admission.admit(peer("a"), &limits).err(),
+            Some(Rejection::PeerFull)
+        );
+        let _third = admission.admit(peer("b"), &limits).ok().unwrap();
+        assert_eq!(
+            admission.admit(peer("c"), &limits).err(),
+            Some(Rejection::ServerFull)
+        );
         drop(first);
-        assert!(rooms.enter(peer("c"), &limits).is_ok());
-        assert!(rooms.enter(peer("a"), &limits).is_ok());
-        // What was dropped at once is not counted; who has none is forgotten.
+        assert!(admission.admit(peer("c"), &limits).is_ok());
+        assert!(admission.admit(peer("a"), &limits).is_ok());
+        // A peer without connections leaves the map, so that it cannot grow without bound.
         let (all, peers) = {
-            let taken = rooms.taken();
+            let taken = admission.taken();
             (taken.all, taken.of.len())
         };
         assert_eq!((all, peers), (2, 2));
-        assert_eq!(rooms.counters().summary().most_at_once, 3);
+        assert_eq!(admission.counters().summary().max_at_once, 3);
     }
 }
