@@ -106,16 +106,24 @@ pub(super) enum Update {
     Failed(TransportError),
 }
 
+/// The report on an established connection.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SetupReport {
+    /// The path measurements of the transport, such as its round-trip time.
+    pub path: PathSample,
+    /// From the start of connecting until the connection was there.
+    pub after: Duration,
+    /// Whether the set-up will tell nothing more: the trains are over.
+    pub is_complete: bool,
+}
+
 /// An established connection.
 pub(super) struct Up {
     pub(super) connection: Box<dyn Connection>,
-    pub(super) path: PathSample,
-    /// From the start of the race.
-    pub(super) after: Duration,
+    pub(super) report: SetupReport,
     /// `None` on a connection that begins when the offer is known.
     pub(super) offer: Option<Offer>,
-    /// The set-up measures nothing more.
-    pub(super) is_complete: bool,
 }
 
 impl Updates {
@@ -132,12 +140,15 @@ impl Updates {
         offer: Option<Offer>,
         is_complete: bool,
     ) {
-        self.send(Update::Up(Up {
-            connection: Box::new(connection),
+        let report = SetupReport {
             path,
             after: self.started.elapsed(),
-            offer,
             is_complete,
+        };
+        self.send(Update::Up(Up {
+            connection: Box::new(connection),
+            report,
+            offer,
         }));
     }
 

@@ -44,11 +44,12 @@ mod table;
 #[doc(hidden)]
 pub use self::candidate::SharedPort;
 pub use self::{
+    candidate::SetupReport,
     listener::AutoListener,
     offer::Offer,
     options::AutoOptions,
     pick::{Accepted, Pick},
-    policy::{Attempt, Policy, Progress, SetupReport, Stage},
+    policy::{Attempt, Policy, Progress, Stage},
     race::{Won, probe, probe_among, race, race_among},
 };
 

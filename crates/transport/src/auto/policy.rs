@@ -6,28 +6,16 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    candidate::Port,
+    candidate::{Port, SetupReport},
     offer::Offer,
     pick::Pick,
     table::{self, Entry},
 };
-use crate::{PathSample, Registry, TransportError};
+use crate::{Registry, TransportError};
 
 static ABSENT: Stage = Stage::Absent;
 
-/// The report on an established connection.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SetupReport {
-    /// The path measurements of the transport, such as its round-trip time.
-    pub path: PathSample,
-    /// From the start of connecting until the connection was there.
-    pub after: Duration,
-    /// Whether the set-up will tell nothing more: the trains are over.
-    pub is_complete: bool,
-}
-
-/// The state of one transport in a race.
+/// The state of one connection in a race.
 #[derive(Clone, Debug, Default)]
 pub enum Stage {
     /// It does not take part: this side leaves it out, or the listener does not offer it.
@@ -55,7 +43,7 @@ pub struct Progress {
     pub(super) connections: Vec<Attempt>,
 }
 
-/// The state of one connection of a race.
+/// One connection of a race.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     transports: Vec<&'static str>,

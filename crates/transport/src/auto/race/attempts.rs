@@ -1,7 +1,6 @@
-//! The connecting end: opens everything at once, and makes the connection that the policy picks the link.
+//! The attempts of a race.
 //!
-//! Each connection is set up by a task of its own, which reports [`Update`]s. The race applies one after another and asks the policy
-//! after each.
+//! Each connection is set up by a task of its own, which reports [`Update`]s. The race applies one after another.
 
 use std::{iter, sync::Arc, time::Duration};
 
@@ -11,171 +10,27 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{
-    AutoOptions, NAME, Offer, Pick, Policy, Progress, SetupReport, Stage,
+use super::super::{
+    AutoOptions, NAME, Offer, Pick, Progress, Stage,
     candidate::{Connection, Port, Target, Up, Update, Updates},
     table::{self, Entry},
 };
 use crate::{Link, PathClass, Registry, Security, TransportError};
 
-/// The result of a race.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Won {
-    /// The link.
-    pub link: Link,
-    /// What the race had learnt when the link was picked.
-    pub progress: Progress,
-    /// What was picked.
-    pub pick: Pick,
-    /// Earlier picks of the policy that failed, and why.
-    pub failed: Vec<(Pick, String)>,
-}
-
-/// Connects to `host:port` over several transports at once and makes the one that the policy picks the link.
-///
-/// The pick costs no round trip: it is sent in front of the first bytes of the link, and the listener's answer is checked at
-/// the first read. A listener that refuses the pick, or this end's identity, shows there. Connections that were not picked
-/// are closed.
-///
-/// # Errors
-/// [`TransportError::NoPinnedPeer`]; [`TransportError::PeerRefusedUs`] as soon as it is known; [`TransportError::NotUp`] if
-/// no connection came up or stayed up; [`TransportError::NotOffered`] if the listener offers nothing that this end takes.
-pub async fn race(
-    address: &str,
-    security: &Security,
-    options: AutoOptions,
-    policy: &dyn Policy,
-) -> Result<Won, TransportError> {
-    race_among(
-        address,
-        security,
-        options,
-        &Registry::with_builtins(),
-        policy,
-    )
-    .await
-}
-
-/// Connects as [`race()`] does, over the transports of a registry.
-///
-/// # Errors
-/// As [`race()`].
-pub async fn race_among(
-    address: &str,
-    security: &Security,
-    options: AutoOptions,
-    registry: &Registry,
-    policy: &dyn Policy,
-) -> Result<Won, TransportError> {
-    let mut race = Race::begin(address, security, options, registry)?;
-    let mut failed = Vec::new();
-    let mut wanted: Option<Pick> = None;
-    race.changed().await;
-    loop {
-        if let Some(pick) = wanted.take()
-            && let Some(error) = race.progress.stage(pick.transport()).error()
-        {
-            failed.push((pick, error.root().to_string()));
-        }
-        if let Some(refusal) = race.refusal() {
-            return Err(refusal);
-        }
-        race.progress.elapsed = race.started.elapsed();
-        let pick = match policy.decide(&race.progress) {
-            Some(pick) if race.progress.stage(pick.transport()).up().is_some() => pick,
-            pick => {
-                wanted = pick.filter(|it| race.progress.stage(it.transport()).is_pending());
-                let is_settled = race.stream().is_none_or(|stage| !stage.is_pending());
-                if is_settled && race.udp_due.is_some() {
-                    // TCP alone does not settle it.
-                    race.begin_udp();
-                }
-                if race.changed().await {
-                    continue;
-                }
-                race.first_up().ok_or_else(|| race.failure())?
-            }
-        };
-        match race.take(&pick).await {
-            Ok(link) => {
-                return Ok(Won {
-                    link,
-                    progress: race.progress,
-                    pick,
-                    failed,
-                });
-            }
-            Err(error) => {
-                tracing::warn!(transport = %pick, %error, "the transport that was picked failed");
-                failed.push((pick.clone(), error.to_string()));
-                if let Some(index) = race.find(pick.transport()) {
-                    race.end(index, Some(&Arc::new(error)));
-                }
-            }
-        }
-    }
-}
-
-/// Connects to `host:port` over several transports at once, waits until each connection has come up or failed and the path is
-/// measured, and closes them all.
-///
-/// A listener that uses one transport by its name would take the connection for a link, so a probe does not connect to it. A race
-/// stops waiting for UDP when an answer is overdue; a probe waits for [`AutoOptions::choice_timeout`].
-///
-/// # Errors
-/// As [`race`].
-pub async fn probe(
-    address: &str,
-    security: &Security,
-    options: AutoOptions,
-) -> Result<Progress, TransportError> {
-    probe_among(address, security, options, &Registry::with_builtins()).await
-}
-
-/// Measures as [`probe`] does, over the transports of a registry.
-///
-/// # Errors
-/// As [`race()`].
-pub async fn probe_among(
-    address: &str,
-    security: &Security,
-    options: AutoOptions,
-    registry: &Registry,
-) -> Result<Progress, TransportError> {
-    let options = AutoOptions {
-        takes_named: false,
-        udp_patience: options.choice_timeout,
-        ..options
-    };
-    let mut race = Race::begin(address, security, options, registry)?;
-    race.begin_udp();
-    while race.changed().await {}
-    race.progress.elapsed = race.started.elapsed();
-    match (race.refusal(), race.first_up()) {
-        (Some(refusal), _) => Err(refusal),
-        (None, None) => Err(race.failure()),
-        (None, Some(_)) => {
-            race.leave().await?;
-            Ok(race.progress)
-        }
-    }
-}
-
 /// Connections to a listener, of which one may become the link. Dropping it closes them.
-struct Race {
+pub(super) struct Race {
     address: String,
     security: Security,
     options: AutoOptions,
-    started: Instant,
+    pub(super) started: Instant,
     tasks: JoinSet<()>,
     updates: UnboundedReceiver<(usize, Update)>,
     sender: UnboundedSender<(usize, Update)>,
     /// The connections have the same places in `running` and `progress`.
     running: Vec<Running>,
-    progress: Progress,
+    pub(super) progress: Progress,
     /// When the UDP handshakes begin; `None` once they have.
-    udp_due: Option<Instant>,
+    pub(super) udp_due: Option<Instant>,
     udp_began: Instant,
     /// When the first connection came up, or TCP failed.
     first_settled: Option<Instant>,
@@ -190,7 +45,7 @@ struct Running {
 }
 
 impl Race {
-    fn begin(
+    pub(super) fn begin(
         address: &str,
         security: &Security,
         options: AutoOptions,
@@ -239,20 +94,19 @@ impl Race {
 
     /// Returns the places of the connections with such a port.
     fn all(&self, has: impl Fn(Port) -> bool) -> Vec<usize> {
-        let ports = self.progress.connections().map(|it| it.port).enumerate();
-        ports
-            .filter(|(_, port)| has(*port))
-            .map(|(index, _)| index)
+        let connections = &self.progress.connections;
+        (0..connections.len())
+            .filter(|&it| has(connections[it].port))
             .collect()
     }
 
     /// Returns the place of the connection that a transport needs.
-    fn find(&self, transport: &str) -> Option<usize> {
+    pub(super) fn find(&self, transport: &str) -> Option<usize> {
         (self.running.iter()).position(|it| it.entry.transports.contains(&transport))
     }
 
     /// Returns the stage of the connection on the TCP port, if one takes part.
-    fn stream(&self) -> Option<&Stage> {
+    pub(super) fn stream(&self) -> Option<&Stage> {
         let mut connections = self.progress.connections();
         (connections.find(|it| it.port == Port::Stream)).map(|it| &it.stage)
     }
@@ -282,7 +136,7 @@ impl Race {
         }));
     }
 
-    fn begin_udp(&mut self) {
+    pub(super) fn begin_udp(&mut self) {
         (self.udp_due, self.udp_began) = (None, Instant::now());
         for index in self.all(|port| matches!(port, Port::Datagrams { .. })) {
             if self.progress.connections[index].stage.is_pending() {
@@ -305,16 +159,10 @@ impl Race {
             (Update::Up(up), Stage::Pending) => {
                 let Up {
                     connection,
-                    path,
-                    after,
+                    report,
                     offer,
-                    is_complete,
                 } = up;
-                *stage = Stage::Up(Box::new(SetupReport {
-                    path,
-                    after,
-                    is_complete,
-                }));
+                *stage = Stage::Up(Box::new(report));
                 self.running[index].connection = Some(connection);
                 if let Some(offer) = offer {
                     self.learn(offer);
@@ -338,7 +186,7 @@ impl Race {
     }
 
     /// Waits until the progress changes. Returns `false` if it cannot change any more.
-    async fn changed(&mut self) -> bool {
+    pub(super) async fn changed(&mut self) -> bool {
         while self.is_open() {
             let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
             tokio::select! {
@@ -379,7 +227,7 @@ impl Race {
     ///
     /// In TLS 1.3 the connector's handshake ends before the listener checks the connector's certificate. If the listener rejects it,
     /// this returns that error.
-    async fn leave(&mut self) -> Result<(), TransportError> {
+    pub(super) async fn leave(&mut self) -> Result<(), TransportError> {
         let limit = self.options.choice_timeout;
         for index in self.by_port() {
             if let Some(connection) = &mut self.running[index].connection {
@@ -413,7 +261,7 @@ impl Race {
     }
 
     /// Ends a connection's part in the race: it has failed, or is absent.
-    fn end(&mut self, index: usize, error: Option<&Arc<TransportError>>) {
+    pub(super) fn end(&mut self, index: usize, error: Option<&Arc<TransportError>>) {
         let stage = error.cloned().map_or(Stage::Absent, Stage::Failed);
         self.progress.connections[index].stage = stage;
         let running = &mut self.running[index];
@@ -434,7 +282,7 @@ impl Race {
     }
 
     /// Makes the connection of this transport the link. It must be up.
-    async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
+    pub(super) async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
         let index = self.find(pick.transport()).ok_or(TransportError::Closed)?;
         let running = &mut self.running[index];
         let mut names = running.entry.transports.iter();
@@ -498,7 +346,7 @@ impl Race {
     }
 
     /// Returns the first transport that is up, in the order that [`Policy::decide`] promises.
-    fn first_up(&self) -> Option<Pick> {
+    pub(super) fn first_up(&self) -> Option<Pick> {
         let mut connections = self.progress.connections();
         let up = connections.find(|it| it.stage.up().is_some())?;
         let is_offered =
@@ -525,14 +373,14 @@ impl Race {
     }
 
     /// Returns the listener's refusal of this end's identity: it holds for every transport.
-    fn refusal(&self) -> Option<TransportError> {
+    pub(super) fn refusal(&self) -> Option<TransportError> {
         let is_refusal =
             |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
         self.failures().find(is_refusal)
     }
 
     /// Returns why there is no link: the first error that tells more than that nobody answered, else the first one.
-    fn failure(&self) -> TransportError {
+    pub(super) fn failure(&self) -> TransportError {
         let tells = |error: &TransportError| {
             !matches!(
                 error.root(),
