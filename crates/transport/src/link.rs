@@ -108,11 +108,6 @@ impl Link {
         &mut self.reader
     }
 
-    /// Returns both halves, to talk to the peer before the link is handed out.
-    pub(crate) fn halves_mut(&mut self) -> (&mut LinkReader, &mut LinkWriter) {
-        (&mut self.reader, &mut self.writer)
-    }
-
     /// Puts bytes back that were read: they will be read again first.
     #[must_use]
     pub fn unread(self, bytes: Vec<u8>) -> Self {

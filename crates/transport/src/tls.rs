@@ -24,8 +24,7 @@ use rustls::{
 };
 
 use crate::{
-    Fingerprint, Identity, PROTOCOL, Quic, Tcp, TransportError, UNPINNED_PROTOCOL,
-    error::PinMismatch,
+    Fingerprint, Identity, PROTOCOL, TransportError, UNPINNED_PROTOCOL, error::PinMismatch,
 };
 
 /// Makes the configuration of the connecting side.
@@ -102,9 +101,13 @@ pub(crate) struct Established {
     pub(crate) transport: String,
 }
 
-/// Checks what the TLS library leaves to its user, and collects what is worth showing.
-pub(crate) fn established(connection: &CommonState) -> Result<Established, TransportError> {
-    let transport = transport_of(connection.alpn_protocol(), PROTOCOL, Tcp::NAME)?;
+/// Checks what the TLS library leaves to its user, and collects what is worth showing. `unnamed` is the transport that has no name in
+/// ALPN.
+pub(crate) fn established(
+    connection: &CommonState,
+    unnamed: &str,
+) -> Result<Established, TransportError> {
+    let transport = transport_of(connection.alpn_protocol(), PROTOCOL, unnamed)?;
     let peer = connection
         .peer_certificates()
         .and_then(<[_]>::first)
@@ -122,23 +125,34 @@ pub(crate) fn established(connection: &CommonState) -> Result<Established, Trans
 /// Does the same for a handshake without pins, and returns the cipher and the transport.
 pub(crate) fn established_unpinned(
     connection: &CommonState,
+    unnamed: &str,
 ) -> Result<(String, String), TransportError> {
     let alpn = connection.alpn_protocol();
-    let transport = transport_of(alpn, UNPINNED_PROTOCOL, Tcp::NAME)?;
+    let transport = transport_of(alpn, UNPINNED_PROTOCOL, unnamed)?;
     Ok((cipher(connection), transport.into()))
 }
 
-/// Offers these transports in the ALPN extension of the connecting side, as protocol names.
-pub(crate) fn client_over(config: &ClientConfig, transports: &[&str]) -> Arc<ClientConfig> {
+/// Offers these transports in the ALPN extension of the connecting side, as protocol names. The name of `unnamed` is that of the
+/// protocol alone.
+pub(crate) fn client_over(
+    config: &ClientConfig,
+    transports: &[&str],
+    unnamed: &str,
+) -> Arc<ClientConfig> {
     let mut config = config.clone();
-    name_transports(&mut config.alpn_protocols, transports);
+    name_transports(&mut config.alpn_protocols, transports, unnamed);
     Arc::new(config)
 }
 
-/// Accepts these transports on the listening side; the first one that the peer offers too is selected.
-pub(crate) fn server_over(config: &ServerConfig, transports: &[&str]) -> Arc<ServerConfig> {
+/// Accepts these transports on the listening side; the first one that the peer offers too is selected. `unnamed` as in
+/// [`client_over`].
+pub(crate) fn server_over(
+    config: &ServerConfig,
+    transports: &[&str],
+    unnamed: &str,
+) -> Arc<ServerConfig> {
     let mut config = config.clone();
-    name_transports(&mut config.alpn_protocols, transports);
+    name_transports(&mut config.alpn_protocols, transports, unnamed);
     Arc::new(config)
 }
 
@@ -146,14 +160,14 @@ pub(crate) fn server_over(config: &ServerConfig, transports: &[&str]) -> Arc<Ser
 /// tells the other which one it uses, and closes.
 pub(crate) const NO_COMMON_TRANSPORT: &str = "?";
 
-/// Separates the protocol from the transport in an ALPN name. `tcp` and `quic` are not named.
+/// Separates the protocol from the transport in an ALPN name.
 const OVER: &str = " over ";
 
-fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str]) {
+fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str], unnamed: &str) {
     let named = protocols.iter().flat_map(|protocol| {
         transports.iter().map(|&transport| {
             let mut name = protocol.clone();
-            if ![Tcp::NAME, Quic::NAME].contains(&transport) {
+            if transport != unnamed {
                 name.extend_from_slice(OVER.as_bytes());
                 name.extend_from_slice(transport.as_bytes());
             }

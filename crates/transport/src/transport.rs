@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::{Fingerprint, Identity, Link, Profile, Settings, TransportError};
+#[cfg(unix)]
+use crate::auto::candidate::SharedPort;
+use crate::{Link, Profile, Settings, TransportError, security::Security};
 
 /// A way of carrying bytes between two parties.
 ///
@@ -36,6 +38,14 @@ pub trait Transport: Send + Sync {
     ///
     /// A transport without a profile, as by default, is used only by its name: `auto` does not choose it.
     fn profile(&self) -> Option<Profile> {
+        None
+    }
+
+    /// Returns how this transport shares the ports of `auto`. Only transports of this crate can; by default, `auto` gives a transport a
+    /// port of its own.
+    #[cfg(unix)]
+    #[doc(hidden)]
+    fn shared_port(&self) -> Option<SharedPort> {
         None
     }
 
@@ -81,56 +91,10 @@ pub trait Listener: Send {
     async fn accept(&mut self) -> Result<Link, TransportError>;
 }
 
-/// How a link is protected. Both sides must ask for the same.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Security {
-    /// Encrypted, and both sides authenticated by their keys.
-    Tls {
-        /// Our key.
-        identity: Arc<Identity>,
-        /// The peers we talk to: any one of these keys.
-        peers: Vec<Fingerprint>,
-    },
-    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer that pins keys refuses
-    /// it, because the protocol goes by another name.
-    Unpinned {
-        /// Our key. The peer learns it and does not care.
-        identity: Arc<Identity>,
-    },
-    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by other means.
-    Plaintext,
-}
-
-impl Security {
-    /// Encrypts, and talks only to the holder of one of the pinned keys.
-    #[must_use]
-    pub fn tls(identity: Arc<Identity>, peers: impl Into<Vec<Fingerprint>>) -> Self {
-        Self::Tls {
-            identity,
-            peers: peers.into(),
-        }
-    }
-
-    /// Puts a message into this end's certificate.
-    #[cfg(unix)]
-    pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, TransportError> {
-        let mut security = self.clone();
-        if let Self::Tls { identity, .. } | Self::Unpinned { identity } = &mut security {
-            let said = identity.saying(message);
-            let said = said.map_err(|error| TransportError::Tls {
-                detail: error.to_string(),
-            })?;
-            *identity = Arc::new(said);
-        }
-        Ok(security)
-    }
-}
-
 /// The transports a program knows, by name, in the order in which they were registered.
 #[derive(Clone, Default)]
 pub struct Registry {
-    transports: Vec<Arc<dyn Transport>>,
+    pub(crate) transports: Vec<Arc<dyn Transport>>,
 }
 
 impl Registry {
@@ -138,21 +102,6 @@ impl Registry {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Makes a registry of the transports in this crate.
-    #[must_use]
-    pub fn with_builtins() -> Self {
-        let transports: Vec<Arc<dyn Transport>> = vec![
-            Arc::new(crate::Tcp::default()),
-            Arc::new(crate::TcpStriped::default()),
-            Arc::new(crate::Quic::default()),
-            #[cfg(unix)]
-            Arc::new(crate::Rudp::default()),
-            #[cfg(unix)]
-            Arc::new(crate::Udp::default()),
-        ];
-        Self { transports }
     }
 
     /// Adds a transport.
@@ -166,6 +115,11 @@ impl Registry {
         }
         self.transports.push(transport);
         Ok(())
+    }
+
+    /// Removes the transports whose names do not satisfy a condition.
+    pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.transports.retain(|transport| keeps(transport.name()));
     }
 
     /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
@@ -246,9 +200,11 @@ mod tests {
             "there is no transport named \"smoke\"; known are: quic, rudp, tcp, tcp-striped, udp"
         );
         assert!(matches!(
-            registry.register(Arc::new(crate::Tcp::default())),
+            registry.register(registry.get("tcp").unwrap()),
             Err(TransportError::DuplicateTransport { name }) if name == "tcp"
         ));
+        registry.retain(|name| name != "tcp");
+        assert!(registry.get("tcp").is_err() && registry.get("udp").is_ok());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn client(
         Security::Unpinned { identity } => tls::unpinned_client_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto = tls::client_over(&crypto, transports);
+    let crypto = tls::client_over(&crypto, transports, super::Quic::NAME);
     let crypto = QuicClientConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport(options)?));
@@ -53,7 +53,7 @@ pub(super) fn server(
         Security::Unpinned { identity } => tls::unpinned_server_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto = tls::server_over(&crypto, transports);
+    let crypto = tls::server_over(&crypto, transports, super::Quic::NAME);
     let crypto = QuicServerConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config

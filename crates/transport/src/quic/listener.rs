@@ -175,6 +175,11 @@ impl<H: Host> QuicListener<H> {
         }
     }
 
+    /// Returns the address at which another party on this machine can reach it.
+    pub(super) fn reachable(&self) -> String {
+        address::reachable(self.local).to_string()
+    }
+
     fn begin(&mut self, incoming: Incoming) {
         let crowded = self.handshakes.len() >= self.options.max_handshakes.div_ceil(2);
         let peer = canonical(incoming.remote_address());
@@ -296,7 +301,7 @@ impl<H: Host> QuicListener<H> {
 #[async_trait]
 impl Listener for QuicListener<Plain> {
     fn local_address(&self) -> String {
-        address::reachable(self.local).to_string()
+        self.reachable()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {

@@ -52,6 +52,8 @@
 //! right after. On the caller's runtime a message saves two changes of threads, and a caller that computes for seconds
 //! looks dead to its peer.
 
+#[cfg(unix)]
+mod candidate;
 mod config;
 mod congestion;
 mod connection;
@@ -83,13 +85,9 @@ use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint};
 
 pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
-pub(crate) use self::{
-    handshake::Authenticated,
-    listener::{Host, QuicListener},
-};
 use self::{
-    handshake::{Context, Pinning},
-    listener::Plain,
+    handshake::{Authenticated, Context, Pinning},
+    listener::{Plain, QuicListener},
     socket::Socket,
 };
 use crate::{
@@ -208,6 +206,11 @@ impl Transport for Quic {
             ..Profile::default()
         };
         Some(profile)
+    }
+
+    #[cfg(unix)]
+    fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
+        Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }
 
     async fn listen(

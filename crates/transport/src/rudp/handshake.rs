@@ -48,7 +48,7 @@ pub(super) fn client(
         Security::Plaintext => return Ok(plaintext(transports, &[])),
     };
     Ok(Credentials::Tls {
-        config: tls::client_over(&config, transports),
+        config: tls::client_over(&config, transports, ""),
         is_pinned,
     })
 }
@@ -65,7 +65,7 @@ pub(super) fn server(
         Security::Plaintext => return Ok(plaintext(transports, message)),
     };
     Ok(Credentials::Tls {
-        config: tls::server_over(&config, transports),
+        config: tls::server_over(&config, transports, ""),
         is_pinned,
     })
 }

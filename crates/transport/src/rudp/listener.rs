@@ -190,6 +190,11 @@ impl<H: Host> RudpListener<H> {
         }
     }
 
+    /// Returns the address at which another party on this machine can reach it.
+    pub(super) fn reachable(&self) -> String {
+        address::reachable(self.local).to_string()
+    }
+
     fn begin(&mut self, incoming: Incoming) {
         let local = match incoming.to {
             Some(ip) => SocketAddr::new(ip.to_canonical(), self.local.port()),
@@ -235,7 +240,7 @@ async fn welcome<H: Host>(
 #[async_trait]
 impl<H: Host<Guest = Link>> Listener for RudpListener<H> {
     fn local_address(&self) -> String {
-        address::reachable(self.local).to_string()
+        self.reachable()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {

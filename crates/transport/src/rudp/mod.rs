@@ -14,6 +14,7 @@
 //! at once, so that a message waits for no other thread. Shutting a writer down waits until the peer has everything; a
 //! link that is dropped after that was begun is finished in the background, for 10 s at most.
 
+mod candidate;
 mod connect;
 mod ending;
 mod endpoint;
@@ -25,7 +26,7 @@ mod intake;
 mod link;
 mod listener;
 mod options;
-pub(crate) mod ports;
+mod ports;
 mod routes;
 mod served;
 mod server;
@@ -37,16 +38,16 @@ use async_trait::async_trait;
 
 pub use self::options::{RudpControl, RudpOptions};
 pub(crate) use self::{
-    connect::{Authenticated, Watch},
-    endpoint::{Door, Listening},
+    connect::Authenticated,
+    endpoint::Door,
     foreign::{Batch, Foreign},
-    listener::{Host, RudpListener, listen},
+    listener::listen,
     options::bits_per_second,
-    ports::bind_on_both,
+    ports::{UdpPort, bind_on_both},
 };
 use crate::{
     FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, diagnosis,
+    TransportError, auto::candidate::SharedPort, diagnosis,
 };
 
 /// The reliable-UDP transport, named `rudp`.
@@ -87,6 +88,10 @@ impl Transport for Rudp {
 
     fn profile(&self) -> Option<Profile> {
         Some(profile())
+    }
+
+    fn shared_port(&self) -> Option<SharedPort> {
+        Some(SharedPort::new(self.clone()))
     }
 
     async fn listen(

@@ -14,8 +14,8 @@ use std::{
 use crate::{TransportError, tcp::address};
 
 use super::{
-    Foreign,
-    endpoint::{Endpoint, Listening},
+    endpoint::{Door, Endpoint, Listening},
+    foreign::Foreign,
     socket::Socket,
 };
 
@@ -29,9 +29,45 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two attempts meanwhile.
 const RELEASE_POLL: Duration = Duration::from_millis(5);
 
+/// A UDP port that several protocols share. While one of these exists, no other listener can take the port over.
+#[derive(Clone)]
+pub(crate) struct UdpPort {
+    listening: Arc<Listening>,
+    foreign: Option<Arc<Foreign>>,
+}
+
+impl UdpPort {
+    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes. `has_foreign`: another protocol takes the datagrams
+    /// that are not of reliable UDP.
+    pub(crate) async fn bind(
+        address: SocketAddr,
+        buffer: usize,
+        has_foreign: bool,
+    ) -> io::Result<Self> {
+        let foreign = has_foreign.then(Arc::<Foreign>::default);
+        Ok(Self {
+            listening: Arc::new(listen(address, buffer, foreign.clone()).await?),
+            foreign,
+        })
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.listening.door().local()
+    }
+
+    pub(crate) fn door(&self) -> Arc<Door> {
+        Arc::clone(self.listening.door())
+    }
+
+    /// Returns the datagrams of the other protocol.
+    pub(crate) fn foreign(&self) -> Arc<Foreign> {
+        self.foreign.clone().unwrap_or_default()
+    }
+}
+
 /// Listens on a UDP port, on a new socket or on that of an earlier listener of this process. `foreign` takes the datagrams
 /// of another protocol on the port. `buffer` is the size of a new socket's buffers, in bytes.
-pub(crate) async fn listen(
+pub(super) async fn listen(
     address: SocketAddr,
     buffer: usize,
     foreign: Option<Arc<Foreign>>,

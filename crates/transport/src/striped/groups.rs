@@ -9,7 +9,10 @@ use super::{
     growth::Growth,
     join::{Binding, ID, JOINED, Join},
 };
-use crate::{CongestionControl, Fingerprint, Link, TransportError, tcp::Channel};
+use crate::{
+    CongestionControl, Fingerprint, Link, TransportError,
+    tcp::{Channel, adopt},
+};
 
 /// The links of a listener that may get further stripes, shared by its handshakes.
 #[derive(Clone)]
@@ -129,11 +132,7 @@ impl Groups {
             }
         });
         let (growth, congestion_control) = admitted.map_err(misfit)?;
-        if let Some(name) = congestion_control
-            && let Err(error) = channel.socket().set_congestion_control(name)
-        {
-            tracing::debug!(%error, "this system lacks the congestion control that the peer picked; keeping ours");
-        }
+        adopt(&channel, congestion_control);
         let joined = async {
             channel.write_all(&[JOINED]).await?;
             channel.flush().await

@@ -14,11 +14,13 @@
 //! does not matter which stripes the sender knew of. It then waits for the end of the connections that brought some, and of
 //! stripe 0, and of no others.
 
+#[cfg(unix)]
+mod candidate;
 mod frame;
 mod gather;
 mod groups;
 mod growth;
-pub(crate) mod join;
+mod join;
 mod listen;
 mod open;
 mod probe;
@@ -31,15 +33,13 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub(crate) use self::{
-    gather::Gatherer,
-    groups::Groups,
-    growth::Growth,
-    join::Join,
-    open::{announce, open},
-};
 use self::{
-    join::MAX_STRIPES, listen::StripedListener, probe::StripedProbe, receive::StripedReader,
+    growth::Growth,
+    join::MAX_STRIPES,
+    listen::StripedListener,
+    open::{announce, open},
+    probe::StripedProbe,
+    receive::StripedReader,
     send::StripedWriter,
 };
 use crate::{
@@ -168,6 +168,11 @@ impl Transport for TcpStriped {
                 .unwrap_or(StripedOptions::CONNECTIONS),
             ..self.options.tcp.profile()
         })
+    }
+
+    #[cfg(unix)]
+    fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
+        Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }
 
     async fn listen(

@@ -133,7 +133,7 @@ impl Connector {
             Security::Plaintext => return Ok(Self::Plaintext),
         };
         let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::client_over(&config, &transports);
+        let config = tls::client_over(&config, &transports, super::Tcp::NAME);
         let ours = ours.into();
         Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
@@ -199,7 +199,7 @@ impl Acceptor {
             Security::Plaintext => return Ok(Self::Plaintext),
         };
         let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::server_over(&config, &transports);
+        let config = tls::server_over(&config, &transports, super::Tcp::NAME);
         let ours = ours.into();
         Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
@@ -287,7 +287,7 @@ impl Names {
                     peer,
                     cipher,
                     transport,
-                } = tls::established(connection)?;
+                } = tls::established(connection, super::Tcp::NAME)?;
                 let fingerprint = peer;
                 (
                     Trust::Peer {
@@ -298,7 +298,7 @@ impl Names {
                 )
             }
             Pinning::Unpinned => {
-                let (cipher, transport) = tls::established_unpinned(connection)?;
+                let (cipher, transport) = tls::established_unpinned(connection, super::Tcp::NAME)?;
                 let cipher = Some(cipher);
                 (Trust::Nobody { cipher }, transport)
             }

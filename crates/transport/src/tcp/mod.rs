@@ -5,6 +5,8 @@
 //! Protection is TLS 1.3 with pinned keys, or plaintext when both sides ask for it by name.
 
 pub(crate) mod address;
+#[cfg(unix)]
+pub(crate) mod candidate;
 mod ceilings;
 mod congestion;
 mod handshake;
@@ -79,6 +81,15 @@ impl Default for TcpOptions {
 /// message is not stuck behind megabytes of tables.
 pub(crate) const UNSENT_LIMIT: u32 = 128 * 1024;
 
+/// Sets the congestion control that the peer picked, if this system has it.
+pub(crate) fn adopt(channel: &Channel, control: Option<CongestionControl>) {
+    if let Some(name) = control
+        && let Err(error) = channel.socket().set_congestion_control(name)
+    {
+        tracing::debug!(%error, "this system lacks the congestion control that the peer picked; keeping ours");
+    }
+}
+
 impl Tcp {
     /// The name by which the registry knows this transport.
     pub const NAME: &'static str = "tcp";
@@ -110,6 +121,11 @@ impl Transport for Tcp {
 
     fn profile(&self) -> Option<Profile> {
         Some(self.options.profile())
+    }
+
+    #[cfg(unix)]
+    fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
+        Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }
 
     async fn listen(

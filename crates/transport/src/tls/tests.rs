@@ -71,10 +71,13 @@ fn pinned_peers_meet_with_a_post_quantum_key_agreement() {
     );
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
-    let seen = established(&client).unwrap();
+    let seen = established(&client, "tcp").unwrap();
     assert_eq!(seen.peer, theirs.fingerprint());
     assert_eq!(seen.cipher, "X25519MLKEM768 TLS13_AES_256_GCM_SHA384");
-    assert_eq!(established(&server).unwrap().peer, ours.fingerprint());
+    assert_eq!(
+        established(&server, "tcp").unwrap().peer,
+        ours.fingerprint()
+    );
 }
 
 #[test]
@@ -168,7 +171,7 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
                 assert!(refused_by_library);
                 explain(&error)
             }
-            None => established(&end).err().unwrap(),
+            None => established(&end, "tcp").err().unwrap(),
         };
         assert!(matches!(error, TransportError::NotTranspute { .. }));
     }
@@ -197,11 +200,11 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
     assert_eq!(
-        established_unpinned(&client).unwrap().0,
+        established_unpinned(&client, "tcp").unwrap().0,
         "X25519MLKEM768 TLS13_AES_256_GCM_SHA384"
     );
     // It never counts as a link to a pinned peer.
-    assert!(established(&client).is_err() && established(&server).is_err());
+    assert!(established(&client, "tcp").is_err() && established(&server, "tcp").is_err());
 
     // Each side has the other's key pinned, and still does not meet one that pins nothing.
     for pinned_client in [true, false] {
