@@ -4,7 +4,8 @@ use std::io;
 
 use crate::{Security, TransportError};
 
-/// Replaces the error of a connector that was refused over TCP by a better one, if the listener uses another transport.
+/// Replaces the error of a connector that was refused over TCP, if the listener uses another
+/// transport.
 pub(crate) async fn explain_refused(
     error: TransportError,
     address: &str,
@@ -21,10 +22,12 @@ pub(crate) async fn explain_refused(
     }
 }
 
-/// Asks over all protocols which transport the listener uses. `None`: nothing answers, or it takes this one too.
+/// Asks over all protocols which transport the listener uses. Returns `None` if there is no answer,
+/// or if the listener accepts this transport too.
 #[cfg(unix)]
 pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
-    /// Time for an answer of another protocol: a handshake over a path of several hundred milliseconds.
+    /// Time for an answer of another protocol: a handshake over a path of several hundred
+    /// milliseconds.
     const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
     let mut asking = tokio::task::JoinSet::new();

@@ -92,8 +92,10 @@ pub use self::{
     udp::{Udp, UdpOptions},
 };
 
-/// Name and version of what is spoken on a link; the ALPN name in TLS and the start of the plaintext preamble.
+/// Name and version of the protocol of a link: the ALPN name in TLS and the start of the plaintext
+/// preamble.
 pub const PROTOCOL: &str = "transpute/1";
 
-/// The ALPN name of links without pins ([`Security::Unpinned`]): a peer that pins keys does not understand it.
+/// The ALPN name of links without pins ([`Security::Unpinned`]). A peer that pins keys does not
+/// accept it.
 pub(crate) const UNPINNED_PROTOCOL: &str = "transpute/1 unpinned";

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::TransportError;
 
-/// Returns the error that says what each side uses, or why the peer's description cannot be had.
+/// Returns the error with both sides' descriptions, or the reason for which the peer's is missing.
 pub(crate) async fn tell(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     ours: &str,

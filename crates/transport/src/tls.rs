@@ -1,8 +1,9 @@
 //! TLS 1.3 with one pinned Ed25519 key on each side.
 //!
-//! Both verifiers compare the pin *during* the handshake, so no application byte is ever sent to a peer that has not
-//! proved to hold a pinned key. Host names, dates and issuers are not looked at: see [`crate::Identity`]. There is no
-//! resumption and no early data: each link is a full handshake, with X25519MLKEM768 preferred.
+//! Both verifiers compare the pin *during* the handshake, so no application byte is sent to a peer
+//! that has not proved to hold a pinned key. Host names, dates and issuers are ignored: see
+//! [`crate::Identity`]. There is no resumption and no early data: each link has a full handshake,
+//! with X25519MLKEM768 preferred.
 
 use std::sync::Arc;
 
@@ -43,14 +44,16 @@ pub(crate) fn server_config(
     server(identity, Accepted::only(peers)?)
 }
 
-/// Makes the configuration of the connecting side that takes any key; only a peer that does so too understands it.
+/// Makes the configuration of the connecting side that accepts any key. It works only with a peer
+/// that does so too.
 pub(crate) fn unpinned_client_config(
     identity: &Identity,
 ) -> Result<Arc<ClientConfig>, TransportError> {
     client(identity, Accepted::Any)
 }
 
-/// Makes the configuration of the listening side that takes any key; only a peer that does so too understands it.
+/// Makes the configuration of the listening side that accepts any key. It works only with a peer
+/// that does so too.
 pub(crate) fn unpinned_server_config(
     identity: &Identity,
 ) -> Result<Arc<ServerConfig>, TransportError> {
@@ -88,16 +91,16 @@ fn server(identity: &Identity, accepted: Accepted) -> Result<Arc<ServerConfig>, 
     Ok(Arc::new(config))
 }
 
-/// The name every server goes by: it is neither sent nor checked, but the TLS library wants one.
+/// The name of every server. It is neither sent nor checked, but the TLS library requires one.
 pub(crate) fn server_name() -> ServerName<'static> {
     ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())
 }
 
-/// What a completed handshake established.
+/// The results of a completed handshake.
 pub(crate) struct Established {
     pub(crate) peer: Fingerprint,
     pub(crate) cipher: String,
-    /// The transport that was selected by ALPN.
+    /// The transport that ALPN selected.
     pub(crate) transport: String,
 }
 
@@ -122,7 +125,7 @@ pub(crate) fn established(
     })
 }
 
-/// Does the same for a handshake without pins, and returns the cipher and the transport.
+/// Does the same for a handshake without pins. Returns the cipher and the transport.
 pub(crate) fn established_unpinned(
     connection: &CommonState,
     unnamed: &str,
@@ -156,8 +159,8 @@ pub(crate) fn server_over(
     Arc::new(config)
 }
 
-/// The last name that every side over TCP offers. It is selected when the two sides have no transport in common: then each
-/// tells the other which one it uses, and closes.
+/// The last name that every side over TCP offers. It is selected if the two sides have no common
+/// transport. Each then sends the names of its transports, and closes.
 pub(crate) const NO_COMMON_TRANSPORT: &str = "?";
 
 /// Separates the protocol from the transport in an ALPN name.
@@ -177,7 +180,7 @@ fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str], unnamed: &
     *protocols = named.collect();
 }
 
-/// Returns the transport that an ALPN name of this protocol stands for; `default` if it names none.
+/// Returns the transport of an ALPN name of this protocol, or `default` if it contains none.
 pub(crate) fn transport_of<'a>(
     alpn: Option<&'a [u8]>,
     protocol: &str,
@@ -203,7 +206,7 @@ pub(crate) fn cipher(connection: &CommonState) -> String {
     }
 }
 
-/// Says what an error of the TLS library means.
+/// Returns the meaning of an error of the TLS library.
 pub(crate) fn explain(error: &rustls::Error) -> TransportError {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => {
@@ -243,7 +246,7 @@ struct Pins {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// Whose keys are accepted.
+/// The accepted keys.
 #[derive(Debug)]
 enum Accepted {
     Only(Vec<Fingerprint>),
@@ -258,7 +261,7 @@ impl Accepted {
         Ok(Self::Only(peers.to_vec()))
     }
 
-    /// Two names, so that a peer that pins keys cannot end up on a link without pins, nor the other way round.
+    /// Two names, so that a peer that pins keys and one that does not never share a link.
     fn protocol(&self) -> &'static str {
         match self {
             Self::Only(_) => PROTOCOL,
@@ -324,7 +327,7 @@ pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprin
     ))
 }
 
-/// Not reachable with TLS 1.3 as the only version; refused all the same.
+/// Cannot be reached with TLS 1.3 as the only version, and rejects in any case.
 fn refuse_tls12() -> Result<HandshakeSignatureValid, rustls::Error> {
     Err(rustls::Error::General("TLS 1.2 is not spoken here".into()))
 }
