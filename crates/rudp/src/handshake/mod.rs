@@ -223,7 +223,7 @@ impl Handshake {
         let initial = Level::initial(Side::Connector, &first)?;
         let mut this = Self::new(now, Side::Connector, template, initial, tls, timeout);
         this.first = first;
-        this.pump(now);
+        this.take_messages(now);
         Some(this)
     }
 
@@ -459,7 +459,7 @@ impl Handshake {
                 events.push(SetUpEvent::Failed(ClosedReason::HandshakeFailed(alert.0)));
                 return;
             }
-            self.pump(now);
+            self.take_messages(now);
             if is_initial == self.handshake.is_none() {
                 break;
             }
@@ -479,7 +479,7 @@ impl Handshake {
     }
 
     /// Takes the outgoing messages of TLS.
-    fn pump(&mut self, now: Time) {
+    fn take_messages(&mut self, now: Time) {
         let Some(tls) = &mut self.tls else { return };
         let mut has_new = false;
         loop {
