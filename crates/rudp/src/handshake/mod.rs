@@ -8,9 +8,10 @@
 //! | 3/2 round trips | | data |
 //!
 //! A *flight* consists of all messages that an end sends in one turn. It takes only a few packets,
-//! and the loss of one would cost a timeout. So each flight is sent [`COPIES`](flight::COPIES) times, at an
-//! interval of [`COPY_SPACING`](flight::COPY_SPACING) because losses come in bursts. Flights are not acknowledged: the
-//! peer's next flight shows that the last one arrived, and flights are repeated until then.
+//! and the loss of one would cost a timeout. So each flight is sent [`COPIES`](flight::COPIES)
+//! times, at an interval of [`COPY_SPACING`](flight::COPY_SPACING) because losses come in bursts.
+//! Flights are not acknowledged: the peer's next flight shows that the last one arrived, and
+//! flights are repeated until then.
 //!
 //! The peer is authenticated when the TLS handshake is complete, and not before. Until then no data
 //! are sent or delivered, and reports have no effect.
