@@ -22,13 +22,13 @@ const MAX_UNACKED: u64 = 128;
 
 /// The delay of the acknowledgement of a lone packet. It is longer than a program takes to be
 /// scheduled and to answer on a path so short that an extra packet would cost time.
-const ANSWER_TIME: Duration = Duration::from_micros(100);
+const LONE_PACKET_DELAY: Duration = Duration::from_micros(100);
 
 /// The maximum number of ranges that are kept. Older ranges have been acknowledged many times.
 const MAX_RANGES: usize = 1024;
 
 /// The minimum interval over which the arrival rate is measured.
-const RATE_INTERVAL: Duration = Duration::from_millis(10);
+const MIN_RATE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The receiver's state for acknowledgements.
 #[derive(Debug, Default)]
@@ -89,7 +89,7 @@ impl AckState {
         } else if urgent {
             (MIN_INTERVAL, Duration::ZERO)
         } else {
-            (Self::interval(rtt), ANSWER_TIME)
+            (Self::interval(rtt), LONE_PACKET_DELAY)
         };
         let soonest = now + delay;
         let at = (self.last_sent).map_or(soonest, |last| (last + interval).max(soonest));
@@ -102,13 +102,13 @@ impl AckState {
 
     fn measure(&mut self, now: Time, wire: u64) {
         let elapsed = now.since(self.window_start);
-        if elapsed >= RATE_INTERVAL {
+        if elapsed >= MIN_RATE_INTERVAL {
             let nanos = elapsed.as_nanos().max(1);
             let rate = u128::from(self.window_bytes) * 1_000_000_000 / nanos;
             let rate = u64::try_from(rate).unwrap_or(u64::MAX);
             // An interval with a long pause does not show a rate, so the measurement after a pause
             // replaces the average.
-            self.arrival_rate = if elapsed > 8 * RATE_INTERVAL || self.arrival_rate == 0 {
+            self.arrival_rate = if elapsed > 8 * MIN_RATE_INTERVAL || self.arrival_rate == 0 {
                 rate
             } else {
                 (self.arrival_rate * 3 + rate) / 4
@@ -176,7 +176,7 @@ mod tests {
         let mut state = AckState::default();
         let now = Time::ZERO + Duration::from_secs(1);
         receive(&mut state, now, 0);
-        assert_eq!(state.due(), Some(now + ANSWER_TIME));
+        assert_eq!(state.due(), Some(now + LONE_PACKET_DELAY));
         // Any packet that is sent before takes the acknowledgement along.
         assert!(state.is_worthwhile(now, RTT));
         // A gap is acknowledged at once.

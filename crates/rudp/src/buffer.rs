@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// The size of a chunk, in bytes.
-const CHUNK: u64 = 65_536;
+const CHUNK_BYTES: u64 = 65_536;
 
 /// The maximum number of free chunks that are kept for reuse: more than a writer fills after one
 /// wake-up.
-const SPARE_CHUNKS: usize = 16;
+const MAX_SPARE_CHUNKS: usize = 16;
 
 /// A sparse buffer for the offsets of a stream from [`start`](Self::start) on.
 ///
@@ -37,13 +37,13 @@ impl ChunkBuffer {
         let (mut offset, mut data) = (offset + skipped, &data[skipped as usize..]);
         while !data.is_empty() {
             let (index, within) = self.locate(offset);
-            let take = data.len().min(CHUNK as usize - within);
+            let take = data.len().min(CHUNK_BYTES as usize - within);
             while self.chunks.len() <= index {
                 self.chunks.push_back(None);
             }
             let spare = &mut self.spare;
             let chunk = self.chunks[index].get_or_insert_with(|| {
-                (spare.pop()).unwrap_or_else(|| vec![0; CHUNK as usize].into_boxed_slice())
+                (spare.pop()).unwrap_or_else(|| vec![0; CHUNK_BYTES as usize].into_boxed_slice())
             });
             chunk[within..within + take].copy_from_slice(&data[..take]);
             data = &data[take..];
@@ -58,7 +58,7 @@ impl ChunkBuffer {
         let mut offset = range.start.max(self.start);
         while offset < range.end {
             let (index, within) = self.locate(offset);
-            let take = (range.end - offset).min(CHUNK - within as u64);
+            let take = (range.end - offset).min(CHUNK_BYTES - within as u64);
             if let Some(Some(chunk)) = self.chunks.get(index) {
                 piece(&chunk[within..within + take as usize]);
             }
@@ -69,14 +69,14 @@ impl ChunkBuffer {
     /// Releases all bytes before this offset.
     pub(crate) fn release(&mut self, start: u64) {
         self.start = self.start.max(start);
-        while self.first < self.start / CHUNK {
+        while self.first < self.start / CHUNK_BYTES {
             let Some(chunk) = self.chunks.pop_front() else {
-                self.first = self.start / CHUNK;
+                self.first = self.start / CHUNK_BYTES;
                 break;
             };
             self.first += 1;
             if let Some(chunk) = chunk
-                && self.spare.len() < SPARE_CHUNKS
+                && self.spare.len() < MAX_SPARE_CHUNKS
             {
                 self.spare.push(chunk);
             }
@@ -87,8 +87,8 @@ impl ChunkBuffer {
         // Offsets are never before the start, and the span is bounded by windows far below the
         // range of usize.
         (
-            (offset / CHUNK - self.first) as usize,
-            (offset % CHUNK) as usize,
+            (offset / CHUNK_BYTES - self.first) as usize,
+            (offset % CHUNK_BYTES) as usize,
         )
     }
 }

@@ -74,7 +74,7 @@ pub enum ClosedReason {
     #[error("this end closed the connection with code {0}")]
     ClosedHere(u64),
     /// The peer violated the protocol.
-    #[error("the other end broke the protocol: {0}")]
+    #[error("the other end violated the protocol: {0}")]
     Violation(Violation),
     /// Packets were lost or reordered, with [`Reliability::Detect`](crate::Reliability::Detect).
     #[error("{arrived} of {sent} packets arrived in order")]
@@ -85,10 +85,10 @@ pub enum ClosedReason {
         sent: u64,
     },
     /// 2^48 packets were sent, or the number of forged packets reached the limit of the cipher.
-    #[error("the keys of the connection are used up")]
+    #[error("the keys of the connection have reached their limit of packets or forgeries")]
     KeysExhausted,
     /// The cryptographic library failed.
-    #[error("the cryptographic library refused to seal a packet")]
+    #[error("the cryptographic library failed to encrypt a packet")]
     Crypto,
 }
 
@@ -97,16 +97,16 @@ pub enum ClosedReason {
 #[non_exhaustive]
 pub enum Violation {
     /// A frame that cannot be parsed.
-    #[error("expected frames, got something else in an authentic packet")]
+    #[error("expected frames in an authentic packet, got other bytes")]
     Malformed,
     /// Data beyond the flow-control limit.
-    #[error("expected data below the flow-control limit, got some beyond")]
+    #[error("expected data below the flow-control limit, got data beyond it")]
     FlowControl,
     /// Two different final sizes of the stream, or data beyond its end.
-    #[error("expected one end of the stream, got two or data behind it")]
+    #[error("expected one final size of the stream, got two or data beyond it")]
     TwoEnds,
     /// An acknowledgement of a packet or of data that was not sent.
-    #[error("expected acknowledgements of what was sent, got others")]
+    #[error("expected acknowledgements of sent packets, got others")]
     AckOfUnsent,
     /// Parity symbols that contradict each other or the data.
     #[error("expected parity symbols that match their block, got others")]

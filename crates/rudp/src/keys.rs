@@ -49,7 +49,7 @@ pub enum KeyError {
     #[error("expected an exporter secret of 32 to 64 bytes, got {0}")]
     SecretLength(usize),
     /// The cryptographic library failed.
-    #[error("the cryptographic library refused to derive keys")]
+    #[error("the cryptographic library failed to derive keys")]
     Library,
 }
 

@@ -12,7 +12,7 @@ use crate::Time;
 pub(crate) const MIN_DATAGRAM: u16 = 1200;
 
 /// Sizes to probe, in bytes of UDP payload: jumbo frames, Ethernet over IPv4 and IPv6, tunnels.
-const SIZES: [u16; 7] = [8972, 8952, 4000, 1472, 1452, 1392, 1300];
+const PROBE_SIZES: [u16; 7] = [8972, 8952, 4000, 1472, 1452, 1392, 1300];
 
 /// The maximum number of probes of one size (`MAX_PROBES` of RFC 8899).
 const MAX_PROBES: u8 = 3;
@@ -68,7 +68,7 @@ impl Mtu {
     }
 
     fn search_below(&mut self, size: u16) {
-        let candidates = std::iter::once(self.max).chain(SIZES);
+        let candidates = std::iter::once(self.max).chain(PROBE_SIZES);
         self.probe = candidates
             .filter(|&next| next < size && next > self.current && next <= self.max)
             .max()
@@ -94,7 +94,7 @@ impl Mtu {
     /// would accept, if it reports one.
     pub(crate) fn on_refused(&mut self, size: u16, fits: Option<u16>) {
         // Without a reported size, smaller sizes are tried in steps: a rejection costs no time.
-        let below = |limit: u16| SIZES.into_iter().filter(|&next| next < limit).max();
+        let below = |limit: u16| PROBE_SIZES.into_iter().filter(|&next| next < limit).max();
         let next = fits
             .filter(|&fits| fits < size)
             .or_else(|| below(size))

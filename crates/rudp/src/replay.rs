@@ -32,7 +32,7 @@ impl ReplayWindow {
     }
 
     /// Records an authentic packet. Returns whether its number is the largest so far.
-    pub(crate) fn note(&mut self, number: u64) -> bool {
+    pub(crate) fn record(&mut self, number: u64) -> bool {
         let is_newest = number >= self.end;
         if is_newest {
             if number - self.end >= REPLAY_WINDOW {
@@ -76,7 +76,7 @@ mod tests {
                 let expected = number + REPLAY_WINDOW >= end && !seen.contains(&number);
                 prop_assert_eq!(window.admits(number), expected);
                 if expected {
-                    window.note(number);
+                    window.record(number);
                     seen.insert(number);
                     end = end.max(number + 1);
                 }

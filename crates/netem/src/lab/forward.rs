@@ -15,23 +15,23 @@ use crate::model::{Path, PathCounters, derive_seed};
 use crate::scenario::Scenario;
 
 /// The maximum number of packets read from one side before the other side is read.
-const BATCH: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// The time before a packet is due at which the forwarder stops sleeping and polls, in nanoseconds.
 ///
 /// A wake-up takes about 50 us, which is the whole round trip of a short path. So the forwarder
 /// waits actively for a lone packet. In a bulk flow the latency does not matter, and polling would
 /// take processor time from the two ends.
-const SPIN: u64 = 120_000;
+const SPIN_NS: u64 = 120_000;
 
 /// The minimum sleep in a bulk flow while no packet comes in, in nanoseconds.
 ///
 /// At 1 Gbit/s a packet takes 12 us, less than a wake-up. So the forwarder hands packets over in
 /// batches. Their departure times from the bottleneck do not depend on this value.
-const QUANTUM: u64 = 50_000;
+const MIN_BULK_SLEEP_NS: u64 = 50_000;
 
 /// The number of packets under way above which the traffic counts as a bulk flow.
-const BULK: usize = 4;
+const BULK_PACKETS: usize = 4;
 
 /// The size of the read buffer, in bytes: the largest IP packet.
 const MAX_PACKET_BYTES: usize = 1 << 16;
@@ -174,7 +174,7 @@ impl Running {
 
     /// Reads packets that a side has sent. Returns whether more may be waiting.
     fn read_packets(&mut self, from: usize, buffer: &mut [u8]) -> Result<bool, Errno> {
-        for _ in 0..BATCH {
+        for _ in 0..MAX_BATCH {
             match read(&self.tuns[from], &mut *buffer) {
                 Ok(length) => {
                     if self.origin.is_none() {
@@ -235,7 +235,7 @@ impl Running {
     /// to stop.
     fn wait(&self, more: bool) -> Result<Option<[bool; 2]>, Errno> {
         let due = (self.paths.iter()).filter_map(Path::next_deadline).min();
-        let bulk = self.paths.iter().map(Path::held_packets).sum::<usize>() > BULK;
+        let bulk = self.paths.iter().map(Path::held_packets).sum::<usize>() > BULK_PACKETS;
         let timeout = match due {
             _ if more => Some(0),
             None => None,
@@ -244,9 +244,9 @@ impl Running {
                 // The kernel may end a sleep late by a thousandth of its length.
                 let left = left - left / 500;
                 Some(if bulk {
-                    left.max(QUANTUM)
+                    left.max(MIN_BULK_SLEEP_NS)
                 } else {
-                    left.saturating_sub(SPIN)
+                    left.saturating_sub(SPIN_NS)
                 })
             }
         };

@@ -2,7 +2,7 @@
 
 /// Bytes of the packet that the message quotes: a header without options and the next eight bytes
 /// (RFC 792).
-const QUOTED: usize = 28;
+const QUOTED_BYTES: usize = 28;
 
 /// Returns the ICMP message "fragmentation needed" with the largest size that passes (RFC 792, RFC
 /// 1191). The message goes from the address of the other end to the sender.
@@ -10,7 +10,7 @@ const QUOTED: usize = 28;
 /// Returns `None` for a packet that is not IPv4, and for ICMP: errors of ICMP messages are not
 /// reported (RFC 1122, section 3.2.2).
 pub(super) fn too_big(packet: &[u8], largest: u32) -> Option<Vec<u8>> {
-    let quoted = packet.get(..QUOTED)?;
+    let quoted = packet.get(..QUOTED_BYTES)?;
     if quoted[0] >> 4 != 4 || quoted[9] == ICMP {
         return None;
     }

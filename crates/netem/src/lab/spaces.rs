@@ -56,8 +56,8 @@ impl Spaces {
         };
         #[expect(unsafe_code, reason = "forks a child")]
         // SAFETY: `build` makes only system calls on data that `plan` already holds.
-        let (own_user, fds) =
-            unsafe { fetch(|| build(&plan)) }.map_err(|failure| explain(failure, &settings))?;
+        let (own_user, fds) = unsafe { fetch(|| build(&plan)) }
+            .map_err(|failure| error_for_step(failure, &settings))?;
         // `fetch` has checked that the child sent exactly seven descriptors.
         let Ok([user, net_a, tun_a, link_a, net_b, tun_b, link_b]) = <[OwnedFd; 7]>::try_from(fds)
         else {
@@ -313,7 +313,7 @@ fn configure(port: &mut Port, side: Side, mtu: u32, settings: &Settings) -> Resu
 }
 
 /// Returns the error for a failed step.
-fn explain(failure: Failure, settings: &Settings) -> LabError {
+fn error_for_step(failure: Failure, settings: &Settings) -> LabError {
     let Failure { step, errno } = failure;
     match step {
         step::USER_NAMESPACE | step::ID_MAP | step::NET_NAMESPACE => LabError::Privileges {

@@ -188,8 +188,8 @@ impl ScenarioFile {
         let scenario = Scenario {
             name: self.name.unwrap_or_else(|| name.to_owned()),
             description: self.description,
-            up: self.up.over(&both),
-            down: self.down.over(&both),
+            up: self.up.with_defaults(&both),
+            down: self.down.with_defaults(&both),
             mtu: self.mtu.unwrap_or_else(default_mtu),
             congestion_control: self.congestion_control,
             socket_buffer: self.socket_buffer,
@@ -203,7 +203,7 @@ impl ScenarioFile {
 
 impl PathTable {
     /// Returns the configuration of a direction: its own fields, or else those for both directions.
-    fn over(self, both: &Self) -> PathConfig {
+    fn with_defaults(self, both: &Self) -> PathConfig {
         // The queue is taken as a whole: if a direction sets either field of it, those for both
         // directions are ignored.
         let own_queue = self.queue_bytes.is_some() || self.queue_bdp.is_some();

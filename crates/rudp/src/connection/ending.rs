@@ -11,7 +11,7 @@ use crate::wire::Reader;
 
 /// The maximum time for which a completed end stays, so that the peer can learn of it: longer than
 /// a blackout of 5 s. It usually takes one round trip.
-const LINGER: Duration = Duration::from_secs(10);
+const MAX_LINGER: Duration = Duration::from_secs(10);
 
 /// The minimum time for which close notices of an error are repeated, unless the peer answers.
 /// Probe timeouts are too short a measure on a short path: a busy machine may stop for many of
@@ -108,14 +108,14 @@ impl Connection {
     pub fn close(&mut self, now: Time, code: u64) {
         let code = code.min((1 << 62) - 1);
         if self.state.is_open() {
-            self.announce(now, Some(ClosedReason::ClosedHere(code)), code);
+            self.start_ending(now, Some(ClosedReason::ClosedHere(code)), code);
         }
     }
 
     /// Closes the connection because the peer violated the protocol.
-    pub(super) fn violate(&mut self, now: Time, violation: Violation) {
+    pub(super) fn close_for_violation(&mut self, now: Time, violation: Violation) {
         if self.state.is_open() {
-            self.announce(
+            self.start_ending(
                 now,
                 Some(ClosedReason::Violation(violation)),
                 CODE_VIOLATION,
@@ -124,14 +124,14 @@ impl Connection {
     }
 
     /// Returns whether a loss ends the connection.
-    pub(super) fn detects(&self) -> bool {
+    pub(super) fn detects_loss(&self) -> bool {
         self.config.reliability == Reliability::Detect
     }
 
     /// Closes the connection because of a loss that will not be repaired.
-    pub(super) fn lose(&mut self, now: Time, arrived: u64, sent: u64) {
+    pub(super) fn close_for_loss(&mut self, now: Time, arrived: u64, sent: u64) {
         if self.state.is_open() {
-            self.announce(now, Some(ClosedReason::Lost { arrived, sent }), CODE_LOST);
+            self.start_ending(now, Some(ClosedReason::Lost { arrived, sent }), CODE_LOST);
         }
     }
 
@@ -146,7 +146,7 @@ impl Connection {
     /// Closes the connection because the peer has closed it. One notice is sent back, so that the
     /// peer stops repeating its own.
     pub(super) fn end(&mut self, now: Time, reason: ClosedReason, code: u64) {
-        self.announce(now, Some(reason), code);
+        self.start_ending(now, Some(reason), code);
         if let State::Ending(notice) = &mut self.state {
             notice.copies = 1;
             notice.until = now;
@@ -166,14 +166,15 @@ impl Connection {
         if !self.state.is_delivered() {
             self.events.push_back(Event::Delivered);
         }
-        self.announce(now, None, CODE_COMPLETE);
+        self.start_ending(now, None, CODE_COMPLETE);
         if mutual && let State::Ending(notice) = &mut self.state {
             // Only the notices that are due are still sent.
             notice.until = now;
         }
     }
 
-    pub(super) fn announce(&mut self, now: Time, reason: Option<ClosedReason>, code: u64) {
+    /// Ends the connection, and starts to send close notices with this code.
+    pub(super) fn start_ending(&mut self, now: Time, reason: Option<ClosedReason>, code: u64) {
         let timeout = self.rtt.probe_timeout(0);
         self.readable = true;
         self.events.push_back(Event::Closed(reason));
@@ -182,7 +183,7 @@ impl Connection {
         let until = if reason.is_some() {
             now + MIN_NOTICE_TIME.max(3 * timeout)
         } else {
-            now + LINGER.max(8 * timeout)
+            now + MAX_LINGER.max(8 * timeout)
         };
         self.state = State::Ending(Notice {
             reason,
@@ -196,7 +197,7 @@ impl Connection {
     }
 
     /// Handles a packet that arrived after the connection ended here.
-    pub(super) fn answer_when_over(&mut self, now: Time, frames: &[u8]) {
+    pub(super) fn handle_packet_when_over(&mut self, now: Time, frames: &[u8]) {
         let State::Ending(notice) = &mut self.state else {
             return;
         };
@@ -225,7 +226,7 @@ impl Connection {
     }
 
     /// Handles a handshake packet that arrived after the connection ended here.
-    pub(super) fn answer_set_up_when_over(&mut self, now: Time, is_close: bool) {
+    pub(super) fn handle_set_up_when_over(&mut self, now: Time, is_close: bool) {
         let State::Ending(notice) = &mut self.state else {
             return;
         };

@@ -155,7 +155,7 @@ impl Scene {
             let to = (0..ADDRESSES).find(is_to).expect("an address of the peer");
             self.received_bytes[to] += transmit.len as u64;
             for datagram in out.chunks_mut(transmit.segment_size) {
-                let number = self.opener.number(datagram).expect("for us");
+                let number = self.opener.number(datagram).expect("a packet for this end");
                 let frames = self.opener.open(number, datagram).expect("sealed");
                 let mut reader = Reader(frames);
                 while !reader.is_empty() {
@@ -196,7 +196,7 @@ fn implausible_reports_are_clamped() {
     let mut scene = Scene::new(Side::Connector, Config::default());
     assert_eq!(scene.victim.outgoing_train(), None);
     scene.send(&[Item::Report(report(SETUP_TRAIN, MAX_RATE))]);
-    let result = scene.victim.outgoing_train().expect("a report came");
+    let result = scene.victim.outgoing_train().expect("a report");
     assert_eq!((result.sent, result.received), (32, 32));
     assert_eq!((result.clear, result.clear_received), (32, 32));
     assert_eq!(result.queue_bytes(), None);

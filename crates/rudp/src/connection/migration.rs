@@ -30,11 +30,11 @@ const MAX_CHALLENGES: u8 = 5;
 
 /// The time after which both addresses are given up: an answer to the last challenge takes less on
 /// any path.
-const MAX_WAIT: Duration = Duration::from_secs(3);
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The maximum number of bytes sent to an address before it is validated, per byte received from it
 /// (RFC 9000, section 8.1).
-const AMPLIFICATION: u64 = 3;
+const AMPLIFICATION_FACTOR: u64 = 3;
 
 /// The size of a packet with a challenge, in bytes of UDP payload.
 const CHALLENGE_BYTES: u64 = PACKET_OVERHEAD as u64 + 9;
@@ -107,13 +107,13 @@ impl Migration {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        let until = (!self.candidates.is_empty()).then(|| self.found_at + MAX_WAIT);
+        let until = (!self.candidates.is_empty()).then(|| self.found_at + VALIDATION_TIMEOUT);
         let challenges = self.candidates.iter().map(|candidate| candidate.next);
         challenges.chain([until]).flatten().min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        if now >= self.found_at + MAX_WAIT {
+        if now >= self.found_at + VALIDATION_TIMEOUT {
             self.candidates.clear();
         }
     }
@@ -145,7 +145,7 @@ impl Connection {
         is_newest: bool,
     ) {
         let migration = &mut self.migration;
-        let allowance = AMPLIFICATION * size as u64;
+        let allowance = AMPLIFICATION_FACTOR * size as u64;
         if let Some(known) = (migration.candidates.iter_mut()).find(|one| one.address == from) {
             known.allowance = known.allowance.saturating_add(allowance);
         }

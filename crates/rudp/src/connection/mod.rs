@@ -51,9 +51,9 @@ const MIN_BUFFER: u64 = 1 << 20;
 
 /// The time that the application may write ahead of the path at the current rate. Chosen: timers
 /// and threads may be late by some milliseconds.
-const AHEAD: Duration = Duration::from_millis(16);
+const MAX_WRITE_AHEAD: Duration = Duration::from_millis(16);
 /// The minimum number of bytes that the application may write ahead of the path.
-const MIN_AHEAD_BYTES: u64 = 128 << 10;
+const MIN_WRITE_AHEAD_BYTES: u64 = 128 << 10;
 
 /// The maximum of [`receive_delay`](Connection::receive_delay). What arrives in this time is a
 /// small part of a socket's receive buffer.
@@ -445,7 +445,7 @@ impl Connection {
     fn send_capacity(&self) -> u64 {
         let rate = self.controller.pacing_rate();
         let product = bytes_in(rate, self.rtt.smoothed()).min(u64::MAX / 8);
-        let ahead = bytes_in(rate, AHEAD).clamp(MIN_AHEAD_BYTES, 2 * MIN_BUFFER);
+        let ahead = bytes_in(rate, MAX_WRITE_AHEAD).clamp(MIN_WRITE_AHEAD_BYTES, 2 * MIN_BUFFER);
         (4 * product + ahead)
             .min(2 * product + 2 * MIN_BUFFER)
             .min(self.config.max_send_buffer.max(MIN_BUFFER))

@@ -76,7 +76,7 @@ impl Connection {
         }
         if self.probes > 0 {
             match self.send.oldest_unacked(room.saturating_sub(DATA_HEADER)) {
-                Some(segment) if !self.detects() && room > DATA_HEADER => {
+                Some(segment) if !self.detects_loss() && room > DATA_HEADER => {
                     self.put_old(out, segment, draft)
                 }
                 _ => {

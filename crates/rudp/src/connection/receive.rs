@@ -47,7 +47,7 @@ impl Connection {
             return;
         }
         let Some(keys) = &mut self.keys else {
-            self.hold_early(now, from, datagram);
+            self.keep_early(now, from, datagram);
             return;
         };
         let Ok(number) = keys.opener.number(datagram) else {
@@ -74,7 +74,7 @@ impl Connection {
                 return;
             }
         };
-        let is_newest = self.replay.note(number);
+        let is_newest = self.replay.record(number);
         self.counters.received_packets += 1;
         self.counters.received_data_packets += 1;
         self.counters.received_bytes += size as u64;
@@ -82,7 +82,7 @@ impl Connection {
         self.on_confirmed();
         self.check_address(now, (from, size), is_newest);
         if !self.state.is_open() {
-            self.answer_when_over(now, frames);
+            self.handle_packet_when_over(now, frames);
             return;
         }
         let mut reading = Reading {
@@ -90,7 +90,7 @@ impl Connection {
             ..Reading::default()
         };
         if let Err(violation) = self.read_frames(now, from, (frames, size), &mut reading) {
-            self.violate(now, violation);
+            self.close_for_violation(now, violation);
             return;
         }
         if !reading.dropped {
@@ -221,10 +221,10 @@ impl Connection {
         data: &[u8],
         reading: &mut Reading,
     ) -> Result<(), Violation> {
-        if self.detects() && header.offset > self.recv.contiguous() {
+        if self.detects_loss() && header.offset > self.recv.contiguous() {
             // The data before this offset were lost or reordered.
             let (arrived, sent) = (self.counters.received_data_packets, reading.number + 1);
-            self.lose(now, arrived, sent);
+            self.close_for_loss(now, arrived, sent);
             return Ok(());
         }
         match (self.recv.insert(header.offset, data, header.end)).map_err(violation)? {
@@ -328,7 +328,7 @@ impl Connection {
         if rate > 0 {
             self.counters.peer_arrival_rate = rate;
         }
-        self.settle(now, latest, (rate > 0).then_some(rate));
+        self.process_losses(now, latest, (rate > 0).then_some(rate));
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl Connection {
     }
 
     /// Detects losses, and passes feedback to the rate controller.
-    pub(super) fn settle(
+    pub(super) fn process_losses(
         &mut self,
         now: Time,
         rtt: Option<std::time::Duration>,
@@ -395,14 +395,14 @@ impl Connection {
         self.sampler.on_lost(packet.wire, &packet.state);
         self.mtu.on_lost(now, packet.size, packet.number);
         self.limit_due |= contents.limit;
-        if self.detects() {
+        if self.detects_loss() {
             if contents
                 .data
                 .as_ref()
                 .is_some_and(|data| !self.send.has(data))
             {
                 let sent = self.next_number;
-                self.lose(now, sent.saturating_sub(self.counters.lost_packets), sent);
+                self.close_for_loss(now, sent.saturating_sub(self.counters.lost_packets), sent);
             }
             return;
         }

@@ -18,11 +18,11 @@ use crate::trains::{SETUP_TRAIN, TRAIN_BURST, TRAIN_PACKETS};
 
 /// The maximum number of bytes of data packets that a listener keeps for one connection before its
 /// handshake completes. Data may arrive before the last messages of the handshake.
-const MAX_EARLY: usize = 1 << 20;
+const MAX_EARLY_BYTES: usize = 1 << 20;
 
 /// The maximum number of bytes of early data packets that a listener keeps, over all of its
 /// connections.
-const MAX_ALL_EARLY: usize = 16 << 20;
+const MAX_TOTAL_EARLY_BYTES: usize = 16 << 20;
 
 /// The memory that a kept packet takes beyond its own bytes, in bytes.
 const EARLY_OVERHEAD: usize = size_of::<(Time, SocketAddr, Vec<u8>)>();
@@ -39,8 +39,8 @@ impl Early {
     /// Adds a packet, unless a limit is reached.
     fn put(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let size = datagram.len() + EARLY_OVERHEAD;
-        let is_allowed = self.bytes + size <= MAX_EARLY
-            && self.all.load(Ordering::Relaxed) + size <= MAX_ALL_EARLY;
+        let is_allowed = self.bytes + size <= MAX_EARLY_BYTES
+            && self.all.load(Ordering::Relaxed) + size <= MAX_TOTAL_EARLY_BYTES;
         if is_allowed {
             self.bytes += size;
             self.all.fetch_add(size, Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Connection {
         if !self.state.is_open() {
             let is_close = |event: &SetUpEvent| matches!(event, SetUpEvent::Close(_));
             if is_authentic {
-                self.answer_set_up_when_over(now, events.iter().any(is_close));
+                self.handle_set_up_when_over(now, events.iter().any(is_close));
             }
             return;
         }
@@ -185,7 +185,7 @@ impl Connection {
     }
 
     /// Keeps a data packet whose keys are not known yet.
-    pub(super) fn hold_early(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+    pub(super) fn keep_early(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let is_expected = (self.phase.handshake()).is_some_and(Handshake::is_validated)
             && self.side == Side::Listener
             && from == self.remote;
@@ -231,9 +231,9 @@ impl Connection {
     fn fail_set_up(&mut self, now: Time, reason: ClosedReason) {
         match reason {
             ClosedReason::HandshakeFailed(alert) => {
-                self.announce(now, Some(reason), CODE_ALERT + u64::from(alert));
+                self.start_ending(now, Some(reason), CODE_ALERT + u64::from(alert));
             }
-            ClosedReason::Violation(violation) => self.violate(now, violation),
+            ClosedReason::Violation(violation) => self.close_for_violation(now, violation),
             _ => self.fail(reason),
         }
     }

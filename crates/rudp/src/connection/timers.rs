@@ -5,7 +5,7 @@ use crate::Time;
 use crate::event::ClosedReason;
 
 /// Packets that are sent at a probe timeout (RFC 9002, section 6.2.4).
-const PROBES: u8 = 2;
+const PROBES_PER_TIMEOUT: u8 = 2;
 
 /// The number of probe timeouts in a row after which the rate controller is notified of a timeout.
 const MAX_PROBE_TIMEOUTS: u32 = 2;
@@ -63,11 +63,11 @@ impl Connection {
         }
         if self.loss_timeout().is_some_and(|at| at <= now) {
             if self.sent.loss_time().is_some() {
-                self.settle(now, None, None);
+                self.process_losses(now, None, None);
             } else {
                 self.backoff += 1;
                 self.counters.probe_timeouts += 1;
-                self.probes = PROBES;
+                self.probes = PROBES_PER_TIMEOUT;
                 if self.backoff >= MAX_PROBE_TIMEOUTS {
                     self.controller.on_timeout(now);
                     self.update_pacing(now);

@@ -25,7 +25,7 @@ use crate::{Side, Time};
 
 /// The time after which an incomplete entry is dropped. A connector repeats its first messages
 /// within one second, so its third repetition still finds the entry.
-const MAX_AGE: Duration = Duration::from_secs(3);
+const HALF_OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The maximum number of train packets that an entry remembers: the number that a connector of this
 /// version sends.
@@ -79,13 +79,13 @@ pub enum AcceptResult {
 
 /// A rate limiter that allows bursts of one second: the generic cell rate algorithm (ITU-T I.371).
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct RateLimiter {
     per_second: u32,
     /// The time at which the bucket would be full again.
     full_at: Time,
 }
 
-impl Bucket {
+impl RateLimiter {
     fn new(per_second: u32) -> Self {
         Self {
             per_second,
@@ -130,10 +130,10 @@ pub struct Acceptor {
     limits: AcceptLimits,
     tokens: Tokens,
     half_open: HashMap<(SocketAddr, Id), HalfOpen>,
-    signatures: Bucket,
-    networks: HashMap<[u8; 6], Bucket>,
-    other_networks: Bucket,
-    versions: Bucket,
+    signatures: RateLimiter,
+    networks: HashMap<[u8; 6], RateLimiter>,
+    other_networks: RateLimiter,
+    versions: RateLimiter,
     early: EarlyBytes,
 }
 
@@ -158,10 +158,10 @@ impl Acceptor {
             limits,
             tokens: Tokens::new(token_key)?,
             half_open: HashMap::new(),
-            signatures: Bucket::new(limits.signatures),
+            signatures: RateLimiter::new(limits.signatures),
             networks: HashMap::new(),
-            other_networks: Bucket::new(limits.signatures_per_network),
-            versions: Bucket::new(MAX_VERSION_PACKETS_PER_SECOND),
+            other_networks: RateLimiter::new(limits.signatures_per_network),
+            versions: RateLimiter::new(MAX_VERSION_PACKETS_PER_SECOND),
             early: EarlyBytes::default(),
         })
     }
@@ -240,7 +240,7 @@ impl Acceptor {
         if context.handshakes >= self.limits.handshakes && is_validated {
             return Some(AcceptResult::Ignored);
         }
-        (self.half_open).retain(|_, entry| now.since(entry.began) <= MAX_AGE);
+        (self.half_open).retain(|_, entry| now.since(entry.began) <= HALF_OPEN_TIMEOUT);
         let is_full = self.half_open.len() >= self.limits.half_open;
         let is_busy = is_full
             || context.handshakes >= self.limits.handshakes / 2
@@ -353,7 +353,7 @@ impl Acceptor {
         })
     }
 
-    fn network(&mut self, now: Time, ip: IpAddr) -> &mut Bucket {
+    fn network(&mut self, now: Time, ip: IpAddr) -> &mut RateLimiter {
         let mut network = [0; 6];
         match ip.to_canonical() {
             IpAddr::V4(ip) => network[..3].copy_from_slice(&ip.octets()[..3]),
@@ -366,7 +366,7 @@ impl Acceptor {
             }
         }
         let limit = self.limits.signatures_per_network;
-        (self.networks.entry(network)).or_insert_with(|| Bucket::new(limit))
+        (self.networks.entry(network)).or_insert_with(|| RateLimiter::new(limit))
     }
 }
 

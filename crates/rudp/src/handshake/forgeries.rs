@@ -64,7 +64,7 @@ fn started() -> (Scene, Connection, Vec<Vec<u8>>) {
     for mut datagram in sent(&mut scene.connector, Time::ZERO) {
         scene.pass_to_listener(address(1), &mut datagram);
     }
-    let mut accepted = scene.accepted.take().expect("both messages came");
+    let mut accepted = scene.accepted.take().expect("both messages arrived");
     let flight = sent(&mut accepted, Time::ZERO);
     assert_eq!(flight.len(), 2);
     (scene, accepted, flight)

@@ -8,9 +8,10 @@
 //! | 3/2 round trips | | data |
 //!
 //! A *flight* consists of all messages that an end sends in one turn. It takes only a few packets,
-//! and the loss of one would cost a timeout. So each flight is sent [`COPIES`](flight::COPIES) times, at an
-//! interval of [`COPY_SPACING`](flight::COPY_SPACING) because losses come in bursts. Flights are not acknowledged: the
-//! peer's next flight shows that the last one arrived, and flights are repeated until then.
+//! and the loss of one would cost a timeout. So each flight is sent [`COPIES`](flight::COPIES)
+//! times, at an interval of [`COPY_SPACING`](flight::COPY_SPACING) because losses come in bursts.
+//! Flights are not acknowledged: the peer's next flight shows that the last one arrived, and
+//! flights are repeated until then.
 //!
 //! The peer is authenticated when the TLS handshake is complete, and not before. Until then no data
 //! are sent or delivered, and reports have no effect.
@@ -223,7 +224,7 @@ impl Handshake {
         let initial = Level::initial(Side::Connector, &first)?;
         let mut this = Self::new(now, Side::Connector, template, initial, tls, timeout);
         this.first = first;
-        this.pump(now);
+        this.take_messages(now);
         Some(this)
     }
 
@@ -459,7 +460,7 @@ impl Handshake {
                 events.push(SetUpEvent::Failed(ClosedReason::HandshakeFailed(alert.0)));
                 return;
             }
-            self.pump(now);
+            self.take_messages(now);
             if is_initial == self.handshake.is_none() {
                 break;
             }
@@ -479,7 +480,7 @@ impl Handshake {
     }
 
     /// Takes the outgoing messages of TLS.
-    fn pump(&mut self, now: Time) {
+    fn take_messages(&mut self, now: Time) {
         let Some(tls) = &mut self.tls else { return };
         let mut has_new = false;
         loop {

@@ -7,7 +7,7 @@ use crate::{Side, Time};
 
 /// The maximum number of bytes sent to an address before it is validated, per byte received from it
 /// (RFC 9000, section 8.1).
-const AMPLIFICATION: u64 = 3;
+const AMPLIFICATION_FACTOR: u64 = 3;
 
 /// The minimum free space of a datagram for a further packet, in bytes.
 const MIN_PIECE: usize = 64;
@@ -15,7 +15,8 @@ const MIN_PIECE: usize = 64;
 impl Handshake {
     /// Returns whether this many bytes may be sent to the peer's address.
     fn may_send(&self, bytes: usize) -> bool {
-        self.validated || self.sent_bytes + bytes as u64 <= AMPLIFICATION * self.received_bytes
+        self.validated
+            || self.sent_bytes + bytes as u64 <= AMPLIFICATION_FACTOR * self.received_bytes
     }
 
     /// Returns whether this many bytes of a train may be sent: no more than were received, until

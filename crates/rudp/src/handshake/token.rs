@@ -11,7 +11,7 @@ use crate::Time;
 
 /// The time for which a token is valid: a round trip of any path, and the repetitions of a lost
 /// packet.
-const LIFETIME: Duration = Duration::from_secs(10);
+const TOKEN_LIFETIME: Duration = Duration::from_secs(10);
 
 /// The size of the nonce, in bytes.
 const NONCE: usize = 12;
@@ -64,7 +64,7 @@ impl Tokens {
             .ok()
             .and_then(|time| <[u8; TIME]>::try_from(&*time).ok())
             .map(|time| Time::from_nanos(u64::from_be_bytes(time)));
-        made.is_some_and(|made| now.since(made) <= LIFETIME)
+        made.is_some_and(|made| now.since(made) <= TOKEN_LIFETIME)
     }
 }
 

@@ -162,7 +162,7 @@ fn both_trains_are_reported_within_a_round_trip() {
         (&mut outcome.listener, 5e6, 12.5e6),
     ] {
         let connection = end.connection().unwrap();
-        let sent = connection.outgoing_train().expect("a report came");
+        let sent = connection.outgoing_train().expect("a report");
         let arrived = connection
             .incoming_train()
             .expect("expected the result of a train");

@@ -108,7 +108,7 @@ impl Link {
                     self.inject(datagram);
                 }
             }
-            self.note();
+            self.record();
             let timeouts = [self.connector.next_timeout(), self.listener.next_timeout()];
             let arrival = self.flying.front().map(|(at, _)| *at);
             let next = timeouts.into_iter().chain([arrival]).flatten().min();
@@ -137,7 +137,7 @@ impl Link {
         }
     }
 
-    fn note(&mut self) {
+    fn record(&mut self) {
         let now = self.now;
         let ends = [Some(&mut self.connector), self.listener.connection()];
         let mut buffer = [0; 4096];

@@ -13,7 +13,7 @@ use transpute_rudp::{ClosedReason, FecPolicy};
 use crate::sim::{Setup, run};
 
 /// Seeds that failed before.
-const KEPT: &str = include_str!("seeds.txt");
+const FAILED_SEEDS: &str = include_str!("seeds.txt");
 
 /// A generator of random numbers.
 struct Random(u64);
@@ -145,7 +145,7 @@ fn run_seeds(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn seeds_that_failed_before() {
-    for line in KEPT.lines().filter(|line| !line.starts_with('#')) {
+    for line in FAILED_SEEDS.lines().filter(|line| !line.starts_with('#')) {
         check(line.split_whitespace().next().unwrap().parse().unwrap());
     }
 }

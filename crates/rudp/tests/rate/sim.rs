@@ -124,7 +124,7 @@ impl Flow {
         bytes as f64 * 8e-6 / (to - from)
     }
 
-    fn note(&mut self, now: Time, rtt: Duration) {
+    fn record(&mut self, now: Time, rtt: Duration) {
         self.rtt.latest = Some(rtt);
         self.rtt.smoothed = if self.rtt.smoothed.is_zero() {
             rtt
@@ -152,7 +152,7 @@ impl Flow {
             }
         }
         if let Some(sent_at) = newest {
-            self.note(now, now.since(sent_at));
+            self.record(now, now.since(sent_at));
         }
         let lost_below = numbers
             .iter()

@@ -127,7 +127,7 @@ impl Bbr {
         self.probe_queue |= queue;
         if self.state == State::Cruise
             && self.reaction_seen()
-            && self.rounds_here() >= MIN_SHARED_ROUNDS
+            && self.rounds_in_state() >= MIN_SHARED_ROUNDS
         {
             // This flow has been sending less than the path carries for a while, so a queue that
             // stays is that of other flows.

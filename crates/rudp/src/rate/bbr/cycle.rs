@@ -76,18 +76,18 @@ impl Bbr {
                 }
             }
             State::Drain => {
-                if feedback.in_flight <= self.bdp() || self.rounds_here() >= MAX_DRAIN_ROUNDS {
+                if feedback.in_flight <= self.bdp() || self.rounds_in_state() >= MAX_DRAIN_ROUNDS {
                     self.enter(State::Cruise);
                 }
             }
             State::Cruise => {
                 let long =
-                    self.now.since(self.state_since) >= MAX_CRUISE && self.rounds_here() >= 1;
+                    self.now.since(self.state_since) >= MAX_CRUISE && self.rounds_in_state() >= 1;
                 let app_limited = feedback.delivery.is_none_or(|sample| sample.app_limited);
                 // Before that, the path was filled for less than a round, so a probe would keep too
                 // low a rate.
                 let filled = self.round >= self.busy_round + 2;
-                let due = filled && (self.rounds_here() >= self.cruise_rounds || long);
+                let due = filled && (self.rounds_in_state() >= self.cruise_rounds || long);
                 if feedback.round_start && due && !app_limited && self.reaction_seen() {
                     self.start_probe();
                 }
@@ -99,13 +99,13 @@ impl Bbr {
                 }
             }
             State::Wait => {
-                if self.resolved >= self.probe_end || self.rounds_here() >= EPOCH_ROUNDS {
+                if self.resolved >= self.probe_end || self.rounds_in_state() >= EPOCH_ROUNDS {
                     self.end_probe();
                 }
             }
             State::ProbeRtt => {
                 let over = self.now.since(self.state_since) >= PROBE_RTT_DURATION + self.min_rtt;
-                if over && self.rounds_here() >= 1 {
+                if over && self.rounds_in_state() >= 1 {
                     if let Some(min) = self.probe_rtt_min.take() {
                         self.min_rtt = min;
                     }

@@ -299,7 +299,7 @@ impl Bbr {
         self.state_round = self.round;
     }
 
-    fn rounds_here(&self) -> u64 {
+    fn rounds_in_state(&self) -> u64 {
         self.round - self.state_round
     }
 
