@@ -13,8 +13,8 @@ use super::{
 const TRANSACTION_RUNS: usize = 500;
 
 /// Adds records, such as those of a file of `transpute testbed run`, to the history in a folder.
-/// Returns their number. Creates the folder if it does not exist. No server may use the folder
-/// meanwhile.
+/// Returns their number. Creates the folder if it does not exist. No server may use the folder at
+/// the same time.
 ///
 /// # Errors
 /// [`StoreError`] if the history cannot be used.

@@ -306,7 +306,7 @@ fn a_selection_sweep_is_interrupted_resumed_and_scored() {
         .collect();
     assert_eq!(cells.len(), 2);
     for cell in &cells {
-        // The drawn number of gates is that of the circuit.
+        // The drawn cell has the number of gates of its circuit.
         let circuit = cell["circuit"].as_str().unwrap();
         let info = transpute(["circuit", "info", "--json", circuit])
             .expect(0)

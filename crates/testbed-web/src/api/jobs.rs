@@ -222,7 +222,7 @@ fn predicted(
         false => ask(chosen),
     };
     if transports.iter().any(|name| name == AUTO) {
-        // The prediction of `auto` is that of the transport it would choose from the default set.
+        // `auto` gets the prediction of the transport it would choose from the default set.
         let own = predict::predictable(app, None).ok().and_then(&mut ask);
         if let Some(known) = own.and_then(|own| predicted.get(&own).copied()) {
             predicted.insert(AUTO.to_owned(), known);

@@ -9,7 +9,7 @@ import { digits, duration } from "./format.js";
 import { styleNumber, styleOf } from "./theme.js";
 import { isOther } from "./marks.js";
 
-/** Maximum number of runs in one chart. More lines cannot be told apart. */
+/** Maximum number of runs in one chart. More lines cannot be distinguished. */
 export const MAX_RUNS = 8;
 
 // The length of an interval of the recorded timelines, in milliseconds.
