@@ -70,7 +70,7 @@ const NAMES_TRANSPORTS: [&str; 7] = [
     // Labels of scenarios: whether a firewall blocks the protocol UDP.
     "crates/testbed/src/report/tables.rs",
     "crates/testbed/src/runner/matrix.rs",
-    "crates/testbed-web/src/choose.rs",
+    "crates/testbed-web/src/scenario_choice.rs",
     // This list.
     "xtask/",
 ];

@@ -1,4 +1,4 @@
-//! Two servers of this process, and keys of companies.
+//! The setup of tests: two servers in this process, and keys of companies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,64 +10,64 @@ use transpute::{
 use zeroize::Zeroizing;
 
 use crate::{
-    company::{Company, Place, Venue},
+    company::{Company, RoundConfig, ServerAddress},
     failure::Failure,
     round::{Members, RoundId},
-    server::{Limits, Plan, Report, Server},
+    server::{Report, Server, ServerConfig, Timeouts},
     statistics::Statistics,
     transports,
     wire::{Message, Upload, UploadId, receive, send},
 };
 
 /// The name of the round.
-const ROUND: &str = "stage";
+const ROUND: &str = "setup";
 
-/// Longer than any test takes.
+/// A time limit that no test reaches.
 pub(super) const LONG: Duration = Duration::from_secs(300);
 
-/// What companies come to in the end.
-pub(super) type Learnt = Result<Statistics, Failure>;
+/// The result of a company.
+pub(super) type CompanyResult = Result<Statistics, Failure>;
 
-pub(super) struct Stage {
-    pub(super) venue: Venue,
+pub(super) struct Setup {
+    pub(super) round_config: RoundConfig,
     pub(super) round: RoundId,
     identities: Vec<Option<Identity>>,
     servers: [JoinHandle<Result<Report, Failure>>; 2],
 }
 
-impl Stage {
-    /// Starts both servers for so many companies.
-    pub(super) async fn new(listed: usize, least: Option<usize>, limits: Limits) -> Self {
+impl Setup {
+    /// Starts both servers for this number of companies.
+    pub(super) async fn new(listed: usize, min_companies: Option<usize>, limits: Timeouts) -> Self {
         let identities: Vec<_> = (0..listed).map(|_| Identity::generate().unwrap()).collect();
         let members = Members::new(identities.iter().map(Identity::fingerprint)).unwrap();
         let keys = || Arc::new(Identity::generate().unwrap());
         let (garbler, evaluator) = (keys(), keys());
-        let plan = plan(&members, least, limits);
+        let plan = plan(&members, min_companies, limits);
         let first = Server::bind(plan(Role::Garbler, &garbler, &evaluator))
             .await
             .unwrap();
-        let second = Server::bind(Plan {
+        let second = Server::bind(ServerConfig {
             garbler: Some(first.address()),
             between: first.between().unwrap(),
             ..plan(Role::Evaluator, &evaluator, &garbler)
         })
         .await
         .unwrap();
-        let place = |server: &Server, identity: &Identity| Place {
+        let place = |server: &Server, identity: &Identity| ServerAddress {
             address: server.address(),
             fingerprint: identity.fingerprint(),
         };
-        let venue = Venue {
+        let round_config = RoundConfig {
             round: ROUND.into(),
             garbler: place(&first, &garbler),
             evaluator: place(&second, &evaluator),
             transport: transports::named("tcp").unwrap(),
-            patience: LONG,
+            timeout: LONG,
         };
         let (garbler, evaluator) = (garbler.fingerprint(), evaluator.fingerprint());
         Self {
             round: RoundId::new(ROUND, &garbler, &evaluator).unwrap(),
-            venue,
+            round_config,
             identities: identities.into_iter().map(Some).collect(),
             servers: [first, second].map(|server| tokio::spawn(server.run())),
         }
@@ -78,26 +78,26 @@ impl Stage {
         self.identities[number].take().unwrap()
     }
 
-    /// Has a company take part.
-    pub(super) fn honest(&mut self, number: usize, figure: u32) -> JoinHandle<Learnt> {
+    /// Runs an honest company.
+    pub(super) fn honest(&mut self, number: usize, figure: u32) -> JoinHandle<CompanyResult> {
         let company = Company::new(self.key(number), figure);
-        let venue = self.venue.clone();
+        let round_config = self.round_config.clone();
         tokio::spawn(async move {
             let (accepted, _) = mpsc::unbounded_channel();
-            let (statistics, parting) = company.take_part(&venue, accepted).await?;
-            parting.say_goodbye().await;
+            let (statistics, links) = company.take_part(&round_config, accepted).await?;
+            links.close().await;
             Ok(statistics)
         })
     }
 
-    /// Connects a company to a server, for it to do as it likes.
+    /// Connects a company to a server. The test sends the messages.
     pub(super) async fn link(&self, identity: &Arc<Identity>, role: Role) -> Link {
         let place = match role {
-            Role::Garbler => &self.venue.garbler,
-            Role::Evaluator => &self.venue.evaluator,
+            Role::Garbler => &self.round_config.garbler,
+            Role::Evaluator => &self.round_config.evaluator,
         };
         let security = Security::tls(identity.clone(), [place.fingerprint]);
-        let transport = &self.venue.transport;
+        let transport = &self.round_config.transport;
         transport.connect(&place.address, &security).await.unwrap()
     }
 
@@ -111,8 +111,8 @@ impl Stage {
         }
     }
 
-    /// Sends a message as a company, and returns the answer with the link.
-    pub(super) async fn say(
+    /// Sends a message as a company, and returns the answer and the connection.
+    pub(super) async fn send(
         &self,
         identity: &Arc<Identity>,
         role: Role,
@@ -126,14 +126,14 @@ impl Stage {
         (answer, link)
     }
 
-    /// Waits for both servers.
+    /// Waits for both servers to end.
     pub(super) async fn end(self) -> [Result<Report, Failure>; 2] {
         let [garbler, evaluator] = self.servers;
         [garbler.await.unwrap(), evaluator.await.unwrap()]
     }
 }
 
-/// What tests know of a link.
+/// Returns the description of a link between test parties.
 fn info() -> transpute::transport::LinkInfo {
     transpute::transport::LinkInfo {
         transport: "tcp",
@@ -146,17 +146,17 @@ fn info() -> transpute::transport::LinkInfo {
     }
 }
 
-/// Makes plans of servers for these companies.
+/// Returns a function that creates configurations of servers for these companies.
 pub(super) fn plan(
     members: &Members,
-    least: Option<usize>,
-    limits: Limits,
-) -> impl Fn(Role, &Arc<Identity>, &Arc<Identity>) -> Plan {
-    move |role, own, other| Plan {
+    min_companies: Option<usize>,
+    limits: Timeouts,
+) -> impl Fn(Role, &Arc<Identity>, &Arc<Identity>) -> ServerConfig {
+    move |role, own, other| ServerConfig {
         role,
         round: ROUND.into(),
         members: members.clone(),
-        least,
+        min_companies,
         identity: own.clone(),
         other: other.fingerprint(),
         listen: "127.0.0.1:0".into(),
@@ -168,11 +168,11 @@ pub(super) fn plan(
     }
 }
 
-/// Limits for tests in which everybody comes, and for such in which somebody does not.
-pub(super) fn limits(deadline: Duration) -> Limits {
-    Limits {
+/// Returns time limits with this deadline.
+pub(super) fn limits(deadline: Duration) -> Timeouts {
+    Timeouts {
         deadline,
-        first_words: LONG,
-        linger: Duration::from_secs(1),
+        upload: LONG,
+        results: Duration::from_secs(1),
     }
 }

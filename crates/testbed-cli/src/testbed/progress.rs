@@ -1,4 +1,4 @@
-//! How far a matrix is, for people.
+//! The progress of a matrix, on standard error.
 
 use std::{
     fmt::Display,
@@ -11,13 +11,13 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use transpute_cli::output;
 use transpute_testbed::runner::Progress;
 
-/// Shows how far the matrix is: a bar on a terminal, else a line a run.
-pub(super) struct Teller {
+/// Reports the progress of a matrix: as a bar on a terminal, otherwise as a line for each run.
+pub(super) struct ProgressReporter {
     quiet: bool,
     bar: Option<ProgressBar>,
 }
 
-impl Teller {
+impl ProgressReporter {
     pub(super) fn new(quiet: bool) -> Self {
         let bar = (!quiet && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(0);
@@ -29,8 +29,8 @@ impl Teller {
         Self { quiet, bar }
     }
 
-    /// Does what [`tell`](Self::tell) does, unless nothing more is to run.
-    pub(super) fn tell_until<C: Display, R>(
+    /// Reports progress like [`report`](Self::report). Breaks if `stop` is set.
+    pub(super) fn report_until<C: Display, R>(
         &self,
         stop: &AtomicBool,
         progress: Progress<'_, C, R>,
@@ -38,11 +38,11 @@ impl Teller {
         if stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        self.tell(progress);
+        self.report(progress);
         ControlFlow::Continue(())
     }
 
-    pub(super) fn tell<C: Display, R>(&self, progress: Progress<'_, C, R>) {
+    pub(super) fn report<C: Display, R>(&self, progress: Progress<'_, C, R>) {
         if self.quiet {
             return;
         }

@@ -1,39 +1,39 @@
-//! From what a user chooses to a scenario, and back to what there is to choose.
+//! Scenarios of requests, and their form for the sliders of the web UI.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use transpute_netem::scenario::{PathConfig, Scenario};
 
 use super::error::ApiError;
 
-/// The most bytes of a scenario file in a request.
-const MOST_TOML: usize = 64 << 10;
+/// Maximum size of a scenario file in a request, in bytes.
+const MAX_TOML_BYTES: usize = 64 << 10;
 
-/// A preset with what is different, or a file.
+/// The scenario of a request: a preset with overrides, or the text of a scenario file.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScenarioChoice {
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    set: Option<Changed>,
+    set: Option<Overrides>,
     #[serde(skip_serializing_if = "Option::is_none")]
     toml: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }
 
-/// What is different from a preset. What is absent is not.
+/// Values that replace those of a preset. An absent value keeps the preset's.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
-struct Changed {
+struct Overrides {
     #[serde(skip_serializing_if = "Option::is_none")]
     rtt_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<f64>,
-    /// `null` is no bottleneck.
+    /// `null` removes the bottleneck.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     rate_mbit: Option<Option<f64>>,
-    /// `null` is the default queue.
+    /// `null` selects the default queue.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     queue_bytes: Option<Option<u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,9 +48,9 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// What sliders show of a scenario.
+/// The values of a scenario that sliders show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Values {
+pub(super) struct SliderValues {
     rtt_ms: f64,
     loss: f64,
     rate_mbit: Option<f64>,
@@ -59,20 +59,20 @@ pub(super) struct Values {
     udp_blocked: bool,
 }
 
-/// A scenario for people.
+/// A scenario in an answer, with the values of its sliders.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Shown {
+pub(super) struct ScenarioView {
     name: String,
     description: String,
-    values: Values,
-    /// Whether both directions are alike.
+    values: SliderValues,
+    /// Whether both directions have the same configuration.
     symmetric: bool,
-    /// What sliders do not show, in words.
+    /// Properties that no slider shows, as text.
     extras: Vec<String>,
 }
 
 impl ScenarioChoice {
-    /// Makes the scenario, checked. Nothing is read from files, whatever the name.
+    /// Builds and validates the scenario. Never reads a file, whatever the name of the preset.
     pub(super) fn scenario(&self) -> Result<Scenario, ApiError> {
         match (&self.preset, &self.toml) {
             (Some(preset), None) if self.name.is_none() => {
@@ -83,19 +83,19 @@ impl ScenarioChoice {
                 }
             }
             (None, Some(toml)) if self.set.is_none() => {
-                if toml.len() > MOST_TOML {
-                    return Err(ApiError::too_large(MOST_TOML));
+                if toml.len() > MAX_TOML_BYTES {
+                    return Err(ApiError::too_large(MAX_TOML_BYTES));
                 }
                 let name = self.name.as_deref().unwrap_or("own");
                 Scenario::parse(toml, name).map_err(ApiError::bad)
             }
             _ => Err(ApiError::bad(
-                "a scenario is a preset, with set or without, or toml, with name or without",
+                "scenario: expected preset with an optional set, or toml with an optional name",
             )),
         }
     }
 
-    /// Chooses values on a preset: for the map.
+    /// Returns the choice for one cell of the map.
     pub(super) fn cell(
         rtt_ms: f64,
         loss: f64,
@@ -105,7 +105,7 @@ impl ScenarioChoice {
     ) -> Self {
         Self {
             preset: Some("eu-us".to_owned()),
-            set: Some(Changed {
+            set: Some(Overrides {
                 rtt_ms: Some(rtt_ms),
                 loss: Some(loss),
                 rate_mbit: Some(rate_mbit),
@@ -118,11 +118,11 @@ impl ScenarioChoice {
     }
 }
 
-impl Changed {
-    /// Changes what is different and adds it to the name, as in `eu-us,rtt=80,loss=0.01`.
+impl Overrides {
+    /// Applies the values that differ and appends them to the name, as in `eu-us,rtt=80,loss=0.01`.
     fn apply(&self, mut scenario: Scenario) -> Result<Scenario, ApiError> {
         let mut name = scenario.name.clone();
-        let now = Values::of(&scenario);
+        let now = SliderValues::of(&scenario);
         let is_alike = scenario.up == scenario.down;
         let changes = |is_same: bool| !(is_same && is_alike);
         let label = |name: &mut String, what: &str, value: &dyn std::fmt::Display| {
@@ -140,7 +140,7 @@ impl Changed {
             for path in [&mut scenario.up, &mut scenario.down] {
                 path.rate_mbit = rate;
                 if rate.is_none() {
-                    // A queue needs a bottleneck.
+                    // A queue exists only at a bottleneck.
                     (path.queue_bytes, path.queue_bdp) = (None, None);
                 }
             }
@@ -158,7 +158,7 @@ impl Changed {
             }
             let after = (limit(&scenario.up), limit(&scenario.down));
             match (before == after, queue) {
-                // The same queue said in other words leaves the scenario what it was.
+                // An equal limit in another notation leaves the scenario unchanged.
                 (true, _) => [scenario.up, scenario.down] = kept,
                 (false, Some(bytes)) => label(&mut name, "queue", &bytes),
                 (false, None) => label(&mut name, "queue", &"default"),
@@ -185,7 +185,7 @@ impl Changed {
     }
 }
 
-impl Values {
+impl SliderValues {
     fn of(scenario: &Scenario) -> Self {
         let up = &scenario.up;
         Self {
@@ -199,19 +199,19 @@ impl Values {
     }
 }
 
-impl Shown {
+impl ScenarioView {
     pub(super) fn of(scenario: &Scenario) -> Self {
         Self {
             name: scenario.name.clone(),
             description: scenario.description.clone(),
-            values: Values::of(scenario),
+            values: SliderValues::of(scenario),
             symmetric: scenario.up == scenario.down,
             extras: extras(scenario),
         }
     }
 }
 
-/// Says in words what sliders do not show.
+/// Describes the properties that no slider shows.
 fn extras(scenario: &Scenario) -> Vec<String> {
     let mut extras = Vec::new();
     if let Some(cross) = &scenario.cross_traffic {
@@ -282,20 +282,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_not_set() {
+    fn values_equal_to_the_preset_leave_the_scenario_unchanged() {
         for preset in transpute_netem::scenario::presets() {
             let plain = Scenario::named(preset.name).unwrap();
             if plain.up != plain.down {
                 continue;
             }
-            let values = serde_json::to_value(Values::of(&plain)).unwrap();
+            let values = serde_json::to_value(SliderValues::of(&plain)).unwrap();
             let json = serde_json::json!({"preset": preset.name, "set": values});
             assert_eq!(choice(&json.to_string()).unwrap(), plain);
         }
     }
 
     #[test]
-    fn what_is_set_is_in_the_name_and_on_both_ways() {
+    fn overrides_are_in_the_name_and_apply_to_both_directions() {
         let scenario = choice(
             r#"{"preset": "eu-us", "set": {"rtt_ms": 80, "loss": 0.001, "rate_mbit": 100, "queue_bytes": 50000, "jitter_ms": 2, "udp_blocked": true}}"#,
         )
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_or_the_other() {
+    fn a_scenario_is_a_preset_or_a_file_but_not_both() {
         let own = choice(r#"{"toml": "rtt_ms = 60", "name": "mine"}"#).unwrap();
         assert_eq!((own.name.as_str(), own.rtt_ms()), ("mine", 60.0));
         for wrong in [
@@ -336,8 +336,8 @@ mod tests {
     }
 
     #[test]
-    fn what_sliders_do_not_show_is_said() {
-        let shown = Shown::of(&Scenario::named("cross-traffic").unwrap());
+    fn properties_without_a_slider_are_described() {
+        let shown = ScenarioView::of(&Scenario::named("cross-traffic").unwrap());
         assert_eq!(shown.extras, ["1 cubic flow of cross traffic, up"]);
         assert!(shown.symmetric);
     }

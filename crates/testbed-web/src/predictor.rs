@@ -1,4 +1,4 @@
-//! Circuit sizes and predicted times, which the page shows before anything runs.
+//! Sizes of circuits and predictions of run times, with a cache.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ use transpute_select::{
 };
 use transpute_testbed::{emulated::path_of, row::Environment};
 
-/// The maximum number of circuits, and of computations of a circuit, that are remembered.
+/// Maximum number of cached circuits, and of cached computations per circuit.
 const MAX_KNOWN: usize = 1000;
 
 /// Where a circuit comes from.
@@ -47,61 +47,62 @@ pub(super) struct CircuitFacts {
     pub(super) output_widths: Vec<u32>,
 }
 
-/// A transport that can be run.
+/// A transport of the registry, or `auto`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TransportEntry {
     pub(super) name: String,
     /// Whether the model predicts it.
     pub(super) is_predictable: bool,
-    /// Whether it is compared unless the user says otherwise.
+    /// Whether it belongs to the set that is compared by default.
     pub(super) is_usual: bool,
 }
 
-/// A run that is to be predicted.
+/// The parameters of a prediction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct PredictionQuery<'a> {
     pub(super) source: &'a Source,
     pub(super) scheme: Scheme,
-    /// Evaluations in a run.
+    /// Number of evaluations in a run.
     pub(super) batch: u64,
     pub(super) scenario: &'a Scenario,
-    /// The kernel settings of paths of this machine, if they are known. A scenario may have its own congestion control.
+    /// The kernel settings of this machine's emulated paths, if known. A scenario's own congestion
+    /// control takes precedence.
     pub(super) environment: Option<&'a Environment>,
-    /// Transports to compare.
+    /// The transports to rank.
     pub(super) transports: &'a [String],
 }
 
-/// The prediction for each transport that can be used.
+/// The ranked predictions for the transports of a query.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct Predictions {
     pub(super) path: PathEstimate,
     pub(super) workload: Workload,
-    /// AND gates of one evaluation.
+    /// AND gates in one evaluation.
     pub(super) and_gates: u64,
-    /// The choice; for each transport the reason why it cannot be used if none can.
+    /// The ranking; if no transport is usable, the reason for each.
     pub(super) choice: Result<Choice, Vec<(String, String)>>,
 }
 
-/// Circuits that were made, and the transports of this program.
+/// Predicts run times. Caches the sizes of circuits.
 #[derive(Debug)]
-pub(super) struct Knowledge {
+pub(super) struct Predictor {
     transports: Vec<TransportEntry>,
     registry: Registry,
-    known: Mutex<HashMap<Source, CircuitFigures>>,
+    known: Mutex<HashMap<Source, CachedCircuit>>,
 }
 
 /// The cached figures of one circuit.
 #[derive(Clone, Debug)]
-struct CircuitFigures {
+struct CachedCircuit {
     facts: CircuitFacts,
     computations: HashMap<(Scheme, u64), Computation>,
 }
 
-impl Knowledge {
+impl Predictor {
     pub(super) fn new(registry: Registry) -> Self {
         let usual = Candidate::all(&registry);
         let usual = usual.iter().map(|candidate| candidate.spec.name());
-        // Those that are compared usually come first, in their order.
+        // The default set comes first, in its order.
         let usual: Vec<String> = usual.map(str::to_owned).collect();
         let others = (registry.names()).filter(|name| !usual.iter().any(|usual| usual == name));
         let names = (usual.iter().cloned()).chain(others.map(str::to_owned));
@@ -117,15 +118,15 @@ impl Knowledge {
         }
     }
 
-    /// Returns the transports, those that are compared usually first.
+    /// Returns the transports, the default set first.
     pub(super) fn transports(&self) -> &[TransportEntry] {
         &self.transports
     }
 
-    /// Counts a circuit, unless it is known.
+    /// Returns the size of a circuit, from the cache if possible.
     ///
     /// # Errors
-    /// Why it cannot be made, in one line.
+    /// A line that states why the circuit cannot be loaded.
     pub(super) fn count(&self, source: &Source) -> Result<CircuitFacts, String> {
         let known = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,9 +141,9 @@ impl Knowledge {
     /// Predicts the time of a run over each transport.
     ///
     /// # Errors
-    /// Why that cannot be predicted, in one line.
-    pub(super) fn predict(&self, question: Question<'_>) -> Result<Answer, String> {
-        let Question {
+    /// A line that states why the run cannot be predicted.
+    pub(super) fn predict(&self, question: PredictionQuery<'_>) -> Result<Predictions, String> {
+        let PredictionQuery {
             source,
             scheme,
             batch,
@@ -166,7 +167,7 @@ impl Knowledge {
         let choice = match Rule.choose(&path, &workload, &candidates) {
             Ok(choice) => Ok(choice),
             Err(SelectError::NoCandidate { reasons }) => {
-                // Each starts with its transport.
+                // Each reason starts with the name of its transport.
                 let split = |reason: String| match reason.split_once(": ") {
                     Some((name, why)) => (name.to_owned(), why.to_owned()),
                     None => (String::new(), reason),
@@ -175,7 +176,7 @@ impl Knowledge {
             }
             Err(error) => return Err(text(error)),
         };
-        Ok(Answer {
+        Ok(Predictions {
             path,
             workload,
             and_gates: facts.and_gates,
@@ -214,12 +215,12 @@ impl Knowledge {
         if known.len() < MAX_KNOWN {
             let figures = known
                 .entry(source.clone())
-                .or_insert_with(|| CircuitFigures {
+                .or_insert_with(|| CachedCircuit {
                     facts: facts.clone(),
                     computations: HashMap::new(),
                 });
             if figures.computations.len() < MAX_KNOWN {
-                // All schemes at once: a user goes through them.
+                // All schemes are cached together, because users compare them.
                 for scheme in Scheme::ALL {
                     let computation = of(scheme, batch);
                     figures.computations.insert((scheme, batch), computation);

@@ -1,4 +1,4 @@
-//! The garbled computation of the two servers, most of which is done before the figures are there.
+//! The garbled computation of the two servers. Most of it is done before the figures arrive.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,36 +9,36 @@ use transpute::{
 
 use crate::{circuit::circuit, failure::Failure, statistics::FIGURE_BITS};
 
-/// Transfers of the evaluator's bits that may be in stock.
-const MAX_STOCK: usize = 1 << 16;
+/// Maximum number of random oblivious transfers that are prepared for the evaluator's input bits.
+const MAX_RANDOM_OTS: usize = 1 << 16;
 
-/// This server's end of the connection, before there is one.
-pub(super) struct End {
-    way: Way,
+/// This server's side of the computation before connecting.
+pub(super) struct Unconnected {
+    endpoint: Endpoint,
     role: Role,
     companies: usize,
     and_gates: u64,
 }
 
-enum Way {
+enum Endpoint {
     Listening(Box<Listening>),
     Connecting(Box<Connecting>),
 }
 
-/// Who computes with whom, for how many.
-pub(super) struct Terms {
+/// The parameters of the computation.
+pub(super) struct ComputationConfig {
     pub(super) role: Role,
     pub(super) identity: Arc<Identity>,
     pub(super) other: Fingerprint,
     pub(super) address: String,
     pub(super) transport: Choice,
     pub(super) companies: usize,
-    /// How long the garbler's server may still be on its way up.
+    /// Time that the garbler's server may need to start.
     pub(super) patience: Duration,
 }
 
-/// A connection on which tables for all companies are there.
-pub(super) struct Computing {
+/// A connection for which the tables of all companies were already sent.
+pub(super) struct PreparedComputation {
     connection: Connection,
     prepared: Prepared,
     role: Role,
@@ -46,69 +46,70 @@ pub(super) struct Computing {
     and_gates: u64,
 }
 
-/// What a computation gave.
-pub(super) struct Computed {
-    /// The masked results; none at the garbler's server.
+/// The result of a computation.
+pub(super) struct ComputationResult {
+    /// The masked results; empty at the garbler's server.
     pub(super) bits: Bits,
-    /// AND gates.
+    /// Number of AND gates.
     pub(super) and_gates: u64,
-    /// Whether the tables were there before the figures.
+    /// Whether the tables were sent before the figures arrived.
     pub(super) was_prepared: bool,
-    /// From the inputs to the output.
+    /// Time from the inputs to the output.
     pub(super) elapsed: Duration,
-    /// Bytes that went over the connection for it, both ways.
+    /// Bytes over the connection for the computation, both directions.
     pub(super) bytes: u64,
-    /// To be closed, when there is nothing more urgent.
+    /// The connection, to be closed when nothing more urgent is left.
     pub(super) connection: Connection,
 }
 
-impl End {
+impl Unconnected {
     /// Compiles the circuit, and listens if this server garbles.
-    pub(super) async fn new(terms: Terms) -> Result<Self, Failure> {
-        let (role, companies) = (terms.role, terms.companies);
+    pub(super) async fn new(config: ComputationConfig) -> Result<Self, Failure> {
+        let (role, companies) = (config.role, config.companies);
         let program = compile(companies).await?;
         let and_gates = program.and_count();
-        let transfers = (companies * FIGURE_BITS).min(MAX_STOCK) as u32;
+        let transfers = (companies * FIGURE_BITS).min(MAX_RANDOM_OTS) as u32;
         let garbles = role == Role::Garbler;
         let party = Party::new(role, program)
-            .identity(terms.identity)
-            .peer(terms.other)
-            .transport(terms.transport)
-            .patience(terms.patience)
+            .identity(config.identity)
+            .peer(config.other)
+            .transport(config.transport)
+            .patience(config.patience)
             .connection_config(ConnectionConfig {
                 garbles,
                 stock: if garbles { 0 } else { transfers },
                 ..ConnectionConfig::default()
             });
-        let way = if garbles {
-            Way::Listening(Box::new(party.listen(&terms.address).await?))
+        let endpoint = if garbles {
+            Endpoint::Listening(Box::new(party.listen(&config.address).await?))
         } else {
-            Way::Connecting(Box::new(party.connect(terms.address)))
+            Endpoint::Connecting(Box::new(party.connect(config.address)))
         };
         Ok(Self {
-            way,
+            endpoint,
             role,
             companies,
             and_gates,
         })
     }
 
-    /// Returns the address listened on, if this server listens.
+    /// Returns the address of the listener, if this server listens.
     pub(super) fn address(&self) -> Option<String> {
-        match &self.way {
-            Way::Listening(party) => Some(party.local_address()),
-            Way::Connecting(_) => None,
+        match &self.endpoint {
+            Endpoint::Listening(party) => Some(party.local_address()),
+            Endpoint::Connecting(_) => None,
         }
     }
 
-    /// Connects, and has the tables made and sent for the case that all companies take part.
-    pub(super) async fn prepare(self) -> Result<Computing, Failure> {
-        let connection = match self.way {
-            Way::Listening(party) => party.open().await?,
-            Way::Connecting(party) => party.open().await?,
+    /// Connects, and garbles and sends the tables in advance, for the case that all companies take
+    /// part.
+    pub(super) async fn prepare(self) -> Result<PreparedComputation, Failure> {
+        let connection = match self.endpoint {
+            Endpoint::Listening(party) => party.open().await?,
+            Endpoint::Connecting(party) => party.open().await?,
         };
         let prepared = connection.prepare().await?;
-        Ok(Computing {
+        Ok(PreparedComputation {
             connection,
             prepared,
             role: self.role,
@@ -118,9 +119,13 @@ impl End {
     }
 }
 
-impl Computing {
-    /// Computes the results of so many companies with this server's input bits.
-    pub(super) async fn compute(self, companies: usize, input: Bits) -> Result<Computed, Failure> {
+impl PreparedComputation {
+    /// Computes the results of this number of companies with this server's input bits.
+    pub(super) async fn compute(
+        self,
+        companies: usize,
+        input: Bits,
+    ) -> Result<ComputationResult, Failure> {
         let Self {
             connection,
             prepared,
@@ -138,7 +143,7 @@ impl Computing {
                 outcome.elapsed,
             )
         } else {
-            // Both sides drop it, so that the next calls are each other's.
+            // Both servers drop it, so that their next calls match.
             drop(prepared);
             let program = compile(companies).await?;
             let split = InputSplit::first_to_garbler(program.input_widths());
@@ -148,7 +153,7 @@ impl Computing {
             let bits = outcome.outputs.into_iter().next().unwrap_or_default();
             (bits, program.and_count(), outcome.report, outcome.elapsed)
         };
-        Ok(Computed {
+        Ok(ComputationResult {
             bits,
             and_gates,
             was_prepared,
@@ -159,7 +164,8 @@ impl Computing {
     }
 }
 
-/// Makes and compiles the circuit on a thread of its own: for a thousand companies that takes a second.
+/// Builds and compiles the circuit on a thread that may block: a thousand companies take about a
+/// second.
 async fn compile(companies: usize) -> Result<Arc<Program>, Failure> {
     let compiling = tokio::task::spawn_blocking(move || {
         circuit(companies).map(|circuit| Arc::new(Program::compile(&circuit)))

@@ -1,4 +1,4 @@
-//! Parts of several commands: doing the work until it is interrupted, and telling what became of it.
+//! Helpers of several commands: cancellation by an interrupt, summaries, scenarios and exit codes.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,13 +12,13 @@ use transpute_cli::{Failure, Kind, block_on, output, unless_interrupted};
 use transpute_netem::scenario::{Scenario, ScenarioError};
 use transpute_testbed::runner::{RunError, Summary};
 
-/// Returns the file of this program, which is that of the parties as well.
+/// Returns the path of this program, which also runs the parties.
 pub(super) fn own_program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::other("cannot find this program").because(error))
 }
 
-/// Does what takes long on a thread of its own, and tells it to end when the user interrupts.
+/// Runs blocking work on a thread. An interrupt sets the flag that `work` receives.
 pub(super) fn cancellable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -29,12 +29,12 @@ pub(super) fn cancellable<T: Send + 'static>(
         let waiting = async {
             (&mut working)
                 .await
-                .map_err(|error| Failure::other("the testbed has stopped").because(error))
+                .map_err(|error| Failure::other("the testbed panicked").because(error))
         };
         match unless_interrupted(waiting).await {
             Ok(result) => result.map_err(run_failure),
             Err(interrupted) => {
-                // The parties are ended and the path is taken down before this process ends.
+                // The processes and the emulated path are removed before this process ends.
                 cancel.store(true, Ordering::Relaxed);
                 if !working.is_finished() {
                     let _ = working.await;
@@ -45,7 +45,7 @@ pub(super) fn cancellable<T: Send + 'static>(
     })
 }
 
-/// Says what became of runs.
+/// Prints the summary of a sweep.
 pub(super) fn note(summary: &Summary, results: &Path) {
     let Summary {
         measured,
@@ -54,27 +54,27 @@ pub(super) fn note(summary: &Summary, results: &Path) {
         skipped,
     } = summary;
     output::note(format!(
-        "{measured} measured, {cut_off} cut off, {failed} failed, {skipped} known before: {}",
+        "{measured} measured, {cut_off} cut off, {failed} failed, {skipped} already in the results: {}",
         results.display()
     ));
 }
 
-/// Fails if runs did.
-pub(super) fn all_went_well(failed: u64, results: &Path) -> Result<(), Failure> {
+/// Returns an error if runs failed.
+pub(super) fn check_failed(failed: u64, results: &Path) -> Result<(), Failure> {
     match failed {
         0 => Ok(()),
         _ => Err(Failure::new(
             Kind::Protocol,
             format!(
-                "{failed} runs failed; their rows in {} say why",
+                "{failed} runs failed; see the errors of their records in {}",
                 results.display()
             ),
         )),
     }
 }
 
-/// Like [`cancellable`], but the first interruption only asks the work to stop where that is clean; the
-/// second one ends it.
+/// Runs blocking work like [`cancellable`]. The first interrupt sets the first flag, so that the
+/// work stops after the current run. The second interrupt sets the second flag, which aborts it.
 pub(super) fn stoppable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool, &AtomicBool) -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -86,7 +86,7 @@ pub(super) fn stoppable<T: Send + 'static>(
         let mut wait = async || {
             let ended = (&mut working).await;
             let ended =
-                ended.map_err(|error| Failure::other("the testbed has stopped").because(error))?;
+                ended.map_err(|error| Failure::other("the testbed panicked").because(error))?;
             Ok(ended.map_err(run_failure))
         };
         let interrupted = match unless_interrupted(wait()).await {
@@ -94,13 +94,13 @@ pub(super) fn stoppable<T: Send + 'static>(
             Err(interrupted) => interrupted,
         };
         stop.store(true, Ordering::Relaxed);
-        output::note("stopping after this run; interrupt again to give it up");
+        output::note("stopping after this run; interrupt again to abort it");
         match unless_interrupted(wait()).await {
             Ok(Ok(_)) => Err(interrupted),
             Ok(Err(failure)) => Err(failure),
             Err(again) => {
                 cancel.store(true, Ordering::Relaxed);
-                // The parties are ended and the path is taken down before this process ends.
+                // The processes and the emulated path are removed before this process ends.
                 let _ = wait().await;
                 Err(again)
             }
@@ -108,7 +108,7 @@ pub(super) fn stoppable<T: Send + 'static>(
     })
 }
 
-/// Finds a scenario by name or reads its file.
+/// Loads a preset by name, or a scenario file.
 pub(super) fn load(name_or_path: &str) -> Result<Scenario, Failure> {
     Scenario::load(name_or_path).map_err(|error| match error {
         ScenarioError::Unknown { .. } => scenario_failure(error),
@@ -116,7 +116,7 @@ pub(super) fn load(name_or_path: &str) -> Result<Scenario, Failure> {
     })
 }
 
-/// Without a file the flags are to blame.
+/// Classifies an error without a file as an error of the command line.
 pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
     Failure::new(Kind::Usage, error.to_string()).because(error)
 }

@@ -1,5 +1,5 @@
-// Colours and marks. The palette of Okabe and Ito (2008) stays distinct for people who do not see
-// all colours; every transport has a mark, a dash and a hatch of its own besides.
+// Colours, marks and the theme. The palette of Okabe and Ito (2008) can be read with colour vision deficiencies. In addition, each
+// transport has its own mark and dash pattern.
 
 export const LIGHT = {
   name: "light",
@@ -42,28 +42,28 @@ const OTHERS = [
   { color: { light: "#6b4ba1", dark: "#b59ae0" }, mark: "square", dash: "12 4" },
 ];
 
-/** Returns how a transport looks: the same everywhere, settings included (`tcp-striped,flows=8`). */
-export function lookOf(transport, theme) {
+/** Returns the colour and mark of a transport. They do not depend on its settings (`tcp-striped,flows=8`). */
+export function styleOf(transport, theme) {
   const name = String(transport);
   const base = name.split(/[,+:]/)[0];
-  let look = KNOWN[base];
-  if (!look) {
+  let style = KNOWN[base];
+  if (!style) {
     let hash = 0;
     for (const letter of name) hash = (hash * 31 + letter.codePointAt(0)) >>> 0;
-    look = { ...OTHERS[hash % OTHERS.length], letter: (name[0] ?? "?").toUpperCase() };
+    style = { ...OTHERS[hash % OTHERS.length], letter: (name[0] ?? "?").toUpperCase() };
   }
-  return { ...look, color: look.color[theme.name] };
+  return { ...style, color: style.color[theme.name] };
 }
 
-/** Returns how the n-th of any series looks. */
-export function lookNumber(number, theme) {
-  const looks = [KNOWN.tcp, KNOWN.quic, KNOWN.rudp, KNOWN.udp, ...OTHERS, KNOWN["tcp-striped"]];
-  const look = looks[number % looks.length];
-  return { ...look, color: look.color[theme.name] };
+/** Returns the colour and mark of the n-th series of a chart. */
+export function styleNumber(number, theme) {
+  const styles = [KNOWN.tcp, KNOWN.quic, KNOWN.rudp, KNOWN.udp, ...OTHERS, KNOWN["tcp-striped"]];
+  const style = styles[number % styles.length];
+  return { ...style, color: style.color[theme.name] };
 }
 
-// What a party does, in order; the tables stream beside it. Lightness rises with the order, so that
-// neighbours are told apart in grey, too.
+// The phases of a party in order. The tables are streamed in parallel. Lightness increases with the order, so that neighbours differ
+// in grey too.
 export const PHASES = {
   setup: { name: "connecting, handshake", light: "#4d5965", dark: "#7d8a96" },
   agree: { name: "agreement", light: "#0072b2", dark: "#3f9bd4" },
@@ -87,7 +87,7 @@ function stored() {
 const CHOICES = ["light", "dark"];
 let chosen = CHOICES.find((choice) => choice === stored()) ?? "system";
 
-/** What was chosen: `light`, `dark`, or `system`. */
+/** Returns the chosen theme: `light`, `dark` or `system`. */
 export function themeChoice() {
   return chosen;
 }
@@ -103,13 +103,13 @@ export function setTheme(choice) {
   try {
     localStorage.setItem(KEY, choice);
   } catch {
-    // Without storage the choice lasts until the page is left.
+    // Without storage, the choice lasts until the page is closed.
   }
   document.documentElement.dataset.theme = choice;
   for (const listener of listeners) listener();
 }
 
-/** Calls back whenever the colours change; returns how to stop that. */
+/** Calls `listener` whenever the theme changes. Returns a function that removes it. */
 export function onTheme(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);

@@ -1,17 +1,17 @@
-// The map: a cell for each round-trip time and loss, in the colour and with the mark of a transport.
+// The heat map: a cell for each round-trip time and loss, with the colour and mark of a transport.
 
 import { duration, percent } from "./format.js";
-import { lookOf } from "./look.js";
+import { styleOf } from "./theme.js";
 import { legend, legendHeight, line, mark, node, rect, root, text, widthOf } from "./svg.js";
 
 /**
- * Draws a map. `cells[i][j]` is for `rtts[i]` and `losses[j]`: `{transport, strength, tip}` or null.
- * `at` is the cell `[i, j]` that is looked at; `pick(i, j)` is called for one that is pointed to.
+ * Draws a heat map. `cells[i][j]` belongs to `rtts[i]` and `losses[j]`: `{transport, strength, tip}` or null. `at` is the selected cell
+ * `[i, j]`; `pick(i, j)` is called when a cell is clicked.
  */
-export function heat(theme, width, { title, rtts, losses, cells, transports, at, pick, detail }) {
+export function heatmap(theme, width, { title, rtts, losses, cells, transports, at, pick, detail }) {
   const entries = transports.map((transport) => {
-    const look = lookOf(transport, theme);
-    return { name: transport, color: look.color, mark: look.mark, line: false };
+    const style = styleOf(transport, theme);
+    return { name: transport, color: style.color, mark: style.mark, line: false };
   });
   const top = legendHeight(entries, width - 8) + 26;
   const left = Math.max(...losses.map((loss) => widthOf(percent(loss), 11))) + 14;
@@ -22,7 +22,7 @@ export function heat(theme, width, { title, rtts, losses, cells, transports, at,
   legend(svg, entries, 4, 10, width - 8, theme);
   svg.append(text(4, top - 8, "loss, each way (%)", { fill: theme.ink }));
   losses.forEach((loss, j) => {
-    // Least loss at the bottom, as on any axis.
+    // Loss increases upwards.
     const y = bottom - (j + 1) * tall;
     svg.append(text(left - 6, y + tall / 2 + 4, percent(loss).replace(" %", ""), { "text-anchor": "end", fill: theme.muted, "font-size": 11 }));
     rtts.forEach((_, i) => {
@@ -30,10 +30,10 @@ export function heat(theme, width, { title, rtts, losses, cells, transports, at,
       const found = cells[i]?.[j];
       const group = node("g", { "data-cell": `${i},${j}` });
       if (found) {
-        const look = lookOf(found.transport, theme);
+        const style = styleOf(found.transport, theme);
         group.append(
-          rect(x + 1, y + 1, cell - 2, tall - 2, { fill: look.color, "fill-opacity": 0.35 + 0.65 * found.strength, rx: 2 }, node("title", {}, found.tip)),
-          mark(look.mark, x + cell / 2, y + tall / 2, Math.min(6, cell / 5), { fill: theme.paper, stroke: theme.ink, "stroke-width": 1 }),
+          rect(x + 1, y + 1, cell - 2, tall - 2, { fill: style.color, "fill-opacity": 0.35 + 0.65 * found.strength, rx: 2 }, node("title", {}, found.tip)),
+          mark(style.mark, x + cell / 2, y + tall / 2, Math.min(6, cell / 5), { fill: theme.paper, stroke: theme.ink, "stroke-width": 1 }),
         );
       } else {
         group.append(rect(x + 1, y + 1, cell - 2, tall - 2, { fill: theme.grid, "fill-opacity": 0.5, rx: 2 }), line(x + cell * 0.35, y + tall * 0.65, x + cell * 0.65, y + tall * 0.35, { stroke: theme.frame }));

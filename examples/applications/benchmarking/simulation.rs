@@ -1,4 +1,4 @@
-//! Many companies in one program: to try it out, and to measure it.
+//! Runs many companies in one process, for trials and measurements.
 
 use std::time::Duration;
 
@@ -8,46 +8,47 @@ use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 use transpute::Identity;
 
 use crate::{
-    company::{Company, Parting, Venue},
+    company::{Company, OpenLinks, RoundConfig},
     failure::Failure,
     statistics::Statistics,
 };
 
-/// In which order companies upload.
+/// The order in which companies upload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Order {
     /// All at once.
     Concurrent,
-    /// Each when both servers have acknowledged the one before.
+    /// Each after both servers have acknowledged the upload of the one before.
     Sequential,
 }
 
-/// What came of it.
+/// The times and the result of a simulation.
 #[derive(Debug)]
-pub(crate) struct Played {
-    /// From the start until both servers had acknowledged every upload.
+pub(crate) struct Simulated {
+    /// Time from the start until both servers had acknowledged every upload.
     pub(crate) uploaded: Duration,
-    /// From the start until every company had its results.
+    /// Time from the start until every company had its results.
     pub(crate) elapsed: Duration,
-    /// How long it takes in the open, on this machine.
+    /// Time of the plain computation on this machine.
     pub(crate) plain: Duration,
-    /// What all of them have.
+    /// The statistics, which all companies learned.
     pub(crate) statistics: Statistics,
 }
 
-/// Has every company take part, and compares what each of them learns with a plain computation.
+/// Runs every company and compares the results of each with a plain computation.
 ///
 /// # Errors
-/// [`Failure::Wrong`] if any learns something else; the first [`Failure`] of any.
-pub(crate) async fn play(
-    venue: &Venue,
+/// [`Failure::Wrong`] if a company learns other results; otherwise the first [`Failure`] of a
+/// company.
+pub(crate) async fn simulate(
+    round_config: &RoundConfig,
     companies: Vec<(Identity, u32)>,
     order: Order,
-) -> Result<Played, Failure> {
+) -> Result<Simulated, Failure> {
     let figures: Vec<u32> = companies.iter().map(|(_, figure)| *figure).collect();
     if figures.is_empty() {
-        return Err(Failure::Usage("there are no companies".into()));
+        return Err(Failure::Usage("expected at least one company".into()));
     }
     let computing = Instant::now();
     let statistics = Statistics::of(&figures);
@@ -57,17 +58,17 @@ pub(crate) async fn play(
     let (accepted, mut acknowledged) = mpsc::unbounded_channel();
     let mut playing = JoinSet::new();
     let mut wrong = 0;
-    let mut partings = Vec::with_capacity(figures.len());
-    let mut judge = |outcome: Result<Result<(Statistics, Parting), Failure>, _>| {
-        let (learnt, parting) = outcome.map_err(|_| Failure::Broken)??;
+    let mut open_links = Vec::with_capacity(figures.len());
+    let mut judge = |outcome: Result<Result<(Statistics, OpenLinks), Failure>, _>| {
+        let (learnt, links) = outcome.map_err(|_| Failure::Broken)??;
         wrong += usize::from(learnt != statistics);
-        partings.push(parting);
+        open_links.push(links);
         Ok::<_, Failure>(())
     };
     for (identity, figure) in companies {
-        let (venue, accepted) = (venue.clone(), accepted.clone());
+        let (round_config, accepted) = (round_config.clone(), accepted.clone());
         let company = Company::new(identity, figure);
-        playing.spawn(async move { company.take_part(&venue, accepted).await });
+        playing.spawn(async move { company.take_part(&round_config, accepted).await });
         if order == Order::Concurrent {
             continue;
         }
@@ -91,12 +92,12 @@ pub(crate) async fn play(
         judge(outcome)?;
     }
     let elapsed = started.elapsed();
-    let mut leaving: JoinSet<()> = (partings.into_iter()).map(Parting::say_goodbye).collect();
+    let mut leaving: JoinSet<()> = (open_links.into_iter()).map(OpenLinks::close).collect();
     while leaving.join_next().await.is_some() {}
     if wrong > 0 {
         return Err(Failure::Wrong(wrong));
     }
-    Ok(Played {
+    Ok(Simulated {
         uploaded,
         elapsed,
         plain,

@@ -1,4 +1,4 @@
-//! Looks at the run that goes on, a few times a second.
+//! Samples the run in progress: traffic, processor time and phases.
 
 use std::{
     sync::{
@@ -15,27 +15,28 @@ use transpute_testbed::live::{Live, Look, Phase, Use};
 
 use super::Log;
 
-/// How often.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Time between samples.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The most samples of a run: when there are more, every second one is dropped, and from then on half as many are taken.
-const MOST_SAMPLES: usize = 2000;
+/// Maximum number of samples kept per run. When it is exceeded, every second sample is dropped and
+/// the sampling rate halves.
+const MAX_SAMPLES: usize = 2000;
 
-/// How a run is at a moment, for users.
+/// The state of a run at one moment.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Sample {
     number: u64,
     at_ms: Option<f64>,
-    up: Way,
-    down: Way,
+    up: DirectionSample,
+    down: DirectionSample,
     retransmitted_segments: Option<u64>,
-    garbler: Option<Busy>,
-    evaluator: Option<Busy>,
+    garbler: Option<PartySample>,
+    evaluator: Option<PartySample>,
 }
 
-/// One direction.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-struct Way {
+struct DirectionSample {
     mbit: f64,
     packets_in: u64,
     bytes_in: u64,
@@ -45,9 +46,9 @@ struct Way {
     queue_peak_bytes: u64,
 }
 
-/// One party.
+/// Processor time and memory of one party.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-struct Busy {
+struct PartySample {
     cpu_percent: f64,
     user_s: f64,
     system_s: f64,
@@ -55,13 +56,13 @@ struct Busy {
 }
 
 impl Sample {
-    /// Returns what party A and party B had used of the processors by then, in seconds.
+    /// Returns the processor seconds that party A and party B had used by then.
     pub(super) fn cpu_s(&self) -> [Option<f64>; 2] {
-        [self.garbler, self.evaluator].map(|busy| busy.map(|busy| busy.user_s + busy.system_s))
+        [self.garbler, self.evaluator].map(|party| party.map(|party| party.user_s + party.system_s))
     }
 }
 
-/// A phase, as an event.
+/// The data of a phase event.
 #[derive(Serialize)]
 struct PhaseEvent {
     number: u64,
@@ -69,73 +70,74 @@ struct PhaseEvent {
     phase: Phase,
 }
 
-/// What is known of the run that goes on.
+/// The samples of the run in progress.
 #[derive(Debug, Default)]
-struct Seen {
+struct Series {
     number: u64,
     before: Option<(Instant, Look)>,
     samples: Vec<Sample>,
-    /// Every so many looks one is kept.
+    /// One of this many samples is kept.
     every: usize,
     looks: usize,
     phases: usize,
 }
 
-/// The thread that looks. Dropping it ends it.
+/// The thread that samples. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Watcher {
-    seen: Arc<Mutex<Seen>>,
+pub(super) struct Sampler {
+    series: Arc<Mutex<Series>>,
     over: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Watcher {
-    /// Starts to look and to tell.
+impl Sampler {
+    /// Starts sampling; samples and phases go to `log`.
     pub(super) fn start(live: Live, log: Log) -> std::io::Result<Self> {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let series = Arc::new(Mutex::new(Series::default()));
         let over = Arc::new(AtomicBool::new(false));
-        let (looking, ended) = (Arc::clone(&seen), Arc::clone(&over));
+        let (looking, ended) = (Arc::clone(&series), Arc::clone(&over));
         let thread = thread::Builder::new()
-            .name("watcher".to_owned())
+            .name("sampler".to_owned())
             .spawn(move || {
                 while !ended.load(Ordering::Relaxed) {
-                    let mut seen = lock(&looking);
-                    // With the lock held, the number cannot change in between.
+                    let mut series = lock(&looking);
+                    // The lock is held across sampling, so that the run's number cannot change in
+                    // between.
                     if let Some(look) = live.look() {
-                        seen.take(look, &log);
+                        series.take(look, &log);
                     }
-                    drop(seen);
-                    thread::park_timeout(INTERVAL);
+                    drop(series);
+                    thread::park_timeout(SAMPLE_INTERVAL);
                 }
             })?;
         Ok(Self {
-            seen,
+            series,
             over,
             thread: Some(thread),
         })
     }
 
-    /// Says that a run begins.
+    /// Starts a new series for the run with this number.
     pub(super) fn begin(&self, number: u64) {
-        *lock(&self.seen) = Seen {
+        *lock(&self.series) = Series {
             number,
             every: 1,
-            ..Seen::default()
+            ..Series::default()
         };
     }
 
-    /// Takes what was seen last of the run, and returns all samples of it.
+    /// Adds the last sample of the run and returns all of them.
     pub(super) fn end(&self, last: Option<&Look>, log: &Log) -> Vec<Sample> {
-        let mut seen = lock(&self.seen);
+        let mut series = lock(&self.series);
         if let Some(look) = last {
-            seen.take(look.clone(), log);
+            series.take(look.clone(), log);
         }
-        seen.before = None;
-        std::mem::take(&mut seen.samples)
+        series.before = None;
+        std::mem::take(&mut series.samples)
     }
 }
 
-impl Drop for Watcher {
+impl Drop for Sampler {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -145,27 +147,27 @@ impl Drop for Watcher {
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(series: &Mutex<Series>) -> MutexGuard<'_, Series> {
+    series.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Seen {
+impl Series {
     fn take(&mut self, look: Look, log: &Log) {
         for &phase in look.phases.iter().skip(self.phases) {
             let number = self.number;
-            log.tell("phase", &PhaseEvent { number, phase });
+            log.push("phase", &PhaseEvent { number, phase });
         }
         self.phases = look.phases.len();
         let now = Instant::now();
         let sample = self.sample(now, &look);
-        log.tell("sample", &sample);
+        log.push("sample", &sample);
         self.before = Some((now, look));
         self.looks += 1;
         if !self.looks.is_multiple_of(self.every.max(1)) {
             return;
         }
         self.samples.push(sample);
-        if self.samples.len() > MOST_SAMPLES {
+        if self.samples.len() > MAX_SAMPLES {
             let mut index = 0;
             self.samples.retain(|_| {
                 index += 1;
@@ -178,17 +180,17 @@ impl Seen {
     fn sample(&self, now: Instant, look: &Look) -> Sample {
         let before = self.before.as_ref();
         let seconds = before.map(|(when, _)| (now - *when).as_secs_f64());
-        let way = |index: usize| {
+        let direction = |index: usize| {
             let counters: &PathCounters = &look.counters[index];
             let arrived = before.map_or(0, |(_, look)| look.counters[index].bytes_out);
             let bits = counters.bytes_out.saturating_sub(arrived) as f64 * 8.0;
-            // Of a first look it is since the first packet.
+            // The first sample covers the time since the first packet.
             let since = seconds.or(look.elapsed.map(|elapsed| elapsed.as_secs_f64()));
             let mbit = match since {
                 Some(seconds) if seconds > 1e-6 => bits / 1e6 / seconds,
                 _ => 0.0,
             };
-            Way {
+            DirectionSample {
                 mbit: (mbit * 1e3).round() / 1e3,
                 packets_in: counters.packets_in,
                 bytes_in: counters.bytes_in,
@@ -198,7 +200,7 @@ impl Seen {
                 queue_peak_bytes: counters.queue_peak_bytes,
             }
         };
-        let busy = |index: usize| {
+        let party = |index: usize| {
             let uses = look.parties[index]?;
             let spent = |uses: Use| (uses.user + uses.system).as_secs_f64();
             let was = before.and_then(|(_, look)| look.parties[index]).map(spent);
@@ -208,7 +210,7 @@ impl Seen {
                 }
                 _ => 0.0,
             };
-            Some(Busy {
+            Some(PartySample {
                 cpu_percent: percent.round(),
                 user_s: uses.user.as_secs_f64(),
                 system_s: uses.system.as_secs_f64(),
@@ -218,11 +220,11 @@ impl Seen {
         Sample {
             number: self.number,
             at_ms: (look.elapsed).map(|elapsed| (elapsed.as_secs_f64() * 1e6).round() / 1e3),
-            up: way(0),
-            down: way(1),
+            up: direction(0),
+            down: direction(1),
             retransmitted_segments: look.retransmitted_segments,
-            garbler: busy(0),
-            evaluator: busy(1),
+            garbler: party(0),
+            evaluator: party(1),
         }
     }
 }
@@ -253,41 +255,41 @@ mod tests {
     #[test]
     fn a_long_run_keeps_a_bounded_number_of_samples() {
         let log = Log::new();
-        let mut seen = Seen {
+        let mut series = Series {
             number: 3,
-            ..Seen::default()
+            ..Series::default()
         };
-        for number in 0..5 * MOST_SAMPLES as u64 {
-            seen.take(look(number), &log);
+        for number in 0..5 * MAX_SAMPLES as u64 {
+            series.take(look(number), &log);
         }
-        assert!((MOST_SAMPLES / 2..=MOST_SAMPLES).contains(&seen.samples.len()));
-        let times: Vec<_> = seen
+        assert!((MAX_SAMPLES / 2..=MAX_SAMPLES).contains(&series.samples.len()));
+        let times: Vec<_> = series
             .samples
             .iter()
             .map(|sample| sample.up.bytes_out)
             .collect();
         assert!(times.is_sorted());
-        assert!(*times.last().unwrap() > 5 * MOST_SAMPLES as u64 - 20);
+        assert!(*times.last().unwrap() > 5 * MAX_SAMPLES as u64 - 20);
     }
 
     #[test]
-    fn rates_are_of_what_came_since_the_look_before() {
-        let mut seen = Seen::default();
+    fn rates_cover_the_time_since_the_previous_sample() {
+        let mut series = Series::default();
         let start = Instant::now();
-        let first = seen.sample(start, &look(1000));
-        // 1000 bytes in the second since the first packet.
+        let first = series.sample(start, &look(1000));
+        // 1,000 bytes in the first second.
         assert_eq!(first.up.mbit, 0.008);
-        seen.before = Some((start, look(1000)));
-        let second = seen.sample(start + Duration::from_secs(2), &look(251_000));
+        series.before = Some((start, look(1000)));
+        let second = series.sample(start + Duration::from_secs(2), &look(251_000));
         assert_eq!(second.up.mbit, 1.0);
     }
 
     #[test]
-    fn a_phase_is_told_once() {
+    fn a_phase_is_reported_once() {
         let log = Log::new();
-        let mut seen = Seen::default();
-        seen.take(look(1), &log);
-        seen.take(look(2), &log);
+        let mut series = Series::default();
+        series.take(look(1), &log);
+        series.take(look(2), &log);
         let names: Vec<_> = (log.after(0).events.iter())
             .map(|event| event.name)
             .collect();

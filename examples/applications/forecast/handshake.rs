@@ -1,20 +1,20 @@
-//! The first messages of the baseline protocols: what both parties must have been told alike.
+//! The handshake of the baseline protocols, which compares the parameters of both parties.
 
 use rand::{Rng, rngs::StdRng};
 
 use crate::{
-    baseline::{Key, Side, Task},
+    baseline::{Key, PartyState, Task},
     division::{Approach, Shares, to_u32},
     fast,
     wire::{Channel, Kind, ProtocolError},
 };
 
-/// Bytes of a hello: a version, the approach, the sign, four numbers, and a nonce.
+/// Length of a hello in bytes: version, approach, sign, four numbers and a nonce.
 const HELLO_LEN: usize = 3 + 4 * 4 + NONCE_LEN;
 
 const NONCE_LEN: usize = 32;
 
-/// The version of these protocols.
+/// The version of the baseline protocols.
 const VERSION: u8 = 1;
 
 fn hello(task: &Task, nonce: &[u8; NONCE_LEN]) -> [u8; HELLO_LEN] {
@@ -35,9 +35,9 @@ fn hello(task: &Task, nonce: &[u8; NONCE_LEN]) -> [u8; HELLO_LEN] {
     bytes
 }
 
-/// Names the parts of a hello that must be the same, and reads them.
-fn terms(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
-    const TERMS: [(&str, usize); 7] = [
+/// Parses the parameters of a hello, with their names.
+fn parameters(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
+    const PARAMETERS: [(&str, usize); 7] = [
         ("the version", 1),
         ("the approach (1 fast, 2 newton)", 1),
         ("the sign bit of numbers (1 if they have one)", 1),
@@ -47,7 +47,7 @@ fn terms(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
         ("the size of the key", 4),
     ];
     let mut rest = hello;
-    TERMS.into_iter().map(move |(name, len)| {
+    PARAMETERS.into_iter().map(move |(name, len)| {
         let (bytes, more) = rest.split_at(len.min(rest.len()));
         rest = more;
         let value = bytes
@@ -58,16 +58,16 @@ fn terms(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
     })
 }
 
-/// Tells the peer what is computed, with the key, and checks that it says the same.
+/// Exchanges hellos and the public key, and checks that the parameters are equal.
 ///
 /// # Errors
-/// [`ProtocolError::Disagreement`] if it does not, and what is wrong with the link.
-pub(crate) async fn greet(
+/// [`ProtocolError::Disagreement`] if parameters differ; errors of the link.
+pub(crate) async fn exchange(
     mut channel: Channel,
     task: Task,
     shares: Shares,
     key: &Key,
-) -> Result<Side, ProtocolError> {
+) -> Result<PartyState, ProtocolError> {
     let mut rng: StdRng = rand::make_rng();
     let mut nonce = [0; NONCE_LEN];
     rng.fill_bytes(&mut nonce);
@@ -76,16 +76,16 @@ pub(crate) async fn greet(
     if let Key::Secret(key) = key {
         channel.put(Kind::Key, &key.public().to_bytes());
         channel.flush().await?;
-        // It needs nothing of the peer, and would wait half a round trip for its greeting.
+        // The encrypted shares need no answer first, which saves half a round trip.
         if task.approach == Approach::Fast {
             let encrypted = fast::encrypt_shares(key.public(), &shares, &mut rng);
             channel.put(Kind::Shares, &encrypted);
         }
     }
-    // A peer that does not agree may have left, but its greeting says why.
+    // An error of sending is returned later: the peer's hello may explain why it has left.
     let sent = channel.flush().await;
     let theirs = channel.receive(Kind::Hello, HELLO_LEN).await?;
-    for ((field, ours), (_, theirs)) in terms(&ours).zip(terms(&theirs)) {
+    for ((field, ours), (_, theirs)) in parameters(&ours).zip(parameters(&theirs)) {
         if ours != theirs {
             return Err(ProtocolError::Disagreement {
                 field,
@@ -95,7 +95,7 @@ pub(crate) async fn greet(
         }
     }
     sent?;
-    // The party with the key first, on both sides.
+    // The hello of the party with the key comes first, on both sides.
     let (first, second) = match key {
         Key::Secret(_) => (&ours[..], &theirs[..]),
         Key::OfPeer => (&theirs[..], &ours[..]),
@@ -104,7 +104,7 @@ pub(crate) async fn greet(
         .update(first)
         .update(second)
         .finalize();
-    Ok(Side {
+    Ok(PartyState {
         channel,
         task,
         shares,

@@ -1,4 +1,4 @@
-//! Messages that an honest peer does not send: they are refused, and nobody panics or waits for ever.
+//! Tests of invalid messages. They are rejected without a panic or an endless wait.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
 use transpute::Role;
@@ -11,10 +11,10 @@ use crate::{
     wire::{Channel, Kind, ProtocolError},
 };
 
-/// What happens to a message on its way: header and payload.
+/// A function that changes a message, which consists of header and payload.
 type Tamper = fn(&mut Vec<u8>);
 
-/// Carries messages from one party to the other and changes one; returns how many there were.
+/// Forwards messages and changes one of them. Returns the number of messages.
 async fn carry(
     mut from: ReadHalf<DuplexStream>,
     mut to: WriteHalf<DuplexStream>,
@@ -46,8 +46,8 @@ fn shares() -> Shares {
     Shares { dividend, divisor }
 }
 
-/// Runs both parties with messages changed: `from` whom and the how-manieth. Returns what became of
-/// them and how many messages that party sent.
+/// Runs both parties and changes message number `which` of the party `from`. Returns both results
+/// and the number of messages of that party.
 fn tampered(
     task: Task,
     from: Role,
@@ -80,7 +80,8 @@ fn tampered(
     ([garbler, evaluator], sent)
 }
 
-/// Changes each message of each party in each protocol, one in a run; returns what became of the receivers.
+/// Changes each message of each party and protocol, one per run. Returns the results of the
+/// receivers.
 fn tamper_with_all(tamper: Tamper) -> Vec<Result<Finished, ProtocolError>> {
     let mut all = Vec::new();
     for approach in [Approach::Fast, Approach::Newton] {
@@ -116,7 +117,7 @@ fn messages_of_another_kind_are_refused() {
 }
 
 #[test]
-fn announced_lengths_are_checked_before_they_are_believed() {
+fn announced_lengths_are_checked_before_memory_is_allocated() {
     let oversized = |message: &mut Vec<u8>| message[1..5].fill(0xff);
     for received in tamper_with_all(oversized) {
         let error = received.unwrap_err();
@@ -140,20 +141,20 @@ fn announced_lengths_are_checked_before_they_are_believed() {
 }
 
 #[test]
-fn senseless_payloads_end_in_errors() {
+fn invalid_payloads_are_rejected() {
     for fill in [
         (|message: &mut Vec<u8>| message[5..].fill(0xff)) as Tamper,
         |message| message[5..].fill(0x80),
     ] {
         let all = tamper_with_all(fill);
         let refused = all.iter().filter(|received| received.is_err()).count();
-        // A masked share and a share of the output may be any number below the modulus.
+        // Masked shares and shares of the output may be any number below the modulus.
         assert!(refused + 8 >= all.len(), "{refused} of {}", all.len());
     }
 }
 
 #[test]
-fn peers_that_were_told_something_else_are_told_so() {
+fn differing_parameters_are_reported_to_both() {
     let division = Division::of_width(8, false);
     let ours = task(Approach::Fast, division);
     let others = [
@@ -237,7 +238,7 @@ fn peers_that_were_told_something_else_are_told_so() {
 }
 
 #[test]
-fn a_peer_that_leaves_is_missed() {
+fn a_peer_that_disconnects_is_detected() {
     let task = task(Approach::Newton, Division::of_width(8, false));
     let (one, other) = duplex(1 << 16);
     let error = block_on(async {
@@ -252,7 +253,7 @@ fn a_peer_that_leaves_is_missed() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_by_the_peer() {
+fn an_invalid_key_is_rejected_by_the_peer() {
     let task = task(Approach::Fast, Division::of_width(8, false));
     let even = |message: &mut Vec<u8>| message[5] &= 0xfe;
     let ([garbler, _], _) = tampered(task, Role::Evaluator, 1, even);

@@ -1,4 +1,4 @@
-// The course of runs that are over: phases of both parties, throughput, losses, processor.
+// Timelines of completed runs: phases of both parties, throughput, losses and processor time.
 
 import { get } from "./api.js";
 import { lines, phases } from "./charts.js";
@@ -6,21 +6,23 @@ import { el, fill } from "./dom.js";
 import { fileName } from "./download.js";
 import { figure } from "./figure.js";
 import { digits, duration } from "./format.js";
-import { lookNumber, lookOf } from "./look.js";
+import { styleNumber, styleOf } from "./theme.js";
 import { isOther } from "./marks.js";
 
-/** So many runs are drawn at once at most: more lines than these are not told apart. */
-export const MOST = 8;
+/** Maximum number of runs in one chart. More lines cannot be distinguished. */
+export const MAX_RUNS = 8;
 
+// The length of an interval of the recorded timelines, in milliseconds.
 const INTERVAL_MS = 10;
-const MOST_POINTS = 300;
+// Maximum number of points of a line; intervals are merged to stay below it.
+const MAX_POINTS = 300;
 
 /** Fetches the details of runs. */
-export const fetchRuns = (ids) => Promise.all(ids.slice(0, MOST).map((id) => get(`/api/runs/${id}`)));
+export const fetchRuns = (ids) => Promise.all(ids.slice(0, MAX_RUNS).map((id) => get(`/api/runs/${id}`)));
 
-/** What arrived, as points of seconds and Mbit/s, from intervals of 10 ms. */
+/** Converts bytes per 10 ms interval to points of seconds and Mbit/s. */
 function fromTimeline(bytes) {
-  const merged = Math.max(1, Math.ceil(bytes.length / MOST_POINTS));
+  const merged = Math.max(1, Math.ceil(bytes.length / MAX_POINTS));
   const step = (INTERVAL_MS * merged) / 1000;
   const points = [];
   for (let start = 0; start < bytes.length; start += merged) {
@@ -31,13 +33,13 @@ function fromTimeline(bytes) {
   return points;
 }
 
-/** What of a run's samples belongs to it: later ones are of its parties' leave-taking. */
+/** Returns the samples up to the output. Later ones belong to the shutdown of the parties. */
 function within({ run, samples = [] }) {
   const end = Number.isFinite(run.total_ms) ? run.total_ms + 100 : Infinity;
   return samples.filter((sample) => sample.at_ms <= end);
 }
 
-/** Throughput of one direction up to the output, from the timeline of a run or else from its samples. */
+/** Returns the throughput of one direction up to the output, from the recorded timeline if there is one, else from the samples. */
 function throughput(detail, way) {
   const timeline = detail.row?.measured?.timeline ?? detail.programs?.timeline;
   if (!timeline?.[way]?.length) return within(detail).map((sample) => [sample.at_ms / 1000, sample[way].mbit]);
@@ -45,14 +47,14 @@ function throughput(detail, way) {
   return fromTimeline(Number.isFinite(total) ? timeline[way].slice(0, Math.ceil(total / INTERVAL_MS) + 1) : timeline[way]);
 }
 
-/** The rates of the bottleneck as levels of a chart: one if both ways have the same. */
+/** Returns the rates of the link as levels of a chart: a single level if both directions have the same rate. */
 export function linkRates(up, down, one = "link rate") {
   const level = (name, mbit, dash) => ({ name: `${name} ${digits(mbit)} Mbit/s`, at: mbit, dash });
   if (!up) return [];
   return !down || down === up ? [level(one, up, "7 4")] : [level("link rate up", up, "7 4"), level("down", down, "2 3")];
 }
 
-/** The rates of the bottleneck, if all runs have the same. */
+/** Returns the rates of the link, if all runs have the same. */
 function levels(details) {
   const rates = [...new Set(details.map(({ run }) => run.rate_mbit ?? null))];
   if (rates.length !== 1) return [];
@@ -60,14 +62,14 @@ function levels(details) {
   return linkRates(rates[0], details.length === 1 ? details[0].row?.scenario?.down?.rate_mbit : null);
 }
 
-/** What the two sides are called. */
+/** Returns the names of the two sides and directions. */
 export function sides(isPrograms) {
   return isPrograms
     ? { garbler: "side A", evaluator: "side B", up: "A to B", down: "B to A" }
     : { garbler: "garbler", evaluator: "evaluator", up: "garbler to evaluator", down: "evaluator to garbler" };
 }
 
-/** Throughput over time, beside the rate of the link. */
+/** Draws throughput over time together with the rate of the link. */
 export function rateChart(colors, width, { title, series, levels: rates }) {
   return lines(colors, width, { title, series, levels: rates, x: { label: "time since the first packet (s)" }, y: { label: "arrived (Mbit/s)" } });
 }
@@ -83,19 +85,19 @@ const labelOf = ({ run }, details) => {
   return label.filter(Boolean).join(", ");
 };
 
-/** Shows the course of runs of which the details are there: `element` and `end()`. */
-export function courseView(details) {
+/** Returns the element with the timelines of runs whose details are loaded, and `end()`. */
+export function timelineView(details) {
   const figures = [];
   const stem = fileName("runs", ...details.map(({ run }) => run.id));
   const isOne = details.length === 1;
   const failed = details.filter(({ run }) => run.error);
-  const looksOf = (detail, number, colors) => {
+  const stylesOf = (detail, number, colors) => {
     const transports = details.map((each) => each.run.transport);
-    return new Set(transports).size === transports.length ? lookOf(detail.run.transport, colors) : lookNumber(number, colors);
+    return new Set(transports).size === transports.length ? styleOf(detail.run.transport, colors) : styleNumber(number, colors);
   };
 
   const names = sides(isOne && details[0].run.kind === "programs");
-  // Programs only start and end.
+  // Users' programs report only their start and end.
   const withPhases = details.filter((detail) => detail.phases?.some(({ phase, at_ms: at }) => Number.isFinite(at) && phase !== "started" && phase !== "end"));
   if (withPhases.length) {
     figures.push(
@@ -123,16 +125,16 @@ export function courseView(details) {
           { name: names.down, points: throughput(details[0], "down"), color: colors.evaluator, dash: "4 2", step: true },
         ]
       : details.map((detail, number) => {
-          const look = looksOf(detail, number, colors);
-          return { name: labelOf(detail, details), points: throughput(detail, "up"), color: look.color, dash: look.dash, mark: look.mark, step: true };
+          const style = stylesOf(detail, number, colors);
+          return { name: labelOf(detail, details), points: throughput(detail, "up"), color: style.color, dash: style.dash, mark: style.mark, step: true };
         });
   if (details.some((detail) => throughput(detail, "up").length)) {
     figures.push(
       figure({
         title: isOne ? "Throughput" : "Throughput from garbler to evaluator",
-        note: "Bytes that arrived, with headers and retransmissions.",
+        note: "Bytes that arrived, including headers and retransmissions.",
         name: () => `${stem}-throughput`,
-        draw: (colors, width) => rateChart(colors, width, { title: "Throughput in the course of the run", series: rates(colors), levels: levels(details) }),
+        draw: (colors, width) => rateChart(colors, width, { title: "Throughput over time", series: rates(colors), levels: levels(details) }),
       }),
     );
   }
@@ -147,7 +149,7 @@ export function courseView(details) {
   return { element, end: () => figures.forEach((each) => each.end()) };
 }
 
-/** Losses and retransmissions so far. */
+/** Returns a chart of the cumulative losses and retransmissions. */
 export function lossFigure(samples, stem) {
   const cumulative = (pick) => samples().map((sample) => [sample.at_ms / 1000, pick(sample)]);
   return figure({
@@ -156,18 +158,18 @@ export function lossFigure(samples, stem) {
     name: () => `${stem}-losses`,
     draw: (colors, width) => {
       const series = [
-        { name: "lost by the path", points: cumulative((sample) => sample.up.lost_packets + sample.down.lost_packets), color: lookNumber(0, colors).color, mark: "circle", step: true },
-        { name: "dropped at a full queue", points: cumulative((sample) => sample.up.overflowed_packets + sample.down.overflowed_packets), color: lookNumber(1, colors).color, dash: "4 2", mark: "triangle", step: true },
+        { name: "lost by the path", points: cumulative((sample) => sample.up.lost_packets + sample.down.lost_packets), color: styleNumber(0, colors).color, mark: "circle", step: true },
+        { name: "dropped at a full queue", points: cumulative((sample) => sample.up.overflowed_packets + sample.down.overflowed_packets), color: styleNumber(1, colors).color, dash: "4 2", mark: "triangle", step: true },
       ];
       if (samples().some((sample) => Number.isFinite(sample.retransmitted_segments))) {
-        series.push({ name: "retransmitted by TCP", points: cumulative((sample) => sample.retransmitted_segments ?? 0), color: lookNumber(2, colors).color, dash: "9 3 2 3", mark: "diamond", step: true });
+        series.push({ name: "retransmitted by TCP", points: cumulative((sample) => sample.retransmitted_segments ?? 0), color: styleNumber(2, colors).color, dash: "9 3 2 3", mark: "diamond", step: true });
       }
       return lines(colors, width, { title: "Losses and retransmissions so far", series, x: { label: "time since the first packet (s)" }, y: { label: "packets so far, both ways", isCount: true }, height: 190 });
     },
   });
 }
 
-/** How busy the parties are. */
+/** Returns a chart of the processor use of both parties. */
 export function processorFigure(samples, stem, names) {
   const of = (party) => samples().filter((sample) => sample[party]).map((sample) => [sample.at_ms / 1000, sample[party].cpu_percent]);
   return figure({
@@ -188,14 +190,14 @@ export function processorFigure(samples, stem, names) {
   });
 }
 
-/** Puts the course of runs into a place, or what is wrong; returns how to end it. */
-export function putCourse(place, ids) {
+/** Loads the runs and shows their timelines, or the error, in an element. Returns a function that ends the view. */
+export function showTimelines(place, ids) {
   let ended = false;
   let view = null;
   fetchRuns(ids).then(
     (details) => {
       if (ended) return;
-      view = courseView(details);
+      view = timelineView(details);
       fill(place, view.element);
     },
     (error) => fill(place, el("p", { class: "notice bad", role: "alert" }, error.message)),

@@ -1,4 +1,4 @@
-//! Bits as bytes: parts of results, masks, and who takes part.
+//! Conversions between bits and bytes: shares of results, masks and sets of companies.
 
 use rand::{TryRng, rngs::SysRng};
 use transpute::Bits;
@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 
-/// Packs bits into bytes, the first bit the least of the first byte.
+/// Packs bits into bytes, least significant bit first.
 pub(crate) fn pack(bits: &Bits) -> Vec<u8> {
     let mut bytes = vec![0; bits.len().div_ceil(8)];
     for (index, bit) in bits.iter().enumerate() {
@@ -15,7 +15,8 @@ pub(crate) fn pack(bits: &Bits) -> Vec<u8> {
     bytes
 }
 
-/// Reads `width` bits; `None` unless there are as many bytes as they need, and nothing in the rest of the last one.
+/// Unpacks `width` bits. Returns `None` if the number of bytes does not match or a padding bit is
+/// set.
 pub(crate) fn unpack(bytes: &[u8], width: usize) -> Option<Bits> {
     if bytes.len() != width.div_ceil(8) {
         return None;
@@ -27,7 +28,7 @@ pub(crate) fn unpack(bytes: &[u8], width: usize) -> Option<Bits> {
     Some((0..width).map(bit).collect())
 }
 
-/// Packs numbers below `limit`.
+/// Packs a set of numbers below `limit` as a bit set.
 pub(crate) fn pack_numbers(numbers: &[u16], limit: usize) -> Vec<u8> {
     let mut bits = Bits::zeros(limit);
     for &number in numbers {
@@ -36,27 +37,27 @@ pub(crate) fn pack_numbers(numbers: &[u16], limit: usize) -> Vec<u8> {
     pack(&bits)
 }
 
-/// Reads numbers below `limit`, in rising order; `None` as for [`unpack`].
+/// Unpacks a set of numbers below `limit`, in ascending order. Returns `None` like [`unpack`].
 pub(crate) fn unpack_numbers(bytes: &[u8], limit: usize) -> Option<Vec<u16>> {
     let bits = unpack(bytes, limit)?;
     let numbers = bits.iter().zip(0_u16..).filter(|(bit, _)| *bit);
     Some(numbers.map(|(_, number)| number).collect())
 }
 
-/// Fills an array from the system's randomness.
+/// Returns random bytes of the system.
 ///
 /// # Errors
-/// [`Failure::Random`].
+/// [`Failure::Random`] if the system provides none.
 pub(crate) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, Failure> {
     let mut bytes = Zeroizing::new([0; N]);
     fill(&mut bytes[..])?;
     Ok(bytes)
 }
 
-/// Returns random bits.
+/// Returns random bits of the system.
 ///
 /// # Errors
-/// [`Failure::Random`].
+/// [`Failure::Random`] if the system provides none.
 pub(crate) fn random_bits(width: usize) -> Result<Bits, Failure> {
     let mut bytes = Zeroizing::new(vec![0; width.div_ceil(8)]);
     fill(&mut bytes)?;
@@ -76,21 +77,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_survive(bits in prop::collection::vec(any::<bool>(), 0..200)) {
+        fn packed_bits_are_unpacked_again(bits in prop::collection::vec(any::<bool>(), 0..200)) {
             let bits: Bits = bits.into_iter().collect();
             prop_assert_eq!(unpack(&pack(&bits), bits.len()), Some(bits.clone()));
             prop_assert_eq!(unpack(&pack(&bits), bits.len() + 8), None);
         }
 
         #[test]
-        fn numbers_survive(numbers in prop::collection::btree_set(0_u16..100, 0..50)) {
+        fn packed_numbers_are_unpacked_again(numbers in prop::collection::btree_set(0_u16..100, 0..50)) {
             let numbers: Vec<_> = numbers.into_iter().collect();
             prop_assert_eq!(unpack_numbers(&pack_numbers(&numbers, 100), 100), Some(numbers));
         }
     }
 
     #[test]
-    fn what_is_beyond_the_end_is_refused() {
+    fn padding_bits_must_be_zero() {
         assert_eq!(unpack(&[0b1000], 3), None);
         assert_eq!(unpack(&[0b0111], 3).unwrap().to_string(), "111");
         assert_eq!(unpack_numbers(&[0, 1], 8), None);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_differ() {
+    fn random_bits_differ() {
         assert_ne!(random_bits(128).unwrap(), random_bits(128).unwrap());
         assert_eq!(random_bits(213).unwrap().len(), 213);
     }
