@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use tokio::io::AsyncReadExt;
 
 use crate::{
-    Quic, QuicOptions, Security, TcpOptions, TransportError,
+    ConnectError, HandshakeError, Quic, QuicOptions, Security, TcpOptions, TransportError,
     mismatch::tell,
     tcp::{Connector, Route, UNSENT_LIMIT},
     tls::NO_COMMON_TRANSPORT,
@@ -23,7 +23,7 @@ pub(crate) async fn explain_refused(
 ) -> TransportError {
     let is_refused = matches!(
         &error,
-        TransportError::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused
+        TransportError::Connect(ConnectError::Connect { source, .. }) if source.kind() == io::ErrorKind::ConnectionRefused
     );
     match is_refused {
         true => ask(address, security, ours).await.unwrap_or(error),
@@ -50,7 +50,11 @@ async fn over_tcp(address: &str, security: &Security, ours: &str) -> Option<Tran
     let (socket, context) = route.open(UNSENT_LIMIT).await.ok()?;
     let error = connector.authenticate(socket, context).await.err()?;
     match &error {
-        TransportError::NoCommonTransport { theirs, .. } if !names(theirs, ours) => Some(error),
+        TransportError::Handshake(HandshakeError::NoCommonTransport { theirs, .. })
+            if !names(theirs, ours) =>
+        {
+            Some(error)
+        }
         _ => None,
     }
 }
@@ -80,13 +84,15 @@ async fn over_quic(address: &str, security: &Security, ours: &str) -> Option<Tra
             let mut reader = authenticated.bare.reader;
             let _ = reader.read(&mut [0]).await;
         }
-        Err(TransportError::ClosedDuringHandshake) => {}
+        Err(TransportError::Handshake(HandshakeError::ClosedDuringHandshake)) => {}
         Err(_) => return None,
     }
-    Some(TransportError::NoCommonTransport {
-        ours: ours.into(),
-        theirs: Quic::NAME.into(),
-    })
+    Some(TransportError::Handshake(
+        HandshakeError::NoCommonTransport {
+            ours: ours.into(),
+            theirs: Quic::NAME.into(),
+        },
+    ))
 }
 
 #[cfg(unix)]
@@ -96,7 +102,7 @@ async fn over_rudp(address: &str, security: &Security, ours: &str) -> Option<Tra
     let bare = asked.await.ok()?.bare;
     let mut stream = tokio::io::join(bare.reader, bare.writer);
     match tell(&mut stream, ours).await {
-        error @ TransportError::NoCommonTransport { .. } => Some(error),
+        error @ TransportError::Handshake(HandshakeError::NoCommonTransport { .. }) => Some(error),
         _ => None,
     }
 }

@@ -27,7 +27,7 @@ pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 ///   even if both halves are dropped right after, as long as the runtime lives and the peer takes something every 10 s.
 ///   `shutdown` after the peer has done the same and left is no error, whether it has read everything or not.
 /// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is an error,
-///   [`TransportError::Truncated`](crate::TransportError::Truncated). A plaintext link cannot tell the two apart: the
+///   [`StreamError::Truncated`](crate::StreamError::Truncated). A plaintext link cannot tell the two apart: the
 ///   protocol above must know when it is complete.
 /// - **Dropping both halves** closes the connection without notice. Dropping one half alone does not close it.
 /// - **Cancellation.** `read` and `write` (one call of `AsyncReadExt::read`, `AsyncWriteExt::write`) lose no bytes when

@@ -115,8 +115,8 @@ impl fmt::Debug for Stream {
 /// peer that vanishes.
 ///
 /// # Errors
-/// [`TransportError::NoPinnedPeer`]; [`TransportError::Timeout`]; [`TransportError::WrongPeer`],
-/// [`TransportError::SecurityMismatch`], [`TransportError::NoCommonTransport`], [`TransportError::NotTranspute`] and the others of the
+/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer); [`ConnectError::Timeout`](crate::ConnectError::Timeout); [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
+/// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch), [`HandshakeError::NoCommonTransport`](crate::HandshakeError::NoCommonTransport), [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the others of the
 /// TCP transport.
 pub async fn connect<S>(
     stream: S,
@@ -166,7 +166,7 @@ impl Handshakes {
     /// Prepares for handshakes.
     ///
     /// # Errors
-    /// [`TransportError::NoPinnedPeer`].
+    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer).
     pub fn new(security: &Security) -> Result<Self, TransportError> {
         // What is wrong with the keys is reported before anybody connects.
         Acceptor::new(security, &[], "")?;

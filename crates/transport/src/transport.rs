@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::{Fingerprint, Identity, Link, Profile, Settings, TransportError};
+use crate::{
+    Fingerprint, HandshakeError, Identity, Link, Profile, RegistryError, Settings, TransportError,
+};
 
 /// A way of carrying bytes between two parties.
 ///
@@ -23,7 +25,7 @@ pub trait Transport: Send + Sync {
     /// It takes those it knows ([`Settings::take`]); [`Registry::get`] refuses the others.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`].
+    /// [`RegistryError::InvalidSetting`].
     fn configure(
         &self,
         settings: &mut Settings,
@@ -45,8 +47,8 @@ pub trait Transport: Send + Sync {
     /// [`Listener::local_address`] then tells.
     ///
     /// # Errors
-    /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
-    /// [`TransportError::NoPinnedPeer`].
+    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), [`BindError::Listen`](crate::BindError::Listen),
+    /// [`HandshakeError::NoPinnedPeer`].
     async fn listen(
         &self,
         address: &str,
@@ -56,12 +58,12 @@ pub trait Transport: Send + Sync {
     /// Connects to a listening peer, once: trying again while the peer is not up yet is the caller's business.
     ///
     /// The peer is authenticated when this returns (unless `security` is plaintext). It may still refuse *us*; that
-    /// shows at the first read, as [`TransportError::PeerRefusedUs`].
+    /// shows at the first read, as [`HandshakeError::PeerRefusedUs`].
     ///
     /// # Errors
-    /// Those of addressing as in [`listen`](Self::listen), [`TransportError::Connect`], [`TransportError::Timeout`],
-    /// and what is wrong with the peer: [`TransportError::WrongPeer`], [`TransportError::SecurityMismatch`],
-    /// [`TransportError::NotTranspute`] and the rest.
+    /// Those of addressing as in [`listen`](Self::listen), [`ConnectError::Connect`](crate::ConnectError::Connect), [`ConnectError::Timeout`](crate::ConnectError::Timeout),
+    /// and what is wrong with the peer: [`HandshakeError::WrongPeer`], [`HandshakeError::SecurityMismatch`],
+    /// [`HandshakeError::NotTranspute`] and the rest.
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError>;
 }
 
@@ -77,7 +79,7 @@ pub trait Listener: Send {
     /// listening continues. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if the listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself is broken.
     async fn accept(&mut self) -> Result<Link, TransportError>;
 }
 
@@ -118,7 +120,7 @@ impl Security {
         let mut security = self.clone();
         if let Self::Tls { identity, .. } | Self::Unpinned { identity } = &mut security {
             let said = identity.saying(message);
-            let said = said.map_err(|error| TransportError::Tls {
+            let said = said.map_err(|error| HandshakeError::Tls {
                 detail: error.to_string(),
             })?;
             *identity = Arc::new(said);
@@ -158,11 +160,13 @@ impl Registry {
     /// Adds a transport.
     ///
     /// # Errors
-    /// [`TransportError::DuplicateTransport`] if its name is taken.
+    /// [`RegistryError::DuplicateTransport`] if its name is taken.
     pub fn register(&mut self, transport: Arc<dyn Transport>) -> Result<(), TransportError> {
         let name = transport.name();
         if self.find(name).is_some() {
-            return Err(TransportError::DuplicateTransport { name: name.into() });
+            return Err(TransportError::Registry(
+                RegistryError::DuplicateTransport { name: name.into() },
+            ));
         }
         self.transports.push(transport);
         Ok(())
@@ -171,8 +175,8 @@ impl Registry {
     /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
-    /// [`TransportError::UnknownTransport`], which lists the known names; [`TransportError::UnknownSetting`] and
-    /// [`TransportError::InvalidSetting`].
+    /// [`RegistryError::UnknownTransport`], which lists the known names; [`RegistryError::UnknownSetting`] and
+    /// [`RegistryError::InvalidSetting`].
     pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
         let (name, settings) = match text.split_once(':') {
             Some((name, settings)) => (name, Some(settings)),
@@ -180,7 +184,7 @@ impl Registry {
         };
         let transport = self
             .find(name)
-            .ok_or_else(|| TransportError::UnknownTransport {
+            .ok_or_else(|| RegistryError::UnknownTransport {
                 name: name.into(),
                 known: self.names().map(str::to_owned).collect(),
             })?;
@@ -247,7 +251,7 @@ mod tests {
         );
         assert!(matches!(
             registry.register(Arc::new(crate::Tcp::default())),
-            Err(TransportError::DuplicateTransport { name }) if name == "tcp"
+            Err(TransportError::Registry(RegistryError::DuplicateTransport { name })) if name == "tcp"
         ));
     }
 

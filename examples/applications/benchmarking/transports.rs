@@ -14,7 +14,7 @@ const HANDSHAKES: usize = 256;
 /// Finds a transport by name: `tcp` or `quic`, with settings if wanted.
 ///
 /// # Errors
-/// [`TransportError::UnknownTransport`] and those of settings.
+/// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport) and those of settings.
 pub(crate) fn named(name: &str) -> Result<Arc<dyn Transport>, TransportError> {
     let (mut tcp, mut quic) = (TcpOptions::default(), QuicOptions::default());
     tcp.max_handshakes = HANDSHAKES;

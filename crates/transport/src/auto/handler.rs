@@ -9,7 +9,7 @@ use super::{
     message::{self, Message},
 };
 use crate::{
-    Quic, Rudp, Tcp, TcpStriped, TransportError,
+    HandshakeError, Quic, Rudp, StreamError, Tcp, TcpStriped, TransportError,
     link::Bare,
     quic, rudp,
     striped::{Groups, Join},
@@ -62,7 +62,8 @@ impl Greeter for Handler {
 /// Tells a connection that ended during the handshake from one whose handshake failed.
 fn abandoned(error: TransportError) -> Result<Option<Incoming>, TransportError> {
     match error {
-        TransportError::ClosedDuringHandshake | TransportError::ConnectionReset => Ok(None),
+        TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
+        | TransportError::Stream(StreamError::ConnectionReset) => Ok(None),
         error => Err(error),
     }
 }
@@ -146,7 +147,7 @@ impl Handler {
             let here = [pick.transport()];
             let hearing = message::hear(&mut bare.reader, &mut bare.writer, &self.offer, &here);
             let heard = tokio::time::timeout(timeout, hearing).await.map_err(|_| {
-                TransportError::Timeout {
+                HandshakeError::Timeout {
                     waiting_for: "the peer to pick a transport",
                     address: bare.info.peer_address.clone(),
                     after: timeout,
@@ -193,9 +194,9 @@ impl rudp::Host for Handler {
 }
 
 fn wrong_join() -> TransportError {
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: "its connection joins a link of tcp-striped as another one than it picked".into(),
-    }
+    })
 }
 
 /// Sets the congestion control that the peer picked, if this system has it.

@@ -10,7 +10,7 @@ use super::{
     others::Others,
 };
 use crate::{
-    Link, Listener, Quic, Registry, Rudp, Security, Tcp, TcpStriped, TransportError,
+    BindError, Link, Listener, Quic, Registry, Rudp, Security, Tcp, TcpStriped, TransportError,
     quic::QuicListener,
     rudp::{Foreign, Listening, RudpListener, bind_on_both, ports},
     striped::{Gatherer, Groups},
@@ -46,8 +46,8 @@ impl AutoListener {
     /// In plaintext `quic` is left out of the offer. A UDP port is opened only if something in the offer needs it.
     ///
     /// # Errors
-    /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
-    /// [`TransportError::NoPinnedPeer`]; [`TransportError::NoPlaintext`] if only `quic` is offered and that in plaintext.
+    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), [`BindError::Listen`],
+    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer); [`UnsupportedError::NoPlaintext`](crate::UnsupportedError::NoPlaintext) if only `quic` is offered and that in plaintext.
     pub async fn bind(
         address: &str,
         security: &Security,
@@ -100,9 +100,11 @@ impl AutoListener {
         offer: &Offer,
         options: AutoOptions,
     ) -> Result<Self, TransportError> {
-        let listen_error = |source| TransportError::Listen {
-            address: candidate.to_string(),
-            source,
+        let listen_error = |source| {
+            TransportError::Bind(BindError::Listen {
+                address: candidate.to_string(),
+                source,
+            })
         };
         let (has_quic, has_rudp) = (offer.allows(Quic::NAME), offer.allows(Rudp::NAME));
         let foreign = has_quic.then(Arc::<Foreign>::default);
@@ -145,7 +147,7 @@ impl AutoListener {
     /// Waits for the next link. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    /// [`BindError::Accept`] if a listening socket itself is broken.
     pub async fn next(&mut self) -> Result<Accepted, TransportError> {
         loop {
             if let Some(accepted) = self.next_visit().await? {
@@ -158,7 +160,7 @@ impl AutoListener {
     /// probe or after it picked another connection. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    /// [`BindError::Accept`] if a listening socket itself is broken.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
         let quic = async {
             match &mut self.quic {

@@ -13,7 +13,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::{Offer, Pick};
-use crate::{TcpStriped, TransportError, striped::join};
+use crate::{ConnectError, HandshakeError, StreamError, TcpStriped, TransportError, striped::join};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
 
@@ -42,7 +42,7 @@ pub(super) fn encode(pick: &Pick) -> Vec<u8> {
 /// `here` names the transports that may be picked on this connection.
 ///
 /// # Errors
-/// [`TransportError::NotTranspute`], after the answer where it is a choice that is refused.
+/// [`HandshakeError::NotTranspute`], after the answer where it is a choice that is refused.
 pub(super) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -67,11 +67,11 @@ pub(super) async fn hear(
         join::MAGIC => ([&magic[..], &body].concat().try_into().ok()).map(Message::Join),
         _ => {
             let (sent, expected) = (magic.escape_ascii(), MAGIC.escape_ascii());
-            return Err(TransportError::NotTranspute {
+            return Err(TransportError::Handshake(HandshakeError::NotTranspute {
                 evidence: format!(
                     "it sent \"{sent}\", expected a choice (\"{expected}\"); give the same --transport on both sides"
                 ),
-            });
+            }));
         }
     };
     let transport = match &message {
@@ -94,9 +94,9 @@ pub(super) async fn hear(
         return Ok(message);
     }
     let _ = writer.shutdown().await;
-    Err(TransportError::NotTranspute {
+    Err(TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("it picked a transport that this connection does not allow: {transport}"),
-    })
+    }))
 }
 
 /// Reads a message: its magic and what follows that.
@@ -143,7 +143,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Answered<R> {
         }
         match self.is_taken {
             Some(true) => Pin::new(&mut self.inner).poll_read(cx, buf),
-            _ => Poll::Ready(Err(TransportError::Closed.into_io())),
+            _ => Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io())),
         }
     }
 }
@@ -151,11 +151,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for Answered<R> {
 fn check(answer: &[u8]) -> Result<(), TransportError> {
     match answer {
         [TAKEN] => Ok(()),
-        [REFUSED] => Err(TransportError::ChoiceRefused),
-        [] => Err(TransportError::ClosedDuringHandshake),
-        other => Err(TransportError::NotTranspute {
+        [REFUSED] => Err(TransportError::Connect(ConnectError::ChoiceRefused)),
+        [] => Err(TransportError::Handshake(
+            HandshakeError::ClosedDuringHandshake,
+        )),
+        other => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: format!("it answered {other:02x?} to the choice of a transport"),
-        }),
+        })),
     }
 }
 
@@ -211,7 +213,7 @@ mod tests {
             let mut reader = Answered::new(stream);
             let error = TransportError::from_io(reader.read(&mut [0; 8]).await.unwrap_err());
             assert_eq!(
-                matches!(error, TransportError::ChoiceRefused),
+                matches!(error, TransportError::Connect(ConnectError::ChoiceRefused)),
                 is_refusal,
                 "{error}"
             );

@@ -8,7 +8,7 @@ use std::{
 use tokio::task::JoinSet;
 
 use super::{Accepted, Offer, Pick, message};
-use crate::{Link, Listener, Registry, Security, Transport, TransportError};
+use crate::{HandshakeError, Link, Listener, Registry, Security, Transport, TransportError};
 
 /// Transports of other crates that take part at most: each takes a port of the listener and a connection of the connector.
 const MAX_OTHERS: usize = 8;
@@ -31,7 +31,7 @@ pub(super) fn of(registry: &Registry) -> Vec<Arc<dyn Transport>> {
 /// Checks that a link is protected as it was asked for: a transport of another crate must not weaken that.
 ///
 /// # Errors
-/// [`TransportError::NotTranspute`].
+/// [`HandshakeError::NotTranspute`].
 pub(super) fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
     let info = link.info();
     let is_protected = match security {
@@ -43,12 +43,12 @@ pub(super) fn check(link: &Link, security: &Security) -> Result<(), TransportErr
     };
     match is_protected {
         true => Ok(()),
-        false => Err(TransportError::NotTranspute {
+        false => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: format!(
                 "its link of {} is not protected as this side asks",
                 info.transport
             ),
-        }),
+        })),
     }
 }
 

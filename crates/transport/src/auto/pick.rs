@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use crate::{
-    CongestionControl, Quic, Rudp, Settings, StripedOptions, Tcp, TcpOptions, TcpStriped,
-    TransportError,
+    CongestionControl, Quic, RegistryError, Rudp, Settings, StripedOptions, Tcp, TcpOptions,
+    TcpStriped, TransportError,
 };
 
 /// A transport that becomes the link, with what is set for it at that moment.
@@ -74,7 +74,7 @@ impl FromStr for Pick {
             (text.split_once(':')).map_or((text, None), |(name, settings)| (name, Some(settings)));
         let known = [Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME];
         let name = (known.into_iter().find(|known| *known == name)).ok_or_else(|| {
-            TransportError::UnknownTransport {
+            RegistryError::UnknownTransport {
                 name: name.into(),
                 known: known.map(String::from).to_vec(),
             }

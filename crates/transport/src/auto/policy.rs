@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Offer, Pick};
-use crate::{PathSample, Quic, Rudp, Tcp, TcpStriped, TransportError};
+use crate::{ConnectError, PathSample, Quic, Rudp, Tcp, TcpStriped, TransportError};
 
 static ABSENT: Stage = Stage::Absent;
 
@@ -109,10 +109,10 @@ impl Progress {
     /// Returns a copy in which the UDP handshakes that are still pending have failed because UDP is blocked.
     pub(super) fn without_udp(&self, address: &str) -> Self {
         let mut progress = self.clone();
-        let blocked = Arc::new(TransportError::UdpBlocked {
+        let blocked = Arc::new(TransportError::Connect(ConnectError::UdpBlocked {
             address: address.to_owned(),
             after: self.elapsed,
-        });
+        }));
         for stage in [&mut progress.quic, &mut progress.rudp] {
             if stage.is_pending() {
                 *stage = Stage::Failed(Arc::clone(&blocked));

@@ -12,7 +12,7 @@ use super::{
     options::{MAX_STREAMS, QuicOptions, STREAM_WINDOW},
     writer,
 };
-use crate::{Security, TransportError, tls};
+use crate::{HandshakeError, Security, TransportError, UnsupportedError, tls};
 
 /// A peer that says nothing for this long is gone. A silent one is asked every [`KEEP_ALIVE`], and the clock starts
 /// again with the question: together they stay below the 10 s that a link promises.
@@ -82,7 +82,7 @@ pub(super) fn endpoint_beside_others() -> EndpointConfig {
 const USUAL_RTT: Duration = Duration::from_millis(100);
 
 fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
-    let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(|error| TransportError::Tls {
+    let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(|error| HandshakeError::Tls {
         detail: error.to_string(),
     })?;
     let mut config = TransportConfig::default();
@@ -113,24 +113,24 @@ fn var_int(value: u64) -> VarInt {
 }
 
 fn no_plaintext() -> TransportError {
-    TransportError::NoPlaintext {
+    TransportError::Unsupported(UnsupportedError::NoPlaintext {
         transport: super::Quic::NAME,
         instead: crate::Tcp::NAME,
-    }
+    })
 }
 
 fn no_suite(error: NoInitialCipherSuite) -> TransportError {
-    TransportError::Tls {
+    TransportError::Handshake(HandshakeError::Tls {
         detail: error.to_string(),
-    }
+    })
 }
 
 /// Says what is wrong with an address that a connection cannot even be begun to.
 pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportError {
-    TransportError::Connect {
+    TransportError::Connect(crate::ConnectError::Connect {
         address: address.into(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
-    }
+    })
 }
 
 #[cfg(test)]

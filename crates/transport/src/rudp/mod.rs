@@ -45,8 +45,8 @@ pub(crate) use self::{
     ports::bind_on_both,
 };
 use crate::{
-    FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, diagnosis,
+    ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
+    Throughput, Transport, TransportError, diagnosis,
 };
 
 /// The reliable-UDP transport, named `rudp`.
@@ -156,7 +156,10 @@ pub(crate) async fn connect(
     };
     match connected {
         Ok(authenticated) => Ok(authenticated.bare.link()),
-        Err(error @ (TransportError::UdpBlocked { .. } | TransportError::NotTranspute { .. })) => {
+        Err(
+            error @ (TransportError::Connect(ConnectError::UdpBlocked { .. })
+            | TransportError::Handshake(HandshakeError::NotTranspute { .. })),
+        ) => {
             let better = diagnosis::ask(address, security, name).await;
             Err(better.unwrap_or(error))
         }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{TransportError, tcp::address};
+use crate::{BindError, TransportError, tcp::address};
 
 use super::{
     Foreign,
@@ -77,7 +77,7 @@ const TRIES: usize = 32;
 /// takes it.
 ///
 /// # Errors
-/// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], and the last of `bind`.
+/// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), and the last of `bind`.
 pub(crate) async fn bind_on_both<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,
@@ -100,11 +100,11 @@ where
         }
     }
     Err(match error {
-        TransportError::Listen { source, .. } => listen_error(source),
+        TransportError::Bind(BindError::Listen { source, .. }) => listen_error(source),
         other => other,
     })
 }
 
 fn is_taken(error: &TransportError) -> bool {
-    matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    matches!(error, TransportError::Bind(BindError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse)
 }

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::TransportError;
+use crate::{StreamError, TransportError};
 
 pub(super) const HEADER: usize = 12;
 
@@ -53,12 +53,12 @@ impl Header {
 
 /// The peer broke the rules of this transport.
 pub(super) fn violation(what: String) -> TransportError {
-    TransportError::Io {
+    TransportError::Stream(StreamError::Io {
         source: io::Error::new(
             io::ErrorKind::InvalidData,
             format!("the peer's stripes do not fit together: {what}"),
         ),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
     growth::Growth,
     join::{Binding, ID, JOINED, Join},
 };
-use crate::{CongestionControl, Fingerprint, Link, TransportError, tcp::Channel};
+use crate::{CongestionControl, Fingerprint, HandshakeError, Link, TransportError, tcp::Channel};
 
 /// The links of a listener that may get further stripes, shared by its handshakes.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl Groups {
     /// Makes a link of stripe 0, or adds another stripe to its link and returns `None`.
     ///
     /// # Errors
-    /// [`TransportError::NotTranspute`] if the stripe does not belong to a link of this listener.
+    /// [`HandshakeError::NotTranspute`] if the stripe does not belong to a link of this listener.
     pub(crate) async fn add(
         &self,
         join: &Join,
@@ -170,7 +170,7 @@ impl Group {
 }
 
 fn misfit(reason: &'static str) -> TransportError {
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("a stripe was rejected: {reason}"),
-    }
+    })
 }

@@ -16,7 +16,7 @@ use super::{
     frame::{Header, MAX_FRAME, RECORD},
     growth::{Arrivals, Stripe, Usage},
 };
-use crate::{LinkWriter, TransportError};
+use crate::{LinkWriter, StreamError, TransportError};
 
 /// Frames are no longer than a record until so many bytes were sent, so that a short message uses every stripe.
 const LONG_AFTER: u64 = 1 << 20;
@@ -64,7 +64,7 @@ impl StripedWriter {
 
     fn poll_put(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         if self.is_ending {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         }
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
@@ -155,7 +155,7 @@ impl StripedWriter {
         action: impl FnOnce(&mut Self) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if self.is_broken {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         }
         let result = action(self);
         self.is_broken = matches!(result, Poll::Ready(Err(_)));

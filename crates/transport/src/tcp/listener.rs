@@ -19,7 +19,7 @@ use super::{
     socket::Socket,
 };
 use crate::{
-    Link, Listener, TransportError,
+    BindError, Link, Listener, TransportError,
     handshakes::{Handshakes, wait_until},
     throttle::{self, Throttle},
 };
@@ -133,10 +133,10 @@ impl<G: Greeter> Port<G> {
         } else if concerns_one_connection(&error) {
             Ok(())
         } else {
-            Err(TransportError::Accept {
+            Err(TransportError::Bind(BindError::Accept {
                 address: self.local.to_string(),
                 source: error,
-            })
+            }))
         }
     }
 }
@@ -273,7 +273,7 @@ mod tests {
         connected.unwrap();
         assert!(matches!(
             listener.accept_failed(io::Error::from_raw_os_error(libc::EBADF)),
-            Err(TransportError::Accept { .. })
+            Err(TransportError::Bind(BindError::Accept { .. }))
         ));
     }
 }

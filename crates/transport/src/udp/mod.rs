@@ -2,7 +2,7 @@
 //!
 //! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing. Nothing is corrected and
 //! nothing sent twice. The first packet that is missing, or overtaken by a later one, ends the link with
-//! [`TransportError::PacketsLost`] on both sides, so what is read is right as far as it goes.
+//! [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on both sides, so what is read is right as far as it goes.
 
 use std::sync::Arc;
 

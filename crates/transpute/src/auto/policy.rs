@@ -10,7 +10,7 @@ use transpute_select::{
     PathEstimate, Rate, SelectError, Source, Spec, Udp, Workload,
 };
 use transpute_transport::{
-    TrainResult, TransportError,
+    ConnectError, TrainResult, TransportError,
     auto::{Pick, Policy, Progress, Stage},
 };
 
@@ -88,7 +88,12 @@ pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate>
 fn udp(progress: &Progress) -> Udp {
     let any = |is: fn(&Stage) -> bool| is(&progress.quic) || is(&progress.rudp);
     let is_blocked = |stage: &Stage| {
-        (stage.error()).is_some_and(|it| matches!(it.root(), TransportError::UdpBlocked { .. }))
+        (stage.error()).is_some_and(|it| {
+            matches!(
+                it.root(),
+                TransportError::Connect(ConnectError::UdpBlocked { .. })
+            )
+        })
     };
     if any(|stage| stage.up().is_some()) {
         Udp::Passes
@@ -165,10 +170,12 @@ mod tests {
     }
 
     fn blocked() -> Stage {
-        Stage::Failed(Arc::new(TransportError::UdpBlocked {
-            address: "a:1".to_owned(),
-            after: Duration::from_secs(1),
-        }))
+        Stage::Failed(Arc::new(TransportError::Connect(
+            ConnectError::UdpBlocked {
+                address: "a:1".to_owned(),
+                after: Duration::from_secs(1),
+            },
+        )))
     }
 
     const FAR: Duration = Duration::from_millis(110);

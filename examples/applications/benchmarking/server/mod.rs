@@ -15,7 +15,7 @@ use tokio::{
 };
 use transpute::{
     Bits, Choice, Fingerprint, Identity, Role, TransportError,
-    transport::{Link, Listener, Security, Transport},
+    transport::{Link, Listener, Security, Transport, ConnectError},
 };
 
 use self::{
@@ -374,7 +374,7 @@ impl Round<'_> {
         let security = Security::tls(self.plan.identity.clone(), [self.plan.other]);
         loop {
             match self.transport.connect(address, &security).await {
-                Err(error) if matches!(error.root(), TransportError::Connect { .. }) => {
+                Err(error) if matches!(error.root(), TransportError::Connect(ConnectError::Connect { .. })) => {
                     sleep(RETRY_PAUSE).await;
                 }
                 other => {

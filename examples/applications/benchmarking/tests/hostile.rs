@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::io::AsyncWriteExt;
-use transpute::{Bits, Identity, Role, TransportError, transport::Security};
+use transpute::{Bits, Identity, Role, TransportError, transport::{Security, HandshakeError}};
 
 use super::stage::{LONG, Stage, limits};
 use crate::{
@@ -255,7 +255,7 @@ async fn strangers_and_the_wrong_server_are_refused() {
         let is_refused = matches!(
             &failure,
             Failure::Link {
-                source: TransportError::PeerRefusedUs { .. },
+                source: TransportError::Handshake(HandshakeError::PeerRefusedUs { .. }),
                 ..
             }
         );
@@ -266,7 +266,7 @@ async fn strangers_and_the_wrong_server_are_refused() {
     let security = Security::tls(key.clone(), [stage.venue.garbler.fingerprint]);
     let address = &stage.venue.evaluator.address;
     let wrong = stage.venue.transport.connect(address, &security).await;
-    assert!(matches!(wrong, Err(TransportError::WrongPeer { .. })));
+    assert!(matches!(wrong, Err(TransportError::Handshake(HandshakeError::WrongPeer { .. }))));
     for (role, share) in [(Role::Garbler, 3), (Role::Evaluator, 4)] {
         let upload = Message::Upload(stage.upload([1; 16], share));
         drop(stage.say(&key, role, upload).await);

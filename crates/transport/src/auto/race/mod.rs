@@ -18,8 +18,8 @@ use tokio::{
 use self::open::{Established, Event};
 use super::{AutoOptions, NAME, Offer, Pick, Policy, Progress, Stage};
 use crate::{
-    Link, PathClass, Quic, Registry, Rudp, Security, StripedOptions, Tcp, TcpStriped, Transport,
-    TransportError,
+    ConnectError, HandshakeError, Link, PathClass, Quic, Registry, Rudp, Security, StripedOptions,
+    Tcp, TcpStriped, Transport, TransportError,
     tcp::{Channel, Connector},
 };
 
@@ -47,8 +47,8 @@ pub struct Won {
 /// are closed.
 ///
 /// # Errors
-/// [`TransportError::NoPinnedPeer`]; [`TransportError::PeerRefusedUs`] as soon as it is known; [`TransportError::NotUp`] if
-/// no connection came up or stayed up; [`TransportError::NotOffered`] if the listener offers nothing that this end takes.
+/// [`HandshakeError::NoPinnedPeer`]; [`HandshakeError::PeerRefusedUs`] as soon as it is known; [`ConnectError::NotUp`] if
+/// no connection came up or stayed up; [`ConnectError::NotOffered`] if the listener offers nothing that this end takes.
 pub async fn race(
     address: &str,
     security: &Security,
@@ -359,11 +359,11 @@ impl Race {
         if self.udp_blocked_at().is_some() {
             self.end_udp();
         }
-        self.end_those_pending(TransportError::Timeout {
+        self.end_those_pending(TransportError::Connect(ConnectError::Timeout {
             waiting_for: "further connections to come up",
             address: self.address.clone(),
             after: self.started.elapsed(),
-        });
+        }));
         if let Stage::Up(report) = &mut self.progress.rudp {
             report.is_complete = true;
         }
@@ -410,14 +410,21 @@ impl Race {
     fn failures(&self) -> impl Iterator<Item = TransportError> {
         self.connections().into_iter().filter_map(|transport| {
             let source = self.progress.stage(transport).error()?.clone();
-            Some(TransportError::NotUp { transport, source })
+            Some(TransportError::Connect(ConnectError::NotUp {
+                transport,
+                source,
+            }))
         })
     }
 
     /// Returns the listener's refusal of this end's identity: it holds for every transport.
     fn refusal(&self) -> Option<TransportError> {
-        let is_refusal =
-            |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
+        let is_refusal = |error: &TransportError| {
+            matches!(
+                error.root(),
+                TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })
+            )
+        };
         self.failures().find(is_refusal)
     }
 
@@ -426,18 +433,22 @@ impl Race {
         let tells = |error: &TransportError| {
             !matches!(
                 error.root(),
-                TransportError::Connect { .. }
-                    | TransportError::Timeout { .. }
-                    | TransportError::UdpBlocked { .. }
+                TransportError::Connect(
+                    ConnectError::Connect { .. }
+                        | ConnectError::Timeout { .. }
+                        | ConnectError::UdpBlocked { .. }
+                ) | TransportError::Handshake(HandshakeError::Timeout { .. })
             )
         };
         let offered = self.progress.offer.iter().flat_map(Offer::names);
         (self.failures().find(tells))
             .or_else(|| self.failures().next())
             // Everything is absent.
-            .unwrap_or_else(|| TransportError::NotOffered {
-                transport: NAME,
-                offered: offered.map(String::from).collect(),
+            .unwrap_or_else(|| {
+                TransportError::Connect(ConnectError::NotOffered {
+                    transport: NAME,
+                    offered: offered.map(String::from).collect(),
+                })
             })
     }
 }
@@ -446,7 +457,9 @@ impl Race {
 async fn close(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), TransportError> {
     let _ = stream.shutdown().await;
     match stream.read(&mut [0]).await.map_err(TransportError::from_io) {
-        Err(refusal @ TransportError::PeerRefusedUs { .. }) => Err(refusal),
+        Err(refusal @ TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })) => {
+            Err(refusal)
+        }
         _ => Ok(()),
     }
 }

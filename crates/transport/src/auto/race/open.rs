@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{NAME, Offer, Race, Stage};
 use crate::{
-    PathSample, Quic, Rudp, Tcp, TransportError,
+    HandshakeError, PathSample, Quic, Rudp, Tcp, TransportError,
     auto::SetupReport,
     link::{Bare, LinkReader, LinkWriter},
     rudp,
@@ -182,8 +182,8 @@ async fn offer(transport: &str, message: Option<&[u8]>) -> Result<Offer, Transpo
     match message {
         _ if transport != NAME => Ok(Offer::only(transport)),
         Some(message) => Offer::decode(message).await,
-        None => Err(TransportError::NotTranspute {
+        None => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: "its certificate offers no transports".into(),
-        }),
+        })),
     }
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Established, NAME, Pick, Race};
 use crate::{
-    Link, LinkReader, LinkStats, PathProbe, PathSample, TcpStriped, TransportError,
+    Link, LinkReader, LinkStats, PathProbe, PathSample, StreamError, TcpStriped, TransportError,
     auto::{
         Offer,
         message::{self, Answered},
@@ -35,23 +35,23 @@ impl Race {
                 self.stripe(channel, pick, *connections).await
             }
             Pick::Quic => {
-                let quic = self.quic.take().ok_or(TransportError::Closed)?;
+                let quic = self.quic.take().ok_or(StreamError::Closed)?;
                 let limit = self.options.quic.handshake_timeout;
                 quic.choose(pick, limit).await
             }
             Pick::Rudp => {
-                let rudp = self.rudp.take().ok_or(TransportError::Closed)?;
+                let rudp = self.rudp.take().ok_or(StreamError::Closed)?;
                 rudp.choose(pick, tcp_limit).await
             }
             Pick::Other(name) => {
-                let link = self.links.remove(name).ok_or(TransportError::Closed)?;
+                let link = self.links.remove(name).ok_or(StreamError::Closed)?;
                 choose_link(link, pick, tcp_limit).await
             }
         }
     }
 
     fn take_tcp(&mut self, pick: &Pick) -> Result<Channel, TransportError> {
-        let channel = self.tcp.take().ok_or(TransportError::Closed)?;
+        let channel = self.tcp.take().ok_or(StreamError::Closed)?;
         if let Some(name) = pick.congestion_control() {
             channel.socket().set_congestion_control(name)?;
         }
