@@ -8,7 +8,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use transpute_transport::{Security, Tcp, TcpOptions, TransportError};
+use transpute_transport::{ConnectError, Security, Tcp, TcpOptions, TransportError};
 
 use self::parties::Parties;
 
@@ -144,6 +144,6 @@ async fn dropping_the_listener_hangs_up_on_strangers() {
     assert!(rest.is_empty());
     assert!(matches!(
         parties.transport.connect(&address.to_string(), &parties.connecting).await,
-        Err(TransportError::Connect { address: named, .. }) if named == address.to_string()
+        Err(TransportError::Connect(ConnectError::Connect { address: named, .. })) if named == address.to_string()
     ));
 }

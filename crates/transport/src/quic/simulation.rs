@@ -31,7 +31,7 @@ use transpute_netem::{model::Path, scenario::PathConfig};
 use super::{
     Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory,
 };
-use crate::{Identity, Link, Security, TransportError};
+use crate::{Identity, Link, Security, StreamError, TransportError};
 
 /// Bytes of IP and UDP headers, which the path also carries.
 const HEADERS: usize = 28;
@@ -442,7 +442,9 @@ async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
                 assert!(is_in_order, "{written}");
                 assert_eq!(reader.read(&mut [0; 1]).await.unwrap(), 0);
             }
-            Err(TransportError::ConnectionReset) => assert!(!is_in_order, "{written}"),
+            Err(TransportError::Stream(StreamError::ConnectionReset)) => {
+                assert!(!is_in_order, "{written}")
+            }
             Err(error) => panic!("{error}"),
         }
     }
