@@ -12,7 +12,7 @@ use crate::{
     integer::Integer,
 };
 
-#[path = "../../../processes.rs"]
+#[path = "../../processes.rs"]
 mod processes;
 
 /// No test: the process that others start.
