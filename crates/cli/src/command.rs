@@ -123,8 +123,10 @@ fn definition<T: Testbed>() -> clap::Command {
     Cli::<T::Args, T::FitArgs>::command()
 }
 
-/// Refuses a name of a back end in the environment that cannot be used.
+/// Rejects a value of `TRANSPUTE_AES` that names no back end of this CPU.
 fn check_backend() -> Result<(), Failure> {
-    let wanted = transpute::garble::Backend::wanted();
-    (wanted.map(drop)).map_err(|error| Failure::usage("TRANSPUTE_AES").because(error))
+    match transpute::garble::Backend::best() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage("cannot choose an AES implementation").because(error)),
+    }
 }

@@ -19,7 +19,7 @@ impl Backend {
     /// All back ends, slowest first.
     pub const ALL: [Self; 4] = [Self::Portable, Self::AesNi, Self::Vaes256, Self::Vaes512];
 
-    /// Name of the environment variable that [`Backend::best`] obeys.
+    /// Name of the environment variable that [`Backend::best`] reads.
     pub const VARIABLE: &'static str = "TRANSPUTE_AES";
 
     pub(crate) const fn name(self) -> &'static str {

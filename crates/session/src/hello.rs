@@ -28,7 +28,7 @@ const FLAG_EAGER: u8 = 8;
 /// hello has the expected plan with this bit. Both parties then do the same:
 ///
 /// * If the garbler demands a plan, that one is done.
-/// * Else the evaluator's is done, unless that is open and the stock, and the garbler's is not the stock: then the garbler's.
+/// * Else the evaluator's is done, unless that is open and the pool, and the garbler's is not the pool: then the garbler's.
 /// * If both demand a plan and they differ, the run ends with a disagreement.
 ///
 /// So no plan is ever done that a party did not demand or leave open. A party that began another
@@ -295,8 +295,8 @@ impl Hello {
         };
         let scheme = SchemeTerms::agree(&garbler.schemes, &evaluator.schemes);
         self.terms.compare(&theirs.terms, scheme.is_some())?;
-        // The stock demands nothing: it is there for runs that both sides begin with it.
-        let leaves_it = evaluator.ot & OPEN != 0 && evaluator.plan() == Some(OtPlan::Stock);
+        // The pool demands nothing: it is there for runs that both sides begin with it.
+        let leaves_it = evaluator.ot & OPEN != 0 && evaluator.plan() == Some(OtPlan::Pool);
         let decides = if garbler.ot & OPEN == 0 || leaves_it {
             garbler
         } else {
@@ -430,7 +430,7 @@ impl Terms {
             OtPlan::None => total == 0,
             OtPlan::Direct => !is_prepared && (1..=OtPlan::direct_maximum(base)).contains(&total),
             OtPlan::Extension(_) => !is_prepared && total > 0,
-            OtPlan::Stock => self.plan() == Some(OtPlan::Stock),
+            OtPlan::Pool => self.plan() == Some(OtPlan::Pool),
         }
     }
 

@@ -236,7 +236,7 @@ impl Party {
         self
     }
 
-    /// Sets the limits of a connection for any number of computations, and its stock of oblivious
+    /// Sets the limits of a connection for any number of computations, and its pool of oblivious
     /// transfers; see [`Connecting::open`] and [`Listening::open`](crate::Listening::open).
     #[must_use]
     pub fn connection_config(mut self, config: ConnectionConfig) -> Self {

@@ -91,9 +91,9 @@ fn uncut(program: &Program, scheme: Scheme, chunks: &[Vec<u8>]) -> (Vec<u8>, Vec
 fn cuts_change_nothing_but_the_trailers() {
     let program = program();
     for params in all_params() {
-        let whole = garble(&program, params, Backend::best(), 1 << 24);
+        let whole = garble(&program, params, Backend::best().unwrap(), 1 << 24);
         for limit in [64, 65, 97, 501, 4096] {
-            let cut = garble(&program, params, Backend::best(), limit);
+            let cut = garble(&program, params, Backend::best().unwrap(), limit);
             for (whole, cut) in whole.iter().zip(&cut) {
                 assert_eq!(whole.len(), 1);
                 assert!(cut.iter().all(|chunk| chunk.len() <= limit));
@@ -118,7 +118,14 @@ fn transcripts_are_those_of_the_protocol_version() {
     );
     let found = Scheme::ALL.map(|scheme| {
         let mut hash = Sha256::new();
-        for chunk in garble(&program, fixed_params(scheme, 1), Backend::best(), 1000).concat() {
+        for chunk in garble(
+            &program,
+            fixed_params(scheme, 1),
+            Backend::best().unwrap(),
+            1000,
+        )
+        .concat()
+        {
             hash.update(chunk);
         }
         format!("{scheme} {}", hex(&hash.finalize()))

@@ -121,7 +121,7 @@ impl Limits {
         let outbox = 5 * 2 * ((128 << 10) + answer.max(chunk(offered)).max(PIECE));
         let held = 2 * (config.held + 16 * config.held_transfers);
         // Unused transfers, in a queue that grows by doubling, and one message more.
-        let stock = 2 * 16 * (65_536 + TRANSFERS) + 2 * 64 * u64::from(config.stock);
+        let pool = 2 * 16 * (65_536 + TRANSFERS) + 2 * 64 * u64::from(config.pool);
         // Tables that were sent ahead, and those that could be evaluated. A frame keeps its buffer, which is at most eight
         // times as long.
         let tables = if evaluates {
@@ -129,7 +129,7 @@ impl Limits {
         } else {
             0
         };
-        let per_connection = inbox + outbox + QUEUE + answer + held + stock + tables + CONNECTION;
+        let per_connection = inbox + outbox + QUEUE + answer + held + pool + tables + CONNECTION;
         let per_run = longest(offered, |one| run(one, base));
         let runs = (self.runs_at_once as u64)
             .min((self.max_connections as u64).saturating_mul(self.runs_per_connection as u64));
@@ -175,7 +175,7 @@ impl Limits {
             prepared: 0,
             queue: QUEUE,
             // A party that only garbles needs none for its own inputs.
-            stock: if evaluates(offered) { own.stock } else { 0 },
+            pool: if evaluates(offered) { own.pool } else { 0 },
             held: (direct + runs.saturating_mul(run)).min(own.held),
             held_transfers: runs.saturating_mul(transfers).min(own.held_transfers),
             // The first run sets transfers up, on the thread that computes: the opening, and signs of life, leave before.
@@ -215,9 +215,9 @@ impl Limits {
         } else {
             0
         };
-        // The longest extension of the stock: 8,192 transfers by IKNP.
+        // The longest extension of the pool: 8,192 transfers by IKNP.
         let extension = TRANSFERS * 16 + 64;
-        // Direct transfers of a run, or those that the stock begins with, and what answers them.
+        // Direct transfers of a run, or those that the pool begins with, and what answers them.
         let direct = longest(offered, direct(base)).max(BASE_COUNT as u64) as usize;
         let public_key = base.receiver_len(direct).max(base.sender_len(direct)) as u64;
         PIECE.max(tables).max(extension).max(public_key + 64)

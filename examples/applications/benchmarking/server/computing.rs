@@ -9,8 +9,8 @@ use transpute::{
 
 use crate::{circuit::circuit, failure::Failure, statistics::FIGURE_BITS};
 
-/// Transfers of the evaluator's bits that may be in stock.
-const MAX_STOCK: usize = 1 << 16;
+/// Transfers of the evaluator's bits that may be in the pool.
+const MAX_POOL: usize = 1 << 16;
 
 /// This server's end of the connection, before there is one.
 pub(super) struct End {
@@ -68,7 +68,7 @@ impl End {
         let (role, companies) = (terms.role, terms.companies);
         let program = compile(companies).await?;
         let and_gates = program.and_count();
-        let transfers = (companies * FIGURE_BITS).min(MAX_STOCK) as u32;
+        let transfers = (companies * FIGURE_BITS).min(MAX_POOL) as u32;
         let garbles = role == Role::Garbler;
         let party = Party::new(role, program)
             .identity(terms.identity)
@@ -77,7 +77,7 @@ impl End {
             .patience(terms.patience)
             .connection_config(ConnectionConfig {
                 garbles,
-                stock: if garbles { 0 } else { transfers },
+                pool: if garbles { 0 } else { transfers },
                 ..ConnectionConfig::default()
             });
         let way = if garbles {

@@ -1,5 +1,6 @@
 //! `transpute testbed serve`, as programs and browsers talk to it.
 
+mod access;
 mod client;
 mod history;
 mod jobs;
