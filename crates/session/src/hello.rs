@@ -363,7 +363,11 @@ impl Terms {
         };
         // The circuit first: with different circuits most of the rest differs as a consequence.
         if self.circuit != theirs.circuit {
-            return differ(Field::Circuit, hex(&self.circuit), hex(&theirs.circuit));
+            return differ(
+                Field::Circuit,
+                transpute_circuit::hex(&self.circuit),
+                transpute_circuit::hex(&theirs.circuit),
+            );
         }
         if (self.garbler_bits, self.evaluator_bits, self.split)
             != (theirs.garbler_bits, theirs.evaluator_bits, theirs.split)
@@ -439,17 +443,13 @@ impl Terms {
             "{} bits from the garbler and {} from the evaluator (split {})",
             self.garbler_bits,
             self.evaluator_bits,
-            hex(&self.split[..4])
+            transpute_circuit::hex(&self.split[..4])
         )
     }
 }
 
 fn plan_text(code: u8) -> String {
     OtPlan::from_code(code & !OPEN).map_or_else(|| format!("plan {code}"), |p| p.to_string())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Takes fixed-size fields off the front of a slice.

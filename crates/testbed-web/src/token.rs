@@ -43,7 +43,7 @@ impl Token {
     pub fn random() -> Result<Self, TokenError> {
         let mut bytes = Zeroizing::new([0; RANDOM_BYTES]);
         getrandom::fill(&mut *bytes).map_err(|error| TokenError::Random(error.to_string()))?;
-        Ok(Self(Zeroizing::new(hex(&*bytes))))
+        Ok(Self(Zeroizing::new(transpute::circuit::hex(&*bytes))))
     }
 
     /// Reads the one in a file, blanks around it left out.
@@ -87,11 +87,6 @@ impl fmt::Debug for Token {
 /// Compares digests, so that not even lengths show in the time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     Sha256::digest(a).ct_eq(&Sha256::digest(b)).into()
-}
-
-/// Writes bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -33,10 +33,6 @@ fn garble(
         .collect()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn all_back_ends_write_the_same_bytes() {
     let program = program();
@@ -112,7 +108,7 @@ fn cuts_change_nothing_but_the_trailers() {
 fn transcripts_are_those_of_the_protocol_version() {
     let program = program();
     assert_eq!(
-        hex(program.digest()),
+        transpute_circuit::hex(program.digest()),
         "9aa55863d321442c9a3d0e860b6c43687300f8b4cb64450bef9cb1897f43dcee",
         "the program itself has changed, and with it the order of the tables"
     );
@@ -128,7 +124,7 @@ fn transcripts_are_those_of_the_protocol_version() {
         {
             hash.update(chunk);
         }
-        format!("{scheme} {}", hex(&hash.finalize()))
+        format!("{scheme} {}", transpute_circuit::hex(&hash.finalize()))
     });
     assert_eq!(
         found,

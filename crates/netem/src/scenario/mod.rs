@@ -8,10 +8,10 @@ mod file;
 mod presets;
 mod validate;
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::config_file::ConfigFileError;
 
 pub use presets::{Preset, presets};
 
@@ -218,34 +218,9 @@ pub enum CrossDirection {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// The file cannot be read.
-    #[error("{}: cannot read the scenario", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The text is not TOML, or has a field that scenarios do not have.
-    #[error("{origin}:{line}: {problem}")]
-    Syntax {
-        /// The file or preset.
-        origin: String,
-        /// Line number, from 1.
-        line: usize,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// A field has a value that makes no sense.
-    #[error("{origin}: {field}: {problem}")]
-    Field {
-        /// The file or scenario.
-        origin: String,
-        /// The field with the table it is in, such as `up.loss`.
-        field: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    /// The text of a file or preset cannot be used.
+    #[error(transparent)]
+    File(#[from] ConfigFileError),
     /// There is neither a preset nor a file of that name.
     #[error("there is no scenario {name:?}: expected a TOML file or one of {}", known.join(", "))]
     Unknown {

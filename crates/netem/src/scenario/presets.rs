@@ -78,6 +78,7 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config_file::ConfigFileError;
 
     #[test]
     fn presets_are_valid_and_say_what_they_are() {
@@ -127,6 +128,9 @@ mod tests {
             "{error}"
         );
         let error = Scenario::load("./eu-us").unwrap_err();
-        assert!(matches!(error, ScenarioError::Read { .. }));
+        assert!(matches!(
+            error,
+            ScenarioError::File(ConfigFileError::Read { .. })
+        ));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::{Change, GilbertElliott, PathConfig, Scenario, ScenarioError};
+use crate::config_file::ConfigFileError;
 
 /// Longer than to the Moon and back, in milliseconds.
 const MAX_DELAY_MS: f64 = 60_000.0;
@@ -45,19 +46,22 @@ impl Scenario {
     /// scenarios; one that is made by hand or changed is checked with this.
     ///
     /// # Errors
-    /// [`ScenarioError::Field`] for the first field that is wrong.
+    /// [`ScenarioError::File`] for the first field that is wrong.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         self.validate_as(&self.name)
     }
 
     /// Checks a scenario that messages call `origin`.
     pub(super) fn validate_as(&self, origin: &str) -> Result<(), ScenarioError> {
-        self.check()
-            .map_err(|(field, problem)| ScenarioError::Field {
-                origin: origin.to_owned(),
+        self.check().map_err(|(field, problem)| {
+            let origin = origin.to_owned();
+            ConfigFileError::Field {
+                origin,
                 field,
                 problem,
-            })
+            }
+            .into()
+        })
     }
 
     fn check(&self) -> Result<(), Problem> {

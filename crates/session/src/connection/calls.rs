@@ -28,6 +28,26 @@ pub struct Call {
     pub inputs: Option<Box<dyn Inputs>>,
 }
 
+impl Call {
+    /// Requests a run that is only prepared.
+    #[must_use]
+    pub fn new(program: Arc<Program>, split: InputSplit, config: Config) -> Self {
+        Self {
+            program,
+            split,
+            config,
+            inputs: None,
+        }
+    }
+
+    /// Sets this side's inputs.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Box<dyn Inputs>) -> Self {
+        self.inputs = Some(inputs);
+        self
+    }
+}
+
 impl Connection {
     /// Opens a connection for one run and calls for it. The run does oblivious transfers of its own, as its settings and
     /// [`set_path`](Self::set_path) say. Its tables run ahead of labels by [`Config::table_lead`], where the peer takes as much.

@@ -8,9 +8,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+use transpute::circuit::hex;
 
 use super::{Store, StoreError};
-use crate::{knowledge::CircuitFacts, token::hex};
+use crate::knowledge::CircuitFacts;
 
 /// The folder.
 const FOLDER: &str = "circuits";

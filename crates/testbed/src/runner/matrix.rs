@@ -136,7 +136,7 @@ impl Sweep {
     /// to the name, as in `eu-us,rtt=50,loss=0.01`.
     ///
     /// # Errors
-    /// [`ScenarioError::Field`] for a combination that makes no sense.
+    /// [`ScenarioError::File`] for a combination that makes no sense.
     pub fn apply(&self, scenarios: &[Scenario]) -> Result<Vec<Scenario>, ScenarioError> {
         let mut swept = scenarios.to_vec();
         swept = replace(swept, &self.rtt_ms, "rtt", |scenario, &rtt| {
