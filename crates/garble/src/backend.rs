@@ -1,8 +1,8 @@
-//! The names of the AES back ends.
+//! The AES back ends.
 
 use std::fmt;
 
-/// An implementation of the AES-based gate kernels. All give the same bytes.
+/// An implementation of the AES-based gate kernels. All back ends produce the same bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Backend {
     /// Any CPU, through the `aes` crate.

@@ -1,4 +1,4 @@
-//! The choice among the AES back ends at run time.
+//! Selection of an AES back end at run time.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Backend {
-    /// Returns the back ends this CPU has the instructions for, slowest first.
+    /// Returns the back ends that this CPU supports, slowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
         (Self::ALL.into_iter())
@@ -37,7 +37,7 @@ impl Backend {
     }
 }
 
-/// Returns the back end of this name, if this CPU can run it.
+/// Returns the back end of this name, if this CPU supports it.
 fn named(name: &str) -> Result<Backend, GarbleError> {
     let wanted = (Backend::ALL.into_iter())
         .find(|backend| backend.name() == name)
@@ -47,12 +47,12 @@ fn named(name: &str) -> Result<Backend, GarbleError> {
     Dispatch::new(wanted).map(|_| wanted)
 }
 
-/// Work that is written once for all instruction sets.
+/// A computation that is generic over the instruction set.
 ///
-/// `run` and all it calls on vectors must be `#[inline(always)]`.
+/// `run` and all functions on vectors that it calls must be `#[inline(always)]`.
 pub(crate) trait Job {
-    /// Does the work: groups of gates on `wide` and `half`, half as wide, single ones on `pair`, two
-    /// labels wide, or `narrow`, one label wide.
+    /// Runs the computation: groups of gates on `wide` and on `half`, which is half as wide; single
+    /// gates on `pair`, with two labels per vector, or on `narrow`, with one.
     fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         self,
         wide: Wide<I, N>,
@@ -64,7 +64,7 @@ pub(crate) trait Job {
         L: Isa<Keys = I::Keys>;
 }
 
-/// A back end with the proof that this CPU can run it.
+/// A back end, with the proof that this CPU supports it.
 #[derive(Clone, Copy)]
 pub(crate) enum Dispatch {
     Portable,
@@ -77,7 +77,7 @@ pub(crate) enum Dispatch {
 }
 
 impl Dispatch {
-    /// Asks the CPU.
+    /// Checks that the CPU supports a back end.
     pub(crate) fn new(backend: Backend) -> Result<Self, GarbleError> {
         let dispatch = match backend {
             Backend::Portable => Some(Self::Portable),
@@ -103,20 +103,20 @@ impl Dispatch {
                 Wide(Portable),
             ),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value proves the CPU features.
+            // SAFETY: an `AesNi` value exists only if the CPU has these target features.
             Self::AesNi(isa) => unsafe { run_aes_ni(isa, job) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value proves the CPU features.
+            // SAFETY: a `Vaes256` value exists only if the CPU has these target features.
             Self::Vaes256(isa) => unsafe { run_vaes256(isa, job) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value proves the CPU features.
+            // SAFETY: a `Vaes512` value exists only if the CPU has these target features.
             Self::Vaes512(isa) => unsafe { run_vaes512(isa, job) },
         }
     }
 }
 
-// Eight gates and four: as many as it takes to hide the latency of the key schedule, and to share its
-// work among the keys of four registers.
+// Groups of eight and of four gates: enough to hide the latency of the key schedule, and to share
+// its work among the keys in four registers.
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_back_end_that_this_cpu_can_run() {
+    fn named_back_ends_must_be_supported_by_the_cpu() {
         for backend in Backend::ALL {
             let expected = if Backend::available().contains(&backend) {
                 Ok(backend)
@@ -180,7 +180,7 @@ mod tests {
         );
     }
 
-    /// A test run that forces a back end must not test another one.
+    /// A test that forces a back end must not test another one.
     #[test]
     fn the_forced_back_end_is_the_one_under_test() {
         let wanted = std::env::var(Backend::VARIABLE).unwrap_or_default();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn back_ends_the_cpu_lacks_are_refused() {
+    fn unsupported_back_ends_are_rejected() {
         for backend in Backend::ALL {
             match Dispatch::new(backend) {
                 Ok(_) => assert!(Backend::available().contains(&backend)),

@@ -33,17 +33,17 @@ pub enum ConfigFileError {
         origin: String,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem in that line.
         problem: String,
     },
-    /// A field has a value that makes no sense.
+    /// A field has an invalid value.
     #[error("{origin}: {field}: {problem}")]
     Field {
         /// The file or preset.
         origin: String,
         /// The field with the table it is in, such as `up.loss`.
         field: String,
-        /// What is wrong with it.
+        /// The problem of the value.
         problem: String,
     },
 }
@@ -65,7 +65,7 @@ pub fn read_config_file(path: &Path, kind: &'static str) -> Result<String, Confi
         return Err(ConfigFileError::Syntax {
             origin: path.display().to_string(),
             line: 1,
-            problem: format!("a {kind} has at most {MAX_CONFIG_BYTES} bytes"),
+            problem: format!("expected at most {MAX_CONFIG_BYTES} bytes"),
         });
     }
     Ok(text)
@@ -82,13 +82,13 @@ pub fn parse_config<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, 
         ConfigFileError::Syntax {
             origin: origin.to_owned(),
             line: 1 + before.filter(|&byte| byte == b'\n').count(),
-            problem: in_words(error.message()),
+            problem: plain_message(error.message()),
         }
     })
 }
 
-/// Returns the message of a TOML error as one line, with the types of Rust in words.
-fn in_words(message: &str) -> String {
+/// Returns the message of a TOML error as one line, with plain words instead of Rust types.
+fn plain_message(message: &str) -> String {
     [
         ("expected f64", "expected a number"),
         ("expected u64", "expected a whole number from 0"),

@@ -1,4 +1,4 @@
-//! Which transport carries a run.
+//! The user's choice of a transport.
 
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
@@ -7,26 +7,26 @@ use transpute_transport::{Registry, Transport, TransportError, auto::Offer};
 
 use crate::auto::Auto;
 
-/// A wish for a transport.
+/// A choice of a transport.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Choice {
-    /// The one that is predicted to be fastest on the path, of those registered. Both parties must wish for this.
+    /// The best of the registered transports on this path. Both parties must choose this.
     #[default]
     Auto,
-    /// The one of this name.
+    /// The transport of this name.
     Named(String),
 }
 
-/// A transport that was wished for.
+/// The transports that a [`Choice`] selects from a registry.
 pub(crate) enum Chosen {
-    /// This one, and why.
+    /// One transport, and the reason.
     Fixed(Arc<dyn Transport>, String),
-    /// To be seen when connected.
+    /// Several transports, one of which is chosen when this party connects.
     Automatic(Box<Auto>),
 }
 
 impl Choice {
-    /// Finds the transport, or those to choose from.
+    /// Returns the transport, or those to choose from.
     pub(crate) fn among(&self, registry: &Registry) -> Result<Chosen, TransportError> {
         let (name, reason) = match self {
             Self::Named(name) => (name.clone(), "asked for by name".to_owned()),
@@ -48,7 +48,7 @@ impl Choice {
                         let has_all = Offer::all().names().all(|name| offer.allows(name));
                         let specs = Candidate::all(registry).into_iter().map(|it| it.spec);
                         return Ok(Chosen::Automatic(Box::new(Auto {
-                            // A registry of one's own names exactly what may be used.
+                            // A registry without some built-in transports restricts the candidates.
                             candidates: (!has_all).then(|| specs.collect()),
                             offer,
                             registry: registry.clone(),

@@ -1,4 +1,4 @@
-//! A link on which any number of computations run.
+//! Connections for any number of runs.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -20,13 +20,13 @@ use crate::{
     scheme,
 };
 
-/// A link to a peer on which any number of computations run, one after the other or at the same time,
-/// without another handshake.
+/// A connection to a peer for any number of runs, in sequence or concurrently, without another
+/// handshake.
 ///
-/// Made with [`Connecting::open`](crate::Connecting::open) on one side and
-/// [`Listening::open`](crate::Listening::open) on the other. Once it is warm, a computation takes one
-/// round trip from the evaluator's call to its output. The calls of both sides pair in order: the third
-/// call to garble on one side with the third to evaluate on the other.
+/// [`Connecting::open`](crate::Connecting::open) makes it on one side, and
+/// [`Listening::open`](crate::Listening::open) on the other. After the first run, a run takes one
+/// round trip from the evaluator's call to its output. The calls of both sides pair in order: the
+/// third call to garble on one side with the third call to evaluate on the other.
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,7 @@ use crate::{
 ///     assert_eq!(theirs?.bits(), Bits::from_u128(4000 + value, 16));
 /// }
 ///
-/// // Garbled and sent before the inputs are known.
+/// // Tables are garbled and sent before the inputs are known.
 /// let (ours, theirs) = tokio::join!(garbler.prepare(), evaluator.prepare());
 /// let (ours, theirs) = tokio::join!(
 ///     ours?.run(Bits::from_u128(5, 16)),
@@ -81,7 +81,7 @@ pub struct Connection {
     watch: Mutex<PathWatch>,
 }
 
-/// What is computed on a connection unless the handle calls for something else.
+/// The computation of a connection. The handle can run others.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) role: Role,
@@ -90,19 +90,20 @@ pub(crate) struct Run {
     pub(crate) config: Config,
 }
 
-/// What a computation on a [`Connection`] gave.
+/// The outcome of a run on a [`Connection`].
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The evaluations in order; empty for a party that learns no output.
+    /// The evaluations, in order. Empty for a party that learns no output.
     pub evaluations: Vec<Evaluation>,
-    /// From the call, or from the inputs of a prepared run, until the last output was known.
+    /// Time from the call, or from the inputs of a prepared run, to the last output.
     pub elapsed: Duration,
-    /// Bytes by purpose, and how the oblivious transfers were done.
+    /// Bytes by purpose, and the kind of oblivious transfer.
     pub report: RunReport,
 }
 
 impl Outcome {
-    /// Returns all output bits of the first evaluation; none for a party that learns no output.
+    /// Returns all output bits of the first evaluation, or no bits for a party that learns no
+    /// output.
     #[must_use]
     pub fn bits(&self) -> Bits {
         Evaluation::first_bits(&self.evaluations)
@@ -126,7 +127,7 @@ impl Connection {
         chosen: Option<Chosen>,
     ) -> Result<Self, Error> {
         let encrypted = link.info().encrypted;
-        // Some milliseconds of arithmetic, which would keep other tasks of this thread waiting.
+        // Milliseconds of arithmetic, which would delay other tasks of this thread.
         let making = tokio::task::spawn_blocking(move || {
             transpute_session::Connection::new(settings, encrypted)
         });
@@ -144,33 +145,33 @@ impl Connection {
         })
     }
 
-    /// Computes with `input`: this party's input values concatenated. It may be called again before
-    /// the first call is over. The peer is called when the future is first polled; who has several in
-    /// hand and cares for their order calls with the [`handle`](Self::handle).
+    /// Runs the computation once. `input` has this party's input values, concatenated. Runs may
+    /// overlap. A run starts when its future is first polled. To fix the order of several runs,
+    /// use [`start`](Self::start).
     ///
     /// # Errors
-    /// Any [`Error`]; the connection goes on unless it is one of the link or the protocol.
+    /// Any [`Error`]. The connection stays usable unless the link or the protocol failed.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this computation and no other.
+    /// Dropping the future cancels this run only.
     pub async fn run(&self, input: Bits) -> Result<Outcome, Error> {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Computes the whole batch set in [`Config::batch`].
+    /// Runs all evaluations of [`Config::batch`].
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// See [`run`](Self::run).
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this computation and no other.
+    /// Dropping the future cancels this run only.
     pub async fn run_batch(&self, inputs: Box<dyn Inputs>) -> Result<Outcome, Error> {
         let outcome = self.wait(self.start(inputs)).await?;
         Ok(Outcome::new(&self.run.program, outcome))
     }
 
-    /// Calls for a computation of the whole batch now, not when the future is first polled, so that several calls pair in order.
-    /// [`wait`](Self::wait) is how to wait for one, so that the path is measured.
+    /// Starts a run of the whole batch at once, so that several calls pair in order. Wait for it
+    /// with [`wait`](Self::wait), which also measures the path.
     pub fn start(&self, inputs: Box<dyn Inputs>) -> Running {
         self.handle.run(
             self.run.role,
@@ -181,8 +182,9 @@ impl Connection {
         )
     }
 
-    /// Returns the settings of the next computation. If this side connected and several garbling schemes are allowed, the one that is
-    /// the fastest with what was measured last of the path is preferred, and the second value tells why.
+    /// Returns the settings of the next run. If this side connected and allows several garbling
+    /// schemes, it prefers the fastest on the path as measured last. The second value has the
+    /// reason.
     #[must_use]
     pub fn next_config(&self) -> (Config, Option<SchemeChoice>) {
         let mut config = self.run.config.clone();
@@ -191,14 +193,15 @@ impl Connection {
         (config, choice)
     }
 
-    /// Waits for a computation, also one that the [`handle`](Self::handle) was called for, and looks at what the transport measures of
-    /// the path, ten times a second and at the end. [`run`](Self::run) and [`run_batch`](Self::run_batch) do so.
+    /// Waits for a run that [`start`](Self::start) or the [`handle`](Self::handle) has started.
+    /// It samples the measurements of the transport ten times a second while it waits.
+    /// [`run`](Self::run) and [`run_batch`](Self::run_batch) do so too.
     ///
     /// # Errors
-    /// Any that ends the run or the connection.
+    /// The error that ended the run or the connection.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this computation and no other.
+    /// Dropping the future cancels this run only.
     pub async fn wait(&self, mut running: Running) -> Result<RunOutcome, SessionError> {
         let start = Instant::now() + LOOK_INTERVAL;
         let mut looks = interval_at(start, LOOK_INTERVAL);
@@ -215,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// Compares the path as it was measured last with the one that the transport was chosen by.
+    /// Compares the path as measured last with the path for which the transport was chosen.
     #[must_use]
     pub fn path_report(&self) -> PathReport {
         self.watch().report()
@@ -225,15 +228,15 @@ impl Connection {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the tables of a computation made and sent before its inputs are known; the peer must do the
-    /// same. What then remains when the inputs come does not depend on the number of gates but for the
-    /// time to evaluate them.
+    /// Garbles and sends the tables of a run before its inputs are known. The peer must do the
+    /// same. When the inputs are known, the remaining traffic does not depend on the number of
+    /// gates; only the time to evaluate them does.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// See [`run`](Self::run).
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this computation and no other.
+    /// Dropping the future cancels this run only.
     pub async fn prepare(&self) -> Result<Prepared, Error> {
         let run = self
             .handle
@@ -250,7 +253,7 @@ impl Connection {
         })
     }
 
-    /// Returns what computations of other circuits, and in the other role, are called for with.
+    /// Returns a handle that runs other circuits, also in the other role.
     #[must_use]
     pub fn handle(&self) -> ConnectionHandle {
         self.handle.clone()
@@ -262,17 +265,17 @@ impl Connection {
         &self.link
     }
 
-    /// Returns a handle on the link's live figures: bytes so far, and what the transport knows of the path. It stays valid
-    /// when the connection is closed.
+    /// Returns a handle on the live counters of the link and its measurements of the path. It stays
+    /// valid after the connection is closed.
     #[must_use]
     pub fn stats(&self) -> LinkStats {
         self.stats.clone()
     }
 
-    /// Waits until all computations are over and closes the link.
+    /// Waits until all runs have ended and closes the link.
     ///
     /// # Errors
-    /// What ended the connection before.
+    /// The error that ended the connection before.
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.
@@ -282,33 +285,33 @@ impl Connection {
     }
 }
 
-/// A computation whose tables are there and whose inputs are not. It can be used once.
+/// A run whose tables are transferred and whose inputs are not known yet.
 #[derive(Debug)]
-#[must_use = "dropping it cancels the computation"]
+#[must_use = "dropping it cancels the run"]
 pub struct Prepared {
     run: PreparedRun,
     program: Arc<Program>,
 }
 
 impl Prepared {
-    /// Computes with `input`.
+    /// Runs the computation with `input`, this party's input values concatenated.
     ///
     /// # Errors
-    /// As [`Connection::run`].
+    /// See [`Connection::run`].
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this computation and no other.
+    /// Dropping the future cancels this run only.
     pub async fn run(self, input: Bits) -> Result<Outcome, Error> {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Computes the whole batch.
+    /// Runs all evaluations of the batch.
     ///
     /// # Errors
-    /// As [`Connection::run`].
+    /// See [`Connection::run`].
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this computation and no other.
+    /// Dropping the future cancels this run only.
     pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Outcome, Error> {
         let Self { run, program } = self;
         finish(run.run(inputs), &program).await

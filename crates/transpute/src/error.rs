@@ -1,4 +1,4 @@
-//! How a run fails.
+//! The error of a run.
 
 use thiserror::Error;
 use transpute_circuit::SplitError;
@@ -6,22 +6,22 @@ use transpute_select::SelectError;
 use transpute_session::SessionError;
 use transpute_transport::TransportError;
 
-/// Why a run gave no result.
+/// The error of a run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A choice of inputs does not fit the circuit.
+    /// The garbler's inputs do not fit the circuit.
     #[error(transparent)]
     Split(#[from] SplitError),
-    /// There is neither an identity with a pinned peer nor the wish for plaintext.
+    /// The party has neither an identity and a pinned peer nor plaintext enabled.
     #[error(
-        "no {0} given: name this party's identity and the peer's fingerprint, or ask for plaintext"
+        "no {0} given: set this party's identity and the peer's fingerprint, or enable plaintext"
     )]
     Unprotected(&'static str),
-    /// No link to the peer.
+    /// The link could not be established.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The run cannot be described for choosing a transport.
+    /// The figures of the run are out of range for the choice of a transport.
     #[error(transparent)]
     Workload(#[from] SelectError),
     /// The protocol failed.

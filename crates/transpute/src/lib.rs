@@ -1,8 +1,8 @@
 //! Two parties compute a function of their private inputs.
 //!
-//! One party is the *garbler*, the other the *evaluator*; each holds some input values of a Boolean
-//! circuit. They learn the outputs of the circuit (or one of them does), and nothing else about the
-//! other's inputs. Which of them listens and which connects is independent of the roles.
+//! One party is the *garbler*, the other the *evaluator*. Each holds some input values of a Boolean
+//! circuit. One or both learn the outputs of the circuit, and nothing else about the other's
+//! inputs. Either of them may be the one that listens.
 //!
 //! # Examples
 //! ```
@@ -19,7 +19,7 @@
 //! let (alice, bob) = (Identity::generate()?, Identity::generate()?);
 //! let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());
 //!
-//! // In real life the two parties are two programs on two machines.
+//! // In practice, the two parties are two programs on two machines.
 //! let listening = Party::garbler(&circuit)
 //!     .identity(alice)
 //!     .peer(bob_is)
@@ -45,8 +45,8 @@
 //! # Security
 //! The garbler's inputs and the output's authenticity are protected against a **malicious**
 //! evaluator; the evaluator's inputs only against a **semi-honest** garbler, which follows the
-//! protocol and tries to learn from what it sees. Implemented from published protocols, not audited;
-//! see `docs/security.md`.
+//! protocol and tries to learn from what it sees. Implemented from published protocols, not
+//! audited; see `docs/security.md`.
 #![forbid(unsafe_code)]
 
 pub mod auto;
@@ -81,13 +81,13 @@ pub use transpute_transport::{
 
 /// Circuits: the builder, generators, files.
 pub use transpute_circuit as circuit;
-/// Driving the protocol over a link.
+/// The driver of the protocol over a link.
 pub use transpute_driver as driver;
 /// Garbling schemes, for those who bring their own protocol.
 pub use transpute_garble as garble;
 /// Oblivious transfer, for those who bring their own protocol.
 pub use transpute_ot as ot;
-/// Predicting and choosing transports.
+/// Predictions and choice of transports.
 pub use transpute_select as select;
 /// The two-party protocol as a state machine.
 pub use transpute_session as session;

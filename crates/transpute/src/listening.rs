@@ -1,4 +1,4 @@
-//! A party that listens, and whom it listens to.
+//! A listening party.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use transpute_transport::{Link, Listener};
 
 use crate::{Connection, Error, Party, Results, party::Why};
 
-/// How long a peer without a key may take to say its first words.
-const FIRST_WORDS: Duration = Duration::from_secs(5);
+/// Time for an unauthenticated peer to open the protocol.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many peers without a key may be waited for at a time.
-const CANDIDATES: usize = 64;
+/// Maximum number of unauthenticated peers that are waited for at the same time.
+const MAX_UNAUTHENTICATED: usize = 64;
 
-/// A party that listens.
+/// A listening party, made by [`Party::listen`].
 pub struct Listening {
     party: Party,
     listener: Box<dyn Listener>,
@@ -39,13 +39,14 @@ impl Listening {
         (self.party, self.listener)
     }
 
-    /// Returns the address listened on.
+    /// Returns the local address.
     #[must_use]
     pub fn local_address(&self) -> String {
         self.listener.local_address()
     }
 
-    /// Waits for the peer and computes with `input`: this party's input values concatenated.
+    /// Waits for the peer and runs the computation once. `input` has this party's input values,
+    /// concatenated.
     ///
     /// # Errors
     /// Any [`Error`].
@@ -56,8 +57,7 @@ impl Listening {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Waits for the peer and computes the whole batch set in
-    /// [`Config::batch`](crate::Config::batch).
+    /// Waits for the peer and runs all evaluations of [`Config::batch`](crate::Config::batch).
     ///
     /// # Errors
     /// Any [`Error`].
@@ -70,7 +70,7 @@ impl Listening {
             mut listener,
             reason,
         } = self;
-        let ready = party.get_ready(inputs)?;
+        let ready = party.prepare(inputs)?;
         let link = first_peer(&mut *listener).await?;
         drop(listener);
         let why = Why {
@@ -79,10 +79,8 @@ impl Listening {
         };
         party.run_over(link, why, ready).await
     }
-}
 
-impl Listening {
-    /// Waits for the peer, for any number of computations.
+    /// Waits for the peer and opens a connection for any number of runs.
     ///
     /// # Errors
     /// Any [`Error`].
@@ -100,25 +98,25 @@ impl Listening {
             reason,
             selection: None,
         };
-        party.stand(link, why).await
+        party.open_over(link, why).await
     }
 }
 
-/// Waits for the first link to a peer that proved its key or, without keys, at least speaks the
-/// protocol: strangers must not end the listening.
+/// Waits for the first link to an authenticated peer or, in plaintext, to one that opens the
+/// protocol. Other connections, such as port scans, are dropped and do not end the listening.
 async fn first_peer(listener: &mut dyn Listener) -> Result<Link, Error> {
     let mut candidates = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if candidates.len() < CANDIDATES => {
+            accepted = listener.accept(), if candidates.len() < MAX_UNAUTHENTICATED => {
                 let link = accepted?;
                 if link.info().encrypted {
                     return Ok(link);
                 }
-                candidates.spawn(hear_out(link));
+                candidates.spawn(check_opening(link));
             }
-            Some(heard) = candidates.join_next() => {
-                if let Ok(Some(link)) = heard {
+            Some(checked) = candidates.join_next() => {
+                if let Ok(Some(link)) = checked {
                     return Ok(link);
                 }
             }
@@ -126,16 +124,16 @@ async fn first_peer(listener: &mut dyn Listener) -> Result<Link, Error> {
     }
 }
 
-/// Waits until the peer has said enough to be recognised.
-async fn hear_out(mut link: Link) -> Option<Link> {
+/// Waits for the first bytes of the protocol. Returns the link if they are right.
+async fn check_opening(mut link: Link) -> Option<Link> {
     let mut first = [0; OPEN_START];
-    let heard = timeout(FIRST_WORDS, link.reader_mut().read_exact(&mut first)).await;
-    if matches!(heard, Ok(Ok(_))) && is_open_start(&first) {
+    let read = timeout(OPENING_TIMEOUT, link.reader_mut().read_exact(&mut first)).await;
+    if matches!(read, Ok(Ok(_))) && is_open_start(&first) {
         return Some(link.unread(first.to_vec()));
     }
     tracing::warn!(
         peer = link.info().peer_address,
-        "a stranger did not open a connection"
+        "rejected: the peer did not open the protocol"
     );
     None
 }

@@ -1,4 +1,4 @@
-//! What a run gives back.
+//! The results of a run.
 
 use transpute_circuit::{Bits, Program};
 use transpute_select::SchemeChoice;
@@ -10,12 +10,12 @@ use crate::auto::Selection;
 /// The outputs of one evaluation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Evaluation {
-    /// Each output value of the circuit.
+    /// The output values of the circuit.
     pub outputs: Vec<Bits>,
 }
 
 impl Evaluation {
-    /// Cuts the output bits of evaluations into values.
+    /// Splits the output bits of evaluations into values.
     pub(crate) fn all(program: &Program, outputs: impl IntoIterator<Item = Bits>) -> Vec<Self> {
         (outputs.into_iter())
             .map(|bits| Self {
@@ -24,7 +24,7 @@ impl Evaluation {
             .collect()
     }
 
-    /// Returns all output bits of the first evaluation; none if there is none.
+    /// Returns all output bits of the first evaluation, or no bits without one.
     pub(crate) fn first_bits(evaluations: &[Self]) -> Bits {
         let mut bits = Bits::new();
         if let Some(first) = evaluations.first() {
@@ -34,52 +34,53 @@ impl Evaluation {
     }
 }
 
-/// What a party has after a run.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// The evaluations of the batch in order; empty for a party that learns no output.
+    /// The evaluations of the batch, in order. Empty for a party that learns no output.
     pub evaluations: Vec<Evaluation>,
-    /// What happened.
+    /// Bytes, times, link and choices of the run.
     pub report: Report,
 }
 
 impl Results {
-    /// Returns all output bits of the first evaluation; none for a party that learns no output.
+    /// Returns all output bits of the first evaluation, or no bits for a party that learns no
+    /// output.
     #[must_use]
     pub fn bits(&self) -> Bits {
         Evaluation::first_bits(&self.evaluations)
     }
 }
 
-/// What happened in a run.
+/// Bytes, times, link and choices of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// This party's role.
     pub role: Role,
-    /// Why this transport.
+    /// The reason for the transport.
     pub reason: String,
-    /// How it was chosen, if this party chose it: the path, and what was predicted for each transport.
+    /// The choice of the transport, if this party chose it: the path and the predictions.
     pub selection: Option<Box<Selection>>,
-    /// Why this party preferred its garbling scheme, if it chose among several. The one that was used is in
-    /// [`session`](Self::session).
+    /// The choice of the garbling scheme, if this party chose among several. The scheme in use is
+    /// in [`session`](Self::session).
     pub scheme: Option<SchemeChoice>,
-    /// The link: transport, addresses, peer, encryption, time to connect and authenticate.
+    /// The link: transport, addresses, peer, encryption, set-up times.
     pub link: LinkInfo,
-    /// The link's figures at the end.
+    /// The counters of the link at the end of the run.
     pub path: LinkSnapshot,
-    /// The protocol: bytes by purpose and times from both parties being connected.
+    /// The protocol: bytes by purpose, and times since both parties were connected.
     pub session: transpute_driver::Report,
-    /// AND gates garbled per evaluation.
+    /// AND gates per evaluation.
     pub and_gates: u64,
     /// XOR gates per evaluation.
     pub xor_gates: u64,
-    /// Evaluations.
+    /// Number of evaluations.
     pub batch: u64,
 }
 
 impl Report {
-    /// Returns the time from both parties being connected until the last output was known.
+    /// Returns the time from the connection of both parties to the last output.
     #[must_use]
     pub fn until_output(&self) -> std::time::Duration {
         self.session

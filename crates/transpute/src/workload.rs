@@ -1,11 +1,11 @@
-//! What a run asks of a path and of two machines.
+//! The workload of a run: its bytes, flights and processor time.
 
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_select::{End, Machine, SelectError, Workload};
 use transpute_session::{Config, ExpectedTraffic};
 
-/// Returns the processor time that a typical machine takes for each step of the protocol with this scheme.
+/// Returns a typical machine's processor time for each step of the protocol with this scheme.
 #[must_use]
 pub fn typical_machine(scheme: Scheme) -> Machine {
     match scheme {
@@ -15,11 +15,11 @@ pub fn typical_machine(scheme: Scheme) -> Machine {
     }
 }
 
-/// A run, or several on one connection, as far as choosing a transport depends on it.
+/// The properties of one or several runs on which the choice of a transport depends.
 #[derive(Clone, Copy, Debug)]
 pub struct Computation {
     traffic: ExpectedTraffic,
-    /// Of one evaluation.
+    /// AND gates of one evaluation.
     and_gates: u64,
     xor_gates: u64,
     batch: u64,
@@ -30,7 +30,7 @@ pub struct Computation {
 }
 
 impl Computation {
-    /// Describes a run. `garbler` is the end that garbles.
+    /// Describes a run. `garbler` is the garbler's end of the link.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config, garbler: End) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Computation {
         }
     }
 
-    /// Describes so many of these runs on one connection, `at_once` of them under way at a time.
+    /// Describes `runs` of these on one connection, `at_once` of them at a time.
     #[must_use]
     pub fn repeated(self, runs: u64, at_once: u64) -> Self {
         Self {
@@ -67,10 +67,10 @@ impl Computation {
         self.scheme
     }
 
-    /// Returns what the run sends, waits for and computes, on two typical machines.
+    /// Returns the workload of the runs on two typical machines.
     ///
     /// # Errors
-    /// [`SelectError::Number`] for figures that no run has.
+    /// [`SelectError::Number`] if a figure is out of range.
     pub fn workload(&self) -> Result<Workload, SelectError> {
         let machine = typical_machine(self.scheme);
         let traffic = &self.traffic;

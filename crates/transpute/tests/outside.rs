@@ -1,5 +1,6 @@
-//! A transport from outside of the workspace's crates is a full citizen: `auto` picks it with TLS, and `probe` and `plan` list it.
-//! That one conforms with TLS is a test of `examples/own_transport`.
+//! A transport from outside of the workspace's crates is a full citizen: `auto` picks it with TLS,
+//! and `probe` and `plan` list it. That one conforms with TLS is a test of
+//! `examples/own_transport`.
 
 use std::{net::SocketAddr, sync::Arc};
 

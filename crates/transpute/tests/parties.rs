@@ -104,7 +104,8 @@ async fn an_input_of_the_wrong_width_fails_both_sides() {
     );
 }
 
-/// The party that connects chooses, among what the one that listens offers, and both learn which it was.
+/// The party that connects chooses, among what the one that listens offers, and both learn which it
+/// was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_party_that_connects_chooses_among_what_is_offered() {
     let circuit = adder();

@@ -1,4 +1,4 @@
-//! `transpute serve`: a party that serves many peers at once.
+//! `transpute serve`: a server for many peers.
 
 mod args;
 mod report;
@@ -11,7 +11,7 @@ use std::{
 
 use transpute::{
     Bits, Config, Inputs, Party,
-    serve::{News, Request, Service, Stopper},
+    serve::{Request, ServerEvent, Service, Stopper},
     session::{Decline, Repeat},
     transport::Throttle,
 };
@@ -31,31 +31,31 @@ pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
     });
     raise_file_limit(args);
     let stopper = Arc::new(OnceLock::new());
-    let teller = Teller {
+    let reporter = Reporter {
         inputs,
         is_json: args.json,
         is_quiet: args.quiet,
         stopper: stopper.clone(),
         failure: Arc::default(),
-        turned: Mutex::default(),
+        rejected: Mutex::default(),
         declined: Mutex::default(),
     };
-    crate::block_on_threads(until_stopped(args, party, teller, stopper))
+    crate::block_on_threads(until_stopped(args, party, reporter, stopper))
 }
 
-/// Serves until a signal comes and the runs under way are over, or another signal comes.
+/// Serves until a signal arrives and the active runs have ended, or a second signal arrives.
 async fn until_stopped(
     args: &Args,
     party: Party,
-    teller: Teller,
+    reporter: Reporter,
     stopper: Arc<OnceLock<Stopper>>,
 ) -> Result<(), Failure> {
-    let failure = teller.failure.clone();
+    let failure = reporter.failure.clone();
     let mut serving = pin!(async {
         let listening = party.listen(&args.listen).await?;
-        let server = listening.serve(teller, args.limits())?;
+        let server = listening.serve(reporter, args.limits())?;
         let (begun, memory) = (Instant::now(), server.memory());
-        // Set once, here.
+        // Set only here, so it cannot be set already.
         let _ = stopper.set(server.stopper());
         if !args.quiet {
             output::note(format!("listening on {}", server.local_address()));
@@ -76,12 +76,12 @@ async fn until_stopped(
     });
     loop {
         tokio::select! {
-            // First, so that the handlers are there before it says that it listens.
+            // First, so that the signal handlers exist before the server says that it listens.
             biased;
             code = interrupted() => match stopper.get().filter(|stopper| !stopper.is_stopped()) {
                 Some(stopper) => {
                     if !args.quiet {
-                        output::note("finishing what is under way");
+                        output::note("finishing active runs");
                     }
                     stopper.stop();
                 }
@@ -95,27 +95,28 @@ async fn until_stopped(
     }
 }
 
-/// Gives every run the same inputs, and tells what happens.
-struct Teller {
+/// Gives every run the same inputs, and prints the events.
+struct Reporter {
     inputs: Bits,
     is_json: bool,
     is_quiet: bool,
     stopper: Arc<OnceLock<Stopper>>,
-    /// Why nothing can be told any more.
+    /// The error of standard output or standard error, which stops the server.
     failure: Arc<Mutex<Option<Failure>>>,
-    /// Limits the lines about rejected peers and about declined runs, which a peer can cause at any rate.
-    turned: Mutex<Throttle>,
+    /// Limits the lines about rejected peers and about declined runs, which a peer can cause at any
+    /// rate.
+    rejected: Mutex<Throttle>,
     declined: Mutex<Throttle>,
 }
 
-impl Service for Teller {
+impl Service for Reporter {
     async fn input(&self, _: &Request) -> Result<Box<dyn Inputs>, Decline> {
         Ok(Box::new(Repeat(self.inputs.clone())))
     }
 
-    fn hear(&self, news: News<'_>) {
-        if let Err(failure) = self.tell(news) {
-            // Nobody reads the results: no use to go on.
+    fn on_event(&self, event: ServerEvent<'_>) {
+        if let Err(failure) = self.print(event) {
+            // The output is closed, so further results would be lost.
             let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(failure);
             if let Some(stopper) = self.stopper.get() {
@@ -125,9 +126,9 @@ impl Service for Teller {
     }
 }
 
-impl Teller {
-    fn tell(&self, news: News<'_>) -> Result<(), Failure> {
-        if let News::Ended(request, outcome) = &news {
+impl Reporter {
+    fn print(&self, event: ServerEvent<'_>) -> Result<(), Failure> {
+        if let ServerEvent::RunEnded(request, outcome) = &event {
             let line = RunLine::new(request, outcome);
             if self.is_json {
                 return output::print_json(&line);
@@ -153,8 +154,8 @@ impl Teller {
         if self.is_quiet {
             return Ok(());
         }
-        let (peer, text) = match news {
-            News::Joined(peer) => {
+        let (peer, text) = match event {
+            ServerEvent::Connected(peer) => {
                 let link = &peer.link;
                 let text = format!(
                     "connected from {} over {}",
@@ -162,15 +163,15 @@ impl Teller {
                 );
                 (peer, text)
             }
-            News::Turned(peer, why) => match throttled(&self.turned, Instant::now()) {
-                Some(more) => (peer, format!("turned away: {why}{more}")),
+            ServerEvent::Rejected(peer, why) => match throttled(&self.rejected, Instant::now()) {
+                Some(more) => (peer, format!("rejected: {why}{more}")),
                 None => return Ok(()),
             },
-            News::Declined(peer, why) => match throttled(&self.declined, Instant::now()) {
+            ServerEvent::Declined(peer, why) => match throttled(&self.declined, Instant::now()) {
                 Some(more) => (peer, format!("a run was declined: {why}{more}")),
                 None => return Ok(()),
             },
-            News::Left(peer, departure) => (peer, departure.to_string()),
+            ServerEvent::Disconnected(peer, departure) => (peer, departure.to_string()),
             _ => return Ok(()),
         };
         let id = peer.id();
@@ -179,7 +180,7 @@ impl Teller {
     }
 }
 
-/// Returns what a line says about events that were not shown before it, or `None` if the line is not to be shown itself.
+/// Returns the note about suppressed lines that a line carries, or `None` to suppress it too.
 fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
     let mut throttle = throttle.lock().unwrap_or_else(PoisonError::into_inner);
     throttle.admit(now).map(|hidden| match hidden {
@@ -188,11 +189,11 @@ fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
     })
 }
 
-/// Lets this process have as many files open as the system allows, and says so if that is too few.
+/// Raises the limit of open files as far as the system allows. Warns if that is not enough.
 #[cfg(unix)]
 fn raise_file_limit(args: &Args) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    /// Those that are open besides one for each connection.
+    /// Open files of the process besides one per connection.
     const OTHERS: u64 = 64;
     let mut limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -205,7 +206,7 @@ fn raise_file_limit(args: &Args) {
     let wanted = args.limits().max_connections as u64 + OTHERS;
     if let Some(files) = limit.current.filter(|files| *files < wanted) {
         output::note(format!(
-            "warning: {files} files may be open, too few for {} connections: see `ulimit -n`",
+            "warning: the limit of {files} open files is too low for {} connections: see `ulimit -n`",
             args.limits().max_connections
         ));
     }
@@ -221,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_how_many_were_not_shown_before_them() {
+    fn a_line_counts_the_suppressed_ones_before_it() {
         let (throttle, start) = (Mutex::default(), Instant::now());
         let shown = (0..1000).filter(|_| throttled(&throttle, start).is_some());
         let hidden = 1000 - shown.count();

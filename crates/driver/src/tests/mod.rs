@@ -1,4 +1,4 @@
-//! The driver over in-memory streams.
+//! Tests of the driver over in-memory streams.
 
 #[path = "../../../session/src/tests/chain.rs"]
 mod chain;
@@ -13,7 +13,7 @@ use transpute_session::{Call, Config, FrameKind, HEADER_LEN, Role};
 
 use self::chain::chain;
 
-/// Returns a frame with a payload of sevens.
+/// Returns a frame with a payload of bytes of value 7.
 pub(crate) fn frame(kind: FrameKind, len: usize) -> Vec<u8> {
     let mut frame = vec![kind as u8];
     frame.extend_from_slice(&(len as u32).to_le_bytes());
@@ -21,25 +21,22 @@ pub(crate) fn frame(kind: FrameKind, len: usize) -> Vec<u8> {
     frame
 }
 
-/// A computation with the inputs of both sides.
+/// A computation, with the inputs of both sides.
 #[derive(Clone)]
 struct Setup {
     circuit: Circuit,
     config: Config,
-    /// All input bits of each evaluation: eight of the garbler and eight of the evaluator.
+    /// The input bits of each evaluation: eight of the garbler, then eight of the evaluator.
     inputs: Vec<Bits>,
 }
 
 impl Setup {
-    /// A chain of ANDs and XORs.
+    /// Returns a chain of AND and XOR gates.
     fn chain(ands: u32, evaluations: usize) -> Self {
         let circuit = chain(ands);
         let mut rng = StdRng::seed_from_u64(3);
-        let bits = |_| {
-            (0..circuit.input_bits())
-                .map(|_| rng.next_u32() & 1 == 1)
-                .collect()
-        };
+        let inputs = circuit.input_bits();
+        let bits = |_| (0..inputs).map(|_| rng.next_u32() & 1 == 1).collect();
         Self {
             circuit,
             config: Config {

@@ -69,7 +69,7 @@ export function scenarioEditor(options, start, changed) {
   const byFile = el(
     "div",
     { hidden: true },
-    field("Scenario (TOML)", text, "All fields of a scenario file, such as burst loss, cross traffic and changes over time: see docs/testbed.md."),
+    field("Scenario (TOML)", text, "All fields of a scenario file, such as burst loss, cross traffic and changes over time: see docs/scenario-files.md."),
     el("button", { type: "button", class: "quiet", on: { click: inspect } }, "Check"),
     check,
   );

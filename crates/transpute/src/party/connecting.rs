@@ -1,16 +1,17 @@
-//! The party that connects.
+//! A party that connects.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use transpute_circuit::Bits;
+use transpute_select::End;
 use transpute_session::Inputs;
 use transpute_transport::{Link, Security, TransportError};
 
 use super::{Party, Why};
 use crate::{Connection, Error, Results, choice::Chosen};
 
-/// Pause before a refused connection is tried again.
+/// Time between two attempts while the peer refuses connections.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connects once.
@@ -39,14 +40,15 @@ async fn open(
     }
 }
 
-/// A party that is going to connect.
+/// A party that connects when it runs.
 pub struct Connecting {
     pub(super) party: Party,
     pub(super) address: String,
 }
 
 impl Connecting {
-    /// Connects and computes with `input`: this party's input values concatenated.
+    /// Connects and runs the computation once. `input` has this party's input values,
+    /// concatenated.
     ///
     /// # Errors
     /// Any [`Error`].
@@ -57,7 +59,7 @@ impl Connecting {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Connects and computes the whole batch set in [`Config::batch`](crate::Config::batch).
+    /// Connects and runs all evaluations of [`Config::batch`](crate::Config::batch).
     ///
     /// # Errors
     /// Any [`Error`].
@@ -67,13 +69,13 @@ impl Connecting {
     pub async fn run_batch(self, inputs: Box<dyn Inputs>) -> Result<Results, Error> {
         let Self { mut party, address } = self;
         party.config.decides_scheme = true;
-        let security = party.security()?;
-        let ready = party.get_ready(inputs)?;
+        let security = party.network.security()?;
+        let ready = party.prepare(inputs)?;
         let (party, link, why) = reach(party, &address, &security).await?;
         party.run_over(link, why, ready).await
     }
 
-    /// Connects for any number of computations.
+    /// Connects and opens a connection for any number of runs.
     ///
     /// # Errors
     /// Any [`Error`].
@@ -83,24 +85,21 @@ impl Connecting {
     pub async fn open(self) -> Result<Connection, Error> {
         let Self { mut party, address } = self;
         party.config.decides_scheme = true;
-        let security = party.security()?;
+        let security = party.network.security()?;
         party.split()?;
         let (party, link, why) = reach(party, &address, &security).await?;
-        party.stand(link, why).await
+        party.open_over(link, why).await
     }
 }
 
-/// Connects, again and again while the peer refuses and there is patience.
+/// Connects. Retries for [`Party::patience`] while the peer refuses the connection.
 async fn reach(
     party: Party,
     address: &str,
     security: &Security,
 ) -> Result<(Party, Link, Why), Error> {
-    let chosen = match party.choice.among(&party.registry)? {
-        Chosen::Automatic(auto) => Chosen::Automatic(Box::new(party.prepare(*auto)?)),
-        fixed => fixed,
-    };
-    let deadline = Instant::now() + party.patience;
+    let chosen = (party.network).to_connect(|| party.workload(End::Connector))?;
+    let deadline = Instant::now() + party.network.patience;
     loop {
         match open(&chosen, address, security).await {
             Err(error)

@@ -1,4 +1,4 @@
-//! What a serving party gives its peers at most, and the memory that takes.
+//! The limits of a server, and the memory that they allow.
 
 use std::time::Duration;
 
@@ -8,36 +8,40 @@ use transpute_session::{ConnectionConfig, OtPlan, Role};
 
 use super::Offered;
 
-/// What a serving party gives its peers at most.
+/// The limits of a server.
 ///
-/// A peer over a limit of connections is told [`AbortReason::Busy`](transpute_session::AbortReason::Busy) and
-/// disconnected; runs over a limit wait for their turn, first come, first served.
+/// A peer over a limit of connections receives
+/// [`AbortReason::Busy`](transpute_session::AbortReason::Busy) and is disconnected. Runs over a
+/// limit wait, in the order of their arrival.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections in all. Default 512.
+    /// Maximum number of connections. Default 512.
     pub max_connections: usize,
-    /// Connections of one peer: of one pinned key or, without keys, one address. Default 8.
+    /// Maximum number of connections per peer: per pinned key or, in plaintext, per address.
+    /// Default 8.
     pub max_per_peer: usize,
-    /// Runs that are computed at the same time in all. A peer that stalls holds its places until
-    /// [`stall`](Self::stall), and one that carries just enough until [`run_time`](Self::run_time): this should be
-    /// several times what one peer may have. More than a few for each processor only make every one slower. Default 128.
+    /// Maximum number of concurrent runs. It should be several times what one peer may have,
+    /// because a slow peer holds its runs until [`stall`](Self::stall) or
+    /// [`run_time`](Self::run_time) ends them. More than a few runs per processor only slow each
+    /// other down. Default 128.
     pub runs_at_once: usize,
-    /// Runs that are computed at the same time on one connection. Default 4.
+    /// Maximum number of concurrent runs of one connection. Default 4.
     pub runs_per_connection: usize,
-    /// How long a connection may be without a run before it is closed. Default 60 s.
+    /// Time without a run after which a connection is closed. Default 60 s.
     pub idle: Duration,
-    /// For how long runs may wait for the peer while the connection carries less than 1 KiB of oblivious transfers,
-    /// labels, tables and outputs, before it is cut. Signs of life, and calls for runs that are declined, do not count.
-    /// Default 30 s.
+    /// Time after which a connection is cut if its runs wait for the peer and it carries less than
+    /// 1 KiB of oblivious transfers, labels, tables and outputs. Keep-alives and proposals that are
+    /// declined do not count. Default 30 s.
     pub stall: Duration,
-    /// How long one run may take, the wait for inputs included, before it is given up. Default 5 min.
+    /// Maximum duration of a run, with the wait for inputs. Default 5 min.
     pub run_time: Duration,
-    /// How long a peer may take to say its first words, and to answer when the connection is to be closed. Default 10 s.
-    pub first_words: Duration,
-    /// When the party stops serving, how long runs under way may still take. Default 10 s.
+    /// Time for a peer to open the protocol, and to answer when the connection is closed.
+    /// Default 10 s.
+    pub opening: Duration,
+    /// Time for runs to complete when the server stops. Default 10 s.
     pub drain: Duration,
-    /// Bytes of tables that a peer may send ahead on a connection, where this side evaluates; at least 1 MiB, the
-    /// default. A garbling party holds none.
+    /// Flow-control window of tables on a connection where this side evaluates, in bytes. The
+    /// minimum and default is 1 MiB. A garbling server needs none.
     pub window: u64,
 }
 
@@ -51,59 +55,62 @@ impl Default for Limits {
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(30),
             run_time: Duration::from_secs(300),
-            first_words: Duration::from_secs(10),
+            opening: Duration::from_secs(10),
             drain: Duration::from_secs(10),
             window: 1 << 20,
         }
     }
 }
 
-/// Runs that a peer may begin on a connection: the fewest that the protocol knows. Those above
-/// [`Limits::runs_per_connection`] wait here.
+/// Number of runs that a peer may propose on a connection: the protocol's minimum. Runs above
+/// [`Limits::runs_per_connection`] wait at the server.
 const MAX_RUNS: u32 = 32;
 
-/// Answers that may wait on a connection whose peer does not read.
+/// Bytes that may wait to be sent on a connection whose peer does not read.
 const QUEUE: u64 = 1 << 20;
 
-/// The longest message that does not grow with the computation: a piece of outputs, with its number.
+/// Bytes of the longest message that does not grow with the circuit: a piece of the outputs, with
+/// its header.
 const PIECE: u64 = (64 << 10) + 64;
 
-/// Transfers that one message is about at most.
+/// Maximum number of oblivious transfers in one message.
 const TRANSFERS: u64 = 8192;
 
-/// A buffer of the driver: see `inbox` and `outbox` of the driver crate.
+/// Bytes of a buffer of the driver: see `inbox` and `outbox` of the driver crate.
 const BUFFER: u64 = (256 << 10) + 256;
 
-/// What a run takes besides what grows with its circuit: cipher schedules, queues, its share of a send buffer.
+/// Bytes of a run that do not grow with its circuit: AES key schedules, queues, its share of a send
+/// buffer.
 const RUN: u64 = 64 << 10;
 
-/// What a connection takes besides what is counted: the touched part of a thread's stack, TLS and the transport's state.
+/// Bytes of a connection that are not counted in detail: the used part of a thread's stack, TLS,
+/// and the state of the transport.
 const CONNECTION: u64 = 512 << 10;
 
-/// Transfers of a run that may be answered ahead of its tables.
+/// Maximum number of oblivious transfers of a run that are answered ahead of its tables.
 const ADOPTED: u64 = 1 << 19;
 
-/// Labels that stand side by side in a batch.
+/// Number of evaluations of a batch that are garbled together.
 const LANES: u64 = 8;
 
-/// The memory that serving takes at most, in bytes, whatever the peers do; see [`Limits::memory`].
+/// Upper bounds of a server's memory, in bytes, whatever its peers do; see [`Limits::memory`].
 ///
-/// What the operating system buffers for sockets is not in it, nor what a transport over UDP holds of a peer's data while
-/// this side does not read, nor the programs and the application.
+/// They exclude socket buffers of the operating system, data that a transport over UDP holds while
+/// this side does not read, the compiled programs, and the application.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// For each connection, without runs.
+    /// Per connection, without its runs.
     pub per_connection: u64,
-    /// For each run that is computed.
+    /// Per run.
     pub per_run: u64,
-    /// For all connections and runs that may be at the same time.
+    /// For all concurrent connections and runs.
     pub total: u64,
 }
 
 impl Limits {
-    /// Returns the memory that serving these computations takes at most, with this base OT. Peers that keep to the protocol
-    /// make it take a small part of this.
+    /// Returns an upper bound of the memory of a server that offers these computations with this
+    /// base OT. Honest peers use a small part of it.
     #[must_use]
     pub fn memory(&self, offered: &[Offered], base: BaseOt) -> Memory {
         let own = ConnectionConfig {
@@ -113,17 +120,18 @@ impl Limits {
         let config = self.connection(&own, offered);
         let evaluates = evaluates(offered);
         let frame = self.max_payload(offered, base);
-        // Received: the buffer that is read into, four kept for later, and one for each frame that waits for the
-        // computing thread, or is with it.
+        // Received: the buffer that is read into, four spare ones, and one for each frame that
+        // waits for the computing thread or is processed there.
         let inbox = (1 + 4 + 9) * BUFFER.max(frame);
-        // Sent: five buffers, each below 128 KiB before the last message went in. They grow by doubling.
+        // Sent: five buffers. Each has less than 128 KiB before its last message is added. They
+        // grow by doubling.
         let answer = longest(offered, |one| answer(one, base));
         let outbox = 5 * 2 * ((128 << 10) + answer.max(chunk(offered)).max(PIECE));
         let held = 2 * (config.held + 16 * config.held_transfers);
-        // Unused transfers, in a queue that grows by doubling, and one message more.
+        // The pool of random OTs, in a queue that grows by doubling, and one message more.
         let pool = 2 * 16 * (65_536 + TRANSFERS) + 2 * 64 * u64::from(config.pool);
-        // Tables that were sent ahead, and those that could be evaluated. A frame keeps its buffer, which is at most eight
-        // times as long.
+        // Tables that wait for labels, and those that are ready to be evaluated. A frame keeps its
+        // buffer, which is at most eight times as long.
         let tables = if evaluates {
             8 * (config.window + (4 << 20) + frame)
         } else {
@@ -148,12 +156,12 @@ impl Limits {
         own: &ConnectionConfig,
         offered: &[Offered],
     ) -> ConnectionConfig {
-        // In each run that waits: hello, direct transfers or corrections, and 128 bytes more for each frame.
+        // Per waiting run: the hello, direct transfers or corrections, and 128 bytes per frame.
         let run = |offered: &Offered| {
             let transfers = transfers(offered);
             let tables = match offered.role {
                 Role::Garbler => 0,
-                // What comes with tables: their numbers, other labels, and decoding information.
+                // Tables come with headers, labels and decoding information.
                 Role::Evaluator => self.window() + 256 * (self.window() / chunk_of(offered) + 1),
             };
             let frames = 4 + transfers.div_ceil(TRANSFERS);
@@ -162,7 +170,8 @@ impl Limits {
         let run = longest(offered, run);
         let transfers = longest(offered, transfers);
         let runs = u64::from(self.max_runs());
-        // The base-OT messages of the runs that are held: as many as peers begin before the pool is there, or two that peers demand.
+        // Base-OT messages of held runs: as many as a peer starts before the pool exists, or two
+        // that it demands.
         let most = longest(offered, direct(own.base_ot)).max(BASE_COUNT as u64);
         let direct = 2 * OtPlan::DIRECT_LIMIT.max(most) * own.base_ot.receiver_len(1) as u64;
         ConnectionConfig {
@@ -174,17 +183,18 @@ impl Limits {
             },
             prepared: 0,
             queue: QUEUE,
-            // A party that only garbles needs none for its own inputs.
+            // Only an evaluator needs random OTs for its own inputs.
             pool: if evaluates(offered) { own.pool } else { 0 },
             held: (direct + runs.saturating_mul(run)).min(own.held),
             held_transfers: runs.saturating_mul(transfers).min(own.held_transfers),
-            // The first run sets transfers up, on the thread that computes: the opening, and signs of life, leave before.
+            // The first run sets up the OT extension on the computing thread. The opening and
+            // keep-alives leave before it.
             garbles: false,
             ..own.clone()
         }
     }
 
-    /// Returns how connections are driven.
+    /// Returns the driver's options for each connection.
     pub(super) fn driver(
         &self,
         own: &DriverOptions,
@@ -208,16 +218,16 @@ impl Limits {
         self.window.max(1 << 20)
     }
 
-    /// Returns the longest payload that a peer has reason to send.
+    /// Returns the longest payload that an honest peer sends, in bytes.
     fn max_payload(&self, offered: &[Offered], base: BaseOt) -> u64 {
         let tables = if evaluates(offered) {
             chunk(offered).max(answer_of_peers(offered)) + 64
         } else {
             0
         };
-        // The longest extension of the pool: 8,192 transfers by IKNP.
+        // The longest extension of the pool: 8,192 transfers with IKNP.
         let extension = TRANSFERS * 16 + 64;
-        // Direct transfers of a run, or those that the pool begins with, and what answers them.
+        // Base OTs of a run or of the pool, and the answers to them.
         let direct = longest(offered, direct(base)).max(BASE_COUNT as u64) as usize;
         let public_key = base.receiver_len(direct).max(base.sender_len(direct)) as u64;
         PIECE.max(tables).max(extension).max(public_key + 64)
@@ -236,22 +246,22 @@ fn chunk(offered: &[Offered]) -> u64 {
     longest(offered, chunk_of)
 }
 
-/// Returns the most that any of these takes.
+/// Returns the maximum of `of` over the computations.
 fn longest(offered: &[Offered], of: impl Fn(&Offered) -> u64) -> u64 {
     offered.iter().map(of).max().unwrap_or(0)
 }
 
-/// Returns how many oblivious transfers of a run may be direct.
+/// Returns a function for the maximum number of direct oblivious transfers of a run.
 fn direct(base: BaseOt) -> impl Fn(&Offered) -> u64 {
     move |offered| transfers(offered).min(OtPlan::direct_maximum(base))
 }
 
-/// Returns the oblivious transfers of a run.
+/// Returns the number of oblivious transfers of a run.
 fn transfers(offered: &Offered) -> u64 {
     (offered.split.evaluator_bits() as u64).saturating_mul(offered.max_batch)
 }
 
-/// Returns the longest answer to a message about transfers.
+/// Returns the bytes of the longest answer to a message of oblivious transfer.
 fn answer(offered: &Offered, base: BaseOt) -> u64 {
     match offered.role {
         Role::Garbler => {
@@ -262,20 +272,20 @@ fn answer(offered: &Offered, base: BaseOt) -> u64 {
     }
 }
 
-/// Returns the longest such answer that comes from a peer.
+/// Returns the bytes of the longest such answer of a peer.
 fn answer_of_peers(offered: &[Offered]) -> u64 {
     longest(offered, |one| 32 * transfers(one).min(TRANSFERS))
 }
 
-/// Returns what a run takes: labels of wires, inputs and outputs, with keys and hashes to each, of as many evaluations
-/// as are garbled side by side.
+/// Returns the bytes of a run: labels of wires, inputs and outputs, with a key and a hash for each,
+/// for all evaluations that are garbled together.
 fn run(offered: &Offered, base: BaseOt) -> u64 {
     let lanes = offered.max_batch.clamp(1, LANES);
     let program = &offered.program;
     let outputs: u64 = program.output_widths().iter().map(|&w| u64::from(w)).sum();
     let labels = 16 * program.slot_count() as u64 + 128 * (program.input_bits() as u64 + outputs);
     let answers = 2 * answer(offered, base);
-    // With an extension of its own: labels that were answered and not garbled yet.
+    // With an extension of its own: labels that are transferred and not garbled yet.
     let adopted = 16 * transfers(offered).min(ADOPTED);
     RUN + 2 * lanes * labels + 2 * chunk_of(offered) + answers + adopted
 }
@@ -306,7 +316,7 @@ mod tests {
         let aes = Offered::new(&Party::garbler(&generators::aes128())).unwrap();
         let own = ConnectionConfig::default();
         let config = Limits::default().connection(&own, std::slice::from_ref(&aes));
-        // 32 hellos with corrections, each frame with its tag and 128 bytes.
+        // 32 hellos with corrections. Each frame has a tag and 128 bytes of overhead.
         assert!(config.held >= 32 * (206 + 128 + 12 + 16 + 128) + 256 * 64);
         assert!(config.held <= own.held);
         assert_eq!(config.held_transfers, 32 * 128);

@@ -1,9 +1,9 @@
-//! A party that serves many peers at once.
+//! Servers: parties that serve many peers concurrently.
 
+mod admission;
 mod connection;
 mod limits;
-mod line;
-mod rooms;
+mod run_queue;
 mod service;
 mod watchdog;
 
@@ -22,24 +22,25 @@ use transpute_session::{
 };
 use transpute_transport::{Link, Listener};
 
-pub use connection::Departure;
+pub use admission::{Rejection, ServeSummary};
+pub use connection::Disconnection;
 pub use limits::{Limits, Memory};
-pub use rooms::{Summary, Turned};
-pub use service::{News, Offered, Peer, PeerId, Request, Service};
+pub use service::{Offered, Peer, PeerId, Request, ServerEvent, Service};
 
 use crate::{Error, Listening};
-use rooms::{Place, Rooms, add};
+use admission::{Admission, Slot, add};
 
-/// Peers that may be told at the same time why they are turned away; others are just cut off.
-const TURNED_AT_ONCE: usize = 64;
+/// Maximum number of rejected peers that are sent the reason at the same time. The links of others
+/// are just closed.
+const MAX_REJECTIONS: usize = 64;
 
-/// How long that may take.
-const TURNING: Duration = Duration::from_secs(2);
+/// Time to send the reason of a rejection.
+const REJECTION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A listening party that serves connections of many peers at once, each in a task of its own.
+/// A listening party that serves many peers concurrently, each connection in its own task.
 ///
-/// Peers call for one run with [`Connecting::run`](crate::Connecting::run) or for many with
-/// [`Connecting::open`](crate::Connecting::open); the [`Service`] gives this side's inputs.
+/// Peers start one run with [`Connecting::run`](crate::Connecting::run), or many with
+/// [`Connecting::open`](crate::Connecting::open). The [`Service`] gives this side's inputs.
 ///
 /// # Examples
 /// ```
@@ -80,15 +81,15 @@ pub struct Server<S> {
     stop: watch::Sender<bool>,
 }
 
-/// What the tasks of all connections have in common.
+/// The state that the tasks of all connections share.
 struct Shared<S> {
     service: S,
     offered: Vec<Offered>,
     limits: Limits,
     connection: ConnectionConfig,
     driver: DriverOptions,
-    places: Arc<Semaphore>,
-    rooms: Rooms,
+    permits: Arc<Semaphore>,
+    admission: Admission,
     stopped: watch::Receiver<bool>,
 }
 
@@ -97,12 +98,13 @@ struct Shared<S> {
 pub struct Stopper(watch::Sender<bool>);
 
 impl Stopper {
-    /// Lets the server take nobody any more, finish the runs under way within [`Limits::drain`], and return.
+    /// Stops the server: it accepts no more connections, completes active runs within
+    /// [`Limits::drain`], and returns.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 
-    /// Says whether it was told to.
+    /// Returns whether [`stop`](Self::stop) was called.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         *self.0.borrow()
@@ -110,7 +112,7 @@ impl Stopper {
 }
 
 impl Listening {
-    /// Serves any number of peers, each with any number of runs of this party's computation.
+    /// Serves this party's computation to any number of peers, with any number of runs each.
     ///
     /// # Errors
     /// [`Error::Split`].
@@ -119,8 +121,8 @@ impl Listening {
         Ok(self.serve_all(offered, service, limits))
     }
 
-    /// Serves any number of peers with any of these computations; what this party itself computes is not among them unless
-    /// it is listed. Where two have the same circuit in the same role, the first counts.
+    /// Serves the computations in `offered` to any number of peers. This party's own computation is
+    /// included only if it is listed. Of two with the same circuit and role, the first counts.
     #[must_use]
     pub fn serve_all<S: Service>(
         self,
@@ -134,10 +136,10 @@ impl Listening {
         let shared = Shared {
             connection: limits.connection(connection, &offered),
             driver: limits.driver(party.driver_settings(), &offered, connection.base_ot),
-            places: Arc::new(Semaphore::new(
+            permits: Arc::new(Semaphore::new(
                 limits.runs_at_once.clamp(1, Semaphore::MAX_PERMITS),
             )),
-            rooms: Rooms::default(),
+            admission: Admission::default(),
             stopped,
             service,
             offered,
@@ -152,19 +154,19 @@ impl Listening {
 }
 
 impl<S: Service> Server<S> {
-    /// Returns the address listened on.
+    /// Returns the local address.
     #[must_use]
     pub fn local_address(&self) -> String {
         self.listener.local_address()
     }
 
-    /// Returns what stops this server.
+    /// Returns a handle that stops this server.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stop.clone())
     }
 
-    /// Returns the memory that serving takes at most.
+    /// Returns an upper bound of the server's memory.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let shared = &self.shared;
@@ -176,12 +178,12 @@ impl<S: Service> Server<S> {
     /// Serves until stopped.
     ///
     /// # Errors
-    /// [`Error::Transport`] if the listening socket is broken; runs under way are finished before. What goes wrong with a
-    /// peer is no error.
+    /// [`Error::Transport`] if the listening socket fails; active runs are completed before. Errors
+    /// of single peers are events of the [`Service`].
     ///
     /// # Cancel safety
     /// Dropping the future cuts all links.
-    pub async fn run(self) -> Result<Summary, Error> {
+    pub async fn run(self) -> Result<ServeSummary, Error> {
         let Self {
             mut listener,
             shared,
@@ -189,13 +191,13 @@ impl<S: Service> Server<S> {
         } = self;
         let mut stopped = shared.stopped.clone();
         let mut connections = JoinSet::new();
-        let mut turned = JoinSet::new();
+        let mut rejections = JoinSet::new();
         let mut number = 0;
         let end = loop {
             let link = tokio::select! {
                 _ = stopped.wait_for(|stopped| *stopped) => break Ok(()),
                 Some(_) = connections.join_next() => continue,
-                Some(_) = turned.join_next() => continue,
+                Some(_) = rejections.join_next() => continue,
                 accepted = listener.accept() => match accepted {
                     Ok(link) => link,
                     Err(error) => break Err(error),
@@ -206,40 +208,40 @@ impl<S: Service> Server<S> {
                 connection: number,
                 link: link.info().clone(),
             });
-            match shared.rooms.enter(peer.id(), &shared.limits) {
-                Ok(place) => {
-                    connections.spawn(receive(shared.clone(), link, peer, place));
+            match shared.admission.admit(peer.id(), &shared.limits) {
+                Ok(slot) => {
+                    connections.spawn(receive(shared.clone(), link, peer, slot));
                 }
                 Err(why) => {
-                    shared.turn(&peer, why);
-                    if turned.len() < TURNED_AT_ONCE {
+                    shared.reject(&peer, why);
+                    if rejections.len() < MAX_REJECTIONS {
                         let words = Connection::refusal(peer.link.encrypted, AbortReason::Busy);
-                        turned.spawn(tell(link, words));
+                        rejections.spawn(send_refusal(link, words));
                     }
                 }
             }
         };
-        // Who connects now finds nobody.
+        // From here on, connections are refused by the operating system.
         drop(listener);
         stop.send_replace(true);
         let drained = async { while connections.join_next().await.is_some() {} };
-        // Whoever is not done by then is cut off with the task.
+        // At the timeout, dropping the tasks cuts their links.
         let _ = timeout(shared.limits.drain + shared.driver.linger, drained).await;
         drop(connections);
-        let summary = shared.rooms.counters().summary();
+        let summary = shared.admission.counters().summary();
         end?;
         Ok(summary)
     }
 }
 
 impl<S: Service> Shared<S> {
-    /// Finds what a peer asks for among what is offered.
+    /// Returns the offered computation that a proposal is for, with the settings of the run.
     fn settle(
         &self,
         role: Role,
         proposal: Option<&Proposal>,
     ) -> Result<(usize, &Offered, Config), Decline> {
-        // The peer has given the run up.
+        // The peer has cancelled the run.
         let proposal = proposal.ok_or(Decline::Reason(AbortReason::Cancelled))?;
         let mut refused = Err(Decline::Field(Field::Circuit));
         for (index, one) in self.offered.iter().enumerate() {
@@ -253,33 +255,29 @@ impl<S: Service> Shared<S> {
         refused
     }
 
-    fn turn(&self, peer: &Peer, why: Turned) {
-        add(&self.rooms.counters().turned_away, 1);
-        self.service.hear(News::Turned(peer, why));
+    fn reject(&self, peer: &Peer, why: Rejection) {
+        add(&self.admission.counters().rejected, 1);
+        self.service.on_event(ServerEvent::Rejected(peer, why));
     }
 }
 
-/// Serves a peer that a place was found for.
-async fn receive<S: Service>(
-    shared: Arc<Shared<S>>,
-    mut link: Link,
-    peer: Arc<Peer>,
-    place: Place,
-) {
+/// Serves an admitted peer.
+async fn receive<S: Service>(shared: Arc<Shared<S>>, mut link: Link, peer: Arc<Peer>, slot: Slot) {
     let mut first = [0; OPEN_START];
     let reading = link.reader_mut().read_exact(&mut first);
-    let heard = matches!(timeout(shared.limits.first_words, reading).await, Ok(Ok(_)));
+    let heard = matches!(timeout(shared.limits.opening, reading).await, Ok(Ok(_)));
     if heard && is_open_start(&first) {
         let link = link.unread(first.to_vec());
         connection::attend(&shared, link, &peer).await;
     } else {
-        shared.turn(&peer, Turned::Stranger);
+        shared.reject(&peer, Rejection::NotTranspute);
     }
-    drop(place);
+    drop(slot);
 }
 
-/// Says last words, and hears the peer out so that they are not lost.
-async fn tell(link: Link, words: Vec<u8>) {
+/// Sends the reason of a rejection. Reads until the peer closes, because closing a socket with
+/// unread data would discard what was sent.
+async fn send_refusal(link: Link, words: Vec<u8>) {
     let (mut reader, mut writer) = link.into_parts();
     let telling = async {
         writer.write_all(&words).await?;
@@ -288,6 +286,6 @@ async fn tell(link: Link, words: Vec<u8>) {
         while reader.read(&mut rest).await? > 0 {}
         std::io::Result::Ok(())
     };
-    // Whether it arrives is up to the peer.
-    let _ = timeout(TURNING, telling).await;
+    // A failure is ignored: the peer is disconnected in any case.
+    let _ = timeout(REJECTION_TIMEOUT, telling).await;
 }

@@ -1,4 +1,4 @@
-//! What a serving party computes, and with which inputs.
+//! The computations that a server offers, and the application that gives its inputs.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -9,31 +9,33 @@ use transpute_session::{
 };
 use transpute_transport::{Fingerprint, LinkInfo};
 
-use super::{Departure, Turned};
+use super::{Disconnection, Rejection};
 use crate::{Error, Outcome, Party};
 
-/// A computation that peers may ask for.
+/// A computation that peers may propose.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Offered {
-    /// The role of the party that serves.
+    /// The role of the server.
     pub role: Role,
-    /// What is computed. Peers ask for it by [`Program::digest`].
+    /// The compiled circuit. Peers propose it by [`Program::digest`].
     pub program: Arc<Program>,
-    /// Whose the inputs are.
+    /// The owner of each input value.
     pub split: InputSplit,
-    /// Scheme, who learns the outputs, and all else that peers must propose too, except the batch size. With
-    /// [`OtChoice::Direct`] proposals are declined whose oblivious transfers may not be direct.
+    /// The settings that peers must propose too, except the batch size. With [`OtChoice::Direct`],
+    /// proposals are declined if their oblivious transfers may not be direct.
     pub config: Config,
-    /// The most evaluations that a peer may ask for in one run.
+    /// Maximum number of evaluations in one run.
     pub max_batch: u64,
 }
 
 impl Offered {
-    /// Offers what `party` computes, one evaluation a run, or as many as its [`Config::batch`].
+    /// Offers the computation of `party`, with at most [`Config::batch`] evaluations per run.
     ///
     /// # Errors
-    /// [`Error::Split`]; [`ConfigError::TooManyForDirect`](transpute_session::ConfigError::TooManyForDirect) if the party demands direct transfers of more bits than can be direct.
+    /// [`Error::Split`];
+    /// [`ConfigError::TooManyForDirect`](transpute_session::ConfigError::TooManyForDirect) if the
+    /// party demands direct transfers of more bits than allowed.
     pub fn new(party: &Party) -> Result<Self, Error> {
         let split = party.split()?;
         let (settings, bits) = (party.settings(), split.evaluator_bits() as u64);
@@ -47,7 +49,8 @@ impl Offered {
         })
     }
 
-    /// Says whether a peer's proposal is one of this computation, where the peer leaves `role` to this side.
+    /// Compares a proposal with this computation. Returns the settings of the run, or the reason to
+    /// decline it. `role` is the role that the peer leaves to this side.
     pub(super) fn settle(&self, role: Role, proposal: &Proposal) -> Result<Config, Decline> {
         let field = if role != self.role {
             Field::Role
@@ -66,29 +69,30 @@ impl Offered {
     }
 }
 
-/// Who is served.
+/// A connected peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The number of the connection, from 1.
     pub connection: u64,
-    /// What the connection runs over, and who is at its other end.
+    /// The link: transport, addresses, key of the peer.
     pub link: LinkInfo,
 }
 
 impl Peer {
-    /// Returns by what the peer is known, and its connections are counted.
+    /// Returns the identifier by which connections per peer are counted.
     #[must_use]
     pub fn id(&self) -> PeerId {
         PeerId::of(&self.link)
     }
 }
 
-/// By what a peer is known: its key if it proved to hold one, else the part of its address that it can hardly change.
+/// The identifier of a peer: its key if it is authenticated, otherwise the part of its address that
+/// it cannot easily change.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum PeerId {
     /// The pinned key.
     Key(Fingerprint),
-    /// An IPv4 address, the first half of an IPv6 address, or what else the transport gives for one.
+    /// An IPv4 address, the /64 network of an IPv6 address, or the transport's own kind of address.
     Address(String),
 }
 
@@ -119,55 +123,55 @@ impl fmt::Display for PeerId {
     }
 }
 
-/// A run that a peer asks for.
+/// A run that a peer proposes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// Who asks.
+    /// The peer.
     pub peer: Arc<Peer>,
-    /// The number of the run on its connection among those of this role, from 1.
+    /// The number of the run among those of this role on its connection, from 1.
     pub number: u32,
-    /// Which of the computations that are offered, by its place in the list.
+    /// The index of the computation in the list of offered ones.
     pub offered: usize,
     /// The role of this side.
     pub role: Role,
-    /// What is computed.
+    /// The compiled circuit.
     pub program: Arc<Program>,
-    /// Evaluations.
+    /// Number of evaluations.
     pub batch: u64,
     pub(super) config: Config,
 }
 
-/// Something that happened at a serving party.
+/// An event at a server.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum News<'a> {
-    /// A peer is connected.
-    Joined(&'a Peer),
-    /// A peer was turned away.
-    Turned(&'a Peer, Turned),
-    /// A run was not done.
+pub enum ServerEvent<'a> {
+    /// A peer connected.
+    Connected(&'a Peer),
+    /// A peer was rejected.
+    Rejected(&'a Peer, Rejection),
+    /// A run was declined.
     Declined(&'a Peer, Decline),
-    /// A run is over.
-    Ended(&'a Request, &'a Result<Outcome, Error>),
-    /// A connection is over.
-    Left(&'a Peer, &'a Departure),
+    /// A run ended.
+    RunEnded(&'a Request, &'a Result<Outcome, Error>),
+    /// A connection ended.
+    Disconnected(&'a Peer, &'a Disconnection),
 }
 
-/// The application behind a serving party: it gives this party's private inputs.
+/// The application behind a server. It gives the server's private inputs.
 ///
-/// A closure `Fn(&Request) -> Result<Bits, Decline>` is one, if the inputs are at hand.
+/// Closures `Fn(&Request) -> Result<Bits, Decline>` implement it, for inputs that are known.
 pub trait Service: Send + Sync + 'static {
-    /// Returns this party's inputs for a run, or why it should not be. Requests of many peers come at the same time;
-    /// this may wait, as long as [`Limits::run_time`](super::Limits::run_time).
+    /// Returns the server's inputs for a run, or the reason to decline it. Requests of many peers
+    /// arrive concurrently. It may wait for at most [`Limits::run_time`](super::Limits::run_time).
     fn input(
         &self,
         request: &Request,
     ) -> impl Future<Output = Result<Box<dyn Inputs>, Decline>> + Send;
 
-    /// Hears what happens. It must not block.
-    fn hear(&self, news: News<'_>) {
-        let _ = news;
+    /// Receives an event. It must not block.
+    fn on_event(&self, event: ServerEvent<'_>) {
+        let _ = event;
     }
 }
 
@@ -180,5 +184,5 @@ where
     }
 }
 
-/// A run that is given up because of the machine or application here.
-pub(super) const OWN_FAULT: Decline = Decline::Reason(AbortReason::Local);
+/// The reason of a run that fails because of this machine or its application.
+pub(super) const LOCAL_FAILURE: Decline = Decline::Reason(AbortReason::Local);

@@ -14,7 +14,7 @@ use tokio::{
 use transpute::{
     Bits, Builder, Circuit, Connection, Error, Identity, InputSplit, OutputPolicy, Party, Program,
     Registry, Role, SessionError, UInt,
-    serve::{Limits, Offered, Request, Stopper, Summary},
+    serve::{Limits, Offered, Request, ServeSummary, Stopper},
     session::{AbortReason, Call, Connection as Protocol, ConnectionConfig, Field, Repeat},
     transport::{Link, Security},
 };
@@ -38,7 +38,7 @@ fn number(value: u128) -> Bits {
 struct Serving {
     address: String,
     stop: Stopper,
-    end: JoinHandle<Result<Summary, Error>>,
+    end: JoinHandle<Result<ServeSummary, Error>>,
 }
 
 impl Serving {
@@ -71,7 +71,7 @@ impl Serving {
             .unwrap()
     }
 
-    async fn stop(self) -> Summary {
+    async fn stop(self) -> ServeSummary {
         self.stop.stop();
         let end = timeout(Duration::from_secs(60), self.end).await;
         end.expect("it stops in time").unwrap().unwrap()
@@ -116,7 +116,8 @@ async fn many_peers_are_served_among_those_that_do_wrong() {
         ..Limits::default()
     })
     .await;
-    // One says nothing, one speaks another language, one says half an opening, one calls and goes no further.
+    // One says nothing, one speaks another language, one says half an opening, one calls and goes
+    // no further.
     let silent = serving.link().await;
     let mut wrong = Vec::new();
     let opening = opening();
@@ -146,7 +147,7 @@ async fn many_peers_are_served_among_those_that_do_wrong() {
     drop((silent, wrong));
     let summary = serving.stop().await;
     assert_eq!((summary.runs, summary.evaluations), (80, 80), "{summary:?}");
-    assert!(summary.most_at_once <= 100);
+    assert!(summary.max_at_once <= 100);
 }
 
 #[tokio::test]
@@ -183,7 +184,7 @@ async fn peers_over_a_limit_are_told() {
         };
         check(&fourth, 6).await;
         drop((first, fourth));
-        assert!(serving.stop().await.turned_away >= 1);
+        assert!(serving.stop().await.rejected >= 1);
     }
 }
 
@@ -259,7 +260,7 @@ async fn idle_and_stalled_peers_are_sent_away() {
     let serving = Serving::start(Limits {
         idle: Duration::from_millis(300),
         stall: Duration::from_millis(300),
-        first_words: Duration::from_millis(300),
+        opening: Duration::from_millis(300),
         ..Limits::default()
     })
     .await;

@@ -1,0 +1,178 @@
+//! The settings of a party that concern its peers and the transport to them.
+
+use std::{sync::Arc, time::Duration};
+
+use transpute_select::{Chooser, Rule, Workload};
+use transpute_transport::{
+    Fingerprint, Identity, Listener, Registry, Security, Transport, auto::Offer,
+};
+
+use super::Party;
+use crate::{
+    Choice, Error,
+    auto::{self, Auto},
+    choice::Chosen,
+};
+
+/// Settings of a party that concern its peers and the transport to them.
+pub(super) struct Network {
+    identity: Option<Arc<Identity>>,
+    peers: Vec<Fingerprint>,
+    is_plaintext: bool,
+    registry: Registry,
+    choice: Choice,
+    chooser: Arc<dyn Chooser>,
+    /// The transports that a connecting peer may choose from; all of the registry without it.
+    offer: Option<Offer>,
+    /// How long refused connections are tried again.
+    pub(super) patience: Duration,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            identity: None,
+            peers: Vec::new(),
+            is_plaintext: false,
+            registry: auto::registry(),
+            choice: Choice::Auto,
+            chooser: Arc::new(Rule),
+            offer: None,
+            patience: Duration::ZERO,
+        }
+    }
+}
+
+impl Network {
+    /// Returns whether this party's links are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        !self.is_plaintext
+    }
+
+    /// Returns what chooses the transport.
+    pub(super) fn chooser(&self) -> Arc<dyn Chooser> {
+        self.chooser.clone()
+    }
+
+    /// Returns the protection of this party's links.
+    ///
+    /// # Errors
+    /// [`Error::Unprotected`] without an identity or without a peer.
+    pub(super) fn security(&self) -> Result<Security, Error> {
+        if self.is_plaintext {
+            return Ok(Security::Plaintext);
+        }
+        let identity = (self.identity.clone()).ok_or(Error::Unprotected("identity"))?;
+        if self.peers.is_empty() {
+            return Err(Error::Unprotected("fingerprint of the peer"));
+        }
+        Ok(Security::tls(identity, self.peers.clone()))
+    }
+
+    /// Returns the transport, or those to choose from for `workload`, when this party connects.
+    ///
+    /// # Errors
+    /// [`Error::Transport`] if the registry does not have the transport; the error of `workload`.
+    pub(super) fn to_connect(
+        &self,
+        workload: impl FnOnce() -> Result<Workload, Error>,
+    ) -> Result<Chosen, Error> {
+        Ok(match self.choice.among(&self.registry)? {
+            Chosen::Automatic(auto) => Chosen::Automatic(Box::new(Auto {
+                workload: workload()?,
+                chooser: self.chooser(),
+                ..*auto
+            })),
+            fixed => fixed,
+        })
+    }
+
+    /// Starts to listen at `address`. Returns the listener and the reason for its transport.
+    pub(super) async fn listen(
+        &self,
+        address: &str,
+        security: &Security,
+    ) -> Result<(Box<dyn Listener>, String), Error> {
+        match self.choice.among(&self.registry)? {
+            Chosen::Fixed(transport, reason) => {
+                Ok((transport.listen(address, security).await?, reason))
+            }
+            Chosen::Automatic(mut auto) => {
+                if let Some(offer) = &self.offer {
+                    for name in offer.names() {
+                        self.registry.get(name)?;
+                    }
+                    auto.offer = offer.clone();
+                }
+                let listener = auto.listen(address, security).await?;
+                Ok((listener, "chosen by the party that connected".to_owned()))
+            }
+        }
+    }
+}
+
+/// # Peers and transports
+impl Party {
+    /// Sets the key with which this party authenticates itself. Parties may share one in an
+    /// [`Arc`].
+    #[must_use]
+    pub fn identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
+        self.network.identity = Some(identity.into());
+        self
+    }
+
+    /// Adds a key that is accepted as the peer's. The peer must prove that it holds one of them.
+    #[must_use]
+    pub fn peer(mut self, fingerprint: Fingerprint) -> Self {
+        self.network.peers.push(fingerprint);
+        self
+    }
+
+    /// Disables encryption and authentication. The peer must do the same.
+    ///
+    /// # Security
+    /// Anyone on the path can read all traffic and take the place of either party.
+    #[must_use]
+    pub fn plaintext(mut self) -> Self {
+        self.network.is_plaintext = true;
+        self
+    }
+
+    /// Sets the transport by name, or [`Choice::Auto`]. Default: [`Choice::Auto`].
+    #[must_use]
+    pub fn transport(mut self, choice: impl Into<Choice>) -> Self {
+        self.network.choice = choice.into();
+        self
+    }
+
+    /// Sets what chooses among the transports of [`Choice::Auto`] when this party connects.
+    /// Default: [`Rule`].
+    #[must_use]
+    pub fn chooser(mut self, chooser: Arc<dyn Chooser>) -> Self {
+        self.network.chooser = chooser;
+        self
+    }
+
+    /// Sets the transports that the peer may choose from with [`Choice::Auto`] when this party
+    /// listens. Default: all in the registry.
+    #[must_use]
+    pub fn offer(mut self, offer: Offer) -> Self {
+        self.network.offer = Some(offer);
+        self
+    }
+
+    /// Sets the known transports. Default: the built-in ones.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.network.registry = registry;
+        self
+    }
+
+    /// Sets for how long a refused connection is tried again, for example because the peer has not
+    /// started yet. Default: a refusal is an error at once.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.network.patience = patience;
+        self
+    }
+}

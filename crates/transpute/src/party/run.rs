@@ -1,0 +1,176 @@
+//! Runs of a party over a link.
+
+use std::sync::{PoisonError, mpsc};
+
+use tokio::task::{JoinHandle, spawn_blocking};
+use transpute_select::{Chooser, End};
+use transpute_session::{
+    Call, Config, Connection as Session, Inputs, KnownPath, RunId, SessionError, Spawner,
+};
+use transpute_transport::{Link, TransportError};
+
+use super::Party;
+use crate::{
+    Connection, Error, Evaluation, Report, Results,
+    auto::Selection,
+    connection::Run,
+    known::known_path,
+    path_watch,
+    scheme::{self, PathToEvaluator},
+};
+
+/// The reason for the transport of a link.
+pub(crate) struct Why {
+    pub(crate) reason: String,
+    /// The choice among several transports, if there was one.
+    pub(crate) selection: Option<Box<Selection>>,
+}
+
+impl Why {
+    /// Adds to the choice what the link has measured of the path since.
+    fn update(&mut self, chooser: &dyn Chooser, path: &transpute_transport::PathSample) {
+        if let Some(selection) = &mut self.selection {
+            selection.update(chooser, path);
+        }
+    }
+}
+
+/// A connection for one run, in preparation.
+pub(crate) struct Ready {
+    session: JoinHandle<Result<(Session, RunId), SessionError>>,
+    /// The connection was prepared for an encrypted link.
+    is_encrypted: bool,
+}
+
+impl Ready {
+    /// Checks that `link` is protected as this party expects.
+    fn check(&self, link: &Link) -> Result<(), TransportError> {
+        if link.info().encrypted == self.is_encrypted {
+            return Ok(());
+        }
+        let [ours, theirs] = match self.is_encrypted {
+            true => ["TLS", "plaintext"],
+            false => ["plaintext", "TLS"],
+        };
+        Err(TransportError::SecurityMismatch { ours, theirs })
+    }
+}
+
+impl Party {
+    /// Starts to compute what does not depend on the peer, in particular the first message of
+    /// oblivious transfer, while the connection is established.
+    pub(crate) fn prepare(&self, inputs: Box<dyn Inputs>) -> Result<Ready, Error> {
+        let (role, is_encrypted) = (self.role, self.network.is_encrypted());
+        let call = Call {
+            program: self.program.clone(),
+            split: self.split()?,
+            config: self.config.clone(),
+            inputs: Some(inputs),
+        };
+        let spawner = Some(transpute_driver::spawn_thread as Spawner);
+        Ok(Ready {
+            session: spawn_blocking(move || Session::single(role, call, is_encrypted, spawner)),
+            is_encrypted,
+        })
+    }
+
+    /// Opens a connection for any number of runs on `link`.
+    pub(crate) async fn open_over(mut self, link: Link, why: Why) -> Result<Connection, Error> {
+        let split = self.split()?;
+        self.runs = (1, 1);
+        let run = self.workload(End::Connector);
+        let chosen = match (why.selection, run) {
+            (Some(selection), Ok(run)) => Some(path_watch::Chosen {
+                selection,
+                chooser: self.network.chooser(),
+                run,
+            }),
+            _ => None,
+        };
+        let run = Run {
+            role: self.role,
+            program: self.program,
+            split,
+            config: self.config,
+        };
+        Connection::new(link, self.connection, self.driver, run, chosen).await
+    }
+
+    /// Runs the prepared computation over `link`.
+    pub(crate) async fn run_over(
+        self,
+        link: Link,
+        mut why: Why,
+        ready: Ready,
+    ) -> Result<Results, Error> {
+        ready.check(&link)?;
+        let (info, stats) = (link.info().clone(), link.stats());
+        let (role, batch) = (self.role, self.config.batch);
+        let chooser = self.network.chooser();
+        let made = ready.session.await;
+        let (session, run) = made.unwrap_or(Err(SessionError::Cancelled))?;
+
+        let before = stats.snapshot();
+        why.update(&*chooser, &before.path);
+        let path = known_path(&info, &before, why.selection.as_deref(), role);
+        let mut config = self.config.clone();
+        let known = PathToEvaluator::of(path.as_ref(), why.selection.as_deref(), role);
+        let scheme = scheme::prefer(&mut config, self.program.and_count(), known);
+        let session = match (&path, &scheme) {
+            (None, None) => session,
+            _ => plan_again(session, run, config, path).await?,
+        };
+
+        let watch = (self.on_progress.into_inner()).unwrap_or_else(PoisonError::into_inner);
+        if let (Some(watch), Some(progress)) = (watch, session.progress(run)) {
+            watch(progress);
+        }
+        let (sender, outputs) = mpsc::channel();
+        let outcome = transpute_driver::run(session, run, link, self.driver, move |output| {
+            // The receiver lives until the run has ended.
+            let _ = sender.send(output.bits);
+        })
+        .await?;
+
+        // The path is read while the connection exists, the counters after its last bytes.
+        let mut path = stats.snapshot();
+        why.update(&*chooser, &path.path);
+        outcome.closing.wait().await;
+        path.bytes_sent = stats.bytes_sent();
+        path.bytes_received = stats.bytes_received();
+        Ok(Results {
+            evaluations: Evaluation::all(&self.program, outputs.try_iter()),
+            report: Report {
+                role,
+                reason: why.reason,
+                selection: why.selection,
+                scheme,
+                link: info,
+                path,
+                session: outcome.report,
+                and_gates: self.program.and_count(),
+                xor_gates: self.program.xor_count(),
+                batch,
+            },
+        })
+    }
+}
+
+/// Plans the run again for the scheme and the path that are known now. That may compute for
+/// milliseconds, so it runs on a thread for blocking work.
+async fn plan_again(
+    mut session: Session,
+    run: RunId,
+    config: Config,
+    path: Option<KnownPath>,
+) -> Result<Session, SessionError> {
+    let planning = move || {
+        session.prefer_scheme(run, config.scheme)?;
+        if let Some(path) = path {
+            session.set_path(run, path)?;
+        }
+        Ok(session)
+    };
+    let planned = spawn_blocking(planning).await;
+    planned.unwrap_or(Err(SessionError::Cancelled))
+}
