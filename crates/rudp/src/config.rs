@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::estimate::PathPrior;
+use transpute_units::KnownDirection;
+
 use crate::rate::Kind;
 
 /// Whether losses are corrected by redundancy.
@@ -38,9 +39,9 @@ const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 pub struct Config {
     /// What decides how fast to send. Default: `bbr`.
     pub controller: Kind,
-    /// What is known of the path in this end's direction. Too high a rate costs loss for a round trip or two. What the
-    /// probe train finds replaces the rate. Default: nothing.
-    pub prior: PathPrior,
+    /// The rate and the loss of this end's direction, as far as they are known. Too high a rate costs loss for a round trip or two.
+    /// The probe train replaces the rate. Default: nothing.
+    pub prior: KnownDirection,
     /// Whether to send a train of packets during the set-up, by which the other end measures the path. Costs 39 kB. Default: yes.
     pub probe: bool,
     /// Whether losses are corrected by redundancy. Default: yes.
@@ -71,7 +72,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             controller: Kind::default(),
-            prior: PathPrior::default(),
+            prior: KnownDirection::default(),
             probe: true,
             fec: FecPolicy::default(),
             reliability: Reliability::default(),

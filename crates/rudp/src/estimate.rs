@@ -33,15 +33,6 @@ pub(crate) const STRETCH: usize = 16;
 /// The part of a train's stretches that must have been queued for a rate to be known: 1/8. Chosen: fewer may be chance.
 const STRETCHES_DIVISOR: usize = 8;
 
-/// What is known about a path before the first packet of a transfer.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PathPrior {
-    /// The rate at which to begin, in bytes on the wire per second. `None`: not known.
-    pub rate: Option<u64>,
-    /// The share of packets lost. `None`: not known.
-    pub loss: Option<f64>,
-}
-
 /// The rate of a bottleneck as a train of packets shows it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RateEstimate {

@@ -50,7 +50,6 @@ mod handshakes;
 mod identity;
 mod link;
 mod mismatch;
-mod path_class;
 mod preamble;
 mod profile;
 mod quic;
@@ -71,9 +70,8 @@ pub use self::{
     error::TransportError,
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
-    path_class::PathClass,
     profile::{FirstFlight, Profile, Throughput},
-    quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
+    quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},
     striped::{StripedOptions, TcpStriped},
@@ -82,6 +80,8 @@ pub use self::{
     throttle::Throttle,
     transport::{Listener, Registry, Security, Transport},
 };
+pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, PathClass};
+
 #[cfg(unix)]
 pub use self::{
     rudp::{Rudp, RudpControl, RudpOptions},

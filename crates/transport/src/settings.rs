@@ -1,6 +1,11 @@
 //! Settings that follow a transport's name: `tcp-striped:n=4,cc=bbr`.
 
+use transpute_units::Bandwidth;
+
 use crate::TransportError;
+
+/// The highest rate that can be set.
+const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e12);
 
 /// The settings a user gave after the name of a transport.
 ///
@@ -94,6 +99,20 @@ impl Settings {
     }
 }
 
+/// Parses a rate in bits per second: a number that `k`, `m` or `g` may follow. Returns `None` for any other text, and for a rate below
+/// `min` or above [`MAX_RATE`].
+pub(crate) fn rate(text: &str, min: Bandwidth) -> Option<Bandwidth> {
+    let (digits, unit) = match text.char_indices().next_back()? {
+        (end, 'k' | 'K') => (&text[..end], 1e3),
+        (end, 'm' | 'M') => (&text[..end], 1e6),
+        (end, 'g' | 'G') => (&text[..end], 1e9),
+        _ => (text, 1.0),
+    };
+    let number: f64 = digits.parse().ok()?;
+    let rate = Bandwidth::from_bits_per_second(number * unit);
+    (min..=MAX_RATE).contains(&rate).then_some(rate)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -143,6 +162,24 @@ mod tests {
             settings.take("n", number).unwrap_err().to_string(),
             "setting \"n=x\" of transport toy: expected a number"
         );
+    }
+
+    #[test]
+    fn rates_have_units() {
+        let min = Bandwidth::from_bits_per_second(8e3);
+        for (text, bits) in [
+            ("100m", 100_000_000_u32),
+            ("1g", 1_000_000_000),
+            ("2.5G", 2_500_000_000_u32),
+            ("64k", 64_000),
+            ("1000000", 1_000_000),
+        ] {
+            let expected = Bandwidth::from_bits_per_second(f64::from(bits));
+            assert_eq!(rate(text, min), Some(expected), "{text}");
+        }
+        for text in ["", "g", "1t", "-1g", "nan", "inf", "1", "1e99"] {
+            assert_eq!(rate(text, min), None, "{text}");
+        }
     }
 
     proptest! {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use transpute_units::{Bandwidth, KnownDirection};
+
 use super::Connection;
 use super::adversarial::established;
-use crate::estimate::PathPrior;
 use crate::frame::{self, Frame, Report, read_frame};
 use crate::rate::Kind;
 use crate::seal::{HEADER_LEN, Opener, Sealer, TAG_LEN};
@@ -216,10 +217,7 @@ fn absurd_reports_are_cut_down() {
 fn reports_of_trains_that_were_not_sent_are_nothing() {
     let fixed = Config {
         controller: Kind::Fixed,
-        prior: PathPrior {
-            rate: Some(1_000_000),
-            ..PathPrior::default()
-        },
+        prior: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e6)),
         probe: false,
         ..Config::default()
     };

@@ -258,7 +258,7 @@ impl Connection {
     }
 
     /// Plans the transfers of a run for a path, once the link is there, if they are its own and [`OtChoice::Auto`]. Of no effect behind
-    /// the first [`poll`](Self::poll).
+    /// the first [`poll`](Self::poll). The path is as in [`Config::path`].
     ///
     /// # Errors
     /// Those that end the connection.

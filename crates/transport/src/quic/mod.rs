@@ -39,7 +39,7 @@
 //! against 13.8 s and 1.57 s. 30.5 MB (limit 2.5 s) took 3.29 s at no loss and 3.45 s at 0.05 %, and TCP with bbr 3.41 s
 //! and 3.37 s. A process that the scheduler starves is several times slower: pacing is done in user space.
 //!
-//! `bbr3` is the default, `cubic` is there to compare with. With a known rate ([`PathHint`]) packets leave at that rate
+//! `bbr3` is the default, `cubic` is there to compare with. With a known rate ([`QuicOptions::path`]) packets leave at that rate
 //! from the first one (`congestion`), which saves the whole start-up; a rate that is too high is corrected after one and
 //! a half round trips. After six round trips of sending BBR is on its own. Under random loss it then falls back from the
 //! rate it had: on 100 Mbit/s with 1 % loss, 30 MB take no less with the hint than without.
@@ -82,7 +82,7 @@ use std::{
 use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint};
 
-pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
+pub use self::options::{QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
 pub(crate) use self::{
     handshake::Authenticated,
     listener::{Host, QuicListener},
@@ -104,8 +104,8 @@ use crate::{
 /// | key | value | sets |
 /// | --- | --- | --- |
 /// | `cc` | `bbr3` or `cubic` | [`QuicOptions::congestion`] |
-/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`PathHint::rate`] |
-/// | `rtt` | round-trip time of the path in milliseconds | [`PathHint::rtt`] |
+/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`QuicOptions::path`] |
+/// | `rtt` | round-trip time of the path in milliseconds | [`QuicOptions::path`] |
 ///
 /// `rate` is for the side that sends. With both `rate` and `rtt`, windows follow from them, so give both on both sides;
 /// `cubic` has a use for `rate` only together with `rtt`.

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use transpute_units::{Bandwidth, KnownPath};
+
 /// Limits and tuning of the QUIC transport.
 ///
 /// The defaults need no knowledge of the path. What is known of it goes into [`path`](Self::path), on both sides: each
@@ -18,8 +20,9 @@ pub struct QuicOptions {
     pub max_handshakes: usize,
     /// How the sending rate is found. Default: [`QuicCongestion::Bbr3`].
     pub congestion: QuicCongestion,
-    /// What is known about the path beforehand. Default: nothing.
-    pub path: PathHint,
+    /// The path, as far as it is known before the first packet, for example from a probe: its round-trip time, and the rate to the peer.
+    /// With the rate, a link starts at it; a rate that proves too high is corrected after the first round trip. Default: not known.
+    pub path: KnownPath,
     /// Bytes that may be sent before anything is acknowledged where nothing is known of the path but its round-trip time: as much
     /// as 20 Mbit/s carry in it, at most this, at least the 38,400 of browsers. From 12,000 to 4 MiB. Each doubling of the window
     /// that a small computation is spared is a round trip; paths slower than that lose packets by it. Default: 256 KiB.
@@ -29,17 +32,6 @@ pub struct QuicOptions {
     pub socket_buffer: usize,
     /// Who runs the protocol. Default: [`QuicDriver::OwnThread`].
     pub driver: QuicDriver,
-}
-
-/// What is known about a path before it is used, for example from a probe.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct PathHint {
-    /// Round-trip time.
-    pub rtt: Option<Duration>,
-    /// Rate that the path carries to the peer, bytes per second. With it, a link starts at this rate instead of finding
-    /// it out; a rate that proves too high is corrected after the first round trip.
-    pub rate: Option<u64>,
 }
 
 /// How the sending rate is found.
@@ -74,7 +66,7 @@ impl Default for QuicOptions {
             handshake_timeout: Duration::from_secs(5),
             max_handshakes: 64,
             congestion: QuicCongestion::default(),
-            path: PathHint::default(),
+            path: KnownPath::default(),
             first_flight: Self::FIRST_FLIGHT,
             socket_buffer: 4 << 20,
             driver: QuicDriver::default(),
@@ -98,8 +90,8 @@ pub(super) const MAX_STREAMS: u16 = 256;
 const WINDOW_BDPS: f64 = 2.5;
 
 impl QuicOptions {
-    /// What any path is taken to carry, bytes per second: the [first flight](Self::first_flight) is that in a round trip.
-    pub const MODEST_RATE: f64 = 2.5e6;
+    /// The rate that any path is assumed to have: the [first flight](Self::first_flight) is what it carries in a round trip.
+    pub const MODEST_RATE: Bandwidth = Bandwidth::from_megabits_per_second(20.0);
 
     /// The first flight takes this part of a round trip to leave.
     pub const FIRST_PART: f64 = 0.1;
@@ -112,10 +104,9 @@ impl QuicOptions {
 
     /// Bytes in flight that fill the path, if it is known.
     pub(super) fn bdp(&self) -> Option<u64> {
-        let PathHint { rtt, rate } = self.path;
-        let (rtt, rate) = rtt.zip(rate)?;
+        let (rtt, rate) = self.path.rtt.zip(self.path.to_peer.rate)?;
         // Saturates; callers clamp.
-        Some((rate as f64 * rtt.as_secs_f64()) as u64)
+        Some(rate.bytes_in(rtt) as u64)
     }
 
     /// Streams that this side opens.
@@ -179,13 +170,13 @@ mod tests {
         );
         // 1 Gbit/s at 300 ms: 37.5 MB in flight.
         options.path.rtt = Some(Duration::from_millis(300));
-        options.path.rate = Some(125_000_000);
+        options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(1000.0));
         assert_eq!(options.bdp(), Some(37_500_000));
         assert_eq!(
             (options.streams(), options.receive_window()),
             (178, 93_750_000)
         );
-        options.path.rate = Some(u64::MAX);
+        options.path.to_peer.rate = Some(Bandwidth::from_bits_per_second(f64::MAX));
         assert_eq!(
             (options.streams(), options.receive_window()),
             (256, 128 << 20)

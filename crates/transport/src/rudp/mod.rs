@@ -41,7 +41,7 @@ pub(crate) use self::{
     endpoint::{Door, Listening},
     foreign::{Batch, Foreign},
     listener::{Host, RudpListener, listen},
-    options::bits_per_second,
+    options::rate,
     ports::bind_on_both,
 };
 use crate::{

@@ -13,6 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use transpute_units::Bandwidth;
+
 use crate::PathSample;
 
 /// Compares what one connection carries with the ceilings, and warns once per process and direction.
@@ -77,9 +79,9 @@ impl Ceiling {
         };
         if !self.is_told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "the path carries {} Mbit/s at a round-trip time of {rtt:?}, which takes buffers of {needed} bytes, and \
+                "the path carries {:.0} at a round-trip time of {rtt:?}, which takes buffers of {needed} bytes, and \
                  net.ipv4.{} allows {most}: raise its third figure, for example to {}",
-                rate / 125_000,
+                Bandwidth::from_bytes_per_second(rate as f64),
                 self.sysctl,
                 needed.saturating_mul(2),
             );
