@@ -1,8 +1,9 @@
 //! Batch files: the inputs of many evaluations, one evaluation per line.
 //!
-//! A line holds this party's values as `N=VALUE` with blanks between, or one bare `VALUE` if the
-//! party has one value. Blank lines and lines that start with `#` are skipped. The file is read
-//! twice, once to count and check and once as the values are needed, and never held as a whole.
+//! A line has this party's values as `N=VALUE`, separated by blanks. A party with one value may
+//! write a bare `VALUE`. Blank lines and lines that start with `#` are skipped. The file is read
+//! twice: once to count and check the evaluations, and once when the values are needed. It is never
+//! in memory as a whole.
 
 use std::{
     fs::File,
@@ -22,7 +23,7 @@ use crate::{
 /// Bytes per value beyond one per bit: number, notation, blanks or the path of a file.
 const VALUE_SLACK: usize = 8 << 10;
 
-/// Why a batch file gives no inputs.
+/// The error of a batch file.
 #[derive(Debug, Error)]
 pub(crate) enum BatchError {
     #[error("{}: cannot read the batch file", path.display())]
@@ -51,7 +52,7 @@ pub(crate) enum BatchError {
     Changed { path: PathBuf, expected: u64 },
 }
 
-/// A batch file that has passed its first reading.
+/// A batch file that was read once and has no errors.
 pub(crate) struct BatchFile {
     lines: Lines,
     wanted: Wanted,
@@ -127,7 +128,7 @@ struct Lines {
     path: PathBuf,
     file: File,
     buffer: Zeroizing<Vec<u8>>,
-    /// What of the buffer is read from the file and not yet handed out.
+    /// Start of the bytes that are read from the file and not returned yet.
     start: usize,
     end: usize,
     number: u64,
@@ -151,7 +152,7 @@ impl Lines {
         Ok(Self {
             path: path.into(),
             file,
-            // One byte more, for the end of a line of the greatest length.
+            // One byte more, for the newline of the longest line.
             buffer: Zeroizing::new(vec![0; limit + 1]),
             start: 0,
             end: 0,
@@ -180,7 +181,8 @@ impl Lines {
             };
             let bytes = self.buffer[from..to].trim_ascii();
             if !bytes.is_empty() && bytes[0] != b'#' {
-                // Looked up again: the borrow of a value returned from a loop would last too long.
+                // Looked up again, because the borrow of a value returned from a loop would last
+                // too long.
                 let number = self.number;
                 return match std::str::from_utf8(self.buffer[from..to].trim_ascii()) {
                     Ok(text) => Ok(Some(Line { number, text })),
@@ -193,7 +195,7 @@ impl Lines {
         }
     }
 
-    /// Returns where in the buffer the next line is.
+    /// Returns the range of the next line in the buffer.
     fn next_line(&mut self) -> Result<Option<(usize, usize)>, BatchError> {
         let mut searched = self.start;
         loop {

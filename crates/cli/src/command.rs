@@ -1,4 +1,4 @@
-//! The command line, and what each command runs.
+//! The command line.
 
 use std::{env, ffi::OsString, process::ExitCode};
 
@@ -34,7 +34,8 @@ Exit codes:
 #[derive(Parser)]
 #[command(name = "transpute", version, after_help = AFTER_HELP)]
 struct Cli<T: Args, F: Args> {
-    /// More logging; repeat for more (-vv, -vvv). TRANSPUTE_LOG=LEVEL or TARGET=LEVEL,... overrides it
+    /// More logging; repeat for more (-vv, -vvv). TRANSPUTE_LOG=LEVEL or TARGET=LEVEL,... overrides
+    /// it
     #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 900)]
     verbose: u8,
     #[command(subcommand)]
@@ -47,25 +48,25 @@ enum Command<T: Args, F: Args> {
     Demo(demo::Args),
     /// Be one of the two parties of a computation
     Run(Box<run::Args>),
-    /// Be one of the two parties for many peers at once, until told to end
+    /// Serve many peers at once, as one of the two parties of each run
     Serve(Box<serve::Args>),
-    /// Show, make, convert and evaluate circuits
+    /// Show, generate, convert and evaluate circuits
     #[command(subcommand)]
     Circuit(circuit::Command),
-    /// Make and show identities
+    /// Generate and show identities
     #[command(subcommand)]
     Id(id::Command),
-    /// Measure how fast a transport carries bytes between two machines
+    /// Measure the throughput and latency of a transport between two machines
     #[command(subcommand)]
     Link(link::Command),
-    /// Fit, show and use the model that predicts how long each transport takes
+    /// Fit, show and use the model that predicts the time of each transport
     #[command(subcommand)]
     Model(model::Command<F>),
-    /// Measure the path to a peer, and say which transport would be chosen on it, and why
+    /// Measure the path to a peer, and print which transport would be chosen and why
     Probe(Box<probe::Args>),
     /// Predict time, traffic and cost of many runs
     Plan(Box<plan::Args>),
-    /// Run both parties on an emulated internet path, measure and compare
+    /// Run both parties over emulated internet paths, measure and compare
     Testbed(T),
     /// Print a completion script for a shell
     Completions(manual::CompletionsArgs),
@@ -73,10 +74,10 @@ enum Command<T: Args, F: Args> {
     Man(manual::ManArgs),
 }
 
-/// Runs the command that the arguments of this process name, and returns its exit code.
+/// Runs the command in the arguments of this process, and returns its exit code.
 pub fn main<T: Testbed>() -> ExitCode {
     let args: Vec<OsString> = env::args_os().collect();
-    // What follows `--` is for another command.
+    // Arguments after `--` belong to another command.
     let is_json = (args.iter().take_while(|arg| *arg != "--")).any(|arg| arg == "--json");
     let cli = match Cli::<T::Args, T::FitArgs>::try_parse_from(&args) {
         Ok(cli) => cli,
@@ -123,7 +124,7 @@ fn definition<T: Testbed>() -> clap::Command {
     Cli::<T::Args, T::FitArgs>::command()
 }
 
-/// Refuses a name of a back end in the environment that cannot be used.
+/// Rejects an AES back end in the environment that is unknown or not available.
 fn check_backend() -> Result<(), Failure> {
     let wanted = transpute::garble::Backend::wanted();
     (wanted.map(drop)).map_err(|error| Failure::usage("TRANSPUTE_AES").because(error))

@@ -1,7 +1,8 @@
 //! Time, traffic and money of many runs.
 //!
-//! After Rebane, *A feasibility analysis of secure multiparty computation deployments*, 2012, section 7.2: each party rents
-//! a machine by the hour and pays for what it sends out by the gigabyte.
+//! The cost model is that of Rebane, *A feasibility analysis of secure multiparty computation
+//! deployments*, 2012, section 7.2. Each party rents a machine by the hour and pays for outgoing
+//! traffic by the gigabyte.
 
 use serde::Serialize;
 
@@ -9,42 +10,43 @@ use transpute_select::{Choice, Workload};
 
 use crate::failure::Failure;
 
-/// Bytes of IP packets on the wire per byte of protocol frames: headers of TLS, TCP or UDP, and IP. What is sent again and
-/// corrections come on top, see [`Plan::new`].
+/// Bytes of IP packets on the wire per byte of protocol frames, for the headers of TLS, TCP or UDP,
+/// and IP. Retransmissions and error correction are extra; see [`Plan::new`].
 const WIRE: f64 = 1.05;
 
-/// Loss that is counted at most: beyond it, no plan means anything.
+/// Largest loss that a plan accounts for. Beyond it, predictions have no meaning.
 const MAX_LOSS: f64 = 0.99;
 
-/// Bytes of a gigabyte as it is billed.
+/// Bytes of a gigabyte for billing.
 const GIGABYTE: f64 = 1e9;
 
-/// Prices of a cloud provider, all in one currency of the user's choice.
+/// Prices of a cloud provider, in any one currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Prices {
-    /// For a gigabyte (10^9 bytes) that leaves a machine; arriving ones are free.
+    /// Price of a gigabyte (10^9 bytes) of outgoing traffic. Incoming traffic is free.
     pub(crate) per_gigabyte: f64,
-    /// For an hour of one machine.
+    /// Price of an hour of one machine.
     pub(crate) per_hour: f64,
 }
 
-/// What a number of runs takes, one after the other.
+/// Predicted time, traffic and cost of a number of runs in sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Plan {
-    /// How many runs.
+    /// Number of runs.
     pub(crate) runs: u64,
-    /// How long all of them take, in seconds.
+    /// Duration of all runs, in seconds.
     pub(crate) seconds: f64,
-    /// Between which times they take with about 80 % probability, if the path stays as it is. Runs on one path are off together, so that
-    /// this does not shrink with their number.
+    /// Interval of the duration with a probability of about 80 % on an unchanged path, in seconds.
+    /// The errors of runs on one path are correlated, so the relative width does not shrink with
+    /// the number of runs.
     pub(crate) interval_s: (f64, f64),
     /// Bytes on the wire from garbler to evaluator.
     pub(crate) garbler_bytes: f64,
     /// Bytes on the wire from evaluator to garbler.
     pub(crate) evaluator_bytes: f64,
-    /// What the traffic of both parties costs.
+    /// Cost of the traffic of both parties.
     pub(crate) traffic_cost: f64,
-    /// What both machines cost for that long.
+    /// Cost of both machines.
     pub(crate) machine_cost: f64,
 }
 
@@ -69,8 +71,9 @@ impl Prices {
 }
 
 impl Plan {
-    /// Predicts `runs` runs of a workload over the transport of a choice. `loss` is the probability of loss towards the
-    /// evaluator and towards the garbler: what is lost was sent, paid for, and is sent again.
+    /// Predicts `runs` runs of a workload over the chosen transport. `loss` is the probability of
+    /// loss towards the evaluator and towards the garbler. Lost packets are paid for and sent
+    /// again.
     pub(crate) fn new(
         choice: &Choice,
         workload: &Workload,
@@ -98,7 +101,7 @@ impl Plan {
         }
     }
 
-    /// Returns what everything costs.
+    /// Returns the total cost.
     pub(crate) fn cost(&self) -> f64 {
         self.traffic_cost + self.machine_cost
     }
@@ -112,7 +115,8 @@ mod tests {
 
     #[test]
     fn plans_reproduce_the_survey_of_rebane() {
-        // Table 17: 35.5 MB at 0.1 and 0.2 USD/GB cost 0.0036 and 0.0071 USD. Ours counts headers, 5 %.
+        // Table 17: 35.5 MB at 0.1 and 0.2 USD/GB cost 0.0036 and 0.0071 USD. The plan also counts
+        // headers, 5 %.
         let work = Workload::transfer(End::Connector, 35_500_000);
         let path = PathEstimate::of_rtt(0.11).unwrap();
         let tcp = [Candidate::new("tcp").unwrap()];
@@ -121,12 +125,12 @@ mod tests {
             let prices = Prices::new(price, 0.12).ok().unwrap();
             let plan = Plan::new(&choice, &work, (0.0, 0.0), 1, prices);
             assert!((plan.traffic_cost / 1.05 - expected).abs() < 6e-5);
-            // Two machines for as long as it takes.
+            // Two machines for the whole duration.
             let hours = plan.seconds / 3600.0;
             assert!((plan.machine_cost - 2.0 * hours * 0.12).abs() < 1e-12);
             assert!(plan.interval_s.0 < plan.seconds && plan.seconds < plan.interval_s.1);
         }
-        // What is lost is paid for and sent again.
+        // Lost packets are paid for and sent again.
         let lossy = Plan::new(&choice, &work, (0.5, 0.0), 10, Prices::default());
         assert!((lossy.garbler_bytes / (10.0 * 35.5e6 * 1.05 * 2.0) - 1.0).abs() < 1e-9);
         assert!(Prices::new(-1.0, 0.0).is_err() && Prices::new(f64::NAN, 0.0).is_err());

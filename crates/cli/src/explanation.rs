@@ -1,4 +1,4 @@
-//! Which transport for which circuit, as a table.
+//! A table of the chosen transport for each workload.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use transpute_select::{Candidate, Choice, Chooser, PathEstimate, Seconds, SelectError, Workload};
 
-/// What would be chosen on a path for several workloads, and what was predicted of all candidates.
+/// The choice and the predictions for several workloads on one path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Explanation {
-    /// What is known of the path.
+    /// The path.
     pub(crate) path: PathEstimate,
     /// The workloads.
     pub(crate) rows: Vec<Row>,
@@ -18,19 +18,19 @@ pub(crate) struct Explanation {
 /// One workload of an [`Explanation`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Row {
-    /// What the workload is called.
+    /// The name of the workload.
     pub(crate) name: String,
-    /// What it sends and computes.
+    /// The traffic and processor time of the workload.
     pub(crate) workload: Workload,
-    /// Which transport, and why.
+    /// The chosen transport, with the reason.
     pub(crate) choice: Choice,
 }
 
 impl Explanation {
-    /// Chooses for each of the workloads.
+    /// Chooses a transport for each workload.
     ///
     /// # Errors
-    /// Those of the chooser.
+    /// The error of the chooser.
     pub(crate) fn new(
         chooser: &dyn Chooser,
         path: &PathEstimate,
@@ -51,11 +51,11 @@ impl Explanation {
     }
 }
 
-/// The path on a line, a table with a line for each workload and the winner marked, and why.
+/// The path on one line, a table with a line per workload and the winner marked, and the reasons.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "path: {}\n", self.path)?;
-        // Columns in the order in which transports come up.
+        // Columns are in the order of the candidates.
         let mut columns: Vec<&str> = Vec::new();
         for ranked in self.rows.iter().flat_map(|row| row.choice.ranking()) {
             if !columns.contains(&ranked.transport.as_str()) {
@@ -115,7 +115,7 @@ impl fmt::Display for Explanation {
 }
 
 fn width(column: &str) -> usize {
-    // "*12.3 min" and the like.
+    // Wide enough for "*12.3 min".
     column.chars().count().max(9)
 }
 

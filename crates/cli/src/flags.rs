@@ -1,4 +1,4 @@
-//! Values of options: parsers that say what was expected, and warnings for options without effect.
+//! Parsers of option values that report what was expected, and warnings for options without effect.
 
 use std::{
     num::{IntErrorKind, ParseIntError},
@@ -20,7 +20,7 @@ pub(crate) const TRANSPORT: &str = "Transport";
 pub(crate) const PROTOCOL: &str = "Protocol (the same on both sides)";
 pub(crate) const MANY_RUNS: &str = "Many runs";
 
-/// Reads a number that is not zero.
+/// Parses a number greater than zero.
 pub(crate) fn at_least_one<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, String> {
     text.parse().map_err(|error: ParseIntError| {
         match error.kind() {
@@ -33,12 +33,12 @@ pub(crate) fn at_least_one<N: FromStr<Err = ParseIntError>>(text: &str) -> Resul
     })
 }
 
-/// Reads `host:port`.
+/// Parses `host:port`.
 pub(crate) fn parse_address(text: &str) -> Result<String, TransportError> {
     check_address(text).map(|()| text.to_owned())
 }
 
-/// Reads the name of a garbling scheme.
+/// Parses the name of a garbling scheme.
 pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, String> {
     text.parse().map_err(|error| {
         let names = Scheme::ALL.map(|scheme| scheme.to_string());
@@ -47,7 +47,7 @@ pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, String> {
     })
 }
 
-/// Reads the name of a transport, with settings if wanted.
+/// Parses the name of a transport with optional settings.
 pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
     let choice = Choice::from(text);
     if choice == Choice::Auto {
@@ -69,7 +69,7 @@ pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
     }
 }
 
-/// Reads names of transports with commas between.
+/// Parses names of transports, separated by commas.
 pub(crate) fn parse_offer(text: &str) -> Result<Offer, String> {
     Offer::among(&registry(), text.split(',')).map_err(|error| match error {
         TransportError::UnknownTransport { name, known } => unknown_transport(&name, &known),
@@ -86,7 +86,7 @@ fn unknown_transport(name: &str, known: &[String]) -> String {
     )
 }
 
-/// Reads a time in seconds.
+/// Parses a time in seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     const MAX_SECONDS: f64 = 86_400.0;
     (text.parse().ok())
@@ -95,7 +95,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
         .ok_or("expected seconds, at most 86400")
 }
 
-/// Warns about an option that was given, and that nothing in this command uses.
+/// Warns about an option that was given and has no effect in this command.
 pub(crate) fn warn_unused(flag: &str, is_given: bool, used_by: &str) {
     if is_given {
         output::note(format!(

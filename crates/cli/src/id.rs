@@ -1,4 +1,4 @@
-//! `transpute id`: the keys by which parties know each other.
+//! `transpute id`: the keys with which parties authenticate each other.
 
 use std::{
     fs,
@@ -15,12 +15,12 @@ use crate::{
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make an identity and print its fingerprint
+    /// Generate an identity and print its fingerprint
     New {
-        /// The key file to write; only its owner can read it
+        /// The key file to write, readable by its owner only
         #[arg(default_value = "transpute.key")]
         file: PathBuf,
-        /// Replace the file if it exists. The old key is gone for good
+        /// Replace the file if it exists. The old key is lost
         #[arg(long)]
         force: bool,
     },
@@ -73,7 +73,7 @@ fn read(path: &Path) -> Result<Identity, Failure> {
             );
         }
         match error {
-            // The only one about the content that does not name the file.
+            // The other errors contain the path already.
             IdentityError::Key { .. } => Failure::file(path, error.to_string()),
             error => failure(error),
         }
@@ -88,7 +88,7 @@ fn save(identity: &Identity, path: &Path, force: bool) -> Result<(), Failure> {
         }
         other => return other.map_err(failure),
     }
-    // The old key stays until the new one is complete.
+    // The old key stays until the new one is written completely.
     let cannot = |error| Failure::file(path, "cannot replace the key file").because(error);
     if !fs::symlink_metadata(path).map_err(cannot)?.is_file() {
         return Err(Failure::file(path, "not a regular file, not replaced"));

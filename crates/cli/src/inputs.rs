@@ -1,4 +1,4 @@
-//! Which input values a party gives, and reading them.
+//! The input values of a party.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use transpute::{Bits, InputSplit, Role};
 
 use crate::value::{self, ValueError};
 
-/// Why what was given are not a party's input values.
+/// The error of a party's input values.
 #[derive(Debug, Error)]
 pub(crate) enum InputProblem {
     #[error("N=VALUE is wanted, N being the number of an input value, here one of {values}")]
@@ -28,7 +28,7 @@ pub(crate) enum InputProblem {
     Value { index: usize, source: ValueError },
 }
 
-/// Completes a description with the owner of a value.
+/// Formats the owner of an input value.
 struct Owned(Option<Role>);
 
 impl fmt::Display for Owned {
@@ -40,16 +40,16 @@ impl fmt::Display for Owned {
     }
 }
 
-/// The input values that somebody has to give.
+/// The input values that are needed.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     split: InputSplit,
-    /// Whose values; `None` for all.
+    /// The owner of the values; `None` for the values of both parties.
     role: Option<Role>,
 }
 
 impl Wanted {
-    /// Wants the values of one party.
+    /// Requires the values of one party.
     pub(crate) fn of(role: Role, split: InputSplit) -> Self {
         Self {
             split,
@@ -57,7 +57,7 @@ impl Wanted {
         }
     }
 
-    /// Wants all values.
+    /// Requires the values of both parties.
     pub(crate) fn all(widths: &[u32]) -> Self {
         Self {
             split: InputSplit::first_to_garbler(widths),
@@ -65,14 +65,14 @@ impl Wanted {
         }
     }
 
-    /// Iterates over number and width of the values.
+    /// Iterates over the numbers and widths of the values.
     pub(crate) fn values(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         (self.split.widths().iter().copied().enumerate())
             .filter(|&(index, _)| self.role.is_none_or(|role| self.owner(index) == role))
     }
 
-    /// Reads `N=VALUE` for each value, in any order; a bare `VALUE` if there is only one. Returns
-    /// the values concatenated in the order of the circuit.
+    /// Reads `N=VALUE` for each value, in any order, or a bare `VALUE` if there is only one.
+    /// Returns the values, concatenated in the order of the circuit.
     pub(crate) fn read<'a>(
         &self,
         given: impl IntoIterator<Item = &'a str>,
@@ -97,7 +97,8 @@ impl Wanted {
                 .map_err(|source| InputProblem::Value { index, source })?;
             values[index] = Some(bits);
         }
-        // With room for all from the start, the string leaves no copies behind as it grows.
+        // The string has its full capacity from the start. A string that grows would leave copies
+        // of the secret.
         let total = self.values().map(|(_, width)| width as usize).sum();
         let mut bits = Bits::with_capacity(total);
         for (index, width) in self.values() {
@@ -119,7 +120,7 @@ impl Wanted {
         }
     }
 
-    /// Splits the number of a value off.
+    /// Splits the number from a value.
     fn number<'a>(&self, text: &'a str) -> Result<(usize, &'a str), InputProblem> {
         let is_number = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
         if let Some((number, value)) = text.split_once('=')
@@ -137,7 +138,7 @@ impl Wanted {
         }
     }
 
-    /// Lists the first numbers of the values, for messages.
+    /// Lists the first numbers of the values, for error messages.
     fn numbers(&self) -> String {
         const SHOWN: usize = 8;
         let mut list: Vec<_> = (self.values().take(SHOWN))

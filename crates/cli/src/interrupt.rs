@@ -1,15 +1,15 @@
-//! Ctrl-C, and being told to end.
+//! Signals that end a command.
 
 use crate::failure::Failure;
 
-/// Exit code after SIGINT: 128 and the number of the signal.
+/// Exit code after SIGINT: 128 plus the number of the signal.
 const INTERRUPTED: u8 = 130;
 
 /// Exit code after SIGTERM.
 #[cfg(unix)]
 const TERMINATED: u8 = 143;
 
-/// Waits for `work` unless the user or the system wants it to end.
+/// Runs `work` until it completes or a signal arrives.
 ///
 /// # Errors
 /// The failure of the work, or the interruption.
@@ -17,14 +17,14 @@ pub async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
-        // First, so that the handlers are there before the work says that it has begun.
+        // First, so that the signal handlers exist before the work reports that it has started.
         biased;
         code = interrupted() => Err(Failure::Silent(code)),
         result = work => result,
     }
 }
 
-/// Waits until the user or the system wants this to end; returns the exit code for it.
+/// Waits for SIGINT or SIGTERM. Returns the exit code for the signal.
 #[cfg(unix)]
 pub async fn interrupted() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
@@ -32,7 +32,7 @@ pub async fn interrupted() -> u8 {
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
     ) else {
-        // Without handlers the signals end the process on their own.
+        // Without handlers, the signals end the process.
         return std::future::pending().await;
     };
     tokio::select! {
@@ -41,7 +41,7 @@ pub async fn interrupted() -> u8 {
     }
 }
 
-/// Waits until the user wants this to end; returns the exit code for it.
+/// Waits for Ctrl-C. Returns the exit code for it.
 #[cfg(not(unix))]
 pub async fn interrupted() -> u8 {
     match tokio::signal::ctrl_c().await {

@@ -1,7 +1,8 @@
-//! Circuits from sources in the language, compiled in a process with limits.
+//! Circuits from source files of the language, compiled in a process with limits.
 //!
-//! The compiler of the language is not ours, and a short source can make it take any amount of memory and time, or overflow its
-//! stack, which nothing in the same process could stop. So this program runs itself: the other process may end as it likes.
+//! The compiler is a library. A short source can make it use any amount of memory and time, or
+//! overflow its stack, and nothing in the same process could stop it. So this program starts itself
+//! as a child process that may fail.
 
 use std::{
     fs::File,
@@ -19,22 +20,22 @@ use transpute_language::{Compiled, LanguageError, MAX_SOURCE_BYTES, Options, Pan
 
 use crate::failure::{Failure, Kind};
 
-/// What names of sources end in.
+/// The ending of the names of source files.
 pub(crate) const EXTENSION: &str = ".garble.rs";
 
-/// What stands before what the other process tells of the circuit.
+/// Prefix of the lines that describe the circuit in the child's messages.
 const NOTE: &str = "note: ";
 
-/// The most bytes of messages that are read.
+/// Maximum number of bytes of the child's messages.
 const MAX_MESSAGES: u64 = 1 << 20;
 
-/// What compiling may take.
+/// The limits of a compilation.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Bounds {
-    /// The most processor time that compiling may take, in seconds
+    /// Maximum processor time of a compilation, in seconds
     #[arg(long, value_name = "SECS", default_value_t = Self::default().max_seconds, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_seconds: u64,
-    /// The most memory that compiling may take, in MiB
+    /// Maximum memory of a compilation, in MiB
     #[arg(long, value_name = "MIB", default_value_t = Self::default().max_memory, value_parser = clap::value_parser!(u64).range(16..=1 << 20))]
     max_memory: u64,
 }
@@ -48,13 +49,13 @@ impl Default for Bounds {
     }
 }
 
-/// A circuit and what its values are, a line for each.
+/// A circuit, with a description of its values, one line each.
 pub(crate) struct Function {
     pub(crate) circuit: Circuit,
     pub(crate) notes: Vec<String>,
 }
 
-/// Compiles a source within bounds.
+/// Compiles a source file within limits.
 pub(crate) fn read(path: &Path, options: &Options, bounds: Bounds) -> Result<Function, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::other("cannot find this program").because(error))?;
@@ -96,17 +97,17 @@ pub(crate) fn read(path: &Path, options: &Options, bounds: Bounds) -> Result<Fun
     })
 }
 
-/// Reads messages on a thread of its own, or the other process could wait for that for ever.
+/// Reads the messages on another thread, because the child blocks when the pipe is full.
 fn listen(stderr: ChildStderr) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What could be read is all there is.
+        // After an error, the text that was read so far is used.
         let _ = stderr.take(MAX_MESSAGES).read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// Says why the other process has failed.
+/// Returns the failure of the child process.
 fn why(path: &Path, status: ExitStatus, messages: &str, bounds: Bounds) -> Failure {
     let told = messages
         .lines()
@@ -152,14 +153,15 @@ fn was_too_long(_: ExitStatus) -> bool {
     false
 }
 
-/// Compiles a source in this process, which is bounded for good, and tells what its values are.
+/// Compiles a source file in this process, whose limits stay in force, and prints a description of
+/// its values.
 pub(crate) fn contained(
     path: &Path,
     options: &Options,
     bounds: Bounds,
 ) -> Result<Circuit, Failure> {
     limit(bounds).map_err(Failure::other)?;
-    // A panic of the compiler comes back as an error: nothing else is to be printed of it.
+    // A panic of the compiler is converted to an error, so its message is not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let source = text(path)?;
     let Compiled {
@@ -181,7 +183,7 @@ pub(crate) fn contained(
     Ok(circuit)
 }
 
-/// Bounds the memory and the processor time of this process.
+/// Limits the memory and the processor time of this process.
 fn limit(bounds: Bounds) -> Result<(), String> {
     let bytes = usize::try_from(bounds.max_memory << 20).unwrap_or(usize::MAX);
     (crate::HEAP.set_limit(bytes)).map_err(|()| "cannot limit the memory".to_owned())?;
@@ -199,12 +201,12 @@ fn limit(bounds: Bounds) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a source.
+/// Reads a source file.
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let cannot = |error: std::io::Error| Failure::file(path, "cannot be read").because(error);
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(cannot)?;
-    // One byte more, so that a source that is too long is refused and not cut.
+    // One byte more, so that a file that is too long is an error instead of being cut.
     (file
         .take(MAX_SOURCE_BYTES as u64 + 1)
         .read_to_end(&mut bytes))

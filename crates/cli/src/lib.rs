@@ -1,7 +1,8 @@
 //! The `transpute` command: two-party computation from a shell.
 //!
-//! The library has the whole command except the testbed, which a program adds as a [`Testbed`]. Two programs use it:
-//! `transpute` adds [`Separate`], which runs the second one, `transpute-testbed` of the package `transpute-testbed-cli`.
+//! The library contains the whole command except the testbed, which a program adds as a
+//! [`Testbed`]. Two programs use it: `transpute` adds [`Separate`], which executes the second one,
+//! `transpute-testbed` of the package `transpute-testbed-cli`.
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -14,7 +14,7 @@ pub(crate) const VARIABLE: &str = "TRANSPUTE_LOG";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Starts logging: warnings, or more if asked for.
+/// Starts logging at the level of warnings, or at a lower level.
 pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     let variable = env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let is_wanted = verbosity > 0 || variable.is_some();
@@ -30,10 +30,11 @@ pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
-        // Otherwise a closed standard error is an error to be printed on standard error.
+        // Otherwise, an error of writing to a closed standard error would be written to standard
+        // error.
         .log_internal_errors(false);
     let registry = tracing_subscriber::registry().with(filter);
-    // No other code of this process sets a subscriber. Users who ask for no log see warnings without time and module.
+    // This process sets the subscriber only here. Without `-v`, warnings have no time and module.
     let _ = match is_wanted {
         true => registry.with(lines).try_init(),
         false => registry
@@ -43,13 +44,13 @@ pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads `LEVEL` or `TARGET=LEVEL,...`.
+/// Parses `LEVEL` or `TARGET=LEVEL,...`.
 fn filter(text: &str) -> Result<Targets, Failure> {
     for directive in text.split(',') {
         let level = directive
             .split_once('=')
             .map_or(directive, |(_, level)| level);
-        // The parser below takes a word that is no level for a target, and digits for levels.
+        // The parser below would accept an unknown level as a target, and digits as levels.
         if !LEVELS.contains(&level.trim().to_ascii_lowercase().as_str()) {
             return Err(Failure::usage(format!(
                 "{VARIABLE}: expected LEVEL or TARGET=LEVEL,..., the levels being {}; found {directive:?}",

@@ -1,4 +1,5 @@
-//! `transpute completions` and `transpute man`: what shells and manual readers take from the command line's definition.
+//! `transpute completions` and `transpute man`: completion scripts and manual pages, made from the
+//! definition of the command line.
 
 use clap::{Command, ValueHint};
 use clap_complete::Shell;
@@ -14,7 +15,7 @@ pub(crate) struct CompletionsArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// The command to describe, such as `run` or `circuit eval`; all of transpute without it
+    /// The command to describe, such as `run` or `circuit eval` [default: all of transpute]
     #[arg(value_name = "COMMAND", value_hint = ValueHint::Other)]
     command: Vec<String>,
 }
@@ -33,7 +34,7 @@ pub(crate) fn completions<T: Testbed>(
 /// Prints a manual page.
 pub(crate) fn man<T: Testbed>(args: &ManArgs, mut root: Command) -> Result<(), Failure> {
     T::describe(&args.command)?;
-    // Gives subcommands their full names.
+    // Sets the full names of subcommands.
     root.build();
     let mut command = &root;
     for name in &args.command {

@@ -1,4 +1,4 @@
-//! What commands print: output values, JSON, quantities.
+//! Output of commands: values, JSON, quantities.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -14,9 +14,9 @@ use crate::failure::{Failure, Kind};
 /// An output value in JSON.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct OutputValue {
-    /// One character per bit in wire order, as `bits:` takes it.
+    /// One character per bit in wire order, as in `bits:`.
     pub(crate) bits: String,
-    /// Most significant digit first, as `hex:` takes it.
+    /// Most significant digit first, as in `hex:`.
     pub(crate) hex: String,
 }
 
@@ -30,7 +30,7 @@ impl OutputValue {
     }
 }
 
-/// Writes to standard output. A closed one is a failure without a message.
+/// Writes to standard output. If it is closed, the failure has no message.
 ///
 /// # Errors
 /// Standard output cannot be written to.
@@ -43,16 +43,16 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(),
 
 fn stdout_failure(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
-        // The reader has read enough.
+        // The reader, for example `head`, has closed the pipe.
         return Failure::Silent(Kind::Other as u8);
     }
     Failure::other("cannot write to standard output").because(error)
 }
 
-/// Whether a JSON object was written: an error is not added to a result.
+/// A JSON object was written. An error is not written after a result.
 static HAS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Says whether a JSON object was written.
+/// Returns whether a JSON object was written.
 pub(crate) fn has_json() -> bool {
     HAS_JSON.load(Relaxed)
 }
@@ -69,7 +69,7 @@ pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     })
 }
 
-/// The JSON object that a command prints instead of its result.
+/// The JSON object of an error, which replaces the result.
 #[derive(Serialize)]
 struct ErrorObject {
     error: ErrorFields,
@@ -91,21 +91,21 @@ pub(crate) fn print_failure(failure: &Failure) {
             kind,
             message,
         };
-        // The exit code says it, too.
+        // The exit code reports the failure too.
         let _ = print_json(&ErrorObject { error });
     }
 }
 
-/// Writes a line to standard error. A closed one is ignored.
+/// Writes a line to standard error. Errors are ignored.
 pub fn note(text: impl AsRef<str>) {
     let mut err = io::stderr().lock();
     let _ = writeln!(err, "{}", text.as_ref()).and_then(|()| err.flush());
 }
 
-/// The widest output value, in bits, that is also written as a decimal number and bit by bit.
+/// Maximum width of an output value that is also written in decimal and binary notation, in bits.
 const MAX_SHORT_WIDTH: usize = 64;
 
-/// Writes a line per output value, in all notations that are short.
+/// Writes a line per output value, in all notations that are short enough.
 pub(crate) fn write_values(out: &mut dyn Write, prefix: &str, values: &[Bits]) -> io::Result<()> {
     for (index, bits) in values.iter().enumerate() {
         write!(out, "{prefix}output {index}: hex:{}", bits.to_hex())?;
@@ -117,24 +117,24 @@ pub(crate) fn write_values(out: &mut dyn Write, prefix: &str, values: &[Bits]) -
     Ok(())
 }
 
-/// Returns a time in milliseconds, to the microsecond.
+/// Returns a time in milliseconds, rounded to microseconds.
 pub(crate) fn milliseconds(time: Duration) -> f64 {
-    // Microseconds are as fine as the clocks mean anything.
+    // The clocks are not more precise.
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Prints bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Prints a count and what is counted, `one` being the word for a single one.
+/// Formats a count with its noun. `one` is the singular.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {one}{plural}", grouped(count))
 }
 
-/// Prints a count with commas between thousands.
+/// Formats a count with commas between groups of three digits.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -1,4 +1,4 @@
-//! `transpute plan`: what many runs take and cost.
+//! `transpute plan`: predicted time, traffic and cost of many runs.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::{
     workload::{self, Asked},
 };
 
-/// The name of the path that is measured first.
+/// The name of a path that is measured before the prediction.
 const MEASURED: &str = "measured";
 
 #[derive(clap::Args)]
@@ -32,29 +32,29 @@ pub(crate) struct Args {
     /// A workload in JSON instead of a circuit, as `transpute model predict --json` prints it
     #[arg(long, value_name = "FILE", conflicts_with = "circuit")]
     workload: Option<PathBuf>,
-    /// The path: a preset (`transpute testbed scenarios`), a scenario (.toml), an estimate or what `transpute probe --json` printed
-    /// (.json), or measured: the one to the peer that --connect names
+    /// The path: a preset (`transpute testbed scenarios`), a scenario (.toml), an estimate or the
+    /// output of `transpute probe --json` (.json), or measured: the path to the peer in --connect
     #[arg(long, value_name = "NAME|FILE|measured")]
     path: String,
-    /// The peer to measure the path to (host:port), which listens as for `transpute probe`
+    /// The peer for the measurement of the path (host:port), which listens as for `transpute probe`
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     connect: Option<String>,
     #[command(flatten)]
     protection: Protection,
-    /// How many runs, one after the other
+    /// Number of runs in sequence
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     runs: u64,
-    /// What a gigabyte that leaves a machine costs
+    /// Price of a gigabyte of outgoing traffic
     #[arg(long, value_name = "PRICE", default_value_t = 0.0)]
     price_per_gb: f64,
-    /// What a machine costs for an hour
+    /// Price of an hour of one machine
     #[arg(long, value_name = "PRICE", default_value_t = 0.0)]
     price_per_hour: f64,
-    /// Transports to choose from; a `+` stands between settings [default: tcp,tcp-striped,quic,rudp, or what a peer that is measured
-    /// can be reached by]
+    /// Transports to choose from; settings are separated by `+` [default:
+    /// tcp,tcp-striped,quic,rudp, or those that reach a measured peer]
     #[arg(long, value_name = "TRANSPORT,...", value_delimiter = ',')]
     transports: Option<Vec<String>>,
-    /// The model. Default: the one that comes with this program
+    /// The model file [default: the built-in model]
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Answer {
     transport: Spec,
@@ -79,7 +79,7 @@ struct Answer {
 
 pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
     let peer = peer(args)?;
-    // What can be wrong with the rest is said before anybody is measured.
+    // Errors of the arguments are reported before the path is measured.
     let prices = Prices::new(args.price_per_gb, args.price_per_hour)?;
     let model: Model = load(args.model.as_deref())?;
     let named = args.transports.as_deref().map(candidates).transpose()?;
@@ -87,7 +87,8 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
         Some(_) => None,
         None => Some(path(&args.path, scenarios)?),
     };
-    // Below the path, which another program may find: that one runs the whole command, with this warning.
+    // After the path is known: if the testbed's program finds it, that program runs the whole
+    // command and prints this warning.
     if known.is_some()
         && let Some(flag) = args.protection.given()
     {
@@ -107,7 +108,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
             let candidates = reachable(named, &probed);
             (probed.path, candidates)
         }
-        // One of them is there by the lines above.
+        // One of them is set, by the lines above.
         (None, None) => return Err(no_peer()),
     };
     let choice = ModelChooser::new(model)
@@ -115,7 +116,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
         .map_err(failure)?;
     let lost = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
     let (up, down) = (lost(path.up.known.loss), lost(path.down.known.loss));
-    // Towards the evaluator, and towards the garbler.
+    // The loss towards the evaluator, then towards the garbler.
     let loss = match workload.garbler {
         End::Connector => (up, down),
         End::Listener => (down, up),
@@ -136,7 +137,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
     }
 }
 
-/// Returns the peer to measure the path to, if the path is to be measured.
+/// Returns the peer of the measurement, if the path is to be measured.
 fn peer(args: &Args) -> Result<Option<&str>, Failure> {
     match (&*args.path, &args.connect) {
         (MEASURED, Some(address)) => {
@@ -155,7 +156,8 @@ fn no_peer() -> Failure {
     Failure::usage("--path measured needs --connect ADDR: the peer to measure the path to")
 }
 
-/// Returns the transports that were asked for, or all, with what kept a peer from being reached by them.
+/// Returns the transports of the command line, or all. Those that do not reach the peer have the
+/// reason.
 fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
     let Some(named) = named else {
         return probed.candidates.clone();
@@ -176,7 +178,7 @@ fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
         .collect()
 }
 
-/// Returns what is to be computed.
+/// Returns the workload.
 fn workload_of(args: &Args) -> Result<Workload, Failure> {
     match (&args.circuit, &args.workload) {
         (Some(circuit), _) => workload::of("--circuit", circuit, &args.asked),
@@ -189,7 +191,7 @@ fn workload_of(args: &Args) -> Result<Workload, Failure> {
                 .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
             Ok(workload)
         }
-        // The parser asks for one of them.
+        // The parser requires one of them.
         (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
     }
 }

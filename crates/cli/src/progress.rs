@@ -14,12 +14,12 @@ use tokio::{
 };
 use transpute::Progress;
 
-/// Runs shorter than this show nothing.
+/// Minimum duration of a run for which the bar is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows how a session gets on, once `started` brings its counters, until dropped.
+/// Shows the progress of a session until dropped. `started` receives the counters of the session.
 pub(crate) async fn show(started: oneshot::Receiver<Progress>, batch: u64) -> Infallible {
     let Ok(progress) = started.await else {
         return pending().await;
@@ -42,7 +42,7 @@ pub(crate) async fn show(started: oneshot::Receiver<Progress>, batch: u64) -> In
     }
 }
 
-/// A bar that leaves the terminal as it was.
+/// A bar that is removed from the terminal on drop.
 struct Bar(ProgressBar);
 
 impl Bar {
@@ -57,7 +57,7 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_position(done);
-        // What was done before the bar was there did not take no time.
+        // Progress before the bar was created must not count for its rate.
         bar.reset_eta();
         Self(bar)
     }

@@ -1,4 +1,4 @@
-//! The flags that say who the parties are.
+//! The options of identities and peers.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -8,19 +8,19 @@ use crate::{failure::Failure, flags::IDENTITY, id};
 
 #[derive(clap::Args)]
 pub(crate) struct Protection {
-    /// The key file that proves who this party is
+    /// The key file of this party's identity
     #[arg(long, value_name = "FILE", help_heading = IDENTITY)]
     pub(crate) identity: Option<PathBuf>,
     /// The fingerprint of the peer's key; may be repeated to accept one of several peers
     #[arg(long = "peer", value_name = "FINGERPRINT", help_heading = IDENTITY)]
     pub(crate) peers: Vec<Fingerprint>,
-    /// Neither encrypt nor authenticate. Both sides must ask for it
+    /// Disable encryption and authentication. Both sides must use it
     #[arg(long, conflicts_with_all = ["identity", "peers"], help_heading = IDENTITY)]
     pub(crate) plaintext: bool,
 }
 
 impl Protection {
-    /// Says what is wrong with the flags that name the two parties.
+    /// Returns the failure if the options of the two parties are not valid.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let advice = match (self.plaintext, &self.identity, self.peers.is_empty()) {
             (true, ..) | (false, Some(_), false) => return Ok(()),
@@ -39,7 +39,7 @@ impl Protection {
         Err(Failure::usage(advice))
     }
 
-    /// Gives a party this protection.
+    /// Sets this protection in a party.
     pub(crate) fn protect(&self, party: Party) -> Result<Party, Failure> {
         self.check()?;
         Ok(match &self.identity {
@@ -47,12 +47,12 @@ impl Protection {
                 .fold(party.identity(id::load(file)?), |party, &peer| {
                     party.peer(peer)
                 }),
-            // Checked above: without an identity plaintext was asked for.
+            // Checked above: without an identity, plaintext is set.
             None => party.plaintext(),
         })
     }
 
-    /// Returns one of these flags that was given.
+    /// Returns one of these options that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         match self {
             Self {
@@ -66,12 +66,12 @@ impl Protection {
         }
     }
 
-    /// Returns the protection asked for.
+    /// Returns the protection of the link.
     pub(crate) fn security(&self) -> Result<Security, Failure> {
         self.check()?;
         match &self.identity {
             Some(file) => Ok(Security::tls(Arc::new(id::load(file)?), self.peers.clone())),
-            // Checked above: without an identity plaintext was asked for.
+            // Checked above: without an identity, plaintext is set.
             None => Ok(Security::Plaintext),
         }
     }

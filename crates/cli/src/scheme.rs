@@ -1,4 +1,4 @@
-//! `--scheme`: one garbling scheme, or several to choose from.
+//! `--scheme`: one garbling scheme, or several of which the fastest is chosen.
 
 use std::{fmt, str::FromStr};
 
@@ -10,24 +10,24 @@ use transpute::{
 
 use crate::{flags::parse_scheme, output::milliseconds};
 
-/// What stands for a choice.
+/// The word for a choice among schemes.
 const AUTO: &str = "auto";
 
 /// The schemes that this party allows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SchemeWish {
-    /// This one and no other.
+    /// One scheme and no other.
     Only(Scheme),
-    /// The one of these that is the fastest on the path, as the party that connects predicts.
+    /// The fastest of these on the path, as the connecting party predicts.
     Among(SchemeSet),
 }
 
 impl SchemeWish {
-    /// Sets the schemes of a session.
+    /// Sets the schemes in the settings of a session.
     pub(crate) fn apply(self, config: &mut Config) {
         (config.scheme, config.other_schemes) = match self {
             Self::Only(scheme) => (scheme, SchemeSet::EMPTY),
-            // Not empty, by the parser.
+            // The parser rejects empty sets.
             Self::Among(set) => (set.iter().next().unwrap_or(config.scheme), set),
         };
     }
@@ -70,26 +70,27 @@ impl fmt::Display for SchemeWish {
     }
 }
 
-/// Why this party preferred a garbling scheme, in the JSON of a run.
+/// The reason for a party's preferred garbling scheme, in the JSON report of a run.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct SchemeReport {
-    /// The scheme that is the fastest of those that this party allows. The one that was used is another one if the peer does not allow it.
+    /// The fastest scheme that this party allows. The scheme in use differs if the peer does not
+    /// allow it.
     pub(crate) preferred: String,
     pub(crate) reason: String,
-    /// Rate of the path that it was chosen for, towards the evaluator; nothing if it counts as unlimited.
+    /// The assumed rate of the path towards the evaluator. None if it counts as unlimited.
     pub(crate) rate_mbit: Option<f64>,
-    /// Whether that rate was known.
+    /// The rate was measured.
     pub(crate) is_rate_known: bool,
-    /// The fastest first.
+    /// Predictions, fastest first.
     pub(crate) predictions: Vec<SchemePrediction>,
 }
 
-/// How long the tables of a scheme take to be made and carried.
+/// The predicted time to garble and transfer the tables with a scheme.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct SchemePrediction {
     pub(crate) scheme: String,
     pub(crate) ms: f64,
-    /// What limits: `bytes` or `computing`.
+    /// The bottleneck: `bytes` or `computing`.
     pub(crate) limit: String,
 }
 
@@ -115,7 +116,7 @@ impl SchemeReport {
         }
     }
 
-    /// Returns a line for people about the scheme that was used.
+    /// Returns a line of text about the scheme in use.
     pub(crate) fn line(&self, used: &str) -> String {
         match used == self.preferred {
             true => format!("{used}: {}", self.reason),
@@ -149,7 +150,7 @@ mod tests {
             wish.apply(&mut config);
             assert_eq!(config.allowed_schemes(), allowed, "{text}");
         }
-        // In any order.
+        // The names may be in any order.
         let wish: SchemeWish = "auto:three-halves,half-gates".parse().unwrap();
         assert_eq!(wish.to_string(), AUTO);
     }

@@ -1,4 +1,4 @@
-//! How a transport was chosen, as `transpute run` tells it.
+//! The choice of the transport, in the report of `transpute run`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use transpute_select::{
     Chooser, End, ModelChooser, PaperRules, PathEstimate, Ranked, Rule, Spec, Workload,
 };
 
-/// What chooses.
+/// The method of the choice.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
 pub(crate) enum By {
     /// The class of the path, whether UDP passes, and the number of bytes
@@ -21,7 +21,7 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// Returns the chooser; `model` in the place of the one that comes with the program.
+    /// Returns the chooser. `model` replaces the built-in model.
     pub(crate) fn chooser(self, model: Option<transpute_select::Model>) -> Arc<dyn Chooser> {
         match (self, model) {
             (Self::Rule, _) => Arc::new(Rule),
@@ -32,30 +32,30 @@ impl By {
     }
 }
 
-/// How a transport was chosen, in the JSON of a run.
+/// The choice of a transport, in the JSON report of a run.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct SelectionReport {
-    /// The one chosen, with its settings.
+    /// The chosen transport, with its settings.
     pub(crate) transport: String,
-    /// What chose.
+    /// The name of the chooser.
     pub(crate) chooser: String,
     pub(crate) reason: String,
-    /// How likely no other one is more than 5 % faster.
+    /// Probability that no other transport is more than 5 % faster.
     pub(crate) confidence: f64,
-    /// From the start of connecting.
+    /// Time from the start of connecting to the choice.
     pub(crate) decided_after_ms: f64,
-    /// For all that could have been chosen, best first: from the first packet to the output.
+    /// Predictions for all candidates, best first: the time from the first packet to the output.
     pub(crate) predictions: Vec<PredictionReport>,
-    /// What could not be chosen.
+    /// Candidates that could not be chosen.
     pub(crate) excluded: Vec<Obstacle>,
-    /// What was chosen before and failed.
+    /// Transports that were chosen before and failed.
     pub(crate) failed: Vec<Obstacle>,
     pub(crate) path: PathEstimate,
-    /// The run that the transport was chosen for.
+    /// The workload for which the transport was chosen.
     pub(crate) workload: Workload,
 }
 
-/// A predicted time in seconds, between which bounds it is with 80 % probability, and what it is made of.
+/// A predicted time in seconds, its 80 % interval, and its parts.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct PredictionReport {
     pub(crate) transport: String,
@@ -93,7 +93,7 @@ impl SelectionReport {
             confidence: choice.confidence,
             decided_after_ms: selection.decided_after_s * 1e3,
             predictions: choice.ranking().iter().map(PredictionReport::new).collect(),
-            // What failed is in both lists.
+            // Failed transports are in both lists.
             excluded: obstacles(&choice.excluded),
             failed: obstacles(&selection.failed),
             path: selection.path.clone(),
@@ -101,7 +101,7 @@ impl SelectionReport {
         }
     }
 
-    /// Returns in a line which transport was chosen, why, and how long the run will take.
+    /// Returns a line with the chosen transport, the reason, and the predicted time.
     pub(crate) fn line(&self) -> String {
         let mut line = format!("{}: {}", self.transport, self.reason);
         if let (true, Some(prediction)) = (self.is_rate_known(), self.predictions.first()) {
@@ -123,7 +123,8 @@ impl SelectionReport {
 
     /// Returns whether a predicted time is worth printing.
     ///
-    /// Without a measured rate the model assumes a typical one, which is several times off on loopback and in data centres.
+    /// Without a measured rate, the model assumes a typical one. That is wrong by several times on
+    /// loopback and in data centres.
     fn is_rate_known(&self) -> bool {
         let tables = match self.workload.garbler {
             End::Connector => &self.path.up,
@@ -175,7 +176,7 @@ mod tests {
             failed,
             decided_after_s: 0.25,
         });
-        // The demo reads what its children wrote.
+        // The demo parses the reports of its child processes.
         let text = serde_json::to_string(&report).unwrap();
         serde_json::from_str(&text).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Where a circuit comes from: a file, or the catalogue of built-in ones.
+//! Circuits from files and from the catalogue of built-in ones.
 
 use std::{fs::File, path::Path};
 
@@ -19,29 +19,28 @@ use crate::{
     suggest,
 };
 
-/// A circuit and where it comes from.
+/// A circuit and its origin.
 pub(crate) struct Loaded {
     pub(crate) circuit: Circuit,
-    /// The name or path it was asked for by.
+    /// The name or path in the command line.
     pub(crate) name: String,
     pub(crate) format: Origin,
 }
 
-/// What a circuit was read from.
+/// The origin of a circuit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
     /// The catalogue.
     BuiltIn,
     /// A file in one of the formats.
     File(Format),
-    /// A source in the language.
+    /// A source file of the language.
     Source,
 }
 
-/// Finds a circuit. What looks like a path is one: with a separator in it, or ending in `.txt`,
-/// `.bristol` or `.garble.rs`, which is a source in the language.
-///
-/// `flag` is what the user gave `text` to, for messages.
+/// Loads a circuit. Texts with a path separator or the ending `.txt`, `.bristol` or `.garble.rs`
+/// are paths; `.garble.rs` is a source file of the language. Other texts are names of built-in
+/// circuits. `flag` is the option that `text` belongs to, for error messages.
 pub(crate) fn load(flag: &str, text: &str) -> Result<Loaded, Failure> {
     let (circuit, format) = if is_source(text) {
         (compiled(Path::new(text))?, Origin::Source)
@@ -59,10 +58,10 @@ pub(crate) fn load(flag: &str, text: &str) -> Result<Loaded, Failure> {
     })
 }
 
-/// Finds a circuit and compiles it, or takes what a folder has kept of the last time.
+/// Loads a circuit and compiles it, or takes the compiled program from the cache.
 pub(crate) fn program(flag: &str, text: &str, cache: Option<&Path>) -> Result<Program, Failure> {
     let Some(folder) = cache else {
-        // The circuit is not needed beside its compiled form, which is as large.
+        // The circuit is dropped here, because it is as large as its compiled form.
         return Ok(Program::compile(&load(flag, text)?.circuit));
     };
     let cache = ProgramCache::new(folder);
@@ -90,7 +89,7 @@ pub(crate) fn program(flag: &str, text: &str, cache: Option<&Path>) -> Result<Pr
     Ok(program)
 }
 
-/// Makes a built-in circuit.
+/// Generates a built-in circuit.
 pub(crate) fn named(flag: &str, name: &str) -> Result<Circuit, Failure> {
     catalogue::named(name).map_err(|error| match error {
         CatalogueError::UnknownName { .. } => Failure::usage(format!("{flag}: {}", unknown(name))),
@@ -98,7 +97,7 @@ pub(crate) fn named(flag: &str, name: &str) -> Result<Circuit, Failure> {
     })
 }
 
-/// Says that there is no circuit of this name, and what may have been meant.
+/// Returns the error of an unknown name, with suggestions.
 fn unknown(name: &str) -> String {
     let is_file = Path::new(name).is_file();
     if is_file && name.ends_with(".rs") {
@@ -162,7 +161,7 @@ fn is_path(text: &str) -> bool {
     text.contains(std::path::is_separator) || ends.iter().any(|end| text.ends_with(end))
 }
 
-/// Returns the usage of built-in names that differ little from that of `text`.
+/// Returns the usage of built-in names that are similar to `text`.
 fn close_names(text: &str) -> Vec<String> {
     let name = text.split(':').next().unwrap_or(text);
     let entries = catalogue::entries();

@@ -1,12 +1,12 @@
-//! Names that a misspelt one may have been meant for.
+//! Suggestions for misspelled names.
 
-/// The most names that a message suggests.
+/// Maximum number of suggestions in a message.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Characters of a name that are compared: comparing takes quadratic time, and no name is longer.
+/// Maximum number of compared characters. The distance takes quadratic time, and no name is longer.
 const MAX_NAME: usize = 64;
 
-/// Returns the candidates that differ little from `text`, closest first.
+/// Returns the candidates that are similar to `text`, closest first.
 pub(crate) fn close<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let text: String = text.chars().take(MAX_NAME).collect();
     let mut close: Vec<_> = (candidates.into_iter())
@@ -19,7 +19,7 @@ pub(crate) fn close<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str
     close.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Returns `; did you mean …?` for the candidates that differ little from `text`, or nothing.
+/// Returns `; did you mean …?` with the candidates that are similar to `text`, or nothing.
 pub(crate) fn did_you_mean<'a>(
     text: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -30,8 +30,8 @@ pub(crate) fn did_you_mean<'a>(
     }
 }
 
-/// Returns the optimal string alignment distance: insertions, deletions and replacements of a character, and exchanges of
-/// two neighbours.
+/// Returns the optimal string alignment distance: the number of insertions, deletions and
+/// replacements of a character and of exchanges of two neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! What one party of a computation is told, whether it runs with one peer or serves many.
+//! The options of a party that `transpute run` and `transpute serve` share.
 
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
@@ -25,46 +25,48 @@ pub(crate) struct Terms {
     /// The circuit: a file, or the name of a built-in one (see `transpute circuit generate --list`)
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) circuit: String,
-    /// Keep compiled circuits in this folder, and use what it has
+    /// Keep compiled circuits in this folder and reuse them
     #[arg(long, value_name = "DIR")]
     program_cache: Option<PathBuf>,
-    /// An input value of this party, N being its number in the circuit; may be repeated. A party with a single input
-    /// value may leave out `N=`
+    /// An input value of this party, where N is its number in the circuit; may be repeated. A party
+    /// with a single input value may leave out `N=`
     #[arg(short, long = "input", value_name = "[N=]VALUE")]
     inputs: Vec<InputText>,
     #[command(flatten)]
     protection: Protection,
-    /// The garbling scheme: half-gates, fixed-key, prf or three-halves; or auto: the fastest on the path among those that both
-    /// sides allow. auto allows half-gates and three-halves, auto:NAME,... those named
+    /// The garbling scheme: half-gates, fixed-key, prf or three-halves; or auto: the fastest on the
+    /// path among those that both sides allow. auto allows half-gates and three-halves,
+    /// auto:NAME,... allows those named
     #[arg(
         long, value_name = "NAME|auto[:NAME,...]", default_value = "half-gates", help_heading = PROTOCOL,
     )]
     pub(crate) scheme: SchemeWish,
-    /// The transport: auto, or a name with settings if wanted, such as tcp:cc=bbr,
+    /// The transport: auto, or a name with optional settings, such as tcp:cc=bbr,
     /// tcp-striped:n=4,cc=bbr or quic:rate=1g,rtt=110 (bits per second, milliseconds)
     #[arg(
         long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto,
         value_parser = parse_transport, help_heading = TRANSPORT,
     )]
     pub(crate) transport: Choice,
-    /// The transports that a listener with --transport auto lets its peer choose from [default: all]
+    /// The transports that a listener with --transport auto allows its peer to choose [default:
+    /// all]
     #[arg(long, value_name = "NAME,...", value_parser = parse_offer, help_heading = TRANSPORT)]
     pub(crate) offer: Option<Offer>,
     /// Who learns the outputs: evaluator, garbler or both
     #[arg(long, value_name = "WHO", default_value_t = OutputPolicy::Evaluator, help_heading = PROTOCOL)]
     output_to: OutputPolicy,
-    /// Which input values are the garbler's: numbers with commas between, or none. All others are
-    /// the evaluator's [default: 0]
+    /// The input values of the garbler: numbers separated by commas, or none. All others belong to
+    /// the evaluator [default: 0]
     #[arg(long, value_name = "N,...", help_heading = PROTOCOL)]
     garbler_inputs: Option<ValueNumbers>,
-    /// The public-key scheme of base oblivious transfer: ristretto255, or ml-kem-768, which resists quantum computers and
-    /// takes about 70 times the bytes
+    /// The public-key scheme of base oblivious transfer: ristretto255, or ml-kem-768, which resists
+    /// quantum computers and sends about 70 times as many bytes
     #[arg(long, value_name = "NAME", default_value_t = BaseOt::Ristretto255, help_heading = PROTOCOL)]
     pub(crate) base_ot: BaseOt,
-    /// How many hash calls share an AES key in half-gates: a power of two up to 1048576
+    /// Number of hash calls that share an AES key in half-gates: a power of two up to 1048576
     #[arg(long, value_name = "P", default_value_t = 1, help_heading = PROTOCOL)]
     rekey_period: u32,
-    /// The largest chunk of garbled tables: 64 to 1048576 bytes
+    /// Maximum size of a chunk of garbled tables: 64 to 1048576 bytes
     #[arg(
         long, value_name = "BYTES", default_value_t = 64 << 10,
         value_parser = clap::value_parser!(u32).range(64..=1 << 20), help_heading = PROTOCOL,
@@ -76,12 +78,12 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Refuses options that contradict each other, before anything is read.
+    /// Rejects options that contradict each other, before anything is read.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.protection.check()?;
         let is_named = self.transport != Choice::Auto;
         if is_named && self.offer.is_some() {
-            // Not a warning: what --offer excludes would be used all the same.
+            // A warning is not enough: the peer could choose what --offer excludes.
             return Err(Failure::usage(format!(
                 "--offer contradicts --transport {}: give --offer with --transport auto only",
                 self.transport
@@ -107,7 +109,7 @@ impl Terms {
         (params.validate()).map_err(|error| Failure::usage("--rekey-period").because(error))
     }
 
-    /// Makes the party, for one evaluation.
+    /// Returns the party, for one evaluation.
     pub(crate) fn party(&self) -> Result<Party, Failure> {
         let cache = self.program_cache.as_deref();
         let program = Arc::new(source::program("--circuit", &self.circuit, cache)?);
@@ -125,7 +127,7 @@ impl Terms {
         Ok(party)
     }
 
-    /// Returns what the protocol is told, for one evaluation.
+    /// Returns the settings of the protocol, for one evaluation.
     pub(crate) fn config(&self) -> Config {
         let mut config = Config {
             rekey_period: self.rekey_period,
@@ -139,7 +141,7 @@ impl Terms {
         config
     }
 
-    /// Reads the input values.
+    /// Reads the values of the inputs.
     pub(crate) fn bits(&self, wanted: &Wanted) -> Result<Bits, Failure> {
         wanted
             .read(self.inputs.iter().map(InputText::as_str))
@@ -147,7 +149,7 @@ impl Terms {
     }
 }
 
-/// Says what is wrong with input values on the command line.
+/// Returns the failure of an input value in the command line.
 pub(crate) fn input_failure(problem: InputProblem) -> Failure {
     let kind = match &problem {
         InputProblem::Value { source, .. } if source.is_in_file() => Kind::File,
@@ -156,7 +158,7 @@ pub(crate) fn input_failure(problem: InputProblem) -> Failure {
     Failure::new(kind, "--input").because(problem)
 }
 
-/// An input value as given, which is a secret: wiped on drop and never shown.
+/// An input value in the command line. It is a secret: wiped on drop and never printed.
 #[derive(Clone)]
 pub(crate) struct InputText(Zeroizing<String>);
 
@@ -178,7 +180,7 @@ impl fmt::Debug for InputText {
     }
 }
 
-/// Numbers of input values.
+/// The numbers of input values, from 0.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ValueNumbers(pub(crate) Vec<usize>);
 

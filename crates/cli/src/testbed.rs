@@ -1,4 +1,4 @@
-//! The testbed, which is not in this library.
+//! The interface to the testbed, which is in another crate or program.
 
 use std::{
     convert::Infallible,
@@ -16,7 +16,7 @@ use crate::failure::{Failure, Kind};
 /// The program with the testbed.
 const PROGRAM: &str = "transpute-testbed";
 
-/// What a program adds to the command.
+/// The commands that a program with the testbed implements.
 pub trait Testbed {
     /// The arguments of `transpute testbed`.
     type Args: clap::Args;
@@ -36,25 +36,25 @@ pub trait Testbed {
     /// The failure of the command.
     fn fit(args: Self::FitArgs) -> Result<(), Failure>;
 
-    /// Returns the path that a preset or a scenario file describes.
+    /// Returns the path of a preset or a scenario file.
     ///
     /// # Errors
-    /// There is no such preset, or the file is wrong.
+    /// There is no such preset, or the file is not valid.
     fn path(scenario: &str) -> Result<PathEstimate, Failure>;
 
-    /// Checks that this program has the definition of a command, before its manual page is printed. Without a name it is that
-    /// of the whole command.
+    /// Checks that this program has the full definition of a command, before its manual page is
+    /// printed. An empty name is the whole command.
     ///
     /// # Errors
-    /// This program does not have it.
+    /// This program does not have the definition.
     fn describe(command: &[String]) -> Result<(), Failure>;
 }
 
-/// A testbed in a program of its own. Commands that need it run that program instead of this one.
+/// The testbed in another program, which is executed in place of this one.
 #[derive(Clone, Copy, Debug)]
 pub enum Separate {}
 
-/// Arguments that the other program reads.
+/// Arguments for the other program.
 #[derive(Clone, Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Unread {
@@ -82,7 +82,7 @@ impl Testbed for Separate {
     fn describe(command: &[String]) -> Result<(), Failure> {
         let names: Vec<_> = command.iter().map(String::as_str).collect();
         match names[..] {
-            // Where it is missing, its commands need not be completed.
+            // If the program is missing, its commands are not completed.
             [] => find().map_or(Ok(()), |program| Err(replace(&program))),
             ["testbed", ..] | ["model", "fit", ..] => Err(hand_over("its manual page")),
             _ => Ok(()),
@@ -90,7 +90,7 @@ impl Testbed for Separate {
     }
 }
 
-/// Runs the program with the testbed instead of this one. Returns only if that fails.
+/// Executes the program with the testbed in place of this one. Returns only if that fails.
 fn hand_over(needs: &str) -> Failure {
     match find() {
         Some(program) => replace(&program),
@@ -105,7 +105,7 @@ fn hand_over(needs: &str) -> Failure {
     }
 }
 
-/// Returns the program beside this one, else the first on PATH.
+/// Returns the program in the folder of this one, otherwise the first on PATH.
 fn find() -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -117,7 +117,7 @@ fn find() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Becomes the program, with the arguments of this one.
+/// Executes the program in place of this one, with the same arguments.
 fn replace(program: &Path) -> Failure {
     let mut command = Command::new(program);
     command.args(env::args_os().skip(1));
@@ -125,7 +125,7 @@ fn replace(program: &Path) -> Failure {
     Failure::file(program, "cannot be run").because(error)
 }
 
-/// Replaces this process. Streams, signals and the exit code are then those of the program.
+/// Replaces this process, so that streams, signals and the exit code are those of the program.
 #[cfg(unix)]
 fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     use std::os::unix::process::CommandExt;
@@ -133,7 +133,7 @@ fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     Err(command.exec())
 }
 
-/// Runs the program and ends this process as it ends.
+/// Runs the program and exits with its exit code.
 #[cfg(not(unix))]
 fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     let status = command.status()?;

@@ -1,4 +1,4 @@
-//! Errors in the command line, with what the parser's own messages leave out.
+//! Usage errors, with hints that the parser's own messages lack.
 
 use clap::{
     Command, Error,
@@ -11,10 +11,10 @@ use crate::{
     suggest,
 };
 
-/// Where the text for people ends that a JSON object repeats.
+/// Marks of the end of the message in the parser's text. The rest is not part of the JSON object.
 const MESSAGE_ENDS: [&str; 2] = ["\n\nUsage:", "\n\nFor more information"];
 
-/// Adds to an error which subcommands there are, or which options make a missing value unnecessary.
+/// Adds to an error the list of subcommands, or the options that make a missing value unnecessary.
 pub(crate) fn explain(mut error: Error, root: &Command, args: &[String]) -> Error {
     let command = innermost(root, args);
     let tips = match error.kind() {
@@ -47,14 +47,14 @@ pub(crate) fn explain(mut error: Error, root: &Command, args: &[String]) -> Erro
     error
 }
 
-/// Returns the command that the arguments lead to.
+/// Returns the subcommand that the arguments lead to.
 fn innermost<'a>(root: &'a Command, args: &[String]) -> &'a Command {
     (args.iter()).fold(root, |command, arg| {
         command.find_subcommand(arg).unwrap_or(command)
     })
 }
 
-/// Returns the failure that a usage error is, for a program that reads JSON.
+/// Converts a usage error, for programs that read JSON.
 pub(crate) fn failure(error: &Error) -> Failure {
     let text = error.render().to_string();
     let end = (MESSAGE_ENDS.iter())

@@ -1,6 +1,7 @@
-//! Values as users write them: `bits:...`, `hex:...`, `dec:...`, `@file`, `@-` for standard input.
+//! Values in the command line: `bits:...`, `hex:...`, `dec:...`, `@file`, and `@-` for standard
+//! input.
 //!
-//! Values are private inputs: texts are wiped, and no error repeats a part of one.
+//! Values are private inputs. Texts are wiped, and no error message repeats a part of them.
 
 use std::{
     fs::File,
@@ -12,19 +13,19 @@ use thiserror::Error;
 use transpute::{Bits, circuit::BitsError};
 use zeroize::Zeroizing;
 
-/// The widest value that may be written in decimal: reading takes time quadratic in the width.
+/// Maximum width of a value in decimal notation, in bits. Parsing takes quadratic time.
 const MAX_DECIMAL_WIDTH: usize = 1 << 16;
 
-/// Bytes a file of a value may have beyond four per bit: comments there are none, blanks there may
-/// be many.
+/// Bytes of a value file beyond four per bit, for blanks.
 const FILE_SLACK: u64 = 64 << 10;
 
-/// Why a text is not a value of the wanted width.
+/// The error of a text that is not a value of the expected width.
 #[derive(Debug, Error)]
 pub(crate) enum ValueError {
     #[error("a value starts with bits:, hex:, dec: or @")]
     NoNotation,
-    /// `position` counts the characters after the notation from 1.
+    /// A character that is not a digit. `position` counts the characters after the notation, from
+    /// 1.
     #[error("character {position} is no {notation} digit")]
     Digit {
         notation: &'static str,
@@ -67,7 +68,7 @@ pub(crate) enum ValueError {
 }
 
 impl ValueError {
-    /// Says whether a file is at fault.
+    /// Returns whether the error is in a file.
     pub(crate) fn is_in_file(&self) -> bool {
         matches!(
             self,
@@ -80,7 +81,7 @@ impl ValueError {
     }
 }
 
-/// Reads a value of `width` bits.
+/// Parses a value of `width` bits.
 pub(crate) fn parse(text: &str, width: usize) -> Result<Bits, ValueError> {
     match text.strip_prefix('@') {
         Some(path) => read_file(Path::new(path), width),
@@ -151,7 +152,7 @@ fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Says whether a value comes from standard input, which can be read only once.
+/// Returns whether a value comes from standard input, which can be read only once.
 pub(crate) fn is_read_once(text: &str) -> bool {
     (text.strip_prefix('@')).is_some_and(|path| is_standard_input(Path::new(path)))
 }
@@ -162,7 +163,8 @@ fn read_file(path: &Path, width: usize) -> Result<Bits, ValueError> {
         path: path.into(),
         source,
     };
-    // With room for all of it from the start, the buffer leaves no copies behind as it grows.
+    // The buffer has its full capacity from the start. A buffer that grows would leave copies of
+    // the secret.
     let (source, length): (Box<dyn Read>, u64) = if is_standard_input(path) {
         (Box::new(io::stdin().lock()), limit)
     } else {
@@ -198,8 +200,8 @@ fn read_file(path: &Path, width: usize) -> Result<Bits, ValueError> {
     })
 }
 
-/// Reads the content of a file; an error comes with the number of characters, blanks not counted,
-/// before the digits.
+/// Parses the content of a file. An error comes with the number of characters before the digits,
+/// not counting blanks.
 fn parse_file(text: &str, width: usize) -> Result<Bits, (ValueError, usize)> {
     let mut value = Zeroizing::new(String::with_capacity(text.len()));
     value.extend(text.chars().filter(|c| !c.is_whitespace()));
@@ -210,8 +212,8 @@ fn parse_file(text: &str, width: usize) -> Result<Bits, (ValueError, usize)> {
         .map_err(|error| (error, before))
 }
 
-/// Returns the line and column, both from 1, of the character with `index` others before it that
-/// are not blank.
+/// Returns the line and column, both from 1, of the character that has `index` non-blank characters
+/// before it.
 fn locate(text: &str, index: usize) -> (usize, usize) {
     let (mut line, mut column, mut seen) = (1, 1, 0);
     for c in text.chars() {

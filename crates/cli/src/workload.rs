@@ -1,11 +1,11 @@
-//! What a run of a circuit asks of a path.
+//! The workload of a circuit in the command line.
 
 use transpute::{Config, InputSplit, OutputPolicy, Program, Scheme, workload::Computation};
 use transpute_select::{End, Workload};
 
 use crate::{failure::Failure, flags::parse_scheme, source};
 
-/// How a circuit is to be run, as far as it decides what is sent.
+/// The options that determine the traffic of a run.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
     /// Garbling scheme
@@ -17,13 +17,13 @@ pub(crate) struct Asked {
     /// Who learns the outputs: evaluator, garbler or both
     #[arg(long, value_name = "WHO", default_value = "evaluator")]
     output_to: OutputPolicy,
-    /// The garbler connects and the evaluator listens
+    /// The garbler connects, and the evaluator listens
     #[arg(long)]
     garbler_connects: bool,
 }
 
 impl Asked {
-    /// Returns the end that garbles.
+    /// Returns the garbler's end of the link.
     pub(crate) fn garbler(&self) -> End {
         match self.garbler_connects {
             true => End::Connector,
@@ -32,7 +32,8 @@ impl Asked {
     }
 }
 
-/// Describes a run of the circuit that `text` names, input value 0 being the garbler's. `flag` is for messages.
+/// Returns the workload of the circuit `text`. Input value 0 belongs to the garbler. `flag` is the
+/// option that `text` belongs to, for error messages.
 pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Workload, Failure> {
     let circuit = source::load(flag, text)?.circuit;
     let program = Program::compile(&circuit);

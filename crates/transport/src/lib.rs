@@ -7,6 +7,7 @@
 //! | module of the crate | idea |
 //! | --- | --- |
 //! | `transport`, `settings` | the traits, the registry, and what may follow a transport's name |
+//! | `builtins` | the list of the transports in this crate |
 //! | `profile` | the properties of a transport that choices depend on |
 //! | `link`, `stats` | what a transport yields, and its live figures |
 //! | `identity` | keys, key files, fingerprints |
@@ -42,6 +43,7 @@
 
 #[cfg(unix)]
 pub mod auto;
+mod builtins;
 pub mod conformance;
 mod datagram;
 mod diagnosis;
@@ -56,7 +58,8 @@ mod quic;
 #[cfg(unix)]
 mod rudp;
 pub mod secure;
-mod settings;
+mod security;
+pub mod settings;
 mod stats;
 mod striped;
 mod tcp;
@@ -72,13 +75,14 @@ pub use self::{
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
     profile::{FirstFlight, Profile, Throughput},
     quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
+    security::Security,
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},
     striped::{StripedOptions, TcpStriped},
     tcp::address::check_address,
     tcp::{CongestionControl, InvalidCongestionControl, Tcp, TcpOptions},
     throttle::Throttle,
-    transport::{Listener, Registry, Security, Transport},
+    transport::{Listener, Registry, Transport},
 };
 pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, PathClass};
 
@@ -88,8 +92,10 @@ pub use self::{
     udp::{Udp, UdpOptions},
 };
 
-/// Name and version of what is spoken on a link; the ALPN name in TLS and the start of the plaintext preamble.
+/// Name and version of the protocol of a link: the ALPN name in TLS and the start of the plaintext
+/// preamble.
 pub const PROTOCOL: &str = "transpute/1";
 
-/// The ALPN name of links without pins ([`Security::Unpinned`]): a peer that pins keys does not understand it.
+/// The ALPN name of links without pins ([`Security::Unpinned`]). A peer that pins keys does not
+/// accept it.
 pub(crate) const UNPINNED_PROTOCOL: &str = "transpute/1 unpinned";

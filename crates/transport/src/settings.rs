@@ -1,4 +1,4 @@
-//! Settings that follow a transport's name: `tcp-striped:n=4,cc=bbr`.
+//! Settings after a transport's name: `tcp-striped:n=4,cc=bbr`.
 
 use transpute_units::Bandwidth;
 
@@ -7,14 +7,15 @@ use crate::TransportError;
 /// The highest rate that can be set.
 const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e12);
 
-/// The settings a user gave after the name of a transport.
+/// The settings after the name of a transport.
 ///
-/// Written `name:key=value,key=value`; a `+` separates as well as a comma, for lists whose items are transports. A
-/// transport [takes](Self::take) those it knows in [`Transport::configure`](crate::Transport::configure); the
-/// [`Registry`](crate::Registry) refuses what is left.
+/// The format is `name:key=value,key=value`. A `+` separates as well as a comma, for lists whose
+/// items are transports. A transport [takes](Self::take) its settings in
+/// [`Transport::configure`](crate::Transport::configure). The [`Registry`](crate::Registry) rejects
+/// the remaining ones.
 ///
-/// The key `rate` is for a rate of the path known in advance, in bits per second; the key `cc` for the name of a
-/// congestion control.
+/// The key `rate` is for a known rate of the path, in bits per second, and the key `cc` for the
+/// name of a congestion control.
 #[derive(Clone, Debug)]
 pub struct Settings {
     transport: &'static str,
@@ -23,21 +24,18 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads `key=value` pairs.
+    /// Parses `key=value` pairs.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`] if an item is not of that form or a key comes twice.
+    /// [`TransportError::InvalidSetting`] if an item is not of that form or a key is repeated.
     pub fn parse(transport: &'static str, text: &str) -> Result<Self, TransportError> {
         let mut settings = Self {
             transport,
             left: Vec::new(),
             known: Vec::new(),
         };
-        for item in text.split([',', '+']) {
-            let (key, value) = match item.split_once('=') {
-                Some((key, value)) if !key.is_empty() && !value.is_empty() => (key, value),
-                _ => return Err(settings.wrong(item, "expected key=value")),
-            };
+        for pair in pairs(text) {
+            let (key, value) = pair.map_err(|item| settings.wrong(item, "expected key=value"))?;
             if settings.left.iter().any(|(known, _)| known == key) {
                 return Err(settings.wrong(key, "it is given twice"));
             }
@@ -46,7 +44,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the settings of a transport that was given none.
+    /// Returns the settings of a transport without any.
     pub(crate) fn none(transport: &'static str) -> Self {
         Self {
             transport,
@@ -55,10 +53,10 @@ impl Settings {
         }
     }
 
-    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what was expected.
+    /// Takes the value of `key`, if it is given. `parse` converts it, or returns what was expected.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`] with what `parse` says.
+    /// [`TransportError::InvalidSetting`] with the text of `parse`.
     pub fn take<T>(
         &mut self,
         key: &'static str,
@@ -78,7 +76,7 @@ impl Settings {
     /// Checks that every setting was taken.
     ///
     /// # Errors
-    /// [`TransportError::UnknownSetting`], which lists the keys that were asked for.
+    /// [`TransportError::UnknownSetting`], which lists the requested keys.
     pub(crate) fn finish(self) -> Result<(), TransportError> {
         match self.left.into_iter().next() {
             None => Ok(()),
@@ -97,6 +95,26 @@ impl Settings {
             reason: reason.into(),
         }
     }
+}
+
+/// Splits the text for a transport, such as `tcp:cc=bbr`, into its name and the settings that follow a colon.
+#[must_use]
+pub fn name_and_settings(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((name, settings)) => (name, Some(settings)),
+        None => (text, None),
+    }
+}
+
+/// Splits the settings of a transport, such as `n=4,cc=bbr`, into keys and values; an item that is not of this form is an error. A `+`
+/// separates items as well as a comma.
+pub fn pairs(settings: &str) -> impl Iterator<Item = Result<(&str, &str), &str>> {
+    settings
+        .split([',', '+'])
+        .map(|item| match item.split_once('=') {
+            Some((key, value)) if !key.is_empty() && !value.is_empty() => Ok((key, value)),
+            _ => Err(item),
+        })
 }
 
 /// Parses a rate in bits per second: a number that `k`, `m` or `g` may follow. Returns `None` for any other text, and for a rate below
@@ -162,6 +180,18 @@ mod tests {
             settings.take("n", number).unwrap_err().to_string(),
             "setting \"n=x\" of transport toy: expected a number"
         );
+    }
+
+    #[test]
+    fn a_text_is_a_name_with_pairs() {
+        let (name, settings) = name_and_settings("toy:n=4,cc=b:c");
+        let pairs: Vec<_> = pairs(settings.unwrap()).collect();
+        assert_eq!(
+            (name, pairs),
+            ("toy", vec![Ok(("n", "4")), Ok(("cc", "b:c"))])
+        );
+        assert_eq!(name_and_settings("toy"), ("toy", None));
+        assert_eq!(name_and_settings("toy:"), ("toy", Some("")));
     }
 
     #[test]

@@ -32,7 +32,7 @@ with loops over arrays. Each parameter of the function is an input value: the fi
 Overflow, division by zero and indices beyond arrays make a last output value of one bit 1, where they are possible. \
 docs/circuits.md tells more.")]
 pub(crate) struct Args {
-    /// The source
+    /// The source file
     #[arg(value_name = "FILE")]
     source: PathBuf,
     /// The file to write the circuit to; `-` is standard output
@@ -44,15 +44,16 @@ pub(crate) struct Args {
     /// The function
     #[arg(long, value_name = "NAME", default_value = "main")]
     function: String,
-    /// The value of a constant that the source leaves to a party
+    /// The value of a constant that the source leaves open
     #[arg(long = "const", value_name = "PARTY::NAME=VALUE", value_parser = constant)]
     constants: Vec<(String, String)>,
-    /// Let overflows wrap, and divisions and indices that are impossible give anything, without an output that tells
+    /// Wrap on overflow, and leave the result of invalid divisions and indices undefined, without
+    /// an output that reports them
     #[arg(long)]
     ignore_panics: bool,
     #[command(flatten)]
     bounds: Bounds,
-    /// Compile in this process, for the process that has started it
+    /// Compile in this process; the parent process uses this to limit memory and time
     #[arg(long, hide = true)]
     contained: bool,
 }

@@ -1,4 +1,4 @@
-//! Writing circuit files, whole or not at all.
+//! Circuit files, written completely or not at all.
 
 use std::{
     fs::{self, OpenOptions},
@@ -39,7 +39,7 @@ impl FileFormat {
 
 /// Writes a circuit to a file, or to standard output for `-`.
 ///
-/// A file appears with its whole content or stays as it was.
+/// The file is replaced at once when its content is complete, so a failure leaves the old file.
 pub(crate) fn write(circuit: &Circuit, to: &str, format: FileFormat) -> Result<(), Failure> {
     let (format, options) = format.options();
     if to == "-" {
@@ -68,13 +68,13 @@ fn cannot_say(error: WriteError) -> Failure {
     Failure::usage("--to: the format cannot say what the circuit is").because(error)
 }
 
-/// Puts what `write` writes in place of a file, once it is written.
+/// Replaces a file by what `write` writes, once it is complete.
 fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
 ) -> Result<(), WriteError> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        // A device or pipe is written to and not replaced; a directory fails here.
+        // Devices and pipes are written to instead of replaced. A directory fails here.
         let mut file = OpenOptions::new().write(true).open(path)?;
         return write(&mut file);
     }
@@ -89,7 +89,7 @@ fn replace(
     Ok(())
 }
 
-/// Follows links, so that the file they lead to is replaced and not the link.
+/// Follows symbolic links, so that the target of a link is replaced and not the link.
 fn resolved(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -100,7 +100,8 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // What a new file has before the user's mask; temporary files have less.
+        // Temporary files have stricter permissions than new files. This gives them those of a new
+        // file before the umask.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(folder)

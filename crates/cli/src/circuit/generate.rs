@@ -38,7 +38,7 @@ pub(crate) fn generate(args: &Args) -> Result<(), Failure> {
             }
             file::write(&circuit, &args.output, args.to.unwrap_or_default())
         }
-        // Without a name there is --list.
+        // Without a name, the parser requires --list.
         None => {
             warn_unused("--to", args.to.is_some(), "a command with NAME");
             warn_unused("--force", args.force, "a command with NAME");

@@ -26,7 +26,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Info {
     name: String,
-    /// Format of the file; `built-in` for one of ours, `Garble` for a source in the language.
+    /// Format of the file; `built-in` for a built-in circuit, `Garble` for a source file.
     format: &'static str,
     inputs: Vec<u32>,
     outputs: Vec<u32>,
@@ -39,7 +39,7 @@ struct Info {
     table_bytes: Vec<Tables>,
 }
 
-/// Gates by kind, as the circuit has them.
+/// Number of gates of the source circuit, by kind.
 #[derive(Serialize)]
 struct Gates {
     total: usize,
@@ -50,7 +50,7 @@ struct Gates {
     constant: usize,
 }
 
-/// What is left to garble.
+/// Number of gates of the compiled circuit.
 #[derive(Serialize)]
 struct Compiled {
     and: u64,
@@ -168,7 +168,7 @@ impl Gates {
     }
 }
 
-/// Returns the most AND gates on a path from an input to an output.
+/// Returns the largest number of AND gates on a path from an input to an output.
 fn and_depth(circuit: &Circuit) -> u32 {
     let mut depth = vec![0_u32; circuit.input_bits() as usize];
     depth.reserve_exact(circuit.gate_count());

@@ -1,4 +1,4 @@
-//! `transpute circuit`: circuits without a peer.
+//! `transpute circuit`: commands for circuits, without a peer.
 
 mod compile;
 mod convert;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Show what a circuit is made of and what it costs
+    /// Show the gates and the cost of a circuit
     Info(info::Args),
     /// Write a circuit in another format
     Convert(convert::Args),

@@ -1,4 +1,4 @@
-//! What the demo computes.
+//! The computation of the demo.
 
 use std::num::NonZeroU64;
 
@@ -11,14 +11,14 @@ const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const PLAINTEXT: &str = "00112233445566778899aabbccddeeff";
 const CIPHERTEXT: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
 
-/// The circuit of the vector.
+/// The circuit of the test vector.
 pub(super) const AES: &str = "aes128";
 
-/// What is computed, and what must come of it; values in hexadecimal digits.
+/// The inputs of the demo and the expected outputs, in hexadecimal digits.
 pub(super) struct Case {
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
-    /// Where the outputs are known from.
+    /// The source of the expected outputs.
     pub(super) authority: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl Case {
             });
         }
         let circuit = source::load("--circuit", circuit)?.circuit;
-        // Multiples of the golden ratio: neither all alike nor in any order.
+        // Multiples of the golden ratio give bits without a simple pattern.
         let bit = |index: u32| index.wrapping_mul(0x9e37_79b9) >> 31 == 1;
         let value = |(&width, number): (&u32, u32)| -> Bits {
             (0..width)
@@ -55,7 +55,7 @@ impl Case {
         })
     }
 
-    /// Says whether a party learned these outputs, as often as wanted.
+    /// Returns whether a party learned the expected outputs in all evaluations.
     pub(super) fn is_answered_by(&self, report: &RunReport, batch: NonZeroU64) -> bool {
         let is_right =
             |outputs: &Vec<OutputValue>| (outputs.iter().map(|value| &value.hex)).eq(&self.outputs);

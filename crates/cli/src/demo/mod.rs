@@ -31,15 +31,16 @@ use crate::{
     scheme::SchemeWish,
 };
 
-/// How long all of it may take.
+/// Maximum duration of the demo.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The most a child may print before it is cut off.
+/// Maximum number of bytes that a child process may print.
 const MAX_PRINTED: u64 = 16 << 20;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The garbling scheme: half-gates, fixed-key, prf or three-halves; or auto, or auto:NAME,...: the fastest on the path
+    /// The garbling scheme: half-gates, fixed-key, prf or three-halves; or auto, or auto:NAME,...:
+    /// the fastest on the path
     #[arg(
         long,
         value_name = "NAME|auto[:NAME,...]",
@@ -49,8 +50,8 @@ pub(crate) struct Args {
     /// The transport, by name or auto
     #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
     transport: Choice,
-    /// The circuit: a file, or the name of a built-in one. AES-128 gets the input values of FIPS-197, C.1,
-    /// others arbitrary ones
+    /// The circuit: a file, or the name of a built-in one. AES-128 gets the input values of
+    /// FIPS-197, C.1; other circuits get arbitrary values
     #[arg(long, value_name = "NAME|FILE", default_value = AES)]
     circuit: String,
     /// Number of evaluations
@@ -59,21 +60,21 @@ pub(crate) struct Args {
     /// Number of threads with which each party garbles or evaluates a batch
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one::<NonZeroUsize>)]
     threads: NonZeroUsize,
-    /// Do without encryption
+    /// Disable encryption and authentication
     #[arg(long)]
     plaintext: bool,
-    /// Print one JSON object with the report of both parties, or the error
+    /// Print one JSON object with the reports of both parties, or with the error
     #[arg(long)]
     json: bool,
 }
 
-/// What happened, as JSON.
+/// The JSON report of the demo.
 #[derive(Serialize)]
 struct Demo {
     ok: bool,
-    /// In hexadecimal digits, as those below.
+    /// Input values in hexadecimal digits.
     inputs: Vec<String>,
-    /// Of one evaluation; values with blanks between.
+    /// Outputs of one evaluation in hexadecimal digits, separated by blanks.
     expected: String,
     computed: String,
     #[serde(skip)]
@@ -82,7 +83,7 @@ struct Demo {
     evaluator: RunReport,
 }
 
-/// Runs the demo; `verbosity` counts the `-v` flags, which both parties get.
+/// Runs the demo. `verbosity` is the number of `-v` flags, which both parties get.
 pub(crate) fn demo(args: &Args, verbosity: u8) -> Result<(), Failure> {
     let demo = crate::block_on(unless_interrupted(async {
         (timeout(DEADLINE, run(args, verbosity)).await).unwrap_or_else(|_| {
@@ -116,17 +117,17 @@ async fn run(args: &Args, verbosity: u8) -> Result<Demo, Failure> {
     let garbler_is = new_identity(&folder.path().join(garbler_key))?;
     let evaluator_is = new_identity(&folder.path().join(evaluator_key))?;
 
-    // In files: a command's argument has 128 KiB at most.
+    // Inputs are passed in files, because Linux limits an argument to 128 KiB.
     let mut inputs = Vec::new();
     for (number, value) in case.inputs.iter().enumerate() {
         let file = folder.path().join(number.to_string());
         fs::write(&file, format!("hex:{value}")).map_err(cannot)?;
         inputs.push(format!("{number}=@{}", file.display()));
     }
-    // As everywhere where nothing else is said.
+    // By default, input value 0 belongs to the garbler and all others to the evaluator.
     let (garblers, evaluators) = inputs.split_at(inputs.len().min(1));
 
-    // The garbler listens: its first tables then travel with the end of the handshake.
+    // The garbler listens, so that its first tables travel with the end of the handshake.
     let party = |role, key, peer: &str, part: &dyn Fn(&mut Command)| {
         Party::start(args, verbosity, role, &folder.path().join(key), peer, part)
     };
@@ -164,12 +165,12 @@ fn new_identity(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// A child process that runs one party; killed on drop.
+/// A child process that runs one party. It is killed on drop.
 struct Party {
     role: &'static str,
     child: Child,
     stderr: BufReader<ChildStderr>,
-    /// Print what the party logs.
+    /// The log of the party is printed.
     is_logging: bool,
 }
 
@@ -214,7 +215,7 @@ impl Party {
         })
     }
 
-    /// Waits until the party listens.
+    /// Waits until the party listens, and returns its address.
     async fn listening_on(&mut self) -> Result<String, Failure> {
         let mut printed = String::new();
         loop {
@@ -229,11 +230,12 @@ impl Party {
         }
     }
 
-    /// Reads a line from standard error, and prints it if wanted; an empty string at the end.
+    /// Reads a line from standard error, and prints it if it is logged. Returns an empty string at
+    /// the end.
     async fn line(&mut self) -> String {
         let mut bytes = Vec::new();
         let mut stderr = (&mut self.stderr).take(MAX_PRINTED);
-        // A line that cannot be read is missing.
+        // A line that cannot be read is treated as empty.
         let _ = stderr.read_until(b'\n', &mut bytes).await;
         let line = String::from_utf8_lossy(&bytes).into_owned();
         if self.is_logging && !line.is_empty() {
@@ -271,7 +273,7 @@ impl Party {
         })
     }
 
-    /// Makes a failure of what a party that ended has printed, with its exit code.
+    /// Returns the failure of a party that has ended, with its output and exit code.
     async fn failed(&mut self, printed: &str) -> Failure {
         let role = self.role;
         let code = self
@@ -297,7 +299,7 @@ impl Party {
     }
 }
 
-/// Reads to the end; what cannot be read is missing.
+/// Reads to the end. An error of reading ends the text early.
 async fn read_all(reader: impl AsyncRead + Unpin) -> String {
     let mut bytes = Vec::new();
     let _ = reader.take(MAX_PRINTED).read_to_end(&mut bytes).await;
@@ -388,7 +390,7 @@ impl Demo {
     }
 }
 
-/// Leaves out what is in the middle of many digits.
+/// Replaces the middle of a long number by an ellipsis.
 fn shortened(digits: &str) -> String {
     match (
         digits.get(..30),

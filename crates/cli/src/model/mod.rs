@@ -1,4 +1,4 @@
-//! `transpute model`: how long transports take, fitted to runs.
+//! `transpute model`: predictions of the time of transports.
 
 mod predict;
 mod show;
@@ -18,11 +18,11 @@ pub use show::print;
 
 #[derive(Subcommand)]
 pub(crate) enum Command<F: clap::Args> {
-    /// Fit the model to runs of one's own, and say how well it does
+    /// Fit the model to your own runs, and report its errors
     Fit(F),
-    /// Predict how long circuits take over each transport, and which one would be chosen
+    /// Predict the time of circuits over each transport, and which one would be chosen
     Predict(Box<predict::Args>),
-    /// Show what the model is made of and how well it fits
+    /// Show the parameters of the model and its errors
     Show(show::Args),
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn run<T: Testbed>(command: Command<T::FitArgs>) -> Result<(), Failur
     }
 }
 
-/// Reads a model, or takes the one that comes with the program.
+/// Reads a model, or returns the built-in one.
 ///
 /// # Errors
 /// The file cannot be read, or is not a model.
@@ -45,11 +45,11 @@ pub fn load(path: Option<&Path>) -> Result<Model, Failure> {
     }
 }
 
-/// Returns the path of a preset or a scenario file.
+/// A function that returns the path of a preset or a scenario file.
 pub(crate) type Scenarios = fn(&str) -> Result<PathEstimate, Failure>;
 
-/// Finds a path: a preset of the testbed, one of its scenario files (`.toml`), or an estimate (`.json`), which may be within what
-/// `transpute probe --json` printed.
+/// Returns a path: a preset of the testbed, a scenario file (`.toml`), or an estimate (`.json`),
+/// also in the output of `transpute probe --json`.
 pub(crate) fn path(name: &str, scenarios: Scenarios) -> Result<PathEstimate, Failure> {
     if name.ends_with(".json") {
         let file = PathBuf::from(name);
@@ -61,7 +61,7 @@ pub(crate) fn path(name: &str, scenarios: Scenarios) -> Result<PathEstimate, Fai
 }
 
 fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
-    // An answer of `transpute probe` has it as one of its fields.
+    // The output of `transpute probe` has the path as one of its fields.
     let answer = serde_json::from_str::<serde_json::Value>(text).ok();
     match answer.as_ref().and_then(|answer| answer.get("path")) {
         Some(path) => PathEstimate::from_json(&path.to_string(), name),
@@ -69,7 +69,7 @@ fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
     }
 }
 
-/// Reads names of transports.
+/// Parses names of transports.
 pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
     (names.iter())
         .map(|name| {
@@ -80,13 +80,13 @@ pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
         .collect()
 }
 
-/// Returns the names of the transports that are compared unless the user names others.
+/// Returns the names of the transports that are compared by default.
 fn usual_transports() -> Vec<String> {
     let all = Candidate::all(&registry()).into_iter();
     all.map(|candidate| candidate.spec.to_string()).collect()
 }
 
-/// Returns the failure that an error of the selector is.
+/// Converts an error of the selection.
 pub fn failure(error: SelectError) -> Failure {
     let kind = match error {
         SelectError::File { .. } | SelectError::Content { .. } => Kind::File,

@@ -24,22 +24,23 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     circuit: Vec<String>,
-    /// Also one-way transfers of so many bytes to the connecting side
+    /// Also predict one-way transfers of this many bytes to the connecting side
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     bytes: Vec<u64>,
-    /// The path: a preset (`transpute testbed scenarios`), a scenario (.toml), or an estimate (.json)
+    /// The path: a preset (`transpute testbed scenarios`), a scenario (.toml), or an estimate
+    /// (.json)
     #[arg(long, value_name = "NAME|FILE", default_value = "eu-us")]
     path: String,
-    /// Transports to compare; a `+` stands between settings
+    /// Transports to compare; settings are separated by `+`
     #[arg(long, value_name = "TRANSPORT,...", default_values_t = usual_transports(), value_delimiter = ',')]
     transports: Vec<String>,
-    /// The model. Default: the one that comes with this program
+    /// The model file [default: the built-in model]
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// What chooses
+    /// The method of the choice
     #[arg(long, value_name = "BY", default_value = "model")]
     chooser: By,
-    /// Choose by the rules of the paper, as --chooser paper
+    /// Choose by the rules of the paper, like --chooser paper
     #[arg(long, conflicts_with = "chooser")]
     paper: bool,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use crate::{failure::Failure, output};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A model in a file. Default: the one that comes with this program
+    /// The model file [default: the built-in model]
     #[arg(value_name = "FILE")]
     model: Option<PathBuf>,
     /// Print JSON
@@ -25,7 +25,7 @@ pub(crate) fn show(args: &Args) -> Result<(), Failure> {
     print(&model)
 }
 
-/// Prints what a model is made of and how well it fits.
+/// Prints the parameters of a model and its errors.
 ///
 /// # Errors
 /// Standard output cannot be written to.

@@ -1,4 +1,4 @@
-//! `transpute probe`: what the path to a peer is like, and which transport would be chosen on it.
+//! `transpute probe`: measures the path to a peer and shows the choice on it.
 
 mod respond;
 
@@ -35,10 +35,10 @@ pub(crate) struct Args {
     /// The address of the peer (host:port)
     #[arg(value_name = "ADDR", value_parser = parse_address)]
     address: Option<String>,
-    /// Instead, let peers measure the path to this address (host:port) until interrupted
+    /// Let peers measure the path to this address (host:port) until interrupted
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     listen: Option<String>,
-    /// With --listen, end after the first peer
+    /// With --listen, exit after the first peer
     #[arg(long)]
     once: bool,
     /// With --listen, the transports to choose from [default: all]
@@ -58,10 +58,10 @@ pub(crate) struct Args {
     circuit: Vec<String>,
     #[command(flatten)]
     asked: Asked,
-    /// What chooses
+    /// The method of the choice
     #[arg(long, value_name = "BY", default_value = "rule")]
     chooser: By,
-    /// The model. Default: the one that comes with this program
+    /// The model file [default: the built-in model]
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
     /// Print one JSON object with the path and the choice, or the error
@@ -69,11 +69,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Answer {
     address: String,
-    /// How long it took to measure.
+    /// Duration of the measurement.
     probe_ms: f64,
     #[serde(flatten)]
     explanation: Explanation,
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             probe(args, address)
         }
         (None, Some(address)) => respond::respond(args, address),
-        // The parser asks for one of them.
+        // The parser requires one of them.
         (None, None) => Err(Failure::usage("an address or --listen is needed")),
     }
 }

@@ -1,28 +1,26 @@
-//! The side that is measured.
+//! The listening side of a measurement.
 
 use transpute::{
     Error,
     auto::registry,
     transport::{
         Listener as _,
-        auto::{AutoListener, AutoOptions, Offer},
+        auto::{AutoListener, Offer},
     },
 };
 
 use super::Args;
 use crate::{failure::Failure, interrupt::unless_interrupted, output};
 
-/// Lets in peers that look at the path; the listener bounds how many there are at once, and for how long each may stay.
+/// Accepts peers that measure the path. The listener limits their number and the time of each.
 pub(super) fn respond(args: &Args, address: &str) -> Result<(), Failure> {
     let security = args.protection.security()?;
     let offer = (args.offer.clone()).unwrap_or_else(|| Offer::of_registry(&registry()));
     let failed = |error| Failure::from(Error::from(error));
     let responding = async {
-        let options = AutoOptions::default();
-        let mut listener =
-            AutoListener::bind_among(address, &security, offer, options, &registry())
-                .await
-                .map_err(failed)?;
+        let mut listener = AutoListener::bind_among(address, &security, offer, &registry())
+            .await
+            .map_err(failed)?;
         output::note(format!("listening on {}", listener.local_address()));
         loop {
             match listener.next_visit().await.map_err(failed)? {

@@ -1,4 +1,4 @@
-//! The flags of `transpute run`, and what of them can be checked before anything is read.
+//! The options of `transpute run`, and the checks that need no files.
 
 use std::{
     num::{NonZeroU64, NonZeroUsize},
@@ -40,16 +40,18 @@ pub(crate) struct Args {
     /// Connect to the peer at this address (host:port)
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) connect: Option<String>,
-    /// Method by which the connecting party chooses the transport, with --transport auto [default: rule]
+    /// The method by which the connecting party chooses the transport, with --transport auto
+    /// [default: rule]
     #[arg(long, value_name = "BY", help_heading = TRANSPORT)]
     pub(super) chooser: Option<By>,
-    /// A file with the inputs of many evaluations: a line for each, with [N=]VALUE for every value
+    /// A file with the inputs of many evaluations: one line each, with [N=]VALUE for every value
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "batch"], help_heading = MANY_RUNS)]
     pub(super) batch_file: Option<PathBuf>,
     /// Number of evaluations in the run, all with the same inputs [default: 1]
     #[arg(long, value_name = "K", value_parser = at_least_one::<NonZeroU64>, help_heading = MANY_RUNS)]
     pub(super) batch: Option<NonZeroU64>,
-    /// Number of runs on one connection, all with the same inputs; the peer gives as many, or is `transpute serve`
+    /// Number of runs on one connection, all with the same inputs. The peer must give the same
+    /// number, or be `transpute serve`
     #[arg(
         long, value_name = "N", conflicts_with = "batch_file",
         value_parser = at_least_one::<NonZeroU64>, help_heading = MANY_RUNS,
@@ -70,10 +72,10 @@ pub(crate) struct Args {
         help_heading = TRANSPORT,
     )]
     pub(super) patience: Duration,
-    /// Tell on standard error what has been reached and when, for programs
+    /// Print phases and their times on standard error, for programs
     #[arg(long, hide = true)]
     pub(super) tell_phases: bool,
-    /// Print one JSON object with the outputs and what happened, or the error
+    /// Print one JSON object with the outputs and the report, or with the error
     #[arg(long)]
     pub(super) json: bool,
     /// Print outputs and errors only
@@ -82,7 +84,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns what the protocol is told.
+    /// Returns the settings of the protocol.
     pub(super) fn config(&self, batch: u64) -> Config {
         Config {
             ot: self.ot,
@@ -92,17 +94,17 @@ impl Args {
         }
     }
 
-    /// Returns how many runs of `--repeat` may be under way at the same time.
+    /// Returns the maximum number of concurrent runs of `--repeat`.
     pub(super) fn pipeline(&self) -> usize {
         self.pipeline.map_or(1, NonZeroUsize::get)
     }
 
-    /// Refuses options that contradict each other, before anything is read, and warns about those without effect
-    /// unless `--quiet` is given.
+    /// Rejects options that contradict each other, before anything is read. Warns about options
+    /// without effect, unless `--quiet` is given.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.terms.check()?;
         if self.connect.is_some() && self.terms.offer.is_some() {
-            // Not a warning: what --offer excludes could be used all the same.
+            // A warning is not enough: the peer could choose what --offer excludes.
             return Err(Failure::usage(
                 "--offer contradicts --connect: only the party that listens restricts the transports",
             ));

@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    // The cheapest checks first: nobody should wait for a peer to learn of a typing error.
+    // The cheapest checks are first, so that typing errors are reported before a peer is involved.
     args.check()?;
     let mut party = (args.terms.party()?)
         .patience(args.patience)
@@ -70,9 +70,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     })
 }
 
-/// Where the inputs come from.
+/// The source of the inputs.
 enum Given {
-    /// The same for so many evaluations.
+    /// The same inputs for a number of evaluations.
     Same(Bits, u64),
     File(BatchFile),
 }
@@ -106,7 +106,7 @@ fn batch_failure(error: BatchError) -> Failure {
     Failure::new(Kind::File, error.to_string()).because(error)
 }
 
-/// Connects or listens, and computes. Notes when both parties were connected.
+/// Connects or listens, and runs the computation. Records when both parties were connected.
 async fn meet(
     args: &Args,
     party: Party,
@@ -117,9 +117,9 @@ async fn meet(
     let (tell, started) = oneshot::channel();
     let told = connected.clone();
     let party = party.on_progress(move |progress| {
-        // Called once, right before the session starts: the zero of its moments.
+        // Called once, immediately before the session starts: the zero of its times.
         let _ = connected.set(SystemTime::now());
-        // Nobody listens where there is no bar to show.
+        // Without a progress bar, the receiver is dropped.
         let _ = tell.send(progress);
     });
     let failed = |error| Failure::of_run(error, &args.terms.circuit);

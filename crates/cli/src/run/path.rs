@@ -1,4 +1,5 @@
-//! What `transpute run --repeat` tells about the path: as it was when the transport was chosen, and as it was measured last.
+//! The path in the report of `transpute run --repeat`: when the transport was chosen, and as
+//! measured last.
 
 use serde::Serialize;
 use transpute::{
@@ -11,25 +12,27 @@ use crate::output::milliseconds;
 /// The path of a connection, in JSON.
 #[derive(Serialize)]
 pub(super) struct Path {
-    /// What the transport was chosen by; what was not known then is what was measured first.
+    /// The path for which the transport was chosen. A figure that was unknown then is the first
+    /// measured one.
     chosen_by: Measured,
-    /// What was measured last.
+    /// The last measurement.
     now: Measured,
     is_worse: bool,
-    /// The transport that would now be chosen, if the path is worse and that is another one.
+    /// The transport that would be chosen now, if the path is worse and the choice differs.
     better_transport: Option<String>,
-    /// Of one more run, with the path as it is now; nothing on a side that did not choose the transport.
+    /// Predicted time of another run on the path as it is now. None on the side that did not choose
+    /// the transport.
     pub(super) predicted_run_ms: Option<f64>,
-    /// For people; nothing if the path is not worse.
+    /// A message for the user, if the path is worse.
     pub(super) warning: Option<String>,
 }
 
-/// Rate and loss are of the direction in which this party sends.
+/// A measurement. Rate and loss are those of the direction in which this party sends.
 #[derive(Serialize)]
 struct Measured {
     rtt_ms: Option<f64>,
     rate_mbit: Option<f64>,
-    /// A fraction.
+    /// A fraction, from 0 to 1.
     loss: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a party has reached and when, told while it computes.
+//! The phases that a party has reached, printed while it computes.
 
 use std::{
     convert::Infallible,
@@ -15,11 +15,12 @@ use transpute::{Milestone, Progress};
 
 use crate::output;
 
-/// How often somebody looks.
+/// The interval between looks at the counters.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Writes a line to standard error for everything that a session reaches, until dropped: `phase`, what it is, and when, in
-/// nanoseconds since 1970. `started` brings the counters of the session, once `connected` has when it began.
+/// Writes a line to standard error for each milestone of a session until dropped: `phase`, its
+/// name, and its time in nanoseconds since 1970. `started` receives the counters of the session,
+/// after `connected` has its start.
 pub(super) async fn tell(
     started: oneshot::Receiver<Progress>,
     connected: Arc<OnceLock<SystemTime>>,

@@ -23,10 +23,11 @@ use crate::{
     scheme::SchemeReport,
 };
 
-/// Time that a failed connection has to tell its peer why it ends. A live peer answers after a round trip.
+/// Time for a failed connection to send its reason to the peer. A live peer answers after a round
+/// trip.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Connects, runs and tells.
+/// Connects, runs and prints the report.
 pub(super) fn run(
     args: &Args,
     party: Party,
@@ -56,7 +57,7 @@ pub(super) fn run(
         let wait = |running| connection.wait(running);
         let mut runs = Runs::new(args, &program);
         if let Err(failure) = runs.all(count.get(), args.pipeline(), call, wait).await {
-            // The peer learns why, too.
+            // Closing sends the reason to the peer.
             let _ = timeout(LINGER, connection.close()).await;
             return Err(failure);
         }
@@ -73,23 +74,23 @@ pub(super) fn run(
     crate::block_on(unless_interrupted(repeating))
 }
 
-/// What runs gave so far.
+/// The runs of a connection so far.
 struct Runs<'a> {
     args: &'a Args,
     program: &'a transpute::Program,
-    /// The outputs of the first.
+    /// Outputs of the first run.
     outputs: Vec<Vec<OutputValue>>,
-    /// Runs that gave others.
+    /// Number of runs with other outputs than the first.
     others: u64,
     first: Duration,
-    /// Of all but the first.
+    /// Durations of all runs but the first.
     warm: Vec<Duration>,
-    /// From the second call to the last end.
+    /// Time from the start of the second run to the end of the last.
     warm_total: Duration,
     bytes_sent: u64,
     bytes_received: u64,
     ot: String,
-    /// Of the last.
+    /// Scheme of the last run.
     scheme: Option<Scheme>,
 }
 
@@ -110,7 +111,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Runs once, and then the rest, `most` at a time.
+    /// Runs once, and then the remaining runs, `most` at a time.
     async fn all(
         &mut self,
         count: u64,
@@ -127,7 +128,7 @@ impl<'a> Runs<'a> {
                 under_way.push_back(call());
                 called += 1;
             }
-            // Not empty: there are as many calls as numbers.
+            // Not empty, because there are as many calls as numbers.
             if let Some(running) = under_way.pop_front() {
                 let outcome = wait(running).await;
                 self.note(number, outcome.map_err(|error| self.failure(error))?)?;
@@ -163,7 +164,7 @@ impl<'a> Runs<'a> {
         if self.args.json {
             return Ok(());
         }
-        // The same inputs here; the peer may have others each time.
+        // This side's inputs are the same each time. The peer's may differ.
         output::print(|out| {
             for (evaluation, values) in outputs.iter().enumerate() {
                 let mut prefix = String::new();
@@ -180,45 +181,46 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// The JSON object.
+/// The JSON output.
 #[derive(Serialize)]
 struct Report {
     role: String,
-    /// Of the last run.
+    /// Scheme of the last run.
     scheme: String,
-    /// Why this party would now prefer which; nothing unless it chooses among several.
+    /// The reason for the scheme that this party prefers now. None unless it chooses among several.
     scheme_choice: Option<SchemeReport>,
     transport: &'static str,
     circuit: String,
     peer: String,
-    /// Nothing in plaintext.
+    /// Fingerprint of the peer's key. None in plaintext.
     fingerprint: Option<String>,
     encrypted: bool,
     repeat: u64,
     pipeline: usize,
     batch: u64,
-    /// Of each evaluation of the first run; empty for a party that learns no output.
+    /// Outputs of each evaluation of the first run. Empty for a party that learns none.
     evaluations: Vec<Vec<OutputValue>>,
-    /// Runs whose outputs were others.
+    /// Number of runs with other outputs than the first.
     other_outputs: u64,
-    /// How the transfers of the first run were done.
+    /// Kind of oblivious transfer in the first run.
     ot: String,
     bytes_sent: u64,
     bytes_received: u64,
     times_ms: Times,
     path: Path,
-    /// Runs after the first, over the time from the second call to the end of the last.
+    /// Rate of the runs after the first, from the start of the second to the end of the last.
     warm_runs_per_second: Option<f64>,
     peak_heap_bytes: u64,
 }
 
-/// Of runs: from the call to the last output, or to the end for a party that learns none.
+/// Durations of runs, from the call to the last output, or to the end if this party learns no
+/// output.
 #[derive(Serialize)]
 struct Times {
     connect: f64,
     handshake: f64,
     first: f64,
-    /// Nothing if there was only one.
+    /// Statistics of the runs after the first. None if there was only one run.
     warm: Option<Warm>,
 }
 
@@ -227,7 +229,7 @@ struct Warm {
     runs: usize,
     least: f64,
     median: f64,
-    /// Of 100 runs 95 take at most this.
+    /// 95th percentile.
     p95: f64,
     most: f64,
 }
@@ -237,7 +239,7 @@ impl Warm {
         let mut times = times.to_vec();
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;
-        // The nearest rank.
+        // The percentile by the nearest-rank method.
         let at = |percent: usize| milliseconds(times[(times.len() * percent).div_ceil(100) - 1]);
         Some(Self {
             runs: times.len(),

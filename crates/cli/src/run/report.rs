@@ -1,4 +1,4 @@
-//! What `transpute run` tells about a run: as JSON, and as a summary for people.
+//! The report of `transpute run`: as JSON, and as a summary.
 
 use std::{fmt::Write, time::SystemTime};
 
@@ -12,50 +12,50 @@ use crate::{
     selection::SelectionReport,
 };
 
-/// The JSON object.
+/// The JSON output.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct RunReport {
     pub(crate) role: String,
-    /// The one that both parties agreed on.
+    /// The scheme on which both parties agreed.
     pub(crate) scheme: String,
-    /// Why this party preferred which; nothing unless it chose among several.
+    /// The reason for the scheme that this party preferred. None unless it chose among several.
     pub(crate) scheme_choice: Option<SchemeReport>,
     pub(crate) transport: String,
     pub(crate) transport_reason: String,
-    /// How the transport was chosen; nothing unless this party did so.
+    /// The choice of the transport. None unless this party made it.
     pub(crate) selection: Option<SelectionReport>,
     pub(crate) circuit: CircuitReport,
-    /// Evaluations.
+    /// Number of evaluations.
     pub(crate) batch: u64,
     pub(crate) peer: PeerReport,
     pub(crate) encrypted: bool,
     pub(crate) cipher: Option<String>,
-    /// Of the first evaluation; empty for a party that learns no output.
+    /// Outputs of the first evaluation. Empty for a party that learns none.
     pub(crate) outputs: Vec<OutputValue>,
-    /// Of all evaluations; empty for a party that learns no output.
+    /// Outputs of all evaluations. Empty for a party that learns none.
     pub(crate) evaluations: Vec<Vec<OutputValue>>,
     pub(crate) bytes: BytesReport,
-    /// Bytes of tables per AND gate; nothing for a circuit without.
+    /// Bytes of tables per AND gate. None for a circuit without AND gates.
     pub(crate) bytes_per_and: Option<f64>,
-    /// Millions of AND gates of the whole batch per second, from both parties being connected until the
-    /// last output; nothing for a circuit without.
+    /// Millions of AND gates of the whole batch per second, from the connection of both parties to
+    /// the last output. None for a circuit without AND gates.
     pub(crate) mega_and_per_second: Option<f64>,
-    /// Until the evaluator has its output, from both parties being connected.
+    /// Round trips from the connection of both parties to the evaluator's output.
     pub(crate) round_trips: f64,
     pub(crate) ot: String,
-    /// What public-key oblivious transfer rested on.
+    /// The public-key scheme of base oblivious transfer.
     pub(crate) base_ot: String,
-    /// What this party had planned, if by prediction; done is what the evaluator had planned.
+    /// This party's own plan, if it was made by prediction. The evaluator's plan is the one in use.
     pub(crate) ot_plan: Option<PlanReport>,
     pub(crate) times_ms: TimesReport,
-    /// When both parties were connected, in nanoseconds since 1970 by the system's clock: zero of
-    /// the moments in `times_ms`, to within the start of a thread.
+    /// Time when both parties were connected, in nanoseconds since 1970 by the system's clock. It
+    /// is the zero of `times_ms`, within the time to start a thread.
     pub(crate) connected_unix_ns: Option<u64>,
-    /// Smoothed round-trip time of the path, where the transport knows it.
+    /// Smoothed round-trip time of the path, if the transport measures it.
     pub(crate) rtt_ms: Option<f64>,
-    /// The most bytes that the process had allocated at once, up to this report. What C libraries
-    /// allocate for themselves (here: cryptography of the TLS handshake) is not in it, nor are
-    /// stacks, code, and what the allocator keeps for later.
+    /// Largest number of allocated bytes of the process up to this report. It excludes allocations
+    /// of C libraries (here: cryptography of the TLS handshake), stacks, code, and the allocator's
+    /// reserve.
     pub(crate) peak_heap_bytes: u64,
 }
 
@@ -63,23 +63,23 @@ pub(crate) struct RunReport {
 pub(crate) struct CircuitReport {
     pub(crate) name: String,
     pub(crate) digest: String,
-    /// Widths in bits.
+    /// Widths of the input values, in bits.
     pub(crate) inputs: Vec<u32>,
     pub(crate) outputs: Vec<u32>,
-    /// Gates garbled per evaluation.
+    /// AND gates per evaluation.
     pub(crate) and: u64,
     pub(crate) xor: u64,
 }
 
-/// A plan of oblivious transfers: what was chosen, what would have been second, and when the
-/// evaluator was to hold the labels of its inputs.
+/// A plan of oblivious transfers: the choice, the second best, and the predicted time until the
+/// evaluator has the labels of its inputs.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct PlanReport {
     pub(crate) chosen: String,
     pub(crate) predicted_ms: f64,
     pub(crate) runner_up: Option<String>,
     pub(crate) runner_up_ms: Option<f64>,
-    /// Of the path it was chosen for.
+    /// Round-trip time of the path in the plan.
     pub(crate) rtt_ms: f64,
 }
 
@@ -99,19 +99,19 @@ impl PlanReport {
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct PeerReport {
     pub(crate) address: String,
-    /// Nothing in plaintext.
+    /// Fingerprint of the peer's key. None in plaintext.
     pub(crate) fingerprint: Option<String>,
 }
 
-/// Bytes of messages with their headers each way; payload by purpose both ways; and what the
-/// transport carried, where it knows.
+/// Bytes of messages with their headers in each direction; payload by purpose in both directions;
+/// and bytes of the transport, if it counts them.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct BytesReport {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) tables: u64,
     pub(crate) ot: u64,
-    /// Of those, the ones of public-key oblivious transfer.
+    /// Bytes of public-key oblivious transfer among them.
     pub(crate) base_ot: u64,
     pub(crate) labels: u64,
     pub(crate) outputs: u64,
@@ -120,7 +120,8 @@ pub(crate) struct BytesReport {
     pub(crate) wire_received: Option<u64>,
 }
 
-/// `connect` and `handshake` last so long; all others are from both parties being connected.
+/// Times of a run. `connect` and `handshake` are durations. All others are times since both parties
+/// were connected.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct TimesReport {
     pub(crate) connect: f64,
@@ -211,7 +212,7 @@ impl RunReport {
         }
     }
 
-    /// Returns a few lines for people.
+    /// Returns a summary of a few lines.
     pub(crate) fn summary(&self) -> String {
         let mut text = format!("{} of {}", self.role, self.circuit.name);
         if self.batch > 1 {
@@ -280,7 +281,7 @@ impl RunReport {
         text
     }
 
-    /// Returns the transport, and why it.
+    /// Returns the transport and its reason.
     pub(crate) fn via(&self) -> String {
         match &self.selection {
             Some(selection) => selection.line(),
@@ -288,13 +289,13 @@ impl RunReport {
         }
     }
 
-    /// Returns the round trips in words.
+    /// Returns the round trips as text.
     pub(crate) fn round_trips(&self) -> String {
         let plural = if self.round_trips == 1.0 { "" } else { "s" };
         format!("{} round trip{plural}", self.round_trips)
     }
 
-    /// Returns the bytes of tables in words, with what that is per AND gate.
+    /// Returns the bytes of tables as text, in total and per AND gate.
     pub(crate) fn tables(&self) -> String {
         let mut text = grouped(self.bytes.tables);
         if let Some(each) = self.bytes_per_and {

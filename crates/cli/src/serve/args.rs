@@ -27,34 +27,35 @@ pub(crate) struct Args {
     /// Wait for peers at this address (host:port; port 0 lets the system choose)
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) listen: String,
-    /// How many evaluations a peer may ask for in one run
+    /// Maximum number of evaluations in one run
     #[arg(long, value_name = "K", default_value = "1", value_parser = at_least_one::<NonZeroU64>)]
     pub(super) max_batch: NonZeroU64,
-    /// How many connections there may be
+    /// Maximum number of connections
     #[arg(long, value_name = "N", default_value = "512", value_parser = at_least_one::<NonZeroUsize>)]
     max_connections: NonZeroUsize,
-    /// How many of them may be of one peer: of one key or, in plaintext, one address
+    /// Maximum number of connections per peer: per key or, in plaintext, per address
     #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one::<NonZeroUsize>)]
     max_per_peer: NonZeroUsize,
-    /// How many runs may be computed at the same time in all: several times what one peer may have
+    /// Maximum number of concurrent runs; should be several times what one peer may have
     #[arg(long, value_name = "N", default_value = "128", value_parser = at_least_one::<NonZeroUsize>)]
     runs_at_once: NonZeroUsize,
-    /// How many of them on one connection
+    /// Maximum number of concurrent runs per connection
     #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one::<NonZeroUsize>)]
     runs_per_connection: NonZeroUsize,
-    /// Close a connection after so long without a run
+    /// Close a connection after this time without a run
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     idle: Duration,
-    /// Cut a connection whose runs wait for the peer so long, while it carries next to nothing
+    /// Cut a connection whose runs have waited this long for the peer while almost nothing was
+    /// transferred
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     stall: Duration,
-    /// Give a run up after so long
+    /// Cancel a run after this time
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = parse_seconds)]
     run_time: Duration,
-    /// Told to end, wait so long for runs under way
+    /// Time for active runs to complete after a signal to stop
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     drain: Duration,
-    /// Print a JSON object for each run and one at the end, or the error, a line each
+    /// Print a JSON object for each run and one at the end, or the error, each on one line
     #[arg(long)]
     pub(super) json: bool,
     /// Print outputs and errors only

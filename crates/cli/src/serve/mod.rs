@@ -1,4 +1,4 @@
-//! `transpute serve`: a party that serves many peers at once.
+//! `transpute serve`: a server for many peers.
 
 mod args;
 mod report;
@@ -103,7 +103,8 @@ struct Reporter {
     stopper: Arc<OnceLock<Stopper>>,
     /// The error of standard output or standard error, which stops the server.
     failure: Arc<Mutex<Option<Failure>>>,
-    /// Limits the lines about rejected peers and about declined runs, which a peer can cause at any rate.
+    /// Limits the lines about rejected peers and about declined runs, which a peer can cause at any
+    /// rate.
     rejected: Mutex<Throttle>,
     declined: Mutex<Throttle>,
 }

@@ -1,4 +1,4 @@
-//! What `transpute serve` tells: a line for each run and peer, and a summary.
+//! The output of `transpute serve`: a line per run and peer, and a summary.
 
 use std::time::Duration;
 
@@ -22,15 +22,16 @@ pub(super) struct RunLine {
     connection: u64,
     run: u32,
     batch: u64,
-    /// Why there is no result; nothing if there is.
+    /// The error of a run without a result.
     error: Option<String>,
-    /// From the call here until the last output, or the end of the run where this party learns none.
+    /// Time from the call to the last output, or to the end of the run if this party learns no
+    /// output.
     elapsed_ms: Option<f64>,
     bytes_sent: Option<u64>,
     bytes_received: Option<u64>,
     ot: Option<String>,
     scheme: Option<String>,
-    /// Of each evaluation; empty for a party that learns no output.
+    /// Outputs of each evaluation. Empty for a party that learns none.
     evaluations: Vec<Vec<OutputValue>>,
 }
 
@@ -75,7 +76,7 @@ impl RunLine {
     }
 }
 
-/// The JSON object at the end.
+/// The JSON object at the end of serving.
 #[derive(Serialize)]
 pub(super) struct End {
     event: &'static str,
@@ -88,13 +89,13 @@ pub(super) struct End {
     evaluations: u64,
     failed: u64,
     declined: u64,
-    /// The most that connections and runs within the limits can take, and what one of each takes at most.
+    /// Upper bounds of the memory for all connections and runs within the limits, and for each.
     memory_limit_bytes: u64,
     memory_per_connection_bytes: u64,
     memory_per_run_bytes: u64,
-    /// As in the report of `transpute run`.
+    /// Largest number of heap bytes in use, without those of C libraries.
     peak_heap_bytes: u64,
-    /// The most memory that the process had at once, where the system tells.
+    /// Largest resident memory of the process, on Linux.
     peak_resident_bytes: Option<u64>,
 }
 

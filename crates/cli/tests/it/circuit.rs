@@ -131,7 +131,7 @@ fn conversion_does_not_destroy() {
     fs::remove_file(made).unwrap();
 
     transpute(["circuit", "convert", &file, &file, "--force"]).expect(0);
-    // Two output values are more than the old format has room for.
+    // The circuit has two output values, and the old format allows one.
     let target = write(folder.path(), "target.txt", "precious");
     transpute(["circuit", "convert", &file, &target, "--to", "old"]).fails(2, "--to");
     assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
@@ -162,7 +162,7 @@ fn functions_of_the_language_are_circuits() {
         "input 0: a: u16 (16 bits)\ninput 1: b: u16 (16 bits)\n\
          output 0: u16 (16 bits)\noutput 1: panic: bool (1 bit)\n"
     );
-    // The file and the source are the same circuit.
+    // The compiled file and the source are the same circuit.
     for (circuit, format) in [(output, "Bristol Fashion"), (&*plain, "Garble")] {
         let eval = |b: &str| {
             let inputs = ["-i", "0=dec:1000", "-i", b];
@@ -205,7 +205,7 @@ fn sources_that_would_take_everything_are_stopped() {
     let body = "let mut y = x; for i in 0usize..4000000000usize { y = y ^ (i as u8); } y";
     let endless = format!("pub fn main(x: u8) -> u8 {{ {body} }}");
     compile(&endless, "--max-memory", "64", 3, "takes more than 64 MiB");
-    // Little memory, and much to do: products of products.
+    // Compiling this takes little memory and much time, because it multiplies products of products.
     let body = "let mut y = x; for i in 0usize..20000usize { y = (y * y) ^ x; } y";
     let slow = format!("pub fn main(x: u64) -> u64 {{ {body} }}");
     compile(&slow, "--max-seconds", "1", 3, "takes more than 1 s");
@@ -214,7 +214,7 @@ fn sources_that_would_take_everything_are_stopped() {
         "--max-seconds",
         "60",
         3,
-        "large.garble.rs: the compiler of the language fails: attempt to divide by zero",
+        "large.garble.rs: the compiler of the language failed: attempt to divide by zero",
     );
 }
 

@@ -18,7 +18,7 @@ fn the_demo_checks_its_answer_and_leaves_nothing() {
     for fragment in [CIPHERTEXT, "6,400 AND", "32.000 per AND", "correct"] {
         assert!(text.contains(fragment), "{fragment}\n{text}");
     }
-    // The rate of loopback is not measured: a predicted time would be several times off.
+    // The rate of loopback is not measured, so a predicted time would be wrong by several times.
     let transport = (text.lines())
         .find(|line| line.starts_with("transport "))
         .unwrap();
@@ -30,7 +30,7 @@ fn the_demo_checks_its_answer_and_leaves_nothing() {
         assert_eq!(json["computed"], CIPHERTEXT);
         assert_eq!(json["evaluator"]["scheme"], scheme);
         assert_eq!(json["garbler"]["encrypted"], true);
-        // The evaluator connects, and so chooses.
+        // The evaluator connects, so it chooses.
         let selection = &json["evaluator"]["selection"];
         assert!(selection["predictions"].as_array().unwrap().len() >= 2);
         assert_eq!(json["garbler"]["selection"], serde_json::Value::Null);

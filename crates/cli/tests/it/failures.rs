@@ -1,4 +1,4 @@
-//! Mistakes that show before there is a peer, and how they are reported.
+//! Errors that are found before a peer is involved, and their reports.
 
 use std::{
     io::Read,
@@ -10,7 +10,7 @@ use crate::{
     harness::{KEY, KEYS, Party, Process, transpute, write},
 };
 
-/// A complete garbler that nobody will ever connect to.
+/// A complete garbler to which no peer will connect.
 fn garbler(circuit: &str) -> Party {
     Party::new("garbler", circuit).and(["--listen", "127.0.0.1:0"])
 }
@@ -116,7 +116,7 @@ fn protection_is_not_forgotten() {
 }
 
 #[test]
-fn circuits_that_do_not_exist_are_told_apart() {
+fn unknown_circuits_are_errors_with_suggestions() {
     transpute(garbler("aes-128").0).fails(
         2,
         "--circuit: there is no circuit \"aes-128\"; did you mean aes128?",
@@ -238,8 +238,8 @@ fn inputs_are_secrets() {
 }
 
 #[test]
-fn nobody_there_is_a_failure_to_reach_the_peer() {
-    // Nobody serves tcpmux any more.
+fn a_refused_connection_is_a_failure_to_reach_the_peer() {
+    // No program listens on the port of tcpmux.
     let address = "127.0.0.1:1";
     let party = Party::new("garbler", "aes128")
         .input(0, KEY)
@@ -268,7 +268,7 @@ fn a_peer_that_is_late_is_waited_for() {
     drop(free);
     let [garbler, evaluator] = crate::harness::aes();
     let evaluator = evaluator.and(["--patience", "60"]).connect(&address);
-    // Long enough for the first attempt to be refused; if not, the test passes all the same.
+    // Long enough for the first attempt to be refused. If it is not, the test still passes.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let garbler = Process::start(garbler.and(["--listen", &address]).0);
     garbler.finish().expect(0);

@@ -57,7 +57,7 @@ pub(crate) struct Keys {
     pub(crate) stranger: Key,
 }
 
-/// The keys that all tests share, in the build folder: a static is never dropped.
+/// The keys that all tests share. They are in the build folder, because statics are never dropped.
 pub(crate) static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let key = |name: &str| {
@@ -110,7 +110,7 @@ impl Party {
         self.and(["--input", &format!("{number}={value}")])
     }
 
-    /// Starts to listen and returns the address.
+    /// Starts to listen. Returns the address.
     pub(crate) fn listen(self) -> (Process, String) {
         let mut process = Process::start(self.and(["--listen", "127.0.0.1:0"]).0);
         let address = process.listening_on();
@@ -130,14 +130,14 @@ pub(crate) fn aes() -> [Party; 2] {
     ]
 }
 
-/// Lets two parties meet and waits for both.
+/// Connects two parties and waits for both.
 pub(crate) fn meet(listening: Party, connecting: Party) -> [Finished; 2] {
     let (listening, address) = listening.listen();
     let connecting = connecting.connect(&address);
     [listening.finish(), connecting.finish()]
 }
 
-/// Passes bytes between one connection and a listening party, and can stop or spoil them.
+/// A relay between one connection and a listening party, which can stop or corrupt the bytes.
 pub(crate) struct Relay {
     pub(crate) address: String,
     state: Arc<RelayState>,
@@ -145,11 +145,11 @@ pub(crate) struct Relay {
 
 #[derive(Default)]
 struct RelayState {
-    /// Bytes passed from the listening party.
+    /// Number of bytes from the listening party that were relayed.
     passed: AtomicU64,
-    /// From here on nothing is passed any more, but the connections stay.
+    /// Nothing is relayed any more, but the connections stay open.
     is_stopped: AtomicBool,
-    /// Which byte from the listening party to flip, counted from 1; 0 for none.
+    /// Number of the byte from the listening party to flip, from 1; 0 for none.
     spoil: AtomicU64,
 }
 
@@ -158,7 +158,7 @@ impl Relay {
         Self::with_spoiled_byte(target, 0)
     }
 
-    /// Flips a bit of byte `index`, counted from 1, on its way from the listening party.
+    /// Flips a bit of byte `index` from the listening party, counted from 1.
     pub(crate) fn with_spoiled_byte(target: &str, index: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -179,7 +179,7 @@ impl Relay {
         Self { address, state }
     }
 
-    /// Waits until so many bytes came from the listening party.
+    /// Waits until this number of bytes has come from the listening party.
     pub(crate) fn wait_for(&self, bytes: u64) {
         let deadline = Instant::now() + DEADLINE;
         while self.state.passed.load(Ordering::Relaxed) < bytes {
@@ -188,7 +188,7 @@ impl Relay {
         }
     }
 
-    /// Passes nothing from here on.
+    /// Stops relaying.
     pub(crate) fn stop(&self) {
         self.state.is_stopped.store(true, Ordering::Relaxed);
     }
@@ -202,7 +202,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, state: &RelayState, is_counted: 
             Ok(read) => read,
         };
         if state.is_stopped.load(Ordering::Relaxed) {
-            // Both ends stay open until the test is over.
+            // Both connections stay open until the test is over.
             thread::sleep(DEADLINE);
             return;
         }

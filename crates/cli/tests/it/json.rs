@@ -1,4 +1,4 @@
-//! docs/json.md lists the fields that commands print.
+//! Checks that docs/json.md lists the fields that commands print.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 /// A section's fields, each with the section that its type links to.
 type Section = Vec<(String, Option<String>)>;
 
-/// Returns the tables of the document by the heading above each.
+/// Returns the tables of the document by the heading of their section.
 fn sections() -> BTreeMap<String, Section> {
     let mut sections: BTreeMap<String, Section> = BTreeMap::new();
     let mut heading = String::new();
@@ -36,7 +36,7 @@ fn sections() -> BTreeMap<String, Section> {
     sections
 }
 
-/// Returns the documented fields of a section, with those of the sections it links to.
+/// Returns the documented fields of a section, with those of the sections that it links to.
 fn documented(sections: &BTreeMap<String, Section>, name: &str) -> BTreeSet<String> {
     let section = sections
         .get(name)
@@ -60,9 +60,9 @@ fn documented(sections: &BTreeMap<String, Section>, name: &str) -> BTreeSet<Stri
 /// The fields of JSON objects.
 #[derive(Default)]
 struct Fields {
-    /// With a value that is neither an object nor a list of objects.
+    /// Fields whose value is neither an object nor a list of objects.
     values: BTreeSet<String>,
-    /// `null`, or an empty list.
+    /// Fields whose value is `null` or an empty list.
     empty: BTreeSet<String>,
 }
 
@@ -95,7 +95,7 @@ fn holds_objects(value: &Value) -> bool {
     }
 }
 
-/// Compares what a section lists with what was printed.
+/// Compares the list in a section with printed objects.
 #[track_caller]
 fn check(section: &str, printed: &[&Value]) {
     let documented = documented(&sections(), section);

@@ -1,4 +1,4 @@
-//! `transpute link` over real sockets: every transport, every protection, and what goes wrong.
+//! `transpute link` over real sockets: every transport, every protection, and errors.
 
 use std::{
     io::{Read, Write},
@@ -13,7 +13,7 @@ use transpute::{Identity, Registry, transport::Security};
 
 use crate::harness::{Finished, KEYS, Process, Relay, transpute};
 
-/// A server and the flags with which to reach it.
+/// A server and the flags with which clients reach it.
 struct Server {
     process: Process,
     address: String,
@@ -71,14 +71,14 @@ impl Server {
         self.client(&self.address, more).finish()
     }
 
-    /// The server is as good as new.
+    /// Checks that the server still serves a client.
     fn still_serves(&self) {
         let report = self.send(&["--bytes", "1000"]).expect(0).json();
         assert_eq!(report["amount"], 1000);
     }
 }
 
-/// Whether a transport offers a kind of link.
+/// Returns whether a transport supports a kind of link.
 fn offers(name: &str, kind: &str) -> bool {
     let transport = Registry::with_builtins().get(name).unwrap();
     let security = match kind {
@@ -165,7 +165,7 @@ fn repeated_transfers_are_reported_one_by_one_on_both_sides() {
     for (index, report) in reports.iter().enumerate() {
         assert_eq!(report["transfer"], index + 1);
         assert_eq!(report["of"], 3);
-        // Fresh links: each has carried its own bytes only.
+        // Each link is new, so it has carried its own bytes only.
         #[cfg(target_os = "linux")]
         assert!(number(&report["client"]["path"]["bytes_sent"]) < 20_000.0);
     }
@@ -190,7 +190,7 @@ fn repeated_transfers_are_reported_one_by_one_on_both_sides() {
 #[test]
 fn transfers_at_once_are_served_and_marked() {
     let server = Server::start("tcp", "plaintext", &[]);
-    // One that says nothing does not keep the others waiting.
+    // A silent client does not delay the others.
     let mut silent = TcpStream::connect(&server.address).unwrap();
     silent.write_all(b"transpute/1 plaintext\n").unwrap();
     let clients: Vec<_> = (0..4)
@@ -241,7 +241,7 @@ fn sides_that_do_not_trust_each_other_do_not_meet() {
 fn a_peer_that_is_lost_is_an_error_and_the_server_goes_on() {
     for name in Registry::with_builtins().names() {
         let server = Server::start(name, "pinned", &[]);
-        // More than any test takes.
+        // More bytes than any test transfers.
         let endless = ["--bytes", "1000000000000"];
         let client = server.client(&server.address, &endless);
         thread::sleep(Duration::from_millis(500));
@@ -283,10 +283,10 @@ fn garbage_does_not_disturb_the_server() {
         stream.write_all(garbage).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut rest = Vec::new();
-        // Ends, cleanly or with a reset.
+        // The stream ends, cleanly or with a reset.
         let _ = stream.read_to_end(&mut rest);
     }
-    // Well-formed, and not served: the version, and more than may be asked for.
+    // Well-formed requests that are not served: a wrong version, and sizes over the limits.
     for request in [
         r#"{"version":9,"task":"down","amount":5,"seed":1}"#,
         r#"{"version":1,"task":"down","amount":18446744073709551615,"seed":1}"#,

@@ -1,11 +1,11 @@
-//! Peers and bytes that get lost on the way.
+//! Peers that disappear and bytes that are lost or corrupted.
 
 use crate::harness::{CIPHERTEXT, KEY, PLAINTEXT, Party, Process, Relay, aes, write};
 
-/// Enough evaluations that no test sees the end of them.
+/// A number of evaluations that no test completes.
 const ENDLESS: &str = "10000000";
 
-/// Starts an endless run through a relay and waits until tables flow.
+/// Starts an endless run through a relay and waits for the first tables.
 fn endless() -> (Process, Process, Relay) {
     let [garbler, evaluator] = aes().map(|party| party.and(["--batch", ENDLESS]));
     let (garbler, address) = garbler.listen();
@@ -68,7 +68,7 @@ fn inputs_that_break_in_the_middle_end_the_run() {
     let (garbler, address) = Party::new("garbler", "add:8")
         .and(["--batch-file", &batch])
         .listen();
-    // The file was good when it was checked.
+    // The file was valid when it was checked.
     write(folder.path(), "value", "dec:1000");
     let evaluator = Party::new("evaluator", "add:8")
         .and(["--batch", "2"])
@@ -95,12 +95,13 @@ fn a_byte_changed_on_the_way_spoils_an_encrypted_run() {
 
 #[test]
 fn a_byte_changed_on_the_way_spoils_a_plaintext_run() {
-    // In the middle of a table: only the checks of the protocol can tell.
+    // A flipped bit in the middle of a table. Only the checks of the protocol can detect it in
+    // plaintext.
     let (garbler, address) = Party::plaintext("garbler", "aes128").input(0, KEY).listen();
     let relay = Relay::with_spoiled_byte(&address, 100_000);
     let evaluator = Party::plaintext("evaluator", "aes128").input(1, PLAINTEXT);
     let evaluator = evaluator.connect(&relay.address).finish().fails(6, "");
-    // No outputs.
+    // There are no outputs.
     let keys: Vec<_> = evaluator
         .json()
         .as_object()

@@ -1,4 +1,4 @@
-//! The command, run as users run it: separate processes, real sockets, real files.
+//! Tests of the command as users run it: separate processes, real sockets, real files.
 
 mod circuit;
 mod demo;
@@ -22,5 +22,5 @@ mod separate;
 mod serve;
 mod usage;
 
-/// The program that is tested.
+/// The program under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_transpute");

@@ -1,10 +1,10 @@
-//! Choosing a transport: `transpute probe`, and the choice in `transpute run`.
+//! The choice of a transport: `transpute probe`, and the choice in `transpute run`.
 
 use serde_json::Value;
 
 use crate::harness::{CIPHERTEXT, Finished, KEYS, Party, Process, aes, meet, transpute, write};
 
-/// The flags by which the evaluator reaches the garbler.
+/// The flags with which the evaluator reaches the garbler.
 fn keys() -> Vec<&'static str> {
     let identity = KEYS.evaluator.path.to_str().unwrap();
     vec!["--identity", identity, "--peer", &KEYS.garbler.fingerprint]
@@ -82,7 +82,7 @@ fn a_listening_run_goes_on_after_it_was_probed() {
 }
 
 #[test]
-fn a_responder_is_probed_and_ends_when_told() {
+fn a_responder_is_probed_and_ends_on_a_signal() {
     let identity = KEYS.garbler.path.to_str().unwrap();
     let start = |more: &[&str]| {
         let args = ["probe", "--listen", "127.0.0.1:0", "--identity", identity];
@@ -99,13 +99,13 @@ fn a_responder_is_probed_and_ends_when_told() {
     assert!(choice["excluded"].to_string().contains("does not offer it"));
     responder.finish().expect(0);
 
-    // There is nobody to compute with.
+    // The responder does not compute.
     let (mut responder, address) = start(&[]);
     let [_, evaluator] = aes();
     let failed = evaluator.connect(&address).finish();
     assert!(matches!(failed.code, Some(4 | 6)), "{}", failed.stderr);
     responder.line("127.0.0.1:");
-    // Someone whom it does not know.
+    // A peer whose key is not pinned.
     let stranger = KEYS.stranger.path.to_str().unwrap();
     let garbler = &KEYS.garbler.fingerprint;
     let unknown = ["probe", &address, "--identity", stranger, "--peer", garbler];

@@ -1,4 +1,4 @@
-//! Peers that are not who they should be, or want something else.
+//! Peers with other keys or other settings.
 
 use std::{
     io::{Read, Write},
@@ -24,7 +24,7 @@ fn parties_that_disagree_both_say_so() {
             party.fails(5, field);
         }
     }
-    // What one party demands is done, unless the other demands something else.
+    // A demand of one party is met unless the other demands something else.
     let demanding = || garbler().and(["--ot", "iknp"]);
     for party in meet(demanding(), evaluator().and(["--ot", "direct"])) {
         party.fails(5, "oblivious transfer");
@@ -69,11 +69,11 @@ fn two_garblers_do_not_agree() {
 }
 
 #[test]
-fn strangers_are_turned_away_and_the_peer_is_let_in() {
+fn unknown_peers_are_rejected_and_the_pinned_one_is_accepted() {
     let [garbler, evaluator] = aes();
     let (mut listening, address) = garbler.listen();
 
-    // Someone with another key; it learns that it is not wanted.
+    // A peer with another key. It receives a refusal.
     let stranger = |identity: &str, peer: &str| {
         Party::bare("evaluator", "aes128").input(1, PLAINTEXT).and([
             "--identity",
@@ -93,13 +93,13 @@ fn strangers_are_turned_away_and_the_peer_is_let_in() {
                 KEYS.stranger.fingerprint
             ),
         );
-    // Someone who pinned another key.
+    // A peer that pinned another key.
     let key = KEYS.evaluator.path.to_str().unwrap();
     stranger(key, &KEYS.stranger.fingerprint)
         .connect(&address)
         .finish()
         .fails(4, &format!("the peer is {}", KEYS.garbler.fingerprint));
-    // Someone without encryption.
+    // A peer without encryption.
     Party::plaintext("evaluator", "aes128")
         .input(1, PLAINTEXT)
         .connect(&address)
@@ -116,12 +116,12 @@ fn strangers_are_turned_away_and_the_peer_is_let_in() {
         let _ = socket.shutdown(std::net::Shutdown::Write);
         let _ = socket.read_to_end(&mut Vec::new());
     }
-    // And one who says nothing, still there while the peer comes.
+    // A silent connection that stays open while the right peer connects.
     let _silent = TcpStream::connect(&address).unwrap();
 
     let evaluator = evaluator.connect(&address).finish().expect(0);
     assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
-    // They are seen at the port.
+    // The listener reports them.
     let first = listening.line("");
     assert!(
         first.starts_with(" WARN rejected a connection from 127.0.0.1:") && !first.contains("=0"),
@@ -141,7 +141,7 @@ fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
         "this side uses the transport udp and the peer auto (tcp, tcp-striped, quic, rudp): give the same --transport",
     );
     let told = "this side uses the transport auto (tcp, tcp-striped, quic, rudp) and the peer udp";
-    // Reliable UDP was refused before.
+    // The refusal over reliable UDP is printed before.
     while !listening.line("").contains(told) {}
     let rudp = evaluator.and(["--transport", "rudp"]);
     let evaluator = rudp.connect(&address).finish().expect(0);

@@ -1,4 +1,4 @@
-//! Computations that succeed.
+//! Runs that succeed.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::harness::{
     CIPHERTEXT, KEY, PLAINTEXT, Party, SCHEMES, aes, meet, transpute, values, write,
 };
 
-/// "abc", its SHA-256, its only padded block, and the initial state (FIPS 180-4).
+/// The message "abc", its SHA-256, its only padded block, and the initial state (FIPS 180-4).
 const ABC: &str = "hex:616263";
 const ABC_DIGEST: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const INITIAL_STATE: &str = "hex:6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19";
@@ -119,7 +119,7 @@ fn inputs_may_change_hands() {
 }
 
 #[test]
-fn outputs_reach_whom_they_should() {
+fn outputs_go_to_the_parties_of_the_policy() {
     for (who, garbler_learns, evaluator_learns) in [
         ("evaluator", false, true),
         ("garbler", true, false),
@@ -169,7 +169,7 @@ fn base_ot_over_ml_kem_is_one_setting_away() {
             assert_eq!(json["base_ot"], "ml-kem-768");
             assert_eq!(json["bytes"]["base_ot"], base_bytes);
             assert_eq!(json["ot"], if ot == "auto" { "direct" } else { ot });
-            // A plan is predicted unless it is asked for.
+            // The plan is predicted unless the user sets one.
             let plan = &json["ot_plan"];
             assert_eq!(plan.is_object(), ot == "auto", "{plan}");
             if plan.is_object() {
@@ -285,7 +285,7 @@ fn circuits_come_from_files() {
     let file = folder.path().join("aes.txt");
     let file = file.to_str().unwrap();
     transpute(["circuit", "generate", "aes128", file]).expect(0);
-    // The same circuit, whether from a file or built in.
+    // The circuit is the same from a file and built in.
     let [_, evaluator] = meet(
         Party::new("garbler", file).input(0, KEY),
         Party::new("evaluator", "aes128").input(1, PLAINTEXT),

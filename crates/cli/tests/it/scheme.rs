@@ -4,15 +4,15 @@ use serde_json::Value;
 
 use crate::harness::{CIPHERTEXT, KEY, Party, aes, meet};
 
-/// Runs AES-128 with each party's `--scheme`; the first one listens.
+/// Runs AES-128 with each party's `--scheme`. The first party listens.
 fn schemes(listener: usize, wishes: [&str; 2], more: &[&str]) -> [Value; 2] {
     let mut parties = aes();
     parties.rotate_left(listener);
     let mut wishes = wishes.into_iter();
     let [first, second] = parties.map(|party| {
         let wish = wishes.next().unwrap_or_default();
-        // TCP does not measure the rate before the scheme is chosen. Within one host an unknown rate counts as unlimited, so the
-        // expected choice does not depend on a measurement.
+        // TCP does not measure the rate before the scheme is chosen. Within one host an unknown
+        // rate counts as unlimited, so the expected choice does not depend on a measurement.
         let party = party.and(["--transport", "tcp"]);
         party.and(["--scheme", wish]).and(more.iter().copied())
     });
@@ -23,7 +23,7 @@ fn schemes(listener: usize, wishes: [&str; 2], more: &[&str]) -> [Value; 2] {
 fn the_party_that_connects_chooses_among_what_both_allow() {
     for listener in [0, 1] {
         for (wishes, used) in [
-            // Loopback: computing limits.
+            // On loopback, the processor is the bottleneck.
             (["auto", "auto"], "half-gates"),
             (["three-halves", "auto"], "three-halves"),
             (["auto", "three-halves"], "three-halves"),

@@ -10,17 +10,17 @@ use std::{
 
 use crate::BINARY;
 
-/// Prints its arguments and its input, and fails with a code of its own.
+/// A script that prints its arguments and its input, and fails with an exit code of its own.
 const SCRIPT: &str = "#!/bin/sh\necho \"$# [$*]\"\ncat\necho told >&2\nexit 37\n";
 
-/// Puts a program of this name into a folder.
+/// Installs the script in a folder as the program with the testbed.
 fn install(folder: &Path) {
     let file = folder.join("transpute-testbed");
     fs::write(&file, SCRIPT).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs the program from a folder where it is alone, with this search path.
+/// Runs the program from a folder of its own, with this search path.
 fn run(folder: &Path, path: &Path, args: &[&str]) -> Output {
     let program = folder.join("transpute");
     if !program.exists() {
@@ -34,13 +34,13 @@ fn run(folder: &Path, path: &Path, args: &[&str]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that reads nothing may have ended.
+    // A program that reads nothing may have ended already.
     let _ = child.stdin.take().unwrap().write_all(b"input\n");
     child.wait_with_output().unwrap()
 }
 
 #[test]
-fn a_missing_testbed_is_told_in_one_line() {
+fn a_missing_testbed_is_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = folder.path().join("nowhere");
     for (args, needs) in [
@@ -60,7 +60,7 @@ fn a_missing_testbed_is_told_in_one_line() {
         assert!(told.contains("cargo build --release -p transpute-testbed-cli"));
         assert_eq!(args.contains(&"--json"), !output.stdout.is_empty());
     }
-    // Without it there are completions of the rest.
+    // Without the other program, there are completions of all other commands.
     let output = run(folder.path(), &nowhere, &["completions", "bash"]);
     assert!(output.status.success() && !output.stdout.is_empty());
     let output = run(folder.path(), &nowhere, &["help", "testbed"]);
@@ -75,7 +75,7 @@ fn the_testbed_gets_arguments_and_streams_and_gives_the_exit_code() {
         fs::create_dir(folder).unwrap();
     }
     let expect = |args: &[&str]| {
-        // `cat` is needed, too.
+        // The script also needs `cat`.
         let path = std::env::join_paths([&*on_path, Path::new("/usr/bin"), Path::new("/bin")]);
         let output = run(&beside, Path::new(&path.unwrap()), args);
         assert_eq!(output.status.code(), Some(37), "{output:?}");

@@ -1,4 +1,4 @@
-//! A party that serves many peers, and `run --repeat` as such a peer.
+//! A server for many peers, and `run --repeat` as a peer.
 
 mod crowd;
 
@@ -46,7 +46,7 @@ impl Server {
         Self { process, address }
     }
 
-    /// Tells it to end, and returns its lines and summary.
+    /// Stops the server. Returns its lines and its summary.
     fn stop(self) -> (Vec<Value>, Value) {
         let finished = self.process.interrupt().finish().expect(0);
         let mut lines: Vec<Value> = (finished.stdout.lines())
@@ -111,7 +111,7 @@ fn both_sides_can_repeat_without_a_server() {
     }
 }
 
-/// Whichever side repeats, whichever garbles.
+/// Either side may repeat, and either may garble.
 #[test]
 fn a_party_that_repeats_once_and_one_that_does_not_compute_together() {
     for transport in ["tcp", "auto"] {
@@ -175,7 +175,7 @@ fn declined_runs_do_not_fill_the_log() {
     });
     let finished = server.process.interrupt().finish().expect(0);
     let lines = finished.stderr.matches("a run was declined").count();
-    // A few at once and a few more every ten seconds, on however slow a machine.
+    // A few lines at once and a few more every ten seconds, also on a slow machine.
     assert!((1..RUNS / 4).contains(&lines), "{lines} lines");
     let summary = finished.json();
     assert_eq!(summary["declined"], RUNS);
@@ -195,14 +195,14 @@ fn repeated_runs_have_the_base_ot_that_was_asked_for() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_by_exit_code() {
+fn mismatches_are_reported_by_the_exit_code() {
     let server = Server::start("tcp", false, &["--max-per-peer", "1"]);
     let batch = repeat(&server, "tcp", false, &["--repeat", "2", "--batch", "3"]);
     batch.fails(5, "batch size");
     let scheme = repeat(&server, "tcp", false, &["--repeat", "2", "--scheme", "prf"]);
     scheme.fails(5, "garbling scheme");
     run(async {
-        // It takes the only place without a word.
+        // A silent peer takes the only slot.
         let tcp = Registry::with_builtins().get("tcp").unwrap();
         let stays = (tcp.connect(&server.address, &Security::Plaintext).await).unwrap();
         let refused = repeat(&server, "tcp", false, &["--repeat", "2"]);

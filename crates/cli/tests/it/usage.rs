@@ -1,4 +1,4 @@
-//! Messages about the command line itself, as text and as JSON.
+//! Messages about the command line, as text and as JSON.
 
 use crate::harness::{KEY, Party, transpute};
 
@@ -65,7 +65,7 @@ fn misspelt_commands_are_answered_with_a_list() {
     misspelt(&["-v", "id", "mke"], &["the subcommands are: new, show"]);
 }
 
-/// Both the object on standard output and the line on standard error.
+/// The object is on standard output, and the line on standard error.
 #[test]
 fn errors_are_json_objects_too() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -116,7 +116,7 @@ fn errors_are_json_objects_too() {
             "{message}"
         );
     }
-    // An argument of another command, and help that was asked for.
+    // An argument of another command, and requested help.
     let other = transpute(["demo", "--", "--json"]).expect(2);
     assert_eq!(other.stdout, "");
     let help = transpute(["demo", "--json", "--help"]).expect(0);

@@ -1,4 +1,4 @@
-//! Commands as processes, for the tests of both programs. Nothing outlives a test.
+//! Commands as processes, for the tests of both programs. No process outlives its test.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::BINARY;
 
-/// How long a process may take; far beyond what any test needs.
+/// Maximum duration of a process, far beyond what any test needs.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(100);
 
 /// FIPS-197, appendix C.1.
@@ -49,7 +49,7 @@ impl Process {
         command
             .args(args)
             .env_remove("TRANSPUTE_LOG")
-            // What is measured of this machine is nothing for its user to keep.
+            // Measurements of this machine do not go into the user's cache.
             .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -76,7 +76,7 @@ impl Process {
         }
     }
 
-    /// Waits for a line on standard error and returns what follows `start` there.
+    /// Waits for a line on standard error that starts with `start`. Returns the rest of it.
     pub(crate) fn line(&mut self, start: &str) -> String {
         loop {
             let Ok(line) = self.stderr.recv_timeout(DEADLINE) else {
@@ -98,7 +98,7 @@ impl Process {
         self.child.kill().unwrap();
     }
 
-    /// Tells the process to end.
+    /// Interrupts the process.
     #[cfg(target_os = "linux")]
     pub(crate) fn interrupt(self) -> Self {
         let id = rustix::process::Pid::from_raw(self.id().cast_signed()).unwrap();
@@ -134,7 +134,7 @@ impl Drop for Process {
 }
 
 impl Finished {
-    /// Checks the exit code, and that a failure is one line that starts with `error: `.
+    /// Checks the exit code, and that a failure prints one line that starts with `error: `.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}\n{}", self.stdout, self.stderr);
@@ -168,7 +168,7 @@ pub(crate) fn transpute<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item 
     Process::start(args).finish()
 }
 
-/// Writes a file into a folder and returns its path.
+/// Writes a file into a folder. Returns its path.
 pub(crate) fn write(folder: &Path, name: &str, content: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, content).unwrap();

@@ -1,4 +1,4 @@
-//! The settings that may follow the name `quic`: `cc`, `first`, `rate`, `rtt`.
+//! The settings of the transport `quic`: `cc`, `first`, `rate`, `rtt`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{Settings, TransportError, settings};
 const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e3);
 
 impl QuicOptions {
-    /// Takes the settings of the transport; what is not given stays as it is.
+    /// Applies the settings. Options without a setting do not change.
     pub(super) fn configured(mut self, settings: &mut Settings) -> Result<Self, TransportError> {
         let congestion = settings.take("cc", |name| {
             name.parse()
@@ -25,14 +25,14 @@ impl QuicOptions {
     }
 }
 
-/// Parses a rate.
+/// Parses a rate in bits per second, such as `1000000`, `2.5m` or `1g`.
 fn rate(text: &str) -> Result<Bandwidth, String> {
     settings::rate(text, MIN_RATE).ok_or_else(|| {
         "expected bits per second from 1k to 1000g, such as 1000000, 2.5m or 1g".into()
     })
 }
 
-/// Reads the length of the first flight.
+/// Parses the length of the first flight.
 fn bytes(text: &str) -> Result<u64, String> {
     (text.parse().ok())
         .filter(|bytes| QuicOptions::FIRST_FLIGHTS.contains(bytes))
@@ -42,7 +42,7 @@ fn bytes(text: &str) -> Result<u64, String> {
         })
 }
 
-/// Reads a time in milliseconds.
+/// Parses a time in milliseconds.
 fn milliseconds(text: &str) -> Result<Duration, String> {
     (text.parse().ok())
         .filter(|milliseconds| (0.001..=10_000.0).contains(milliseconds))

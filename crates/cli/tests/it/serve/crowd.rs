@@ -1,4 +1,4 @@
-//! Many peers of a server at once, some of which do wrong.
+//! Many concurrent peers of a server, some of which misbehave.
 
 use std::{
     sync::Arc,
@@ -21,19 +21,20 @@ use crate::harness::{CIPHERTEXT, KEYS};
 pub(super) fn run(work: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        // Each connection of this side computes on one.
+        // Each connection of this side computes on one of these threads.
         .max_blocking_threads(1200)
         .build()
         .unwrap();
     runtime.block_on(work);
 }
 
-/// Evaluators that connect at the same time. A socket buffer of 208 KiB, which is what Linux grants by default, holds the
-/// first QUIC packets of about 45; those of 500 at the same time were lost so often that handshakes timed out.
-const CONNECTING_AT_ONCE: usize = 32;
+/// Number of evaluators that connect at the same time. A socket buffer of 208 KiB, the default of
+/// Linux, holds the first QUIC packets of about 45. With 500 at the same time, so many were lost
+/// that handshakes timed out.
+const MAX_CONNECTING: usize = 32;
 
-/// A server of AES-128 and what its peers need.
-struct Town {
+/// A server of AES-128 and the keys of its peers.
+struct Crowd {
     server: Server,
     transport: &'static str,
     is_pinned: bool,
@@ -41,11 +42,12 @@ struct Town {
     garbler: Fingerprint,
 }
 
-/// Links of peers that do wrong.
+/// Links of misbehaving peers.
 type Held = (Option<std::net::TcpStream>, Vec<(LinkReader, LinkWriter)>);
 
-impl Town {
-    /// Serves so many peers at a time, and 32 runs: on few processors more at once only make every one slower.
+impl Crowd {
+    /// Serves `most` peers and 32 runs at a time. More runs on few processors only slow each other
+    /// down.
     fn new(transport: &'static str, is_pinned: bool, most: usize) -> Self {
         let most = most.to_string();
         let more = [
@@ -67,7 +69,7 @@ impl Town {
         }
     }
 
-    /// The first words of an evaluator, up to where it waits for the garbler.
+    /// The first messages of an evaluator, up to where it waits for the garbler.
     fn opening(&self) -> Vec<u8> {
         let config = ConnectionConfig::default();
         let mut connection = session::Connection::new(config, self.is_pinned);
@@ -83,9 +85,9 @@ impl Town {
         out
     }
 
-    /// Half a handshake; then links with nothing, garbage, half an opening, a call that is never followed up, of two peers, and
-    /// one about another circuit.
-    async fn do_wrong(&self) -> Held {
+    /// Makes half a handshake. Then opens links with: nothing; garbage; half an opening; a proposal
+    /// without a continuation, from two peers; and a proposal of another circuit.
+    async fn misbehave(&self) -> Held {
         let half = std::net::TcpStream::connect(&self.server.address).ok();
         let opening = self.opening();
         let lie: Vec<u8> = {
@@ -122,11 +124,11 @@ impl Town {
         (half, held)
     }
 
-    /// Connects so many evaluators, and returns when all are connected.
+    /// Connects `count` evaluators. Returns when all are connected.
     async fn evaluators(&self, count: usize) -> Vec<Connection> {
         let mut evaluators = Vec::new();
         while evaluators.len() < count {
-            let group = (evaluators.len()..count).take(CONNECTING_AT_ONCE);
+            let group = (evaluators.len()..count).take(MAX_CONNECTING);
             let group: Vec<_> = group
                 .map(|_| tokio::spawn(self.connecting().open()))
                 .collect();
@@ -162,10 +164,11 @@ async fn compute(evaluator: &Connection) -> Result<(), transpute::Error> {
     Ok(())
 }
 
-/// Lets so many evaluators run AES-128 at once, among some that do wrong, and returns the server's summary.
+/// Lets `count` evaluators run AES-128 at once together with misbehaving peers. Returns the
+/// server's summary.
 async fn crowd(transport: &'static str, is_pinned: bool, count: usize) -> Value {
-    let town = Town::new(transport, is_pinned, count + 20);
-    let held = town.do_wrong().await;
+    let town = Crowd::new(transport, is_pinned, count + 20);
+    let held = town.misbehave().await;
     let begun = Instant::now();
     let evaluators = town.evaluators(count).await;
     let connected = begun.elapsed();
@@ -201,7 +204,7 @@ async fn crowd(transport: &'static str, is_pinned: bool, count: usize) -> Value 
     let number = |name: &str| summary[name].as_u64().unwrap();
     assert_eq!(number("runs"), count as u64);
     assert!(number("max_at_once") >= count as u64);
-    // The process itself, its program and the allocator have a little too.
+    // The process, its program and the allocator take some memory too.
     let limit = number("memory_limit_bytes") + (64 << 20);
     assert!(number("peak_resident_bytes") < limit, "{summary}");
     summary
@@ -240,10 +243,10 @@ fn five_hundred_evaluators_are_served_at_once() {
     });
 }
 
-/// Runs that each evaluator makes, one after the other.
+/// Number of runs of each evaluator, in sequence.
 const RUNS: usize = 100;
 
-/// Returns how long runs take where two evaluators make one after the other: median and 95 %.
+/// Returns the duration of runs of two evaluators that run in sequence: median and 95th percentile.
 async fn latencies(evaluators: &[Arc<Connection>]) -> [Duration; 2] {
     let runs: Vec<_> = (evaluators.iter().cloned())
         .map(|evaluator| {
@@ -266,27 +269,27 @@ async fn latencies(evaluators: &[Arc<Connection>]) -> [Duration; 2] {
     [times[times.len() / 2], times[times.len() * 19 / 20]]
 }
 
-/// What those that do wrong take from the others; printed, since a busy machine takes some too. The figures of
-/// docs/performance.md:
+/// What those that do wrong take from the others; printed, since a busy machine takes some too. The
+/// figures of docs/performance.md:
 ///
 /// ```text
 /// cargo test -p transpute-cli --test it slow_nobody -- --ignored --nocapture
 /// ```
 #[test]
 #[ignore = "measures; run by hand: cargo test -p transpute-cli --test it slow_nobody -- --ignored --nocapture"]
-fn those_that_do_wrong_slow_nobody() {
+fn misbehaving_peers_do_not_slow_the_others() {
     run(async {
         for (transport, is_pinned) in [("tcp", true), ("quic", true)] {
-            let town = Town::new(transport, is_pinned, 100);
+            let town = Crowd::new(transport, is_pinned, 100);
             let evaluators = town.evaluators(2).await;
             let evaluators: Vec<_> = evaluators.into_iter().map(Arc::new).collect();
             latencies(&evaluators).await;
-            // In turns: the machine may change.
+            // Measured in turns, because the machine's load may change.
             for _ in 0..3 {
                 let alone = latencies(&evaluators).await;
                 let mut held = Vec::new();
                 for _ in 0..10 {
-                    held.push(town.do_wrong().await);
+                    held.push(town.misbehave().await);
                 }
                 let among = latencies(&evaluators).await;
                 drop(held);
