@@ -6,7 +6,8 @@ use serde::Serialize;
 use transpute_transport::{CongestionControl, Registry, Throughput};
 
 use crate::{
-    Direction, Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload, path::Seconds,
+    DirectionEstimate, Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload,
+    path::Seconds,
 };
 
 /// Factor by which another transport must be faster for a choice to count as wrong.
@@ -144,7 +145,9 @@ impl Candidate {
             Some(Throughput::Kernel(control)) => control,
             _ => None,
         };
-        let loses = |direction: &Direction| direction.loss.is_some_and(|loss| loss.lost() > 0);
+        let loses = |direction: &DirectionEstimate| {
+            direction.known.loss.is_some_and(|loss| loss.lost() > 0)
+        };
         let known = &path.kernel.available;
         let lacks = |control: CongestionControl| {
             !known.is_empty() && !known.iter().any(|it| it == control.name())

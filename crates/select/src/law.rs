@@ -15,6 +15,7 @@
 use serde::Serialize;
 
 use transpute_transport::{Profile, Throughput};
+use transpute_units::Bandwidth;
 
 use crate::model::Values;
 
@@ -35,8 +36,8 @@ const BUFFER_FILL: f64 = 0.7;
 pub(crate) struct Conditions {
     /// Round-trip time in seconds.
     pub(crate) rtt: f64,
-    /// Rate of IP packets in bits per second.
-    pub(crate) rate: f64,
+    /// Rate of IP packets.
+    pub(crate) rate: Bandwidth,
     /// Probability of loss.
     pub(crate) loss: f64,
     /// Length of the bottleneck's queue in bytes.
@@ -143,7 +144,7 @@ impl Growing {
 }
 
 fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
-    let line = path.rate / 8.0 * values.rate_share;
+    let line = path.rate.bytes_per_second() * values.rate_share;
     let clean = Growing::new(profile, values, path, line);
     let lossy = Growing::new(
         profile,
@@ -157,7 +158,7 @@ fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -
 }
 
 fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
-    let line = path.rate / 8.0 * values.rate_share;
+    let line = path.rate.bytes_per_second() * values.rate_share;
     // With a short queue the bottleneck idles after each loss until the window has grown back.
     let used = match path.rtt > 0.0 {
         true => line.min(SAW * (line + path.queue / path.rtt)),

@@ -28,15 +28,13 @@ const TCP: Order = order::tcp_first;
 
 impl PaperRules {
     fn rule(path: &PathEstimate, workload: &Workload) -> (Order, String) {
-        let rtt = path.rtt_s();
-        let of = |direction| predict::rate(direction, rtt);
+        let rtt = path.rtt.as_secs_f64();
         let seen = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
-        let loss = seen(path.up.loss).max(seen(path.down.loss));
+        let loss = seen(path.up.known.loss).max(seen(path.down.known.loss));
         // The direction that carries more decides.
         let (volume, busier) = workload.busier(path);
-        let rate = of(busier);
         let window = kernel_window(path);
-        let time = window * 8.0 / rate;
+        let time = predict::rate(busier, path.rtt).seconds_to_send(window);
         let pipe = format!("W·t is {}, the round trip {}", Seconds(time), Seconds(rtt));
         if loss >= MIN_USER_SPACE_LOSS {
             let percent = Short(loss * 100.0);

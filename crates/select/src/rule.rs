@@ -1,8 +1,6 @@
 //! The default chooser, by the three lines of docs/selection.md, "The rule", which compares it with the model.
 
-use std::time::Duration;
-
-use transpute_transport::PathClass;
+use transpute_units::PathClass;
 
 use crate::{
     Candidate, Chooser, PathEstimate, Prediction, Ranked, Spec, Workload, order, path::Seconds,
@@ -24,7 +22,7 @@ impl Rule {
     /// Returns the order of the transports, and why.
     fn order(path: &PathEstimate, work: &Workload) -> (Order, &'static str) {
         let is_little = work.bytes_up().saturating_add(work.bytes_down()) <= LITTLE_BYTES;
-        match PathClass::of(Duration::from_secs_f64(path.rtt_s())) {
+        match PathClass::of(path.rtt) {
             PathClass::SameHost => (
                 order::by_processor_time,
                 "nothing is lost, and TCP takes the least processor time",
@@ -59,9 +57,11 @@ impl Chooser for Rule {
 
     fn reason(&self, path: &PathEstimate, workload: &Workload, _: &[Ranked]) -> String {
         let (_, why) = Self::order(path, workload);
-        let rtt = path.rtt_s();
-        let class = PathClass::of(Duration::from_secs_f64(rtt)).describe();
-        format!("{class} (round trip {}): {why}", Seconds(rtt))
+        let class = PathClass::of(path.rtt).describe();
+        format!(
+            "{class} (round trip {}): {why}",
+            Seconds(path.rtt.as_secs_f64())
+        )
     }
 }
 

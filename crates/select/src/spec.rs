@@ -9,7 +9,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use transpute_transport::{Profile, Registry, Throughput};
+use transpute_transport::{
+    Profile, Registry, Throughput,
+    settings::{name_and_settings, pairs},
+};
 
 use crate::SelectError;
 
@@ -35,23 +38,22 @@ impl Spec {
     /// # Errors
     /// [`SelectError::Transport`].
     pub fn in_registry(text: &str, registry: &Registry) -> Result<Self, SelectError> {
-        let (name, settings) = match text.split_once(':') {
-            Some((name, settings)) => (name, settings.split([',', '+']).collect()),
-            None => (text, Vec::new()),
-        };
+        let (name, settings) = name_and_settings(text);
         let is_word = |word: &str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             !word.is_empty() && word.bytes().all(is_plain)
         };
-        let is_pair = |item: &&str| {
-            (item.split_once('=')).is_some_and(|(key, value)| is_word(key) && is_word(value))
+        let pair = |pair: Result<(&str, &str), &str>| {
+            let (key, value) = pair.ok()?;
+            (is_word(key) && is_word(value)).then(|| format!("{key}={value}"))
         };
-        match text.len() <= MAX_LEN && is_word(name) && settings.iter().all(is_pair) {
-            true => Ok(Self {
-                text: joined(name, settings.into_iter().map(str::to_owned).collect()),
+        let settings: Option<Vec<_>> = settings.into_iter().flat_map(pairs).map(pair).collect();
+        match settings.filter(|_| text.len() <= MAX_LEN && is_word(name)) {
+            Some(settings) => Ok(Self {
+                text: joined(name, settings),
                 profile: registry.profile(text),
             }),
-            false => Err(SelectError::Transport {
+            None => Err(SelectError::Transport {
                 text: text.chars().take(MAX_LEN).collect(),
             }),
         }
@@ -66,7 +68,7 @@ impl Spec {
     /// Returns the name without the settings.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text.split(':').next().unwrap_or_default()
+        name_and_settings(&self.text).0
     }
 
     /// Returns name and settings.
@@ -78,8 +80,8 @@ impl Spec {
     /// Returns a setting.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<&str> {
-        let (_, settings) = self.text.split_once(':')?;
-        let mut pairs = settings.split(',').filter_map(|item| item.split_once('='));
+        let (_, settings) = name_and_settings(&self.text);
+        let mut pairs = settings.into_iter().flat_map(pairs).flatten();
         pairs.find_map(|(known, value)| (known == key).then_some(value))
     }
 
@@ -92,9 +94,10 @@ impl Spec {
         };
         let control = control.or_else(|| default_control?.parse().ok());
         let control = (control.as_ref()).map_or("cubic", |control| control.name());
-        let (name, settings) = self.text.split_once(':').unwrap_or((&self.text, ""));
-        let others = (settings.split(',')).filter(|it| !it.is_empty() && !it.starts_with("cc="));
-        let all = others.map(str::to_owned);
+        let (name, settings) = name_and_settings(&self.text);
+        let pairs = settings.into_iter().flat_map(pairs).flatten();
+        let others = pairs.filter(|(key, _)| *key != "cc");
+        let all = others.map(|(key, value)| format!("{key}={value}"));
         let all = all.chain((control != "cubic").then(|| format!("cc={control}")));
         let profile = self.profile.map(|profile| {
             let mut profile = profile;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, PathEstimate, SelectError, error::checked};
+use crate::{DirectionEstimate, PathEstimate, SelectError, error::checked};
 
 /// More bytes than any run has.
 const MAX_BYTES: f64 = 1e18;
@@ -133,7 +133,7 @@ impl Workload {
     }
 
     /// Returns the bytes that go where more of them go, and that direction of the path.
-    pub(crate) fn busier<'a>(&self, path: &'a PathEstimate) -> (u64, &'a Direction) {
+    pub(crate) fn busier<'a>(&self, path: &'a PathEstimate) -> (u64, &'a DirectionEstimate) {
         let (up, down) = (self.bytes_up(), self.bytes_down());
         match up >= down {
             true => (up, &path.up),

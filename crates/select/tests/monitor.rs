@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use transpute_select::{Loss, MeasuredPath, PathMonitor};
+use transpute_select::{Bandwidth, KnownDirection, KnownPath, Loss, PathMonitor};
 use transpute_transport::PathSample;
 
 /// Returns a count of packets.
 fn loss(sent: u64, lost: u64) -> Loss {
     Loss::new(lost, sent).unwrap()
+}
+
+fn bytes_per_second(rate: f64) -> Option<Bandwidth> {
+    Some(Bandwidth::from_bytes_per_second(rate))
 }
 
 /// The figures of a link: a rate in bytes per second that the path limited or not, packets sent and lost so far.
@@ -22,11 +26,14 @@ fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
 }
 
 /// 100 Mbit/s that lose one packet in a thousand.
-fn chosen_by() -> MeasuredPath {
-    MeasuredPath {
-        rtt: Some(Duration::from_millis(20)),
-        rate: Some(12.5e6),
-        loss: Some(loss(10_000, 10)),
+fn chosen_by() -> KnownPath {
+    KnownPath {
+        to_peer: KnownDirection {
+            rate: bytes_per_second(12.5e6),
+            loss: Some(loss(10_000, 10)),
+            queue_bytes: None,
+        },
+        ..KnownPath::of_rtt(Duration::from_millis(20))
     }
 }
 
@@ -56,7 +63,7 @@ fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
         let worse = monitor.worse().is_some_and(|worse| worse.contains("rate"));
         assert_eq!(worse, is_worse, "{rate} {is_app_limited}");
         let expected = if is_app_limited { 12.5e6 } else { rate as f64 };
-        assert_eq!(monitor.estimate().rate, Some(expected));
+        assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(expected));
     }
 }
 
@@ -88,11 +95,11 @@ fn packets_count_since_the_last_look() {
     let now = loss(1_000, 50);
     let expected = Some("loss 5.00 %, was 0.10 %".to_owned());
     assert_eq!(monitor.worse(), expected);
-    assert_eq!(monitor.estimate().loss, Some(now));
+    assert_eq!(monitor.estimate().to_peer.loss, Some(now));
     // A look during the next run is about its rate.
     monitor.look_at_rate(&sample(12_000_000, false, 101_900, 151));
-    assert_eq!(monitor.estimate().loss, Some(now));
-    assert_eq!(monitor.estimate().rate, Some(12.5e6));
+    assert_eq!(monitor.estimate().to_peer.loss, Some(now));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(12.5e6));
     // Nothing was sent since: what was measured last stays.
     look(&mut monitor, &sample(12_500_000, true, 101_000, 150));
     assert_eq!(monitor.worse(), expected);
@@ -103,12 +110,12 @@ fn packets_count_since_the_last_look() {
 
 #[test]
 fn what_was_not_known_is_what_is_measured_first() {
-    let mut monitor = PathMonitor::new(MeasuredPath::default());
-    assert_eq!(monitor.estimate(), MeasuredPath::default());
+    let mut monitor = PathMonitor::new(KnownPath::default());
+    assert_eq!(monitor.estimate(), KnownPath::default());
     look(&mut monitor, &sample(10_000_000, true, 0, 0));
-    assert_eq!(monitor.chosen_by().rate, None);
+    assert_eq!(monitor.chosen_by().to_peer.rate, None);
     look(&mut monitor, &sample(10_000_000, false, 5_000, 5));
-    assert_eq!(monitor.chosen_by().rate, Some(1e7));
+    assert_eq!(monitor.chosen_by().to_peer.rate, bytes_per_second(1e7));
     assert_eq!(monitor.worse(), None);
     look(&mut monitor, &sample(4_000_000, false, 10_000, 1_005));
     assert_eq!(
@@ -121,7 +128,7 @@ fn what_was_not_known_is_what_is_measured_first() {
     (tcp.packets_sent, tcp.retransmits) = (Some(1000), Some(30));
     look(&mut monitor, &tcp);
     let expected = loss(1000, 30);
-    assert_eq!(monitor.estimate().loss, Some(expected));
+    assert_eq!(monitor.estimate().to_peer.loss, Some(expected));
 }
 
 #[test]
@@ -130,23 +137,23 @@ fn the_rate_of_a_run_is_its_highest_and_at_least_what_was_carried() {
     monitor.look_at_rate(&sample(9_000_000, false, 0, 0));
     monitor.look_at_rate(&sample(10_000_000, false, 0, 0));
     assert_eq!(
-        monitor.estimate().rate,
-        Some(12.5e6),
+        monitor.estimate().to_peer.rate,
+        bytes_per_second(12.5e6),
         "the run is under way"
     );
     // A retransmission, and then the program.
     monitor.look_at_rate(&sample(1_000, false, 0, 0));
     look(&mut monitor, &sample(50_000_000, true, 0, 0));
-    assert_eq!(monitor.estimate().rate, Some(1e7));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(1e7));
     // Only a retransmission was seen of a run that carried three megabytes and a half, one half again, in half a second.
     let mut retransmission = sample(1_000, false, 3_500, 500);
     retransmission.wire_bytes_sent = Some(4_000_000);
     retransmission.wire_bytes_retransmitted = Some(500_000);
     monitor.look(&retransmission, Duration::from_millis(500));
-    assert_eq!(monitor.estimate().rate, Some(7e6));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
     // Nothing was limited by the path: what was measured last stays.
     look(&mut monitor, &sample(1_000, true, 3_500, 500));
-    assert_eq!(monitor.estimate().rate, Some(7e6));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
     monitor.look(&sample(1_000, false, 3_500, 500), Duration::ZERO);
-    assert_eq!(monitor.estimate().rate, Some(1e3));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(1e3));
 }

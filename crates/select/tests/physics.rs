@@ -2,6 +2,8 @@
 
 mod paths;
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use transpute_select::{End, Model, PathEstimate, Prediction, Spec, Workload};
 
@@ -190,10 +192,11 @@ fn the_laws_are_what_the_literature_says() {
 fn numbers_that_are_none_are_refused() {
     let workload = Workload::transfer(End::Connector, 1);
     let spec: Spec = "tcp".parse().unwrap();
+    let mut path = PathEstimate::of_rtt(0.1).unwrap();
+    path.rtt = Duration::MAX;
+    assert!(Model::theory().predict(&spec, &path, &workload).is_err());
     for wrong in [f64::NAN, f64::INFINITY, -1.0, 1e9] {
-        let mut path = PathEstimate::of_rtt(0.1).unwrap();
-        path.rtt.min_s = wrong;
-        assert!(Model::theory().predict(&spec, &path, &workload).is_err());
+        assert!(PathEstimate::of_rtt(wrong).is_err());
         let path = PathEstimate::of_rtt(0.1).unwrap();
         let work = Workload {
             serial_s: wrong * 2.0,

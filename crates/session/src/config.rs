@@ -68,7 +68,8 @@ pub struct Config {
     pub ot: OtChoice,
     /// What public-key oblivious transfer rests on.
     pub base_ot: BaseOt,
-    /// What this side knows about the path before it is connected, for [`OtChoice::Auto`].
+    /// The path as the evaluator sees it, for [`OtChoice::Auto`]: `to_peer` is the direction to the garbler. `None` before this side is
+    /// connected, as a rule. A path without a round-trip time counts as not known.
     pub path: Option<KnownPath>,
     /// Who learns the outputs.
     pub output: OutputPolicy,
@@ -160,7 +161,7 @@ impl Config {
     /// [`ConfigError::TooManyForDirect`].
     pub(crate) fn plan(&self, count: u64) -> Result<(OtPlan, Option<Planned>), ConfigError> {
         match self.path {
-            Some(path) if self.ot == OtChoice::Auto && count > 0 => {
+            Some(path) if path.rtt.is_some() && self.ot == OtChoice::Auto && count > 0 => {
                 let choice = plan(&Question {
                     transfers: count,
                     is_correlated: self.scheme.is_free_xor(),

@@ -52,7 +52,6 @@ mod handshakes;
 mod identity;
 mod link;
 mod mismatch;
-mod path_class;
 mod preamble;
 mod profile;
 mod quic;
@@ -60,7 +59,7 @@ mod quic;
 mod rudp;
 pub mod secure;
 mod security;
-mod settings;
+pub mod settings;
 mod stats;
 mod striped;
 mod tcp;
@@ -77,9 +76,8 @@ pub use self::{
     },
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
-    path_class::PathClass,
     profile::{FirstFlight, Profile, Throughput},
-    quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
+    quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     security::Security,
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},
@@ -89,6 +87,8 @@ pub use self::{
     throttle::Throttle,
     transport::{Listener, Registry, Transport},
 };
+pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, PathClass};
+
 #[cfg(unix)]
 pub use self::{
     rudp::{Rudp, RudpControl, RudpOptions},

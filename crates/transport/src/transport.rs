@@ -6,7 +6,10 @@ use async_trait::async_trait;
 
 #[cfg(unix)]
 use crate::auto::candidate::SharedPort;
-use crate::{Link, Profile, RegistryError, Settings, TransportError, security::Security};
+use crate::{
+    Link, Profile, RegistryError, Settings, TransportError, security::Security,
+    settings::name_and_settings,
+};
 
 /// A transport of bytes between two parties.
 ///
@@ -132,10 +135,7 @@ impl Registry {
     /// [`RegistryError::UnknownTransport`], which lists the known names; [`RegistryError::UnknownSetting`] and
     /// [`RegistryError::InvalidSetting`].
     pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
-        let (name, settings) = match text.split_once(':') {
-            Some((name, settings)) => (name, Some(settings)),
-            None => (text, None),
-        };
+        let (name, settings) = name_and_settings(text);
         let transport = self
             .find(name)
             .ok_or_else(|| RegistryError::UnknownTransport {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use transpute_ot::{BaseOt, Extension};
 
+use transpute_units::{Bandwidth, KnownDirection};
+
 use super::{Pair, Setup, chain, random_inputs};
 use crate::{KnownPath, OtChoice, OtPlan, Role, SessionError, error::Field};
 
@@ -39,9 +41,9 @@ impl Wish {
         if self == Self::AutoExtension {
             // So slow towards the garbler that the keys of direct transfers take too long.
             setup.config.path = Some(KnownPath {
-                rtt: Duration::from_millis(1),
-                to_garbler: Some(1e4),
-                to_evaluator: Some(1e9),
+                rtt: Some(Duration::from_millis(1)),
+                to_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e4)),
+                from_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e9)),
             });
         }
         setup

@@ -5,6 +5,8 @@ use std::time::Duration;
 use transpute_garble::Scheme;
 use transpute_ot::{BaseOt, Extension};
 
+use transpute_units::{Bandwidth, KnownDirection};
+
 use super::{Pair, Setup, chain, random_inputs, runs::OT_CHOICES};
 use crate::{
     ConfigError, FrameKind, KnownPath, OtChoice, OtPlan, OutputPolicy, Role, SessionError,
@@ -41,14 +43,14 @@ fn finish(pair: Pair, setup: &Setup) -> OtPlan {
 /// Paths that are worth different plans.
 fn paths() -> [Option<KnownPath>; 4] {
     let slow = KnownPath {
-        rtt: Duration::from_millis(1),
-        to_garbler: Some(1e4),
-        to_evaluator: Some(1e9),
+        rtt: Some(Duration::from_millis(1)),
+        to_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e4)),
+        from_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e9)),
     };
     [
         None,
-        Some(KnownPath::of(Duration::ZERO)),
-        Some(KnownPath::of(Duration::from_millis(300))),
+        Some(KnownPath::of_rtt(Duration::ZERO)),
+        Some(KnownPath::of_rtt(Duration::from_millis(300))),
         Some(slow),
     ]
 }
@@ -136,7 +138,7 @@ fn a_path_that_is_known_too_late_changes_nothing() {
         for _ in 0..2 {
             single.connection.poll(&mut Vec::new(), true).unwrap();
         }
-        let path = KnownPath::of(Duration::from_secs(1));
+        let path = KnownPath::of_rtt(Duration::from_secs(1));
         single.connection.set_path(single.run, path).unwrap();
         single.note();
         assert_eq!(single.plan, before);

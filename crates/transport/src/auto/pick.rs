@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Link, Settings, TransportError};
+use crate::{Link, Settings, TransportError, settings::name_and_settings};
 
 /// A transport that becomes the link, with the settings that take effect at that moment.
 ///
@@ -25,7 +25,7 @@ impl Pick {
     /// Returns the name of the transport.
     #[must_use]
     pub fn transport(&self) -> &str {
-        self.0.split(':').next().unwrap_or_default()
+        name_and_settings(&self.0).0
     }
 
     /// Returns the name with the settings.
@@ -36,8 +36,8 @@ impl Pick {
 
     /// Parses the settings, as those of the transport of this name.
     pub(crate) fn settings(&self, transport: &'static str) -> Result<Settings, TransportError> {
-        match self.0.split_once(':') {
-            Some((_, settings)) => Settings::parse(transport, settings),
+        match name_and_settings(&self.0).1 {
+            Some(settings) => Settings::parse(transport, settings),
             None => Ok(Settings::none(transport)),
         }
     }
