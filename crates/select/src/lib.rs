@@ -1,4 +1,5 @@
-//! Choosing a transport for a path and a workload, predicting every transport's time, and saying why.
+//! Choosing a transport for a path and a workload, predicting every transport's time, and saying
+//! why.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -9,8 +10,8 @@
 //! | `monitor` | how the path of a connection changes |
 //! | `scheme` | choosing a garbling scheme |
 //!
-//! This crate opens no sockets and reads no clock. It reads only the files of models that it is told to read. docs/selection.md
-//! describes the rule, the model, and how well both do.
+//! This crate opens no sockets and reads no clock. It reads only the files of models that it is
+//! told to read. docs/selection.md describes the rule, the model, and how well both do.
 //!
 //! ```
 //! use transpute_select::{Candidate, Chooser, End, PathEstimate, Rule, Workload};

@@ -1,14 +1,17 @@
-//! Whether the path of a connection that stays open has become worse since its transport was chosen.
+//! Whether the path of a connection that stays open has become worse since its transport was
+//! chosen.
 
 use std::time::Duration;
 
 use transpute_transport::PathSample;
 use transpute_units::{Bandwidth, KnownPath, Loss};
 
-/// The path has become worse if its rate is at most this fraction of the rate at the time of the choice.
+/// The path has become worse if its rate is at most this fraction of the rate at the time of the
+/// choice.
 const WORSE_RATE: f64 = 0.5;
 
-/// Watches the path of a connection: fed with the link's figures during runs and when they end, it keeps what was measured last.
+/// Watches the path of a connection: fed with the link's figures during runs and when they end, it
+/// keeps what was measured last.
 #[derive(Clone, Debug, Default)]
 pub struct PathMonitor {
     chosen_by: KnownPath,
@@ -21,7 +24,8 @@ pub struct PathMonitor {
 }
 
 impl PathMonitor {
-    /// Starts with the path that the transport was chosen by. Properties that were not known then are those that are measured first.
+    /// Starts with the path that the transport was chosen by. Properties that were not known then
+    /// are those that are measured first.
     #[must_use]
     pub fn new(chosen_by: KnownPath) -> Self {
         Self {
@@ -30,7 +34,8 @@ impl PathMonitor {
         }
     }
 
-    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run the program limits the rate as a rule.
+    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run the
+    /// program limits the rate as a rule.
     ///
     /// A rate counts only if the path was its limit, and not the program.
     pub fn look_at_rate(&mut self, sample: &PathSample) {
@@ -44,8 +49,9 @@ impl PathMonitor {
 
     /// Takes the link's figures at the end of a run, `elapsed` after the end of the run before.
     ///
-    /// The rate of the run is the highest in it, as in BBR: a single sample, such as that of a retransmission, may be far below the
-    /// path's rate. It is at least what the link carried. Packets count since the end before.
+    /// The rate of the run is the highest in it, as in BBR: a single sample, such as that of a
+    /// retransmission, may be far below the path's rate. It is at least what the link carried.
+    /// Packets count since the end before.
     pub fn look(&mut self, sample: &PathSample, elapsed: Duration) {
         self.look_at_rate(sample);
         let carried = (sample.wire_bytes_sent)
@@ -78,13 +84,15 @@ impl PathMonitor {
         self.chosen_by
     }
 
-    /// Returns the path as it is now: what was measured last, else what the transport was chosen by.
+    /// Returns the path as it is now: what was measured last, else what the transport was chosen
+    /// by.
     #[must_use]
     pub fn estimate(&self) -> KnownPath {
         self.last.or(self.chosen_by)
     }
 
-    /// Says for people in which way the path is worse than the one that the transport was chosen by; `None` if it is not.
+    /// Says for people in which way the path is worse than the one that the transport was chosen
+    /// by; `None` if it is not.
     #[must_use]
     pub fn worse(&self) -> Option<String> {
         let (then, now) = (self.chosen_by.to_peer, self.last.to_peer);

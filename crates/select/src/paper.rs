@@ -6,16 +6,19 @@ use crate::{
     predict::{self, kernel_window},
 };
 
-/// Loss from which on "reliability should be taken care of in the user space" (transputation-2020, section 4.1: "TCP performs
-/// poorly during packet loss events, even when very few packets are lost, say 1%").
+/// Loss from which on "reliability should be taken care of in the user space" (transputation-2020,
+/// section 4.1: "TCP performs poorly during packet loss events, even when very few packets are
+/// lost, say 1%").
 const MIN_USER_SPACE_LOSS: f64 = 0.01;
 
 /// "A small number of interactions": round trips that the application waits for.
 const MAX_FEW_INTERACTIONS: f64 = 10.0;
 
-/// Section 4.1 of transputation-2020, over the transports at hand, as docs/selection.md ("The paper's rules") quotes it.
+/// Section 4.1 of transputation-2020, over the transports at hand, as docs/selection.md ("The
+/// paper's rules") quotes it.
 ///
-/// What is unknown of the path counts as the likeliest value. Transports without a profile come last.
+/// What is unknown of the path counts as the likeliest value. Transports without a profile come
+/// last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PaperRules;
 

@@ -19,8 +19,8 @@ pub const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e13);
 /// The lowest rate that is believed.
 pub const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e2);
 
-/// The properties of a path, and how certain they are. Where something is not known, the model assumes a typical value with a wide
-/// uncertainty.
+/// The properties of a path, and how certain they are. Where something is not known, the model
+/// assumes a typical value with a wide uncertainty.
 ///
 /// *Up* is from the connecting party to the listening one.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -74,7 +74,8 @@ pub enum Udp {
 pub struct Kernel {
     /// The greatest send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
     pub send_ceiling: Option<f64>,
-    /// The greatest receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
+    /// The greatest receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in
+    /// bytes.
     pub receive_ceiling: Option<f64>,
     /// The congestion control that a connection has unless told otherwise.
     pub congestion_control: Option<String>,
@@ -118,8 +119,8 @@ impl PathEstimate {
         Ok(fields.into_estimate())
     }
 
-    /// Checks every number. The fields are public, so a caller that uses an estimate of a peer or a user checks it first; the choosers
-    /// and the model do.
+    /// Checks every number. The fields are public, so a caller that uses an estimate of a peer or a
+    /// user checks it first; the choosers and the model do.
     ///
     /// # Errors
     /// [`SelectError::Number`], which names the field.

@@ -1,8 +1,9 @@
 //! The predicted time of a workload over a transport, and its parts.
 //!
-//! `T = set-up + round trips + serial computing + |carrying, computing|`, in the spirit of Rebane, *A feasibility analysis of
-//! secure multiparty computation deployments*, 2012, section 5, whose `T = f(ping) + bytes / g(bandwidth)` follows here
-//! from the profile of the transport. `|x, y|` is `sqrt(x² + y²)`: carrying and computing hide each other, except where they take about as long.
+//! `T = set-up + round trips + serial computing + |carrying, computing|`, in the spirit of Rebane,
+//! *A feasibility analysis of secure multiparty computation deployments*, 2012, section 5, whose `T
+//! = f(ping) + bytes / g(bandwidth)` follows here from the profile of the transport. `|x, y|` is
+//! `sqrt(x² + y²)`: carrying and computing hide each other, except where they take about as long.
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use crate::{
     model::Values,
 };
 
-/// Rate of a path that was not measured: gigabit Ethernet within a LAN, and the median of our wide-area cells elsewhere
-/// (docs/results/selection).
+/// Rate of a path that was not measured: gigabit Ethernet within a LAN, and the median of our
+/// wide-area cells elsewhere (docs/results/selection).
 const UNKNOWN_RATE_LAN: Bandwidth = Bandwidth::from_megabits_per_second(1000.0);
 const UNKNOWN_RATE: Bandwidth = Bandwidth::from_megabits_per_second(200.0);
 
@@ -27,15 +28,17 @@ const UNKNOWN_RATE_SIGMA: f64 = 1.15;
 /// Factor by which a path is usually faster than a train that did not fill it could tell.
 const LOWER_BOUND_FACTOR: f64 = 1.5;
 
-/// Shortest queue that is assumed where none was measured, in bytes; longer paths have one bandwidth-delay product.
+/// Shortest queue that is assumed where none was measured, in bytes; longer paths have one
+/// bandwidth-delay product.
 const DEFAULT_QUEUE: f64 = 262_144.0;
 
-/// Limits of Linux on the buffers of a TCP connection, in bytes (`tcp_wmem`, `tcp_rmem`), where they are not known.
+/// Limits of Linux on the buffers of a TCP connection, in bytes (`tcp_wmem`, `tcp_rmem`), where
+/// they are not known.
 const DEFAULT_SEND_BUFFER: f64 = 4_194_304.0;
 const DEFAULT_RECEIVE_BUFFER: f64 = 6_291_456.0;
 
-/// Packets seen elsewhere that a loss estimate starts from: their ratio, 2 in 10,000, is that of an ordinary path, and their
-/// number is how many a train needs to count as much.
+/// Packets seen elsewhere that a loss estimate starts from: their ratio, 2 in 10,000, is that of an
+/// ordinary path, and their number is how many a train needs to count as much.
 const PRIOR_LOST: f64 = 0.02;
 const PRIOR_SENT: f64 = 100.0;
 
@@ -44,7 +47,8 @@ const PRIOR_SENT: f64 = 100.0;
 pub struct Prediction {
     /// From the first packet of the set-up to the output, in seconds.
     pub seconds: f64,
-    /// Standard deviation of the logarithm of the time, from errors of the model and of the measured rate.
+    /// Standard deviation of the logarithm of the time, from errors of the model and of the
+    /// measured rate.
     pub sigma: f64,
     /// The parts of the time.
     pub parts: TimeParts,
@@ -186,7 +190,8 @@ pub(crate) fn parts(
     };
     let first = workload.first_table();
     let waiting = (workload.round_trips() - first).max(0.0) * rtt;
-    // From the first table on: the tables, or the labels after a further round trip, whichever takes longer.
+    // From the first table on: the tables, or the labels after a further round trip, whichever
+    // takes longer.
     let labels = Carriage {
         transfer: requests.transfer + late,
         ..requests

@@ -1,4 +1,5 @@
-//! The default chooser, by the three lines of docs/selection.md, "The rule", which compares it with the model.
+//! The default chooser, by the three lines of docs/selection.md, "The rule", which compares it with
+//! the model.
 
 use transpute_units::PathClass;
 
@@ -8,7 +9,8 @@ use crate::{
 
 /// Within a LAN, work with at most this many bytes in both directions together goes over TCP.
 ///
-/// Measured: the best of 0.05, 0.2, 0.5, 1.5 and 4 MB on the `fit` cells of docs/results/selection below 5 ms.
+/// Measured: the best of 0.05, 0.2, 0.5, 1.5 and 4 MB on the `fit` cells of docs/results/selection
+/// below 5 ms.
 const LITTLE_BYTES: u64 = 1_500_000;
 
 /// Chooses by the class of the path, whether UDP passes, and the number of bytes.

@@ -16,10 +16,11 @@ pub struct SchemeCost {
 }
 
 impl SchemeCost {
-    /// The schemes with free XOR on a typical machine: one core of a server of 2023 with VAES-512, one instance of MinCut
-    /// (10^6 AND gates) at a time. Bytes follow from the schemes (docs/protocol.md, "Tables"); seconds are measured:
-    /// `cargo bench -p transpute-benches --bench garbling -- mincut` (docs/performance.md, "MinCut, one": 69, 84 and 42 million
-    /// AND gates per second). Only their ratios to the path's rate matter.
+    /// The schemes with free XOR on a typical machine: one core of a server of 2023 with VAES-512,
+    /// one instance of MinCut (10^6 AND gates) at a time. Bytes follow from the schemes
+    /// (docs/protocol.md, "Tables"); seconds are measured: `cargo bench -p transpute-benches
+    /// --bench garbling -- mincut` (docs/performance.md, "MinCut, one": 69, 84 and 42 million AND
+    /// gates per second). Only their ratios to the path's rate matter.
     pub const TYPICAL: [Self; 3] = [
         Self::of("half-gates", 32.0, 14.5e-9),
         Self::of("fixed-key", 32.0, 11.9e-9),
@@ -60,8 +61,8 @@ pub struct SchemeTime {
 pub struct SchemeChoice {
     /// All allowed schemes, the fastest first.
     pub ranking: Vec<SchemeTime>,
-    /// The rate of the path. `None`: the rate is unknown and both parties run on one host ([`PathClass::SameHost`]), so it is not taken
-    /// into account.
+    /// The rate of the path. `None`: the rate is unknown and both parties run on one host
+    /// ([`PathClass::SameHost`]), so it is not taken into account.
     pub rate: Option<Bandwidth>,
     /// Whether the rate was known. If not, it is [`Bandwidth::ASSUMED`].
     pub is_rate_known: bool,
@@ -76,11 +77,11 @@ impl SchemeChoice {
     }
 }
 
-/// Chooses among `costs` the scheme whose tables are made and carried the soonest, the first of two that are equally fast; `None`
-/// if there is none.
+/// Chooses among `costs` the scheme whose tables are made and carried the soonest, the first of two
+/// that are equally fast; `None` if there is none.
 ///
-/// `rate` is that of the path from the garbler to the evaluator. Garbling, sending and evaluating overlap, so the slowest of them sets
-/// the pace: `max(bytes / rate, computing)`.
+/// `rate` is that of the path from the garbler to the evaluator. Garbling, sending and evaluating
+/// overlap, so the slowest of them sets the pace: `max(bytes / rate, computing)`.
 #[must_use]
 pub fn choose_scheme(
     costs: &[SchemeCost],

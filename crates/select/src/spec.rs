@@ -19,11 +19,13 @@ use crate::SelectError;
 /// The longest name with settings.
 const MAX_LEN: usize = 100;
 
-/// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings are kept in their order as texts, so that
-/// equal ones compare equal; `+` separates them as well as a comma.
+/// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings are kept
+/// in their order as texts, so that equal ones compare equal; `+` separates them as well as a
+/// comma.
 ///
 /// A text that is [parsed](str::parse) gets the profile of the built-in transport of that name.
-/// [`in_registry`](Self::in_registry) finds those of other transports. The profile takes no part in comparisons.
+/// [`in_registry`](Self::in_registry) finds those of other transports. The profile takes no part in
+/// comparisons.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Spec {
@@ -32,8 +34,8 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Parses a name with settings, and finds the profile of the transport in a registry. A transport that has none is predicted
-    /// like one TCP connection, with a wide uncertainty.
+    /// Parses a name with settings, and finds the profile of the transport in a registry. A
+    /// transport that has none is predicted like one TCP connection, with a wide uncertainty.
     ///
     /// # Errors
     /// [`SelectError::Transport`].
@@ -85,8 +87,9 @@ impl Spec {
         pairs.find_map(|(known, value)| (known == key).then_some(value))
     }
 
-    /// Returns the transport with the congestion control that it has: written out if it is another than cubic, and left out if it
-    /// is. `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
+    /// Returns the transport with the congestion control that it has: written out if it is another
+    /// than cubic, and left out if it is. `tcp` over a kernel whose default is bbr does what
+    /// `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
     pub(crate) fn in_effect(&self, default_control: Option<&str>) -> Self {
         let Some(Throughput::Kernel(control)) = self.profile.map(|profile| profile.throughput)
         else {
@@ -110,15 +113,15 @@ impl Spec {
         }
     }
 
-    /// Returns whether losses shrink its congestion window, where `default_control` is that of TCP connections which are not told
-    /// otherwise.
+    /// Returns whether losses shrink its congestion window, where `default_control` is that of TCP
+    /// connections which are not told otherwise.
     #[must_use]
     pub fn slows_at_losses(&self, default_control: Option<&str>) -> bool {
         self.profile_under(default_control).throughput == Throughput::Window
     }
 
-    /// Returns the profile, or that of an unknown transport, with the congestion control that is in effect where `default_control` is
-    /// that of TCP connections which are not told otherwise.
+    /// Returns the profile, or that of an unknown transport, with the congestion control that is in
+    /// effect where `default_control` is that of TCP connections which are not told otherwise.
     pub(crate) fn profile_under(&self, default_control: Option<&str>) -> Profile {
         let mut profile = self.profile.unwrap_or_default();
         profile.throughput = profile.throughput.resolve(default_control);

@@ -14,7 +14,8 @@ fn bytes_per_second(rate: f64) -> Option<Bandwidth> {
     Some(Bandwidth::from_bytes_per_second(rate))
 }
 
-/// The figures of a link: a rate in bytes per second that the path limited or not, packets sent and lost so far.
+/// The figures of a link: a rate in bytes per second that the path limited or not, packets sent and
+/// lost so far.
 fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
     let mut sample = PathSample::default();
     sample.min_rtt = Some(Duration::from_millis(20));
@@ -37,7 +38,8 @@ fn chosen_by() -> KnownPath {
     }
 }
 
-/// A run ends: a second after the one before, in which nothing was sent that the sample does not tell of.
+/// A run ends: a second after the one before, in which nothing was sent that the sample does not
+/// tell of.
 fn look(monitor: &mut PathMonitor, sample: &PathSample) {
     monitor.look(sample, Duration::from_secs(1));
 }
@@ -71,7 +73,8 @@ fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
 #[test]
 fn noise_is_three_standard_deviations() {
     let before = loss(10_000, 100);
-    // With as many packets the pooled deviation at 100 and 200 lost is 0.00172: 0.0100 is 5.8 of them.
+    // With as many packets the pooled deviation at 100 and 200 lost is 0.00172: 0.0100 is 5.8 of
+    // them.
     let now = loss;
     assert!(now(10_000, 200).is_worse_than(before));
     assert!(!now(10_000, 199).is_worse_than(before), "not twice as much");
@@ -81,7 +84,8 @@ fn noise_is_three_standard_deviations() {
     let clean = loss(10_000, 0);
     assert!(!clean.is_worse_than(before) && !clean.is_worse_than(clean));
     assert!(!now(0, 0).is_worse_than(before) && !now(10, 10).is_worse_than(now(0, 0)));
-    // A loss of 0.3 % after 0.1 % may be chance if it was counted in 1,000 packets. In 1,000,000 packets it is not.
+    // A loss of 0.3 % after 0.1 % may be chance if it was counted in 1,000 packets. In 1,000,000
+    // packets it is not.
     let little = loss(10_000, 10);
     assert!(!now(1_000, 3).is_worse_than(little) && now(1_000_000, 3_000).is_worse_than(little));
 }
@@ -145,7 +149,8 @@ fn the_rate_of_a_run_is_its_highest_and_at_least_what_was_carried() {
     monitor.look_at_rate(&sample(1_000, false, 0, 0));
     look(&mut monitor, &sample(50_000_000, true, 0, 0));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(1e7));
-    // Only a retransmission was seen of a run that carried three megabytes and a half, one half again, in half a second.
+    // Only a retransmission was seen of a run that carried three megabytes and a half, one half
+    // again, in half a second.
     let mut retransmission = sample(1_000, false, 3_500, 500);
     retransmission.wire_bytes_sent = Some(4_000_000);
     retransmission.wire_bytes_retransmitted = Some(500_000);

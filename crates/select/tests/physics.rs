@@ -111,7 +111,8 @@ proptest! {
                 prop_assert!(no_faster(time(rtt), now), "rtt {} < {now}", time(rtt));
             }
             let loss = Case { loss: (case.loss * factor + 1e-6).min(0.5), ..case };
-            // A window that a loss keeps from doubling on is cut to more than its mean so far: fewer packets before that take a little less.
+            // A window that a loss keeps from doubling on is cut to more than its mean so far:
+            // fewer packets before that take a little less.
             let slower = time(loss) * 1.001;
             prop_assert!(no_faster(slower, now), "loss {} < {now}", time(loss));
             let compute = Case { compute: case.compute * factor, ..case };
@@ -177,7 +178,8 @@ fn the_laws_are_what_the_literature_says() {
     let slow = Case { rate: 1e8, ..BULK };
     let saved = growth(slow, "tcp") - growth(slow, "tcp-striped");
     assert!((2.5..3.2).contains(&saved), "{saved}");
-    // Mathis: 1.22 packets of 1,448 bytes / sqrt(p) each round trip; docs/testbed.md measured 231 s for 36 MB.
+    // Mathis: 1.22 packets of 1,448 bytes / sqrt(p) each round trip; docs/testbed.md measured 231 s
+    // for 36 MB.
     let lossy = Case {
         loss: 0.01,
         bytes: 36_000_000,

@@ -1,13 +1,13 @@
 //! The two-party protocol of Transpute: agreement, oblivious transfer, streamed garbled tables,
 //! outputs.
 //!
-//! [`Connection`] is a pure state machine: frames in, bytes out, no sockets, clocks and threads. `transpute-driver`
-//! drives one over a link. The messages are described in `docs/protocol.md`.
+//! [`Connection`] is a pure state machine: frames in, bytes out, without sockets, clocks and
+//! threads. `transpute-driver` drives it over a link. `docs/protocol.md` specifies the messages.
 //!
 //! # Security
 //! The garbler's inputs and the output's authenticity are protected against a **malicious**
-//! evaluator; the evaluator's inputs only against a **semi-honest** garbler, which follows the
-//! protocol. Implemented from published protocols, not audited; see `docs/security.md`.
+//! evaluator. The evaluator's inputs are protected only against a **semi-honest** garbler, which
+//! follows the protocol. Implemented from published protocols, not audited; see `docs/security.md`.
 #![forbid(unsafe_code)]
 
 mod channel;

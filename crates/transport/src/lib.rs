@@ -1,8 +1,9 @@
 //! Links between two parties, over whichever transport is chosen.
 //!
-//! A [`Transport`] is found by name in a [`Registry`]. It listens or connects, authenticates the peer, and yields a
-//! [`Link`]: an ordered byte stream each way with live statistics. Everything above (the session, the command line, the
-//! benchmarks) sees only these types, so adding a transport changes its own file and its registration.
+//! A [`Transport`] is found by name in a [`Registry`]. It listens or connects, authenticates the
+//! peer, and yields a [`Link`]: an ordered byte stream each way with live statistics. Everything
+//! above (the session, the command line, the benchmarks) sees only these types, so adding a
+//! transport changes its own file and its registration.
 //!
 //! | module of the crate | idea |
 //! | --- | --- |

@@ -15,13 +15,14 @@ pub enum Security {
         /// The peers we talk to: any one of these keys.
         peers: Vec<Fingerprint>,
     },
-    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer that pins keys refuses
-    /// it, because the protocol goes by another name.
+    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer
+    /// that pins keys refuses it, because the protocol goes by another name.
     Unpinned {
         /// Our key. The peer learns it and does not care.
         identity: Arc<Identity>,
     },
-    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by other means.
+    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by
+    /// other means.
     Plaintext,
 }
 

@@ -53,7 +53,8 @@ impl Settings {
         }
     }
 
-    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what was expected.
+    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what
+    /// was expected.
     ///
     /// # Errors
     /// [`RegistryError::InvalidSetting`] with what `parse` says.
@@ -97,7 +98,8 @@ impl Settings {
     }
 }
 
-/// Splits the text for a transport, such as `tcp:cc=bbr`, into its name and the settings that follow a colon.
+/// Splits the text for a transport, such as `tcp:cc=bbr`, into its name and the settings that
+/// follow a colon.
 #[must_use]
 pub fn name_and_settings(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
@@ -106,8 +108,8 @@ pub fn name_and_settings(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Splits the settings of a transport, such as `n=4,cc=bbr`, into keys and values; an item that is not of this form is an error. A `+`
-/// separates items as well as a comma.
+/// Splits the settings of a transport, such as `n=4,cc=bbr`, into keys and values; an item that is
+/// not of this form is an error. A `+` separates items as well as a comma.
 pub fn pairs(settings: &str) -> impl Iterator<Item = Result<(&str, &str), &str>> {
     settings
         .split([',', '+'])
@@ -117,8 +119,8 @@ pub fn pairs(settings: &str) -> impl Iterator<Item = Result<(&str, &str), &str>>
         })
 }
 
-/// Parses a rate in bits per second: a number that `k`, `m` or `g` may follow. Returns `None` for any other text, and for a rate below
-/// `min` or above [`MAX_RATE`].
+/// Parses a rate in bits per second: a number that `k`, `m` or `g` may follow. Returns `None` for
+/// any other text, and for a rate below `min` or above [`MAX_RATE`].
 pub(crate) fn rate(text: &str, min: Bandwidth) -> Option<Bandwidth> {
     let (digits, unit) = match text.char_indices().next_back()? {
         (end, 'k' | 'K') => (&text[..end], 1e3),

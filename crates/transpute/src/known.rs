@@ -1,4 +1,5 @@
-//! What is known of a path when the link is there, for planning oblivious transfers and for choosing a garbling scheme.
+//! What is known of a path when the link is there, for planning oblivious transfers and for
+//! choosing a garbling scheme.
 
 use std::time::Duration;
 

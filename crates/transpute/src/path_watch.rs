@@ -1,4 +1,5 @@
-//! What a connection for any number of computations knows of its path: what the transport was chosen by, and what was measured last.
+//! What a connection for any number of computations knows of its path: what the transport was
+//! chosen by, and what was measured last.
 
 use std::{
     fmt,
@@ -13,8 +14,9 @@ use transpute_units::KnownPath;
 
 use crate::{auto::Selection, known};
 
-/// Time between two looks at the link's figures while a run is under way, and the least between two ends of runs at which it is looked:
-/// a look costs a system call for each TCP connection, some microseconds.
+/// Time between two looks at the link's figures while a run is under way, and the least between two
+/// ends of runs at which it is looked: a look costs a system call for each TCP connection, some
+/// microseconds.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the transport was chosen by, on the side that chose.
@@ -41,8 +43,8 @@ pub(crate) struct PathWatch {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PathReport {
-    /// The path that the transport was chosen by; what was not known then is what was measured first. Rate and loss are of the
-    /// direction in which this side sends.
+    /// The path that the transport was chosen by; what was not known then is what was measured
+    /// first. Rate and loss are of the direction in which this side sends.
     pub chosen_by: KnownPath,
     /// What was measured last.
     pub now: KnownPath,
@@ -50,9 +52,11 @@ pub struct PathReport {
     pub worse: Option<String>,
     /// The transport in use.
     pub transport: String,
-    /// The transport that would now be chosen, if the path is worse and that is another one. `None` on a side that did not choose.
+    /// The transport that would now be chosen, if the path is worse and that is another one. `None`
+    /// on a side that did not choose.
     pub better: Option<String>,
-    /// Predicted time of one run on this connection with the path as it is now. `None` on a side that did not choose.
+    /// Predicted time of one run on this connection with the path as it is now. `None` on a side
+    /// that did not choose.
     pub predicted_run: Option<Duration>,
 }
 
@@ -112,8 +116,8 @@ impl PathWatch {
         }
     }
 
-    /// Returns the path as the evaluator sees it. This side measures the direction in which it sends; of the other one it knows the
-    /// rate that the transport was chosen by.
+    /// Returns the path as the evaluator sees it. This side measures the direction in which it
+    /// sends; of the other one it knows the rate that the transport was chosen by.
     pub(crate) fn as_evaluator(&self) -> KnownPath {
         known::as_evaluator(self.monitor.estimate(), self.role)
     }
@@ -148,7 +152,8 @@ impl PathWatch {
         }
     }
 
-    /// Ranks the transports by the chooser, on this path: each with the predicted time of a run in seconds once it is connected.
+    /// Ranks the transports by the chooser, on this path: each with the predicted time of a run in
+    /// seconds once it is connected.
     fn rank(&self, now: &KnownPath) -> Option<Vec<(String, f64)>> {
         let chosen = self.chosen.as_ref()?;
         let mut path = chosen.selection.path.clone();

@@ -5,8 +5,8 @@ use transpute_select::{SchemeChoice, SchemeCost, choose_scheme};
 use transpute_session::Config;
 use transpute_units::KnownPath;
 
-/// Chooses among the schemes that `config` allows and makes it prefer that one; returns why. Returns `None`, and changes nothing,
-/// if the peer decides or there is but one.
+/// Chooses among the schemes that `config` allows and makes it prefer that one; returns why.
+/// Returns `None`, and changes nothing, if the peer decides or there is but one.
 pub(crate) fn prefer(
     config: &mut Config,
     and_gates: u64,

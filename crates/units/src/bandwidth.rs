@@ -4,7 +4,8 @@ use std::{cmp::Ordering, fmt, ops::Mul, time::Duration};
 
 /// A number of bits per second: the rate of a path, a link or a sender.
 ///
-/// It is finite and not negative. A number that is no rate (negative, infinite or not a number) counts as zero.
+/// It is finite and not negative. A number that is no rate (negative, infinite or not a number)
+/// counts as zero.
 ///
 /// ```
 /// use transpute_units::Bandwidth;
@@ -20,8 +21,9 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// The rate that is assumed of a path beyond one host whose rate is not known, when oblivious transfers are planned and a garbling
-    /// scheme is chosen: 100 Mbit/s. Chosen; up to 8 Gbit/s the choice of the scheme is the same.
+    /// The rate that is assumed of a path beyond one host whose rate is not known, when oblivious
+    /// transfers are planned and a garbling scheme is chosen: 100 Mbit/s. Chosen; up to 8 Gbit/s
+    /// the choice of the scheme is the same.
     pub const ASSUMED: Self = Self::from_megabits_per_second(100.0);
 
     /// Takes bits per second.
@@ -74,7 +76,8 @@ impl Bandwidth {
         self.bits_per_second / 1e6
     }
 
-    /// Returns the seconds that sending a number of bytes takes: infinite at a rate of zero, unless there is nothing to send.
+    /// Returns the seconds that sending a number of bytes takes: infinite at a rate of zero, unless
+    /// there is nothing to send.
     #[must_use]
     pub fn seconds_to_send(self, bytes: f64) -> f64 {
         match bytes > 0.0 {
@@ -83,13 +86,15 @@ impl Bandwidth {
         }
     }
 
-    /// Returns the time that sending a number of bytes takes, [`Duration::MAX`] if it is longer than that.
+    /// Returns the time that sending a number of bytes takes, [`Duration::MAX`] if it is longer
+    /// than that.
     #[must_use]
     pub fn time_to_send(self, bytes: u64) -> Duration {
         Duration::try_from_secs_f64(self.seconds_to_send(bytes as f64)).unwrap_or(Duration::MAX)
     }
 
-    /// Returns the bytes that are sent in a time: for a round-trip time, the bandwidth-delay product.
+    /// Returns the bytes that are sent in a time: for a round-trip time, the bandwidth-delay
+    /// product.
     #[must_use]
     pub fn bytes_in(self, time: Duration) -> f64 {
         self.bytes_per_second() * time.as_secs_f64()

@@ -3,11 +3,12 @@
 /// The quantile of the standard normal distribution for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Factor by which loss must grow to count as worse, unless the growth is noise: "doubles" in the requirement.
+/// Factor by which loss must grow to count as worse, unless the growth is noise: "doubles" in the
+/// requirement.
 const WORSE_LOSS: f64 = 2.0;
 
-/// Standard deviations by which two counts of one path may differ. By the normal approximation, they differ by more in 1 of 740
-/// comparisons.
+/// Standard deviations by which two counts of one path may differ. By the normal approximation,
+/// they differ by more in 1 of 740 comparisons.
 const NOISE_DEVIATIONS: f64 = 3.0;
 
 /// Packets counted of one direction of a path: so many lost out of so many sent.
@@ -27,8 +28,8 @@ impl Loss {
         (lost <= sent).then_some(Self { lost, sent })
     }
 
-    /// Takes a probability that is known without counting, such as that of an emulated path. Returns `None` if it is not between 0
-    /// and 1.
+    /// Takes a probability that is known without counting, such as that of an emulated path.
+    /// Returns `None` if it is not between 0 and 1.
     #[must_use]
     pub fn known(probability: f64) -> Option<Self> {
         (0.0..=1.0).contains(&probability).then(|| Self {
@@ -59,8 +60,8 @@ impl Loss {
         }
     }
 
-    /// Returns whether this is at least `WORSE_LOSS` times as much as `before`, and the difference is not noise: the
-    /// two-proportion z-test with the pooled proportion.
+    /// Returns whether this is at least `WORSE_LOSS` times as much as `before`, and the difference
+    /// is not noise: the two-proportion z-test with the pooled proportion.
     #[must_use]
     pub fn is_worse_than(self, before: Self) -> bool {
         let (now, then) = (self.fraction(), before.fraction());
@@ -73,8 +74,9 @@ impl Loss {
         now - then > NOISE_DEVIATIONS * variance.sqrt()
     }
 
-    /// Returns within which bounds the probability is with 95 % confidence: the score interval of E. B. Wilson,
-    /// *Probable inference, the law of succession, and statistical inference*, 1927. `(0, 1)` if nothing was sent.
+    /// Returns within which bounds the probability is with 95 % confidence: the score interval of
+    /// E. B. Wilson, *Probable inference, the law of succession, and statistical inference*, 1927.
+    /// `(0, 1)` if nothing was sent.
     ///
     /// It supposes that packets are lost independently; bursts make the true interval wider.
     #[must_use]

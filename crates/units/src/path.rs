@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::{Bandwidth, Loss};
 
-/// The properties of a path that a party knows, by a measurement or because it was told. `None` is not known.
+/// The properties of a path that a party knows, by a measurement or because it was told. `None` is
+/// not known.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KnownPath {
     /// The round-trip time without queueing.

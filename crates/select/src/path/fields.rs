@@ -1,4 +1,5 @@
-//! The JSON of an estimate: times in seconds, rates in bits per second. Users and peers write it, so its numbers may be anything.
+//! The JSON of an estimate: times in seconds, rates in bits per second. Users and peers write it,
+//! so its numbers may be anything.
 
 use std::time::Duration;
 

@@ -9,8 +9,8 @@ use crate::{ConnectError, HandshakeError, RegistryError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
-/// The longest message to the layer above, in bytes: it is empty today, and ignored. With it a certificate still fits into two
-/// packets.
+/// The longest message to the layer above, in bytes: it is empty today, and ignored. With it a
+/// certificate still fits into two packets.
 const MAX_MESSAGE: usize = 1024;
 
 /// The most that the names take, in bytes. Those of today take 25; a later version has more.
@@ -66,8 +66,8 @@ impl Offer {
         self.transports.retain(|(name, _)| keeps(name));
     }
 
-    /// Returns the names of the transports that are allowed. A later version of the peer may name some that are not
-    /// known here.
+    /// Returns the names of the transports that are allowed. A later version of the peer may name
+    /// some that are not known here.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.transports.iter().map(|(name, _)| name.as_str())
     }
@@ -91,7 +91,8 @@ impl Offer {
         }
     }
 
-    /// Returns whether one of the transports shares the ports of the listener. Without one no connector learns the offer.
+    /// Returns whether one of the transports shares the ports of the listener. Without one no
+    /// connector learns the offer.
     #[must_use]
     pub fn has_shared(&self) -> bool {
         self.transports
@@ -108,7 +109,8 @@ impl Offer {
         }
     }
 
-    /// States the ports of the transports that do not share those of the listener, and leaves out those that have none.
+    /// States the ports of the transports that do not share those of the listener, and leaves out
+    /// those that have none.
     pub(super) fn set_ports(&mut self, ports: &BTreeMap<&str, NonZeroU16>) {
         for (name, port) in &mut self.transports {
             if let Port::Own(port) = port {
@@ -136,7 +138,8 @@ impl Offer {
         };
         let names = (self.transports.iter().map(entry)).collect::<Vec<_>>();
         let names = names.join(",");
-        // The built-in ones take 25 bytes, and the number and length of others are bounded. No message follows.
+        // The built-in ones take 25 bytes, and the number and length of others are bounded. No
+        // message follows.
         let length = (names.len() as u16).to_le_bytes();
         [&MAGIC[..], &length, names.as_bytes(), &[0, 0]].concat()
     }

@@ -1,4 +1,5 @@
-//! Transports that do not share the ports of `auto`: each listens at a port of its own, which the offer states.
+//! Transports that do not share the ports of `auto`: each listens at a port of its own, which the
+//! offer states.
 
 use std::{sync::Arc, time::Duration};
 
@@ -108,7 +109,8 @@ impl OwnPortListener {
     }
 }
 
-/// Checks that a link is protected as it was asked for: a transport of another crate must not weaken that.
+/// Checks that a link is protected as it was asked for: a transport of another crate must not
+/// weaken that.
 ///
 /// # Errors
 /// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute).

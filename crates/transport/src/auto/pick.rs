@@ -6,8 +6,9 @@ use crate::{Link, Settings, TransportError, settings::name_and_settings};
 
 /// A transport that becomes the link, with the settings that take effect at that moment.
 ///
-/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most transports have none of these settings,
-/// because their connections are under way before one of them is picked.
+/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most
+/// transports have none of these settings, because their connections are under way before one of
+/// them is picked.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Pick(String);
 

@@ -1,4 +1,5 @@
-//! Errors of the handshake: TLS, pinned keys, the plaintext preamble, the transport that both sides use.
+//! Errors of the handshake: TLS, pinned keys, the plaintext preamble, the transport that both sides
+//! use.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -77,7 +78,8 @@ pub enum HandshakeError {
     ClosedDuringHandshake,
 }
 
-/// A key that is not pinned, as it travels through the TLS library from the verifier to [`crate::tls::explain`].
+/// A key that is not pinned, as it travels through the TLS library from the verifier to
+/// [`crate::tls::explain`].
 #[derive(Clone, Debug, Error)]
 #[error("the peer is {found}, expected {}", list(expected))]
 pub(crate) struct PinMismatch {

@@ -1,4 +1,5 @@
-//! Errors between two parties, by the operation that fails: find a transport, bind, connect, shake hands, use the stream.
+//! Errors between two parties, by the operation that fails: find a transport, bind, connect, shake
+//! hands, use the stream.
 
 mod address;
 mod bind;
@@ -20,7 +21,8 @@ pub use self::{
 
 /// Why a link could not be made, or broke: the sum of the errors of each operation.
 ///
-/// Reading from and writing to a link yields [`io::Error`]; [`TransportError::from_io`] finds out what it means.
+/// Reading from and writing to a link yields [`io::Error`]; [`TransportError::from_io`] finds out
+/// what it means.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TransportError {
@@ -50,8 +52,8 @@ pub enum TransportError {
 impl TransportError {
     /// Says what an error from reading or writing a [`Link`](crate::Link) means.
     ///
-    /// A transport that knows more than an error kind can say puts a `TransportError` inside the [`io::Error`]
-    /// ([`into_io`](Self::into_io)); it comes out here unchanged.
+    /// A transport that knows more than an error kind can say puts a `TransportError` inside the
+    /// [`io::Error`] ([`into_io`](Self::into_io)); it comes out here unchanged.
     #[must_use]
     pub fn from_io(error: io::Error) -> Self {
         let error = match error.downcast::<Self>() {
@@ -81,7 +83,8 @@ impl TransportError {
         meaning.into()
     }
 
-    /// Returns what is behind an error that only says which transport had it, and this error otherwise.
+    /// Returns what is behind an error that only says which transport had it, and this error
+    /// otherwise.
     #[must_use]
     pub fn root(&self) -> &Self {
         match self {

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a [`Registry`](crate::Registry) cannot add a transport, or cannot return one as it was asked for.
+/// Why a [`Registry`](crate::Registry) cannot add a transport, or cannot return one as it was asked
+/// for.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegistryError {

@@ -8,7 +8,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The stream ended without the peer's confirmation that it is complete: the peer died, or the connection was cut.
+    /// The stream ended without the peer's confirmation that it is complete: the peer died, or the
+    /// connection was cut.
     #[error("the connection ended before the peer closed it: the data may be cut off")]
     Truncated,
     /// The peer reset the connection: its process ended, or it gave up.

@@ -1,4 +1,5 @@
-//! Errors of asking for what the transport or the system does not support. Binding and connecting share them.
+//! Errors of asking for what the transport or the system does not support. Binding and connecting
+//! share them.
 
 use std::io;
 
@@ -16,7 +17,8 @@ pub enum UnsupportedError {
     CongestionControl {
         /// The name asked for.
         name: String,
-        /// The names the kernel knows, separated by blanks; a word in brackets if they cannot be read.
+        /// The names the kernel knows, separated by blanks; a word in brackets if they cannot be
+        /// read.
         available: String,
         /// The names that every process may use, in the same form.
         allowed: String,

@@ -57,7 +57,8 @@ impl Candidate for Quic {
             return None;
         }
         let asked = (self.connect_over(address, security, &[NO_COMMON_TRANSPORT])).await;
-        // The listener closes as soon as it has understood, which may be before the handshake is complete here.
+        // The listener closes as soon as it has understood, which may be before the handshake is
+        // complete here.
         match asked {
             Ok(mut authenticated) => {
                 let _ = authenticated.bare.reader.read(&mut [0]).await;

@@ -46,11 +46,11 @@
 //! bbr 3.41 s and 3.37 s. A process that gets too little processor time is several times slower,
 //! because pacing runs in user space.
 //!
-//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`QuicOptions::path`]) packets are
-//! sent at that rate from the first one (`congestion`), which saves the whole start-up. A rate that
-//! is too high is corrected after one and a half round trips. After six round trips of sending, BBR
-//! decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 % loss, 30 MB
-//! take as long with the hint as without.
+//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`QuicOptions::path`])
+//! packets are sent at that rate from the first one (`congestion`), which saves the whole start-up.
+//! A rate that is too high is corrected after one and a half round trips. After six round trips of
+//! sending, BBR decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 %
+//! loss, 30 MB take as long with the hint as without.
 //!
 //! # Threads
 //!

@@ -95,8 +95,8 @@ pub(super) const MAX_STREAMS: u16 = 256;
 const WINDOW_BDPS: f64 = 2.5;
 
 impl QuicOptions {
-    /// Assumed rate of an unknown path. The [first flight](Self::first_flight) is what it carries in
-    /// a round trip.
+    /// Assumed rate of an unknown path. The [first flight](Self::first_flight) is what it carries
+    /// in a round trip.
     pub const MODEST_RATE: Bandwidth = Bandwidth::from_megabits_per_second(20.0);
 
     /// Share of a round trip in which the first flight is sent.

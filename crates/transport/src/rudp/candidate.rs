@@ -1,4 +1,5 @@
-//! Reliable UDP as a candidate of `auto`. Its endpoint serves the UDP port, and its set-up measures the path.
+//! Reliable UDP as a candidate of `auto`. Its endpoint serves the UDP port, and its set-up measures
+//! the path.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Several TCP connections as a candidate of `auto`. They begin with the connection on the TCP port, which can become a link of `tcp`
-//! as well.
+//! Several TCP connections as a candidate of `auto`. They begin with the connection on the TCP
+//! port, which can become a link of `tcp` as well.
 
 use std::sync::Arc;
 

@@ -98,7 +98,8 @@ impl TcpConnection {
             None => read_offer(&mut channel).await?,
         };
         let mut path = channel.socket().probe().sample();
-        // Where the kernel tells nothing: opening the connection took a round trip, and the name's resolution.
+        // Where the kernel tells nothing: opening the connection took a round trip, and the name's
+        // resolution.
         let connect = channel.info(Tcp::NAME).timings.connect;
         path.min_rtt = path.least_rtt().or(Some(connect));
         let connection = Self {
@@ -154,8 +155,8 @@ pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor
     Acceptor::new(&place.security, &names, place.offer.describe())
 }
 
-/// Authenticates a connection, and has it handled within the time of a handshake. `None`: the connection ended during the handshake, as
-/// one does that loses the race early.
+/// Authenticates a connection, and has it handled within the time of a handshake. `None`: the
+/// connection ended during the handshake, as one does that loses the race early.
 pub(crate) async fn greet<T, F>(
     acceptor: &Acceptor,
     socket: Socket,

@@ -1,8 +1,10 @@
-//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that lose nothing.
+//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that
+//! lose nothing.
 //!
-//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing. Nothing is corrected and
-//! nothing sent twice. The first packet that is missing, or overtaken by a later one, ends the link with
-//! [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on both sides, so what is read is right as far as it goes.
+//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing.
+//! Nothing is corrected and nothing sent twice. The first packet that is missing, or overtaken by a
+//! later one, ends the link with [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on
+//! both sides, so what is read is right as far as it goes.
 
 use std::sync::Arc;
 
@@ -25,8 +27,8 @@ pub struct Udp {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UdpOptions {
-    /// The sending rate, headers included, from the first packet to the last. Default: the rate that
-    /// the set-up measures.
+    /// The sending rate, headers included, from the first packet to the last. Default: the rate
+    /// that the set-up measures.
     pub rate: Option<Bandwidth>,
 }
 

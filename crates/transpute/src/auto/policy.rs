@@ -1,7 +1,8 @@
 //! The policy of a race: asks a chooser with everything that the race has learnt.
 //!
-//! There is nothing to weigh against waiting: where UDP passes, path and connection are known after one round trip, so
-//! whatever the chooser wants is picked, and the race waits for it if it is still on its way.
+//! There is nothing to weigh against waiting: where UDP passes, path and connection are known after
+//! one round trip, so whatever the chooser wants is picked, and the race waits for it if it is
+//! still on its way.
 
 use transpute_select::{
     Candidate, Choice, Chooser, DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE,
