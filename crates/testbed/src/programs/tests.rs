@@ -198,7 +198,7 @@ fn wrong_values_are_told_with_their_place() {
         (
             "\"lan\"",
             "\"nowhere\"",
-            "sums.toml: e: there is no scenario \"nowhere\"",
+            "sums.toml: e: unknown scenario \"nowhere\"",
         ),
         (
             "\"lan\"",
