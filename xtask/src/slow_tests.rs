@@ -22,7 +22,7 @@ const NOT_IN_CI: [&str; 4] = [
 /// The slow tests to run, and the profile in which they are built.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Selection {
-    /// All, in the release profile.
+    /// All slow tests, in the release profile.
     All,
     /// The tests for continuous integration, in the dev profile, in which everything is already
     /// built.
