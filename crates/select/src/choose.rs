@@ -6,7 +6,8 @@ use serde::Serialize;
 use transpute_transport::{CongestionControl, Registry, Throughput};
 
 use crate::{
-    Direction, Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload, path::Seconds,
+    DirectionEstimate, Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload,
+    path::Seconds,
 };
 
 /// Factor by which another transport must be faster for a choice to count as wrong.
@@ -37,7 +38,8 @@ pub trait Chooser: Debug + Send + Sync {
     /// Ranks the candidates, best first. Their order decides between equal ones.
     ///
     /// # Errors
-    /// [`SelectError::NoCandidate`] if no candidate can be used; [`SelectError::Number`] if a number is out of range.
+    /// [`SelectError::NoCandidate`] if no candidate can be used; [`SelectError::Number`] if a
+    /// number is out of range.
     fn choose(
         &self,
         path: &PathEstimate,
@@ -128,7 +130,8 @@ impl Candidate {
         Ok(text.parse::<Spec>()?.into())
     }
 
-    /// The transports of a registry that `auto` may choose, all of which can be used. They are compared unless the user names others.
+    /// The transports of a registry that `auto` may choose, all of which can be used. They are
+    /// compared unless the user names others.
     #[must_use]
     pub fn all(registry: &Registry) -> Vec<Self> {
         let names = registry.candidates().map(|transport| transport.name());
@@ -144,7 +147,9 @@ impl Candidate {
             Some(Throughput::Kernel(control)) => control,
             _ => None,
         };
-        let loses = |direction: &Direction| direction.loss.is_some_and(|loss| loss.lost() > 0);
+        let loses = |direction: &DirectionEstimate| {
+            direction.known.loss.is_some_and(|loss| loss.lost() > 0)
+        };
         let known = &path.kernel.available;
         let lacks = |control: CongestionControl| {
             !known.is_empty() && !known.iter().any(|it| it == control.name())
@@ -188,7 +193,8 @@ impl Choice {
         &self.ranking[0].prediction
     }
 
-    /// Replaces the predicted times by those for `path`, which was measured after the choice. Keeps the order of the candidates.
+    /// Replaces the predicted times by those for `path`, which was measured after the choice. Keeps
+    /// the order of the candidates.
     pub fn predict(&mut self, model: &Model, path: &PathEstimate, workload: &Workload) {
         for ranked in &mut self.ranking {
             if let Ok(prediction) = model.predict(&ranked.transport, path, workload) {
@@ -205,7 +211,8 @@ impl Choice {
     }
 }
 
-/// Returns the probability that no other one is noticeably faster than the first, with independent errors.
+/// Returns the probability that no other one is noticeably faster than the first, with independent
+/// errors.
 fn confidence(ranking: &[Ranked]) -> f64 {
     let first = &ranking[0].prediction;
     (ranking[1..].iter())
@@ -219,7 +226,8 @@ fn confidence(ranking: &[Ranked]) -> f64 {
         .fold(1.0, f64::min)
 }
 
-/// The standard normal distribution function, to three digits: a logistic curve after Bowling et al., 2009.
+/// The standard normal distribution function, to three digits: a logistic curve after Bowling et
+/// al., 2009.
 fn normal(x: f64) -> f64 {
     1.0 / (1.0 + (-(0.070_56 * x.powi(3) + 1.597_6 * x)).exp())
 }

@@ -1,7 +1,7 @@
 //! From runs to the parameters of a model, with confidence intervals.
 //!
-//! docs/selection.md, "The model", has the method; the minimum is found as by Levenberg and Marquardt. The same runs give the same
-//! model, in any order.
+//! docs/selection.md, "The model", has the method; the minimum is found as by Levenberg and
+//! Marquardt. The same runs give the same model, in any order.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,22 @@ use crate::{
 /// Cells of a transport that are needed to fit it: two for each parameter.
 pub const MIN_CELLS: usize = 10;
 
-/// Error, in standard deviations, from which on a cell counts linearly (P. J. Huber, 1964: 95 % efficiency).
+/// Error, in standard deviations, from which on a cell counts linearly (P. J. Huber, 1964: 95 %
+/// efficiency).
 const HUBER: f64 = 1.345;
 
 /// Standard deviation of the logarithm of a parameter before any run: a factor of two.
 const PRIOR_SIGMA: f64 = std::f64::consts::LN_2;
 
-/// Bounds of the logarithm of a parameter over its theory: a factor of 50, beyond which it would mean something else.
+/// Bounds of the logarithm of a parameter over its theory: a factor of 50, beyond which it would
+/// mean something else.
 const MAX_LOG_RATIO: f64 = 3.9;
 
 /// Smallest standard deviation of the error that is claimed.
 const MIN_SIGMA: f64 = 0.03;
 
-/// Resamples of the bootstrap; 95 % intervals need some hundreds (Efron and Tibshirani, 1993, section 13.3).
+/// Resamples of the bootstrap; 95 % intervals need some hundreds (Efron and Tibshirani, 1993,
+/// section 13.3).
 const RESAMPLES: usize = 400;
 
 /// Iterations of a fit; measured: all converge within 30.
@@ -81,11 +84,12 @@ impl Observed {
     }
 }
 
-/// Fits a model to runs, transport by transport. `name` describes the runs. Transports with fewer than [`MIN_CELLS`] cells are
-/// left out.
+/// Fits a model to runs, transport by transport. `name` describes the runs. Transports with fewer
+/// than [`MIN_CELLS`] cells are left out.
 ///
 /// # Errors
-/// [`SelectError::TooFewCells`] if no transport has enough; [`SelectError::Number`] if a run has a number out of range.
+/// [`SelectError::TooFewCells`] if no transport has enough; [`SelectError::Number`] if a run has a
+/// number out of range.
 pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
     let mut by_transport: BTreeMap<Spec, BTreeMap<&str, Vec<&Sample>>> = BTreeMap::new();
     for sample in samples {
@@ -198,8 +202,8 @@ fn normal(random: &mut StdRng) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// Returns the standard deviation of errors, estimated by the 68th percentile of their absolute values, which is robust against
-/// outliers.
+/// Returns the standard deviation of errors, estimated by the 68th percentile of their absolute
+/// values, which is robust against outliers.
 fn spread(cells: &[Observed], theta: &[f64]) -> f64 {
     let whole = cells.iter().filter(|cell| !cell.is_cut);
     let errors = sorted(whole.map(|cell| cell.error(theta).abs()).collect());
@@ -212,7 +216,8 @@ fn goodness(cells: &[Observed], theta: &[f64]) -> Goodness {
     Goodness::of(&pairs.collect::<Vec<_>>())
 }
 
-/// Returns the parameters' logarithms that minimize the weighted loss and the distance from the prior's center.
+/// Returns the parameters' logarithms that minimize the weighted loss and the distance from the
+/// prior's center.
 fn minimize(
     cells: &[Observed],
     weights: &[f64],
@@ -304,7 +309,8 @@ fn huber(off: f64) -> f64 {
     }
 }
 
-/// Solves equations with a positive definite matrix, whose right sides are the last column, by Gauss-Jordan elimination.
+/// Solves equations with a positive definite matrix, whose right sides are the last column, by
+/// Gauss-Jordan elimination.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     for pivot in 0..rows.len() {
         let scale = rows[pivot][pivot];

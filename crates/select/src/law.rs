@@ -2,19 +2,22 @@
 //!
 //! Times run from the first byte sent to the last byte sent; the one-way delay is the caller's.
 //!
-//! **Growing.** A transport that does not know the path sends a first flight `I` at once, and goes on at `I` per round trip.
-//! This rate doubles each round trip until it is that of the bottleneck, or the kernel's buffers are full. The first flight of one
-//! that knows the path is not limited.
+//! **Growing.** A transport that does not know the path sends a first flight `I` at once, and goes
+//! on at `I` per round trip. This rate doubles each round trip until it is that of the bottleneck,
+//! or the kernel's buffers are full. The first flight of one that knows the path is not limited.
 //!
-//! **Losses.** Before the first loss, which comes after `1 / p` packets on average, all is as without losses. Then
+//! **Losses.** Before the first loss, which comes after `1 / p` packets on average, all is as
+//! without losses. Then
 //!
-//! - a *window* (cubic, Reno) approaches the response function of RFC 9438, section 5: the larger of cubic's
-//!   `1.054 (RTT / p)^0.75` and the Reno-friendly `1.225 / sqrt(p)` (Mathis et al., 1997), in packets;
+//! - a *window* (cubic, Reno) approaches the response function of RFC 9438, section 5: the larger
+//!   of cubic's `1.054 (RTT / p)^0.75` and the Reno-friendly `1.225 / sqrt(p)` (Mathis et al.,
+//!   1997), in packets;
 //! - a *model* or a *rate* loses goodput: `(1 - p) / (1 + (p / p_half)^2)` of the rate is left.
 
 use serde::Serialize;
 
 use transpute_transport::{Profile, Throughput};
+use transpute_units::Bandwidth;
 
 use crate::model::Values;
 
@@ -24,10 +27,12 @@ const PACKET: f64 = 1448.0;
 /// Factor by which cubic shrinks its window at a loss (RFC 9438, section 4.6).
 const BETA: f64 = 0.7;
 
-/// Utilization of a bottleneck without a queue by a window that moves between `BETA` and 1 times what fits.
+/// Utilization of a bottleneck without a queue by a window that moves between `BETA` and 1 times
+/// what fits.
 const SAW: f64 = (1.0 + BETA) / 2.0;
 
-/// Share of the kernel's buffers that holds payload; Linux counts its own bookkeeping against them (`tcp_adv_win_scale`).
+/// Share of the kernel's buffers that holds payload; Linux counts its own bookkeeping against them
+/// (`tcp_adv_win_scale`).
 const BUFFER_FILL: f64 = 0.7;
 
 /// One direction of a path.
@@ -35,8 +40,8 @@ const BUFFER_FILL: f64 = 0.7;
 pub(crate) struct Conditions {
     /// Round-trip time in seconds.
     pub(crate) rtt: f64,
-    /// Rate of IP packets in bits per second.
-    pub(crate) rate: f64,
+    /// Rate of IP packets.
+    pub(crate) rate: Bandwidth,
     /// Probability of loss.
     pub(crate) loss: f64,
     /// Length of the bottleneck's queue in bytes.
@@ -143,7 +148,7 @@ impl Growing {
 }
 
 fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
-    let line = path.rate / 8.0 * values.rate_share;
+    let line = path.rate.bytes_per_second() * values.rate_share;
     let clean = Growing::new(profile, values, path, line);
     let lossy = Growing::new(
         profile,
@@ -157,7 +162,7 @@ fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -
 }
 
 fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
-    let line = path.rate / 8.0 * values.rate_share;
+    let line = path.rate.bytes_per_second() * values.rate_share;
     // With a short queue the bottleneck idles after each loss until the window has grown back.
     let used = match path.rtt > 0.0 {
         true => line.min(SAW * (line + path.queue / path.rtt)),
@@ -187,15 +192,16 @@ fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) 
     growing.carriage(bytes, without, slow.max(without), bound)
 }
 
-/// Returns the average window of a cubic flow that only losses limit, in packets: the larger of RFC 9438's figures 5 and 6.
-/// `rtt_s` is in seconds, `loss` a probability above 0.
+/// Returns the average window of a cubic flow that only losses limit, in packets: the larger of RFC
+/// 9438's figures 5 and 6. `rtt_s` is in seconds, `loss` a probability above 0.
 #[must_use]
 pub fn lossy_window(rtt_s: f64, loss: f64) -> f64 {
     (1.225 / loss.sqrt()).max(1.054 * (rtt_s / loss).powf(0.75))
 }
 
-/// Returns how many round trips `packets` take while the window goes from `first` to `settled`, the difference shrinking
-/// by `e` every `1 / per_packet` packets: the integral of `1 / (settled + (first - settled) e^(-per_packet n))`.
+/// Returns how many round trips `packets` take while the window goes from `first` to `settled`, the
+/// difference shrinking by `e` every `1 / per_packet` packets: the integral of `1 / (settled +
+/// (first - settled) e^(-per_packet n))`.
 fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
     let x = packets * per_packet;
     // ln((settled + off e^-x) / first), without cancellation where hardly anything is lost.
@@ -203,7 +209,8 @@ fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
     (x + grown).max(0.0) / (settled * per_packet)
 }
 
-/// Returns the share of the rate that is left with a loss, of a transport that does not take losses for a full queue.
+/// Returns the share of the rate that is left with a loss, of a transport that does not take losses
+/// for a full queue.
 fn goodput(loss: f64, half: f64) -> f64 {
     ((1.0 - loss) / (1.0 + (loss / half).powi(2))).max(1e-6)
 }

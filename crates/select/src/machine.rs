@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// Processor time of one core for each step of the protocol, in seconds.
 ///
-/// Measured on a server core with VAES (docs/performance.md). The choice of a transport hardly depends on these figures: on a
-/// path where the processors are the bottleneck, all transports take about the same time. So nothing is measured at run time.
+/// Measured on a server core with VAES (docs/performance.md). The choice of a transport hardly
+/// depends on these figures: on a path where the processors are the bottleneck, all transports take
+/// about the same time. So nothing is measured at run time.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Machine {
     /// To garble an AND gate.
@@ -27,11 +28,13 @@ impl Machine {
         evaluate_and_s: 11e-9,
         xor_s: 1.4e-9,
         transfer_s: 20e-9,
-        // 22 µs of the sender, 8 and 4 µs of the receiver: `Costs::measured` in crates/session/src/plan.rs.
+        // 22 µs of the sender, 8 and 4 µs of the receiver: `Costs::measured` in
+        // crates/session/src/plan.rs.
         base_transfer_s: 34e-6,
     };
 
-    /// A typical machine with three-halves gates: 42 and 53 million AND gates per second of MinCut, where half-gates make 69 and 88.
+    /// A typical machine with three-halves gates: 42 and 53 million AND gates per second of MinCut,
+    /// where half-gates make 69 and 88.
     pub const THREE_HALVES: Self = Self {
         garble_and_s: 21e-9,
         evaluate_and_s: 18e-9,

@@ -19,8 +19,8 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The model that comes with this crate.
 const DEFAULT: &str = include_str!("../model/default.json");
 
-/// Standard deviation of the logarithm of the time where nothing was fitted: a factor of 1.4. It is a factor of 2
-/// for a transport whose name no run of the model has, and for one without a profile.
+/// Standard deviation of the logarithm of the time where nothing was fitted: a factor of 1.4. It is
+/// a factor of 2 for a transport whose name no run of the model has, and for one without a profile.
 const THEORY_SIGMA: f64 = 0.35;
 const UNKNOWN_SIGMA: f64 = 0.7;
 
@@ -67,15 +67,20 @@ pub struct Fitted {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters<T = Estimate> {
-    /// Time of the set-up beyond its round trips, in seconds: cryptography and scheduling at both ends.
+    /// Time of the set-up beyond its round trips, in seconds: cryptography and scheduling at both
+    /// ends.
     pub setup_s: T,
-    /// Share of the bottleneck's rate that payload reaches; the rest is headers, corrections and idle time.
+    /// Share of the bottleneck's rate that payload reaches; the rest is headers, corrections and
+    /// idle time.
     pub rate_share: T,
-    /// Processor time that a byte takes at the busier end to be framed, encrypted, copied and sent, in seconds.
+    /// Processor time that a byte takes at the busier end to be framed, encrypted, copied and sent,
+    /// in seconds.
     pub byte_s: T,
-    /// Of a window: factor on the average window that RFC 9438 predicts with losses. Of the others: the loss that halves their rate.
+    /// Of a window: factor on the average window that RFC 9438 predicts with losses. Of the others:
+    /// the loss that halves their rate.
     pub loss: T,
-    /// Round trips until the rate has doubled while a connection starts; absent where the set-up has measured the rate.
+    /// Round trips until the rate has doubled while a connection starts; absent where the set-up
+    /// has measured the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubling_round_trips: Option<T>,
 }
@@ -99,7 +104,8 @@ impl Values {
     /// Returns the values in the literature and the sources of the transports, before any fit.
     pub(crate) fn theory(profile: &Profile) -> Self {
         Self {
-            // An Ed25519 signature and an X25519MLKEM768 key exchange on either side, and waking two processes.
+            // An Ed25519 signature and an X25519MLKEM768 key exchange on either side, and waking
+            // two processes.
             setup_s: 2e-3,
             // 1,448 bytes of payload in packets of 1,500.
             rate_share: 0.96,
@@ -190,8 +196,8 @@ impl Model {
         Self::new(runs, BTreeMap::new())
     }
 
-    /// Returns the fit of a transport with this profile: with these settings, else with others and the same way to find the rate, else the
-    /// theory.
+    /// Returns the fit of a transport with this profile: with these settings, else with others and
+    /// the same way to find the rate, else the theory.
     pub(crate) fn fitted(&self, spec: &Spec, profile: &Profile) -> Fitted {
         // Plain `tcp` follows another law where the kernel's congestion control is another.
         let follows = |known: &Spec| known.profile_under(None).throughput == profile.throughput;

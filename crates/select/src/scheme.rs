@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use transpute_transport::PathClass;
+use transpute_units::{Bandwidth, PathClass};
 
 /// What an AND gate costs under a garbling scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,10 +16,11 @@ pub struct SchemeCost {
 }
 
 impl SchemeCost {
-    /// The schemes with free XOR on a typical machine: one core of a server of 2023 with VAES-512, one instance of MinCut
-    /// (10^6 AND gates) at a time. Bytes follow from the schemes (docs/protocol.md, "Tables"); seconds are measured:
-    /// `cargo bench -p transpute-benches --bench garbling -- mincut` (docs/performance.md, "MinCut, one": 69, 84 and 42 million
-    /// AND gates per second). Only their ratios to the path's rate matter.
+    /// The schemes with free XOR on a typical machine: one core of a server of 2023 with VAES-512,
+    /// one instance of MinCut (10^6 AND gates) at a time. Bytes follow from the schemes
+    /// (docs/protocol.md, "Tables"); seconds are measured: `cargo bench -p transpute-benches
+    /// --bench garbling -- mincut` (docs/performance.md, "MinCut, one": 69, 84 and 42 million AND
+    /// gates per second). Only their ratios to the path's rate matter.
     pub const TYPICAL: [Self; 3] = [
         Self::of("half-gates", 32.0, 14.5e-9),
         Self::of("fixed-key", 32.0, 11.9e-9),
@@ -41,9 +42,8 @@ impl SchemeCost {
     }
 }
 
-/// The rate that is assumed of a path whose rate is not known, bytes per second: 100 Mbit/s, as for planning oblivious transfers.
-/// Up to 8 Gbit/s the choice is the same.
-const ASSUMED_RATE: f64 = 12.5e6;
+/// Rates below one byte per second count as not known.
+const MIN_RATE: Bandwidth = Bandwidth::from_bytes_per_second(1.0);
 
 /// A scheme, and how long its tables take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,10 +61,10 @@ pub struct SchemeTime {
 pub struct SchemeChoice {
     /// All allowed schemes, the fastest first.
     pub ranking: Vec<SchemeTime>,
-    /// The rate of the path in bytes per second. `None`: the rate is unknown and both parties run on one host
+    /// The rate of the path. `None`: the rate is unknown and both parties run on one host
     /// ([`PathClass::SameHost`]), so it is not taken into account.
-    pub rate: Option<f64>,
-    /// Whether the rate was known. If not, it is assumed to be 100 Mbit/s.
+    pub rate: Option<Bandwidth>,
+    /// Whether the rate was known. If not, it is [`Bandwidth::ASSUMED`].
     pub is_rate_known: bool,
 }
 
@@ -77,24 +77,24 @@ impl SchemeChoice {
     }
 }
 
-/// Chooses among `costs` the scheme whose tables are made and carried the soonest, the first of two that are equally fast; `None`
-/// if there is none.
+/// Chooses among `costs` the scheme whose tables are made and carried the soonest, the first of two
+/// that are equally fast; `None` if there is none.
 ///
-/// `rate` is that of the path from the garbler to the evaluator, in bytes per second. Garbling, sending and evaluating overlap, so
-/// the slowest of them sets the pace: `max(bytes / rate, computing)`.
+/// `rate` is that of the path from the garbler to the evaluator. Garbling, sending and evaluating
+/// overlap, so the slowest of them sets the pace: `max(bytes / rate, computing)`.
 #[must_use]
 pub fn choose_scheme(
     costs: &[SchemeCost],
     and_gates: u64,
-    rate: Option<f64>,
+    rate: Option<Bandwidth>,
     rtt: Option<Duration>,
 ) -> Option<SchemeChoice> {
-    let known = rate.filter(|rate| *rate >= 1.0 && rate.is_finite());
+    let known = rate.filter(|rate| *rate >= MIN_RATE);
     let is_local = rtt.map(PathClass::of) == Some(PathClass::SameHost);
-    let rate = known.or((!is_local).then_some(ASSUMED_RATE));
+    let rate = known.or((!is_local).then_some(Bandwidth::ASSUMED));
     let mut ranking: Vec<_> = (costs.iter())
         .map(|cost| {
-            let carrying = rate.map_or(0.0, |rate| cost.and_bytes / rate);
+            let carrying = rate.map_or(0.0, |rate| rate.seconds_to_send(cost.and_bytes));
             SchemeTime {
                 name: cost.name,
                 seconds: and_gates as f64 * carrying.max(cost.and_s),
@@ -116,12 +116,9 @@ impl fmt::Display for SchemeChoice {
             true => "bytes limit ",
             false => "computing limits ",
         })?;
-        match self.rate.map(|rate| rate * 8e-6) {
-            Some(mbit) if self.is_rate_known => write!(f, "at {mbit:.0} Mbit/s")?,
-            Some(mbit) => write!(
-                f,
-                "at an assumed {mbit:.0} Mbit/s, since the rate is not known"
-            )?,
+        match self.rate {
+            Some(rate) if self.is_rate_known => write!(f, "at {rate:.0}")?,
+            Some(rate) => write!(f, "at an assumed {rate:.0}, since the rate is not known")?,
             None => f.write_str("on a path within one host")?,
         }
         let mut separator = ": tables take";

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, PathEstimate, SelectError, error::checked};
+use crate::{DirectionEstimate, PathEstimate, SelectError, error::checked};
 
 /// More bytes than any run has.
 const MAX_BYTES: f64 = 1e18;
@@ -19,22 +19,23 @@ pub enum End {
 
 /// What a run of the two-party protocol sends, waits for and computes. Times are in seconds.
 ///
-/// Time starts when the connector's link is up. A listener's is up half a round trip later, and so it sends and answers
-/// that much later.
+/// Time starts when the connector's link is up. A listener's is up half a round trip later, and so
+/// it sends and answers that much later.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Workload {
     /// Which end garbles.
     pub garbler: End,
-    /// Bytes of protocol frames from garbler to evaluator: tables, answers of oblivious transfer, labels, decoding
-    /// information.
+    /// Bytes of protocol frames from garbler to evaluator: tables, answers of oblivious transfer,
+    /// labels, decoding information.
     pub garbler_bytes: u64,
-    /// Of these, bytes that cannot leave before the garbler has heard from the evaluator: answers of oblivious transfer,
-    /// labels and decoding information.
+    /// Of these, bytes that cannot leave before the garbler has heard from the evaluator: answers
+    /// of oblivious transfer, labels and decoding information.
     pub garbler_late_bytes: u64,
     /// Bytes of protocol frames from evaluator to garbler: oblivious transfer, masked outputs.
     pub evaluator_bytes: u64,
-    /// One-way flights from both parties being connected until the evaluator can have its output: 2 with direct oblivious
-    /// transfer or none, 3 with an extension (`OtPlan::flights` of transpute-session).
+    /// One-way flights from both parties being connected until the evaluator can have its output: 2
+    /// with direct oblivious transfer or none, 3 with an extension (`OtPlan::flights` of
+    /// transpute-session).
     pub flights: u32,
     /// Processor time of one party that nothing else overlaps: base oblivious transfers.
     pub serial_s: f64,
@@ -96,8 +97,9 @@ impl Workload {
         }
     }
 
-    /// Describes so many runs of this on one connection, `at_once` of them under way at a time, each begun when another is
-    /// done: a round trip for each that follows another. What nothing overlaps is done once.
+    /// Describes so many runs of this on one connection, `at_once` of them under way at a time,
+    /// each begun when another is done: a round trip for each that follows another. What nothing
+    /// overlaps is done once.
     #[must_use]
     pub fn repeated(&self, runs: u64, at_once: u64) -> Self {
         let runs = runs.max(1);
@@ -133,7 +135,7 @@ impl Workload {
     }
 
     /// Returns the bytes that go where more of them go, and that direction of the path.
-    pub(crate) fn busier<'a>(&self, path: &'a PathEstimate) -> (u64, &'a Direction) {
+    pub(crate) fn busier<'a>(&self, path: &'a PathEstimate) -> (u64, &'a DirectionEstimate) {
         let (up, down) = (self.bytes_up(), self.bytes_down());
         match up >= down {
             true => (up, &path.up),
@@ -141,12 +143,13 @@ impl Workload {
         }
     }
 
-    /// Returns how many round trips pass from the connector's link being up to the evaluator's output, if bytes and
-    /// computing took no time.
+    /// Returns how many round trips pass from the connector's link being up to the evaluator's
+    /// output, if bytes and computing took no time.
     ///
-    /// The first flight leaves whichever end the protocol asks to speak first. Of an even number of flights that is the
-    /// evaluator (its hello brings back labels and decoding information), of an odd number the garbler. If it is the
-    /// listener it can only speak half a round trip after the connector's link is up.
+    /// The first flight leaves whichever end the protocol asks to speak first. Of an even number of
+    /// flights that is the evaluator (its hello brings back labels and decoding information), of an
+    /// odd number the garbler. If it is the listener it can only speak half a round trip after the
+    /// connector's link is up.
     #[must_use]
     pub fn round_trips(&self) -> f64 {
         let speaks_first = match (self.flights % 2, self.garbler) {
@@ -182,7 +185,8 @@ mod tests {
             work.flights = flights;
             work.round_trips()
         };
-        // docs/protocol.md, with the evaluator connecting: its hello leaves at 0 and is answered at 0.5.
+        // docs/protocol.md, with the evaluator connecting: its hello leaves at 0 and is answered at
+        // 0.5.
         assert_eq!(round_trips(End::Listener, 2), 1.0);
         // The extension starts with the garbler's message, which leaves at 0.5.
         assert_eq!(round_trips(End::Listener, 3), 2.0);

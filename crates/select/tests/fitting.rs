@@ -93,7 +93,7 @@ fn a_fit_finds_every_parameter_and_holds_on_unseen_cells() {
 #[test]
 fn a_parameter_that_no_run_tells_about_keeps_the_interval_of_the_prior() {
     let mut clean = samples("rudp", &Model::theory(), 0.02);
-    clean.retain(|sample| sample.path.up.loss.unwrap().lost() == 0);
+    clean.retain(|sample| sample.path.up.known.loss.unwrap().lost() == 0);
     let model = fit("clean", &clean).unwrap();
     let (_, fitted) = model.transports.first_key_value().unwrap();
     let loss = fitted.parameters.loss;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use transpute_select::{SchemeChoice, SchemeCost, choose_scheme};
+use transpute_select::{Bandwidth, SchemeChoice, SchemeCost, choose_scheme};
 
 /// Chooses among the schemes that `--scheme auto` allows.
 fn choose(mbit: Option<f64>, rtt_us: Option<u64>) -> SchemeChoice {
     let allowed = ["half-gates", "three-halves"].map(|name| SchemeCost::typical(name).unwrap());
-    let rate = mbit.map(|mbit| mbit * 1e6 / 8.0);
+    let rate = mbit.map(Bandwidth::from_megabits_per_second);
     choose_scheme(&allowed, 1_000_000, rate, rtt_us.map(Duration::from_micros)).unwrap()
 }
 
@@ -58,7 +58,10 @@ fn an_unknown_rate_is_assumed_and_said_to_be() {
             Some(f64::INFINITY),
         ] {
             let choice = choose(mbit, rtt_us);
-            assert_eq!((choice.rate, choice.is_rate_known), (Some(12.5e6), false));
+            assert_eq!(
+                (choice.rate, choice.is_rate_known),
+                (Some(Bandwidth::ASSUMED), false)
+            );
             let assumed = "at an assumed 100 Mbit/s, since the rate is not known";
             assert!(choice.to_string().contains(assumed), "{choice}");
         }
@@ -71,7 +74,13 @@ fn an_unknown_rate_is_assumed_and_said_to_be() {
 fn only_allowed_schemes_are_chosen() {
     assert_eq!(choose_scheme(&[], 1, None, None), None);
     for cost in SchemeCost::TYPICAL {
-        let choice = choose_scheme(&[cost], u64::MAX, Some(1e3), None).unwrap();
+        let choice = choose_scheme(
+            &[cost],
+            u64::MAX,
+            Some(Bandwidth::from_bytes_per_second(1e3)),
+            None,
+        )
+        .unwrap();
         assert_eq!(choice.chosen().name, cost.name);
     }
     // Without gates nothing takes time: the first one.

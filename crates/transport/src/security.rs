@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Fingerprint, Identity, TransportError};
+use crate::{Fingerprint, HandshakeError, Identity, TransportError};
 
 /// How a link is protected. Both sides must ask for the same.
 #[derive(Clone, Debug)]
@@ -15,13 +15,14 @@ pub enum Security {
         /// The peers we talk to: any one of these keys.
         peers: Vec<Fingerprint>,
     },
-    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer that pins keys refuses
-    /// it, because the protocol goes by another name.
+    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer
+    /// that pins keys refuses it, because the protocol goes by another name.
     Unpinned {
         /// Our key. The peer learns it and does not care.
         identity: Arc<Identity>,
     },
-    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by other means.
+    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by
+    /// other means.
     Plaintext,
 }
 
@@ -41,8 +42,10 @@ impl Security {
         let mut security = self.clone();
         if let Self::Tls { identity, .. } | Self::Unpinned { identity } = &mut security {
             let said = identity.saying(message);
-            let said = said.map_err(|error| TransportError::Tls {
-                detail: error.to_string(),
+            let said = said.map_err(|error| {
+                TransportError::Handshake(HandshakeError::Tls {
+                    detail: error.to_string(),
+                })
             })?;
             *identity = Arc::new(said);
         }

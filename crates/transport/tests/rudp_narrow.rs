@@ -1,5 +1,6 @@
-//! Reliable UDP over an interface that takes smaller packets than Ethernet, in a network of its own. Needs root or user
-//! namespaces, `/dev/net/tun` and the program `ip`; says so where it cannot run.
+//! Reliable UDP over an interface that takes smaller packets than Ethernet, in a network of its
+//! own. Needs root or user namespaces, `/dev/net/tun` and the program `ip`; says so where it cannot
+//! run.
 
 #![cfg(target_os = "linux")]
 
@@ -12,13 +13,15 @@ use transpute_netem::{
     testing::{skip, unless_skipped},
 };
 use transpute_transport::{
-    Identity, Link, Listener, Rudp, RudpOptions, Security, Transport, TransportError,
+    ConnectError, Identity, Link, Listener, Rudp, RudpOptions, Security, StreamError, Transport,
+    TransportError,
 };
 
 /// The MTU, for the part that runs inside.
 const MTU: &str = "TRANSPUTE_NARROW_MTU";
 
-/// Runs a test of this file, which does nothing otherwise, in a network whose loopback interface has this MTU.
+/// Runs a test of this file, which does nothing otherwise, in a network whose loopback interface
+/// has this MTU.
 fn inside(mtu: u32, test: &str) {
     let scenario = Scenario::parse("name = \"narrow\"\n", "test").unwrap();
     let Some(lab) = unless_skipped(Lab::start(&scenario)) else {
@@ -92,7 +95,7 @@ async fn pair() -> (
             accepted = &mut accept => (accepted.unwrap(), connect.await),
             connected = &mut connect => match connected {
                 Ok(_) => (accept.await.unwrap(), connected),
-                Err(_) => (Err(TransportError::Closed), connected),
+                Err(_) => (Err(TransportError::Stream(StreamError::Closed)), connected),
             },
         }
     };
@@ -126,7 +129,8 @@ async fn link_passes() {
     assert!(got == sent && got_back == sent);
     for stats in [stats, accepted_stats] {
         let path = stats.path();
-        // Full ones are as large as the interface allows. Acknowledgements of the other direction are among them.
+        // Full ones are as large as the interface allows. Acknowledgements of the other direction
+        // are among them.
         let most = mtu - 28;
         let full = path.largest_datagram.map(u64::from);
         assert_eq!(full, Some(most), "{path:?}");
@@ -142,7 +146,10 @@ async fn link_is_refused() {
     let (_, connected, _listener) = pair().await;
     let error = connected.unwrap_err();
     assert!(
-        matches!(error, TransportError::UdpBlocked { .. }),
+        matches!(
+            error,
+            TransportError::Connect(ConnectError::UdpBlocked { .. })
+        ),
         "{error}"
     );
 }

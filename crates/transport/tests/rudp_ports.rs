@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 use transpute_transport::{
-    LinkReader, LinkWriter, Listener, Rudp, Security, Transport, TransportError,
+    BindError, LinkReader, LinkWriter, Listener, Rudp, Security, Transport, TransportError,
     auto::{AutoListener, Offer},
 };
 
@@ -58,7 +58,7 @@ async fn carries_both_ways(a: &mut Halves, b: &mut Halves) {
 }
 
 fn is_taken(error: &TransportError) -> bool {
-    matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    matches!(error, TransportError::Bind(BindError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse)
 }
 
 #[tokio::test]
@@ -130,7 +130,8 @@ async fn pick(listener: &mut AutoListener, security: &Security, choice: &str) ->
     (accepted.unwrap().link.into_parts(), connected.into_parts())
 }
 
-/// A listener of `auto` shares its port with QUIC, which lets go of it when none of its connections is left.
+/// A listener of `auto` shares its port with QUIC, which lets go of it when none of its connections
+/// is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_of_auto_takes_the_port_of_another() {
     let (listening, connecting) = pinned();

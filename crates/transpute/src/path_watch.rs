@@ -1,4 +1,5 @@
-//! What a connection for any number of computations knows of its path: what the transport was chosen by, and what was measured last.
+//! What a connection for any number of computations knows of its path: what the transport was
+//! chosen by, and what was measured last.
 
 use std::{
     fmt,
@@ -6,17 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use transpute_select::{Candidate, Chooser, MeasuredPath, PathMonitor, Rate, Workload};
+use transpute_select::{Candidate, Chooser, DirectionEstimate, PathMonitor, Workload};
 use transpute_session::Role;
 use transpute_transport::LinkStats;
+use transpute_units::KnownPath;
 
-use crate::{
-    auto::Selection,
-    scheme::{PathToEvaluator, exact},
-};
+use crate::{auto::Selection, known};
 
-/// Time between two looks at the link's figures while a run is under way, and the least between two ends of runs at which it is looked:
-/// a look costs a system call for each TCP connection, some microseconds.
+/// Time between two looks at the link's figures while a run is under way, and the least between two
+/// ends of runs at which it is looked: a look costs a system call for each TCP connection, some
+/// microseconds.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the transport was chosen by, on the side that chose.
@@ -43,18 +43,20 @@ pub(crate) struct PathWatch {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PathReport {
-    /// The path that the transport was chosen by; what was not known then is what was measured first. Rate and loss are of the
-    /// direction in which this side sends.
-    pub chosen_by: MeasuredPath,
+    /// The path that the transport was chosen by; what was not known then is what was measured
+    /// first. Rate and loss are of the direction in which this side sends.
+    pub chosen_by: KnownPath,
     /// What was measured last.
-    pub now: MeasuredPath,
+    pub now: KnownPath,
     /// In which way the path is worse, for people; `None` if it is not.
     pub worse: Option<String>,
     /// The transport in use.
     pub transport: String,
-    /// The transport that would now be chosen, if the path is worse and that is another one. `None` on a side that did not choose.
+    /// The transport that would now be chosen, if the path is worse and that is another one. `None`
+    /// on a side that did not choose.
     pub better: Option<String>,
-    /// Predicted time of one run on this connection with the path as it is now. `None` on a side that did not choose.
+    /// Predicted time of one run on this connection with the path as it is now. `None` on a side
+    /// that did not choose.
     pub predicted_run: Option<Duration>,
 }
 
@@ -86,16 +88,9 @@ impl PathWatch {
         if let Some(chosen) = &mut chosen {
             (chosen.selection).update(&*chosen.chooser, &stats.path());
         }
-        let chosen_by = chosen
-            .as_ref()
-            .map_or_else(MeasuredPath::default, |chosen| {
-                let path = &chosen.selection.path;
-                MeasuredPath {
-                    rtt: Duration::try_from_secs_f64(path.rtt.min_s).ok(),
-                    rate: path.up.rate.and_then(exact),
-                    loss: path.up.loss,
-                }
-            });
+        let chosen_by = (chosen.as_ref()).map_or_else(KnownPath::default, |chosen| {
+            chosen.selection.path.known_exactly()
+        });
         Self {
             monitor: PathMonitor::new(chosen_by),
             chosen,
@@ -121,19 +116,10 @@ impl PathWatch {
         }
     }
 
-    /// Returns what is known of the path to the evaluator.
-    pub(crate) fn to_evaluator(&self) -> PathToEvaluator {
-        let estimate = self.monitor.estimate();
-        PathToEvaluator {
-            rtt: estimate.rtt,
-            rate: match self.role {
-                Role::Garbler => estimate.rate,
-                // This side sends in the other direction; of this one it knows what the transport was chosen by.
-                Role::Evaluator => (self.chosen.as_ref())
-                    .and_then(|chosen| chosen.selection.path.down.rate)
-                    .and_then(exact),
-            },
-        }
+    /// Returns the path as the evaluator sees it. This side measures the direction in which it
+    /// sends; of the other one it knows the rate that the transport was chosen by.
+    pub(crate) fn as_evaluator(&self) -> KnownPath {
+        known::as_evaluator(self.monitor.estimate(), self.role)
     }
 
     pub(crate) fn report(&self) -> PathReport {
@@ -166,17 +152,22 @@ impl PathWatch {
         }
     }
 
-    /// Ranks the transports by the chooser, on this path: each with the predicted time of a run in seconds once it is connected.
-    fn rank(&self, now: &MeasuredPath) -> Option<Vec<(String, f64)>> {
+    /// Ranks the transports by the chooser, on this path: each with the predicted time of a run in
+    /// seconds once it is connected.
+    fn rank(&self, now: &KnownPath) -> Option<Vec<(String, f64)>> {
         let chosen = self.chosen.as_ref()?;
         let mut path = chosen.selection.path.clone();
         if let Some(rtt) = now.rtt {
-            path.rtt.min_s = rtt.as_secs_f64();
+            path.rtt = rtt;
         }
-        if let Some(rate) = now.rate {
-            path.up.rate = Some(Rate::known(rate * 8.0));
-        }
-        path.up.loss = now.loss.or(path.up.loss);
+        let up = now.to_peer.or(path.up.known);
+        path.up = match now.to_peer.rate {
+            Some(_) => up.into(),
+            None => DirectionEstimate {
+                known: up,
+                ..path.up
+            },
+        };
         let ranking = chosen.selection.choice.ranking().iter();
         let candidates: Vec<_> = ranking
             .map(|ranked| Candidate::from(ranked.transport.clone()))

@@ -7,7 +7,7 @@ use transpute::{Milestone, Program, Results, Scheme, session::Planned};
 
 use super::Args;
 use crate::{
-    output::{OutputValue, grouped, hex, milliseconds},
+    output::{OutputValue, grouped, milliseconds},
     scheme::SchemeReport,
     selection::SelectionReport,
 };
@@ -91,7 +91,7 @@ impl PlanReport {
             predicted_ms: milliseconds(planned.chosen.time),
             runner_up: second.map(|second| second.plan.to_string()),
             runner_up_ms: second.map(|second| milliseconds(second.time)),
-            rtt_ms: milliseconds(planned.path.rtt),
+            rtt_ms: milliseconds(planned.path.rtt.unwrap_or_default()),
         }
     }
 }
@@ -157,7 +157,7 @@ impl RunReport {
             selection: report.selection.as_deref().map(SelectionReport::new),
             circuit: CircuitReport {
                 name: args.terms.circuit.clone(),
-                digest: hex(program.digest()),
+                digest: transpute::circuit::hex(program.digest()),
                 inputs: program.input_widths().to_vec(),
                 outputs: program.output_widths().to_vec(),
                 and: program.and_count(),

@@ -1,9 +1,10 @@
 //! The state machine of a connection: any number of runs on one link.
 //!
-//! Frames in, bytes out. Each run has its own hellos, secrets and transcripts, and its frames bear the number of the run. Runs share
-//! the link, the limits on what is held, and a pool of oblivious transfers. A connection for one run has no pool: the run does
-//! transfers of its own.
+//! Frames in, bytes out. Each run has its own hellos, secrets and transcripts, and its frames carry
+//! the number of the run. Runs share the link, the limits of memory, and a pool of random oblivious
+//! transfers. A connection for one run has no pool. Its run makes its own transfers.
 
+mod calls;
 mod config;
 mod events;
 mod lifecycle;
@@ -13,15 +14,14 @@ mod receive;
 mod schedule;
 mod side;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use rand::{CryptoRng, SeedableRng};
-use transpute_circuit::{InputSplit, Program};
-use transpute_garble::Scheme;
 use transpute_ot::{AnySender, BaseOt};
 
 pub(crate) use self::open::OPEN_LEN;
 pub use self::{
+    calls::Call,
     config::ConnectionConfig,
     events::{Decline, Event, RunId, RunReport},
     open::{OPEN_START, is_open_start},
@@ -30,45 +30,28 @@ use self::{
     events::GARBLES,
     open::{Agreed, Limits, Open},
     pool::{ReceiverPool, SenderPool},
-    side::{Run, Side},
+    side::Side,
 };
 use crate::{
-    Config, Frame, FrameKind, Inputs, KnownPath, OtChoice, OtPlan, Progress, Progressed, Role,
-    SecretRng, SessionError,
+    Frame, FrameKind, OtPlan, Progress, Progressed, Role, SecretRng, SessionError,
     error::{AbortReason, Farewell},
     helpers::Spawner,
     pieces::whole_frame,
-    session::{Core, Session},
+    session::Session,
     terms::RunLink,
 };
 
-/// Bytes of tables that could be evaluated above which no input is taken.
+/// Maximum number of bytes of tables that are ready for evaluation. Above it, no input is read.
 const BACKLOG_LIMIT: u64 = 4 << 20;
-
-/// Bytes of answers of a single run that wait for the link above which nothing more is taken from it: the peer is not
-/// reading, and answering it further would only grow the queue.
-const SINGLE_QUEUE: u64 = 1 << 20;
 
 /// Bytes of the frame that ends a direction, without its header: the tag and two counts.
 pub(crate) const CLOSE_LEN: usize = 12;
 
-/// A request of the application: a run in one of the two roles.
-pub struct Call {
-    /// What is computed.
-    pub program: Arc<Program>,
-    /// Whose the inputs are.
-    pub split: InputSplit,
-    /// The settings. [`Config::table_lead`] and [`Config::threads`] count in a [connection for one run](Connection::single) only.
-    pub config: Config,
-    /// This side's inputs; `None` for a run that is only prepared.
-    pub inputs: Option<Box<dyn Inputs>>,
-}
-
 /// One side of a connection, without I/O.
 ///
-/// Give it what arrives ([`handle`](Self::handle)), send what it makes ([`poll`](Self::poll)), collect
-/// what happens ([`next_event`](Self::next_event)). An error of either ends the connection; a run that
-/// fails alone ends with an event.
+/// Pass received frames to [`handle`](Self::handle), send the output of [`poll`](Self::poll), and
+/// read events with [`next_event`](Self::next_event). An error of either ends the connection. The
+/// failure of a single run is an event.
 pub struct Connection {
     config: ConnectionConfig,
     open: Open,
@@ -77,87 +60,41 @@ pub struct Connection {
     is_open_sent: bool,
     /// Starts the threads of a run.
     spawner: Option<Spawner>,
-    /// Whole frames to be sent before anything else but the opening.
+    /// Frames to be sent after the opening and before anything else.
     control: VecDeque<Vec<u8>>,
     control_bytes: usize,
     garbling: Side,
     evaluating: Side,
-    /// Runs with something to send that the peer waits for.
+    /// Runs with a frame that the peer waits for.
     urgent: VecDeque<RunId>,
     events: VecDeque<Event>,
-    /// For runs in which this side garbles.
+    /// The pool for runs in which this side garbles.
     sender: Option<SenderPool>,
-    /// For runs in which it evaluates: before the peer's base-OT message is here, and behind that.
+    /// The pool for runs in which this side evaluates: before and after the peer's base-OT message.
     base: Option<AnySender>,
-    /// Whether the peer's base-OT message for a pool that this side does not want has been ignored.
+    /// The peer's base-OT message for a pool that this side does not use was ignored.
     has_ignored_base: bool,
     receiver: Option<ReceiverPool>,
-    /// Direct transfers that this side may still ask for while there is no pool, where neither side demands them.
+    /// Number of direct transfers that this side may still request before the pool exists, if
+    /// neither side demands them.
     direct_left: u64,
-    /// Whether it is the turn of a run in which this side evaluates.
+    /// The next turn belongs to a run in which this side evaluates.
     evaluates_next: bool,
     is_closing: bool,
     close_sent: bool,
-    /// Calls of the peer, as garbler and as evaluator, when it closed.
+    /// Number of the peer's calls as garbler and as evaluator, when it closed.
     close_received: Option<[u32; 2]>,
 }
 
 impl Connection {
-    /// Opens a connection. `encrypted` says whether the link authenticates and hides what it carries;
-    /// both sides must say the same.
+    /// Opens a connection. `encrypted` states whether the link authenticates and encrypts. Both
+    /// sides must state the same.
     #[must_use]
     pub fn new(config: ConnectionConfig, encrypted: bool) -> Self {
         Self::with_rng(config, encrypted, &mut rand::make_rng::<SecretRng>())
     }
 
-    /// Opens a connection for one run and calls for it. The run does oblivious transfers of its own, as its settings and
-    /// [`set_path`](Self::set_path) say. Its tables run ahead of labels by [`Config::table_lead`], where the peer takes as much.
-    /// `spawner` starts the threads of [`Config::threads`].
-    ///
-    /// A call whose settings cannot work ends with an event.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
-    pub fn single(
-        role: Role,
-        call: Call,
-        encrypted: bool,
-        spawner: Option<Spawner>,
-    ) -> Result<(Self, RunId), SessionError> {
-        Self::single_with_rng(
-            role,
-            call,
-            encrypted,
-            spawner,
-            &mut rand::make_rng::<SecretRng>(),
-        )
-    }
-
-    /// Opens a connection for one run whose secrets come from `rng`.
-    pub(crate) fn single_with_rng(
-        role: Role,
-        call: Call,
-        encrypted: bool,
-        spawner: Option<Spawner>,
-        rng: &mut impl CryptoRng,
-    ) -> Result<(Self, RunId), SessionError> {
-        let config = ConnectionConfig {
-            window: call.config.table_lead,
-            base_ot: call.config.base_ot,
-            prepared: 0,
-            stock: 0,
-            queue: SINGLE_QUEUE,
-            garbles: false,
-            ..ConnectionConfig::default()
-        };
-        let mut connection = Self::opened(config, encrypted, true, rng);
-        connection.spawner = spawner;
-        let run = connection.call(role, call)?;
-        connection.close();
-        Ok((connection, run))
-    }
-
-    /// Opens a connection whose secrets come from `rng`.
+    /// Opens a connection, with secrets from `rng`.
     pub(crate) fn with_rng(
         config: ConnectionConfig,
         encrypted: bool,
@@ -204,88 +141,7 @@ impl Connection {
         }
     }
 
-    /// Calls for a run; the peer's call of the same number in the other role is its other side. A run
-    /// whose settings cannot work ends with an event, on both sides.
-    ///
-    /// # Errors
-    /// [`SessionError::Closed`] if the connection is closing or has no number left.
-    pub fn call(&mut self, role: Role, call: Call) -> Result<RunId, SessionError> {
-        self.check_may_call(role)?;
-        let side = self.side(role);
-        let may_use_pool = call.config.ot == OtChoice::Auto && call.split.evaluator_bits() > 0;
-        let number = side.call(call);
-        if role == Role::Garbler && may_use_pool && self.sender.is_none() && self.has_pool() {
-            self.set_up_sender();
-            self.connect_sender()?;
-        }
-        self.start_waiting(role)?;
-        Ok(RunId::new(role, number))
-    }
-
-    /// Answers the peer's call for a run without calling for it: the next run in this role.
-    ///
-    /// # Errors
-    /// As [`call`](Self::call).
-    pub fn decline(&mut self, role: Role, why: Decline) -> Result<(), SessionError> {
-        self.check_may_call(role)?;
-        let side = self.side(role);
-        let (number, is_ended) = side.skip();
-        self.part_with(RunId::new(role, number), why.frame(), is_ended);
-        self.start_waiting(role)
-    }
-
-    /// Gives a prepared run its inputs.
-    ///
-    /// # Errors
-    /// Those that end the connection.
-    pub fn provide(&mut self, run: RunId, inputs: Box<dyn Inputs>) -> Result<(), SessionError> {
-        let limits = self.limits(run.role());
-        let side = self.side(run.role());
-        if let Some(Run::Held(held)) = side.get(run.number)
-            && let Some(call) = &mut held.call
-        {
-            call.inputs = Some(inputs);
-            return Ok(());
-        }
-        let done = side.work(run.number, limits, |session| match &mut session.0 {
-            Core::Garbler(core) => core.provide(inputs),
-            Core::Evaluator(core) => {
-                core.provide(inputs);
-                Ok(())
-            }
-        });
-        self.settle_run(run, done)
-    }
-
-    /// Plans the transfers of a run for a path, once the link is there, if they are its own and [`OtChoice::Auto`]. Of no effect behind
-    /// the first [`poll`](Self::poll).
-    ///
-    /// # Errors
-    /// Those that end the connection.
-    pub fn set_path(&mut self, run: RunId, path: KnownPath) -> Result<(), SessionError> {
-        let mut rng: SecretRng = rand::make_rng();
-        let limits = self.limits(run.role());
-        let side = self.side(run.role());
-        let done = side.work(run.number, limits, |session| match &mut session.0 {
-            Core::Garbler(core) => core.set_path(path, &mut rng),
-            Core::Evaluator(core) => core.set_path(path, &mut rng),
-        });
-        self.settle_run(run, done)
-    }
-
-    /// Prefers a garbling scheme in a run, once the path is known. Of no effect if the scheme is not among those that are allowed,
-    /// and behind the first [`poll`](Self::poll).
-    ///
-    /// # Errors
-    /// Those that end the connection.
-    pub fn prefer_scheme(&mut self, run: RunId, scheme: Scheme) -> Result<(), SessionError> {
-        let limits = self.limits(run.role());
-        let side = self.side(run.role());
-        let done = side.work(run.number, limits, |session| session.prefer_scheme(scheme));
-        self.settle_run(run, done)
-    }
-
-    /// Returns the live counters of a run under way.
+    /// Returns the live counters of an active run.
     #[must_use]
     pub fn progress(&self, run: RunId) -> Option<Progress> {
         let side = match run.role() {
@@ -295,25 +151,7 @@ impl Connection {
         side.progress(run.number)
     }
 
-    /// Gives a run up. The peer hears of it; other runs go on.
-    pub fn cancel(&mut self, run: RunId) {
-        let side = self.side(run.role());
-        match side.get(run.number) {
-            Some(Run::Held(held)) if held.call.is_some() => {
-                // Its turn comes all the same, so that the peer hears of it.
-                held.call = None;
-            }
-            Some(Run::Active(_)) => self.end(run, Err(SessionError::Cancelled)),
-            _ => {}
-        }
-    }
-
-    /// Makes no further calls: the connection ends when all runs have.
-    pub fn close(&mut self) {
-        self.is_closing = true;
-    }
-
-    /// Says whether frames may be given to [`handle`](Self::handle) now. If not, poll first.
+    /// Returns whether frames may be passed to [`handle`](Self::handle) now. If not, poll first.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         let queued = self.garbling.sum.queued + self.evaluating.sum.queued;
@@ -323,24 +161,26 @@ impl Connection {
             && (backlog < BACKLOG_LIMIT || self.evaluating.ready.is_empty())
     }
 
-    /// Says whether frames should be given to [`handle`](Self::handle) while there is work: where this side garbles, or there are several
-    /// runs. A single evaluation takes the next frame when it is done with the last.
+    /// Returns whether frames should be passed to [`handle`](Self::handle) during work. That is so
+    /// if this side garbles, or if there are several runs. A single evaluation reads the next frame
+    /// after it has evaluated the last one.
     #[must_use]
     pub fn hears_while_working(&self) -> bool {
         self.garbling.has_runs() || self.evaluating.has_several()
     }
 
-    /// Says whether the first frames of this direction, which the peer waits for, are still to be sent.
+    /// Returns whether the first frames of this direction are still to be sent. The peer waits for
+    /// them.
     #[must_use]
     pub fn is_opening(&self) -> bool {
         !self.is_open_sent || !self.control.is_empty() || !self.urgent.is_empty()
     }
 
-    /// Waits for the threads of a run, where nothing is left to do before a frame arrives and none has. Says whether there is more to do
-    /// now. Only with [`Config::threads`] above 1 there is anything to wait for.
+    /// Waits for the threads of a run, if no other work is left and no frame has arrived. Returns
+    /// whether there is more work now. There are threads only with [`Config::threads`] above 1.
     ///
     /// # Errors
-    /// As [`handle`](Self::handle).
+    /// See [`handle`](Self::handle).
     pub fn settle(&mut self) -> Result<bool, SessionError> {
         if self.spawner.is_none() {
             return Ok(false);
@@ -364,19 +204,19 @@ impl Connection {
         Ok(false)
     }
 
-    /// Returns the sign of life to send when there is nothing else.
+    /// Returns the keep-alive frame, to be sent if the link is idle.
     #[must_use]
     pub fn sign_of_life() -> &'static [u8] {
         &[FrameKind::Alive as u8, 0, 0, 0, 0]
     }
 
-    /// Returns the next thing that happened.
+    /// Returns the next event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Returns the last frames to send after an error that ended the connection, if the peer should hear of
-    /// it: the opening if that is still to be sent, and the reason.
+    /// Returns the last frames to send after an error that ended the connection, if the peer should
+    /// be informed: the opening if it is still to be sent, and the reason.
     #[must_use]
     pub fn farewell(&mut self, error: &SessionError) -> Option<Vec<u8>> {
         let (kind, code) = match error.farewell()? {
@@ -388,7 +228,7 @@ impl Connection {
         Some(frames)
     }
 
-    /// Returns all frames that are sent to a peer that is rejected: an opening and the reason.
+    /// Returns the frames for a peer that is rejected: an opening and the reason.
     #[must_use]
     pub fn refusal(encrypted: bool, reason: AbortReason) -> Vec<u8> {
         let mut rng = rand::make_rng::<SecretRng>();
@@ -397,10 +237,10 @@ impl Connection {
         [whole_frame(FrameKind::Open, &open.encode()), abort].concat()
     }
 
-    /// Takes one received frame.
+    /// Handles a received frame.
     ///
     /// # Errors
-    /// Any that ends the connection; send [`farewell`](Self::farewell) and close.
+    /// Errors that end the connection. Send [`farewell`](Self::farewell) and close.
     pub fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
         let Frame { kind, payload } = frame;
         if kind == FrameKind::Alive {
@@ -431,7 +271,7 @@ impl Connection {
         };
         let tag = u32::from_le_bytes(*tag);
         let content = payload.slice(4..);
-        // Who sends as garbler talks to the evaluator.
+        // A sender that garbles addresses the evaluator.
         let role = if tag & GARBLES != 0 {
             Role::Evaluator
         } else {
@@ -443,11 +283,11 @@ impl Connection {
         }
     }
 
-    /// Does one bounded piece of work: appends a few frames to `out` or evaluates one chunk. With
-    /// `may_send` false it only does what makes no bytes.
+    /// Does one bounded piece of work: appends a few frames to `out`, or evaluates one chunk. If
+    /// `may_send` is false, it only does work that sends nothing.
     ///
     /// # Errors
-    /// As [`handle`](Self::handle).
+    /// See [`handle`](Self::handle).
     pub fn poll(&mut self, out: &mut Vec<u8>, may_send: bool) -> Result<Progressed, SessionError> {
         if may_send {
             if let Some(opening) = self.opening() {
@@ -480,7 +320,7 @@ impl Connection {
             return Ok(Progressed::Worked);
         }
         if may_send && !(self.control.is_empty() && self.urgent.is_empty()) {
-            // A run has failed, or waits no longer.
+            // A run has failed, or does not wait any more.
             return Ok(Progressed::Worked);
         }
         Ok(if self.close_sent && self.close_received.is_some() {
@@ -496,23 +336,10 @@ impl Connection {
         is_due.then(|| whole_frame(FrameKind::Open, &self.open.encode()))
     }
 
-    /// Says whether runs may take transfers from a pool, as far as this side knows.
+    /// Returns whether runs may use a pool, as far as this side knows.
     fn has_pool(&self) -> bool {
         let is_refused = (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.is_single);
         !self.open.is_single && !is_refused
-    }
-
-    fn check_may_call(&mut self, role: Role) -> Result<(), SessionError> {
-        let peer_called = self.close_received.map(|called| match role {
-            Role::Garbler => called[1],
-            Role::Evaluator => called[0],
-        });
-        let called = self.side(role).called;
-        let is_over = peer_called.is_some_and(|theirs| called >= theirs);
-        if self.is_closing || is_over || called >= GARBLES - 1 {
-            return Err(SessionError::Closed);
-        }
-        Ok(())
     }
 
     fn side(&mut self, role: Role) -> &mut Side {
@@ -542,14 +369,14 @@ impl Connection {
         self.control.push_back(frame);
     }
 
-    /// Queues a frame about the connection, or about the stock of one direction.
+    /// Queues a frame about the connection, or about the pool of one direction.
     fn control_frame(&mut self, garbles: bool, kind: FrameKind, content: &[u8]) {
         let tag = if garbles { GARBLES } else { 0 };
         let payload = [&tag.to_le_bytes(), content].concat();
         self.control(whole_frame(kind, &payload));
     }
 
-    /// Returns what a run is bound to and how far its tables run ahead, if it is known.
+    /// Returns the binding of a run to the connection and its window, if both are known.
     fn run_link(&self, role: Role, number: u32) -> Option<RunLink> {
         let agreed = self.agreed.as_ref()?;
         let (garbler, evaluator) = match role {
@@ -559,15 +386,14 @@ impl Connection {
         Some(agreed.run_link(garbler, evaluator, number))
     }
 
-    /// Begins the stock for runs in which this side garbles.
+    /// Starts the pool for runs in which this side garbles.
     fn set_up_sender(&mut self) {
-        let (stock, message) =
-            SenderPool::start(self.open.base_ot, &self.open.nonce, &mut self.rng);
+        let (pool, message) = SenderPool::start(self.open.base_ot, &self.open.nonce, &mut self.rng);
         self.control_frame(true, FrameKind::OtSetup, &message);
-        self.sender = Some(stock);
+        self.sender = Some(pool);
     }
 
-    /// Goes on with that once the peer's opening is here.
+    /// Continues to set up the pool when the peer's opening has arrived.
     fn connect_sender(&mut self) -> Result<(), SessionError> {
         let (Some(sender), Some(agreed)) = (&mut self.sender, &self.agreed) else {
             return Ok(());
@@ -576,16 +402,16 @@ impl Connection {
             self.sender = None;
             return Ok(());
         }
-        // With ML-KEM the peer's message is an answer.
+        // With ML-KEM, the peer's message is an answer.
         if self.open.base_ot == BaseOt::Ristretto255 {
-            let sid = agreed.stock_id(&self.open.nonce);
+            let sid = agreed.pool_id(&self.open.nonce);
             sender.connect(agreed.theirs.extension, &sid, &agreed.theirs.point)?;
         }
         Ok(())
     }
 
     /// Returns what is held for runs in which this side has `role`: bytes of tables of runs not
-    /// called, other bytes of those, transfers of those, and bytes of tables of runs under way.
+    /// called, their other bytes, their transfers, and bytes of tables of active runs.
     #[cfg(test)]
     pub(crate) fn held(&mut self, role: Role) -> [u64; 4] {
         let side = self.side(role);
@@ -593,23 +419,25 @@ impl Connection {
         [tables, bytes, transfers, side.sum.tables]
     }
 
-    /// Returns the session of a run under way.
+    /// Returns the session of an active run.
     #[cfg(test)]
     pub(crate) fn session(&mut self, run: RunId) -> Option<&mut Session> {
         Some(&mut self.side(run.role()).active(run.number)?.session)
     }
 
-    /// Returns the offset of a run under way.
+    /// Returns delta, the global offset of labels, of an active run.
     #[cfg(test)]
     pub(crate) fn delta(&mut self, run: RunId) -> Option<[u8; 16]> {
         match &self.side(run.role()).active(run.number)?.session.0 {
-            Core::Garbler(core) => core.delta().map(transpute_garble::Label::to_bytes),
-            Core::Evaluator(_) => None,
+            crate::session::Core::Garbler(core) => {
+                core.delta().map(transpute_garble::Label::to_bytes)
+            }
+            crate::session::Core::Evaluator(_) => None,
         }
     }
 }
 
-/// Returns what ends a connection: a frame of number 0 with the reason.
+/// Returns the frame that ends a connection: number 0 with the reason.
 fn last_frame(kind: FrameKind, code: u8) -> Vec<u8> {
     whole_frame(kind, &[0, 0, 0, 0, code])
 }

@@ -1,4 +1,4 @@
-//! Frames that arrive on a connection.
+//! Received frames of a connection.
 
 use bytes::Bytes;
 use transpute_ot::{BLOCK_OTS, BaseOt};
@@ -6,7 +6,7 @@ use transpute_ot::{BLOCK_OTS, BaseOt};
 use super::{
     Connection, Event, RunId,
     open::Open,
-    pool::{MAX_STOCK, ReceiverPool},
+    pool::{MAX_POOL, ReceiverPool},
     side::{Arrived, Run},
 };
 use crate::{
@@ -48,7 +48,7 @@ impl Connection {
         };
         match (kind, role) {
             (FrameKind::OtSetup, Role::Evaluator) if self.open.is_single => {
-                // It left before the peer knew that this side has no pool.
+                // The peer sent it before it knew that this side has no pool.
                 match std::mem::replace(&mut self.has_ignored_base, true) {
                     false => Ok(()),
                     true => Err(unexpected),
@@ -59,10 +59,10 @@ impl Connection {
                     return Err(unexpected);
                 };
                 let (kind, nonce) = (self.open.extension, agreed.theirs.nonce);
-                let sid = agreed.stock_id(&nonce);
-                let (stock, answer) =
+                let sid = agreed.pool_id(&nonce);
+                let (pool, answer) =
                     ReceiverPool::new(kind, base, &sid, &nonce, content, &mut self.rng)?;
-                self.receiver = Some(stock);
+                self.receiver = Some(pool);
                 for (kind, message) in [
                     (FrameKind::OtSetup, answer.setup),
                     (FrameKind::OtExtendSetup, answer.seeds),
@@ -81,7 +81,7 @@ impl Connection {
                 if self.open.base_ot != BaseOt::MlKem768 || !sender.awaits_base() {
                     return Err(unexpected);
                 }
-                let sid = agreed.stock_id(&self.open.nonce);
+                let sid = agreed.pool_id(&self.open.nonce);
                 sender.connect(agreed.theirs.extension, &sid, content)
             }
             (FrameKind::OtExtendSetup, Role::Garbler) => match &mut self.sender {
@@ -89,7 +89,7 @@ impl Connection {
                 None => Err(unexpected),
             },
             (FrameKind::OtExtend, Role::Garbler) => match &mut self.sender {
-                Some(sender) => sender.handle_extend(content, MAX_STOCK + OT_CHUNK + BLOCK_OTS),
+                Some(sender) => sender.handle_extend(content, MAX_POOL + OT_CHUNK + BLOCK_OTS),
                 None => Err(unexpected),
             },
             (FrameKind::OtCheck, Role::Garbler) => match &mut self.sender {
@@ -125,7 +125,7 @@ impl Connection {
         }
     }
 
-    /// Ends what the peer will not call for any more.
+    /// Ends the runs that the peer will not call for any more.
     pub(super) fn handle_close(
         &mut self,
         [garbled, evaluated]: [u32; 2],
@@ -164,7 +164,7 @@ impl Connection {
             });
         }
         let limits = self.limits(run.role());
-        // Transfers leave the stock in the order of these frames, whatever becomes of the run.
+        // Transfers leave the pool in the order of these frames, even if the run has failed.
         let is_correct = kind == FrameKind::OtCorrect && run.garbles;
         let rows = match (&mut self.sender, is_correct) {
             (Some(sender), true) => Some(sender.take(&payload)?),
@@ -211,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// Ends the only run if the peer begins one in which it has the same role.
+    /// Ends the only run if the peer starts one in the same role.
     fn check_role(&mut self, role: Role) {
         let own = match role {
             Role::Garbler => Role::Evaluator,
@@ -227,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// Gives an active run what came about it.
+    /// Delivers a frame to an active run.
     pub(super) fn deliver(&mut self, run: RunId, arrived: Arrived) -> Result<(), SessionError> {
         let limits = self.limits(run.role());
         let before = self.side(run.role()).sum;
@@ -237,12 +237,12 @@ impl Connection {
                 Arrived::Frame(frame) => session.handle(frame),
                 Arrived::Skipped(skipped) => match &mut session.0 {
                     Core::Evaluator(core) => core.skip(&skipped),
-                    // Only an evaluator's runs have them.
+                    // Only an evaluator has tables that are skipped.
                     Core::Garbler(_) => Ok(()),
                 },
                 Arrived::Correct(frame, rows) => match &mut session.0 {
                     Core::Garbler(core) => core.handle_correct(frame, rows),
-                    // Only a garbler's runs have them.
+                    // Only a garbler has corrections.
                     Core::Evaluator(_) => Ok(()),
                 },
             });
@@ -258,7 +258,8 @@ impl Connection {
     }
 }
 
-/// Reads a frame of a run that is not under way here: its hello, if it is that. The first one is, unless it ends the run.
+/// Decodes the hello of a run that is not active here, if the frame is one. The first frame must
+/// be, unless it ends the run.
 fn first(frame: &Frame, is_new: bool) -> Result<Option<Hello>, SessionError> {
     match frame.kind {
         FrameKind::Hello => Hello::decode(&frame.payload).map(Some),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use transpute_netem::scenario::Scenario;
 use transpute_select::Spec;
+use transpute_units::Bandwidth;
 
 use crate::runner::Cell;
 
@@ -120,8 +121,10 @@ impl Case {
         let flows = (self.scenario.cross_traffic.as_ref()).map_or(0, |cross| cross.flows);
         // Sharing evenly.
         let share = 1.0 / f64::from(flows + 1);
-        let rate = (self.scenario.up.rate_mbit).map_or(f64::INFINITY, |rate| rate * 1e6 * share);
-        self.bytes() * 8.0 / rate + ROUND_TRIPS * self.rtt_seconds()
+        let sending = self.scenario.up.rate_mbit.map_or(0.0, |rate| {
+            (Bandwidth::from_megabits_per_second(rate) * share).seconds_to_send(self.bytes())
+        });
+        sending + ROUND_TRIPS * self.rtt_seconds()
     }
 
     /// Returns after how long a run is cut off, at most `most`.
@@ -140,13 +143,13 @@ impl Case {
         // Cubic is no slower than reno: M. Mathis et al., The macroscopic behavior of the TCP
         // congestion avoidance algorithm, 1997.
         let loss = self.scenario.up.loss;
-        let one_flow = 1.22 * SEGMENT * 8.0 / (rtt.max(1e-4) * loss.sqrt().max(1e-9));
+        let one_flow = 1.22 * SEGMENT / (rtt.max(1e-4) * loss.sqrt().max(1e-9));
         let spec = transport.parse::<Spec>().ok();
         let follows_loss = (spec.as_ref()).is_some_and(|spec| spec.slows_at_losses(None));
         let profile = spec.as_ref().and_then(Spec::profile);
         let flows = profile.map_or(1.0, |profile| f64::from(profile.connections));
         let held_back = match follows_loss {
-            true if loss > 0.0 => self.bytes() * 8.0 / (one_flow * flows),
+            true if loss > 0.0 => self.bytes() / (one_flow * flows),
             _ => 0.0,
         };
         let path = self.line_seconds().max(held_back) * 1.2;

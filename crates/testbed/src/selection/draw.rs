@@ -6,6 +6,7 @@ use transpute_netem::{
     model::derive_seed,
     scenario::{CrossDirection, CrossTraffic, PathConfig, Scenario},
 };
+use transpute_units::Bandwidth;
 
 use super::{Case, MAX_LINE_SECONDS};
 
@@ -103,7 +104,8 @@ impl Stratum {
         let rtt_ms = rounded(dice.within(&self.rtt));
         let rate_mbit = rounded(dice.within(&self.rate));
         let loss = (self.loss.as_ref()).map_or(0.0, |range| rounded(dice.within(range)));
-        let product = rate_mbit * 1e6 / 8.0 * rtt_ms / 1e3;
+        let rate = Bandwidth::from_megabits_per_second(rate_mbit);
+        let product = rate.bytes_per_second() * rtt_ms / 1e3;
         let queue = (product * dice.within(&QUEUES)).max(LEAST_QUEUE);
         let path = PathConfig {
             delay_ms: rtt_ms / 2.0,

@@ -1,5 +1,7 @@
 //! Kinds of cells, to see where a chooser is wrong.
 
+use transpute_units::Bandwidth;
+
 use super::Conditions;
 
 /// Cells that have something in common.
@@ -80,7 +82,10 @@ fn rate(cell: &Conditions<'_>) -> f64 {
 
 /// Returns the queue of the way up as a multiple of the product of rate and round-trip time.
 pub(super) fn queue(cell: &Conditions<'_>) -> f64 {
-    let product = rate(cell) * 1e6 / 8.0 * rtt(cell) / 1e3;
+    let rate = (cell.scenario.up.rate_mbit).map_or(f64::INFINITY, |rate| {
+        Bandwidth::from_megabits_per_second(rate).bytes_per_second()
+    });
+    let product = rate * rtt(cell) / 1e3;
     match cell.scenario.up.queue_limit_bytes() {
         Some(bytes) if product > 0.0 => bytes as f64 / product,
         _ => f64::INFINITY,

@@ -1,7 +1,8 @@
 //! The interface between `auto` and the kinds of connections that it opens and listens for.
 //!
-//! A transport that shares the ports of `auto` implements [`Candidate`] in its own folder and returns it from
-//! [`Transport::shared_port`](crate::Transport::shared_port). All others take part through `own_port`.
+//! A transport that shares the ports of `auto` implements [`Candidate`] in its own folder and
+//! returns it from [`Transport::shared_port`](crate::Transport::shared_port). All others take part
+//! through `own_port`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ use super::{
     pick::{Accepted, Pick},
 };
 use crate::{
-    Link, PathSample, TransportError,
+    BindError, HandshakeError, Link, PathSample, TransportError,
     link::{Bare, LinkReader, LinkWriter},
     rudp::UdpPort,
     security::Security,
@@ -34,15 +35,15 @@ pub(crate) trait Candidate: Send + Sync {
     /// Returns the port that it needs.
     fn port(&self) -> Port;
 
-    /// Opens a connection, and reports that it is established. Returns when there is nothing more to report. Dropping the future
-    /// abandons the attempt.
+    /// Opens a connection, and reports that it is established. Returns when there is nothing more
+    /// to report. Dropping the future abandons the attempt.
     async fn open(&self, target: Target, updates: &Updates) -> Result<(), TransportError>;
 
     /// Listens for connections.
     async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError>;
 
-    /// Asks a listener that does not take the transport `ours` which one it uses. Returns `None` if this kind of connection cannot
-    /// tell.
+    /// Asks a listener that does not take the transport `ours` which one it uses. Returns `None` if
+    /// this kind of connection cannot tell.
     async fn ask(&self, _: &str, _: &Security, _ours: &str) -> Option<TransportError> {
         None
     }
@@ -65,7 +66,8 @@ impl SharedPort {
 /// The port of a candidate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Port {
-    /// The TCP port. Its connection begins first, and carries the offer where the listener offers nothing else of this connection.
+    /// The TCP port. Its connection begins first, and carries the offer where the listener offers
+    /// nothing else of this connection.
     Stream,
     /// The UDP port.
     Datagrams {
@@ -83,7 +85,8 @@ pub(crate) struct Target {
     /// `host:port`.
     pub(crate) address: String,
     pub(crate) security: Security,
-    /// The names to offer by ALPN: `auto`, and the transports that the listener may use by their names.
+    /// The names to offer by ALPN: `auto`, and the transports that the listener may use by their
+    /// names.
     pub(crate) transports: Vec<&'static str>,
 }
 
@@ -132,7 +135,8 @@ impl Updates {
         self.send(Update::Answered(rtt));
     }
 
-    /// Reports that the connection is established. If it is not `is_complete`, [`measured`](Self::measured) follows.
+    /// Reports that the connection is established. If it is not `is_complete`,
+    /// [`measured`](Self::measured) follows.
     pub(crate) fn up(
         &self,
         connection: impl Connection + 'static,
@@ -169,7 +173,8 @@ pub(crate) trait Connection: Send {
     /// Sends the choice, and makes the connection the link.
     async fn take(self: Box<Self>, pick: &Pick) -> Result<Link, TransportError>;
 
-    /// Closes the connection, and waits until the listener has closed its side. Returns the listener's refusal if that is its answer.
+    /// Closes the connection, and waits until the listener has closed its side. Returns the
+    /// listener's refusal if that is its answer.
     async fn close(&mut self) -> Result<(), TransportError>;
 }
 
@@ -229,14 +234,15 @@ impl Connection for Established {
     }
 }
 
-/// Returns the offer of a listener that was agreed with on this transport; `message` is that in its certificate.
+/// Returns the offer of a listener that was agreed with on this transport; `message` is that in its
+/// certificate.
 pub(crate) async fn offer(agreed: &str, message: Option<&[u8]>) -> Result<Offer, TransportError> {
     match message {
         _ if agreed != NAME => Ok(Offer::only(agreed)),
         Some(message) => Offer::decode(message).await,
-        None => Err(TransportError::NotTranspute {
+        None => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: "its certificate offers no transports".into(),
-        }),
+        })),
     }
 }
 
@@ -255,14 +261,17 @@ pub(crate) struct Place {
 impl Place {
     /// Returns the UDP port.
     pub(crate) fn udp(&self) -> Result<&UdpPort, TransportError> {
-        self.udp.as_ref().ok_or_else(|| TransportError::Listen {
-            address: self.address.clone(),
-            source: std::io::ErrorKind::NotConnected.into(),
+        self.udp.as_ref().ok_or_else(|| {
+            TransportError::Bind(BindError::Listen {
+                address: self.address.clone(),
+                source: std::io::ErrorKind::NotConnected.into(),
+            })
         })
     }
 }
 
-/// What came of an authenticated connection: a link, or `None` if the peer closed it without a choice.
+/// What came of an authenticated connection: a link, or `None` if the peer closed it without a
+/// choice.
 pub(crate) type Visit = Option<Accepted>;
 
 /// The listening end of a candidate.
@@ -275,8 +284,8 @@ pub(crate) trait PortListener: Send {
     async fn next(&mut self) -> Result<Visit, TransportError>;
 }
 
-/// Waits until the peer picks a connection that can become the link of one transport. The peer may have agreed on that transport by
-/// its name.
+/// Waits until the peer picks a connection that can become the link of one transport. The peer may
+/// have agreed on that transport by its name.
 pub(crate) async fn picked<R, W>(
     mut bare: Bare<R, W>,
     transport: &'static str,
@@ -292,11 +301,11 @@ where
         let allows = |pick: &Pick| pick.as_str() == transport;
         let hearing = message::hear(&mut bare.reader, &mut bare.writer, allows, None);
         let heard = tokio::time::timeout(timeout, hearing).await.map_err(|_| {
-            TransportError::Timeout {
+            TransportError::Handshake(HandshakeError::Timeout {
                 waiting_for: "the peer to pick a transport",
                 address: bare.info.peer_address.clone(),
                 after: timeout,
-            }
+            })
         })??;
         match heard {
             Some(Message::Choice(heard)) => pick = heard,

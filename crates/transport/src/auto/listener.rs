@@ -12,14 +12,15 @@ use super::{
     table::{self, Entry},
 };
 use crate::{
-    Link, Listener, Registry, Security, TransportError,
+    BindError, Link, Listener, Registry, Security, TransportError,
     rudp::{UdpPort, bind_on_both},
 };
 
 /// Listens for connectors that pick one of several transports.
 ///
-/// As every [`Listener`] it takes up connections only while somebody waits for one (or a link of `tcp-striped` lacks
-/// connections, for the time of a handshake at most), runs a bounded number of handshakes, and drops strangers and garbage.
+/// As every [`Listener`] it takes up connections only while somebody waits for one (or a link of
+/// `tcp-striped` lacks connections, for the time of a handshake at most), runs a bounded number of
+/// handshakes, and drops strangers and garbage.
 pub struct AutoListener {
     listeners: Vec<Box<dyn PortListener>>,
     local: String,
@@ -28,13 +29,19 @@ pub struct AutoListener {
 }
 
 impl AutoListener {
-    /// Starts to listen on `host:port`; port 0 lets the system choose a number that is free on both.
+    /// Starts to listen on `host:port`; port 0 lets the system choose a number that is free on
+    /// both.
     ///
-    /// What has no plaintext is left out of the offer in plaintext. A UDP port is opened only if something in the offer needs it.
+    /// What has no plaintext is left out of the offer in plaintext. A UDP port is opened only if
+    /// something in the offer needs it.
     ///
     /// # Errors
-    /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
-    /// [`TransportError::NoPinnedPeer`]; [`TransportError::NoPlaintext`] in plaintext if nothing that is offered has it.
+    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
+    /// [`AddressError::Resolve`](crate::AddressError::Resolve),
+    /// [`BindError::Listen`](crate::BindError::Listen),
+    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
+    /// [`UnsupportedError::NoPlaintext`](crate::UnsupportedError::NoPlaintext) in plaintext if
+    /// nothing that is offered has it.
     pub async fn bind(
         address: &str,
         security: &Security,
@@ -43,8 +50,9 @@ impl AutoListener {
         Self::bind_among(address, security, offer, &Registry::with_builtins()).await
     }
 
-    /// Listens as [`bind`](Self::bind) does, with the transports of a registry. Those of other crates listen too, each at a port of its own
-    /// that the offer states. One that cannot listen is left out of the offer.
+    /// Listens as [`bind`](Self::bind) does, with the transports of a registry. Those of other
+    /// crates listen too, each at a port of its own that the offer states. One that cannot listen
+    /// is left out of the offer.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -89,12 +97,12 @@ impl AutoListener {
         let mut local = at;
         if let Some((buffer, has_foreign)) = all {
             let udp = UdpPort::bind(at, buffer, has_foreign).await;
-            let udp = place
-                .udp
-                .insert(udp.map_err(|source| TransportError::Listen {
+            let udp = place.udp.insert(udp.map_err(|source| {
+                TransportError::Bind(BindError::Listen {
                     address: at.to_string(),
                     source,
-                })?);
+                })
+            })?);
             local = udp.local();
         }
         place.address = local.to_string();
@@ -113,7 +121,7 @@ impl AutoListener {
     /// Waits for the next link. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself is broken.
     pub async fn next(&mut self) -> Result<Accepted, TransportError> {
         loop {
             if let Some(accepted) = self.next_visit().await? {
@@ -122,11 +130,11 @@ impl AutoListener {
         }
     }
 
-    /// Waits for the next link. Returns `None` if an authenticated peer closes its TCP connection without picking it, as after a
-    /// probe or after it picked another connection. Cancel-safe.
+    /// Waits for the next link. Returns `None` if an authenticated peer closes its TCP connection
+    /// without picking it, as after a probe or after it picked another connection. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself is broken.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
         // Each listener is asked first in turn: none can keep the others waiting.
         let count = self.listeners.len();
@@ -141,7 +149,8 @@ impl AutoListener {
     }
 }
 
-/// Starts to listen with each offered transport that does not share the ports. One that cannot is left out of the offer.
+/// Starts to listen with each offered transport that does not share the ports. One that cannot is
+/// left out of the offer.
 async fn bind_own_ports(
     address: &str,
     security: &Security,

@@ -1,8 +1,9 @@
 //! Messages between the two ends of `auto`, besides the offer.
 //!
-//! The connector's first message on the connection that it picks is the choice, which the listener answers with one byte in front
-//! of everything else. docs/protocol.md, "Choice" and "Answer", has the bytes. The first message on a TCP connection may also be the
-//! join of a further connection of `tcp-striped`.
+//! The connector's first message on the connection that it picks is the choice, which the listener
+//! answers with one byte in front of everything else. docs/protocol.md, "Choice" and "Answer", has
+//! the bytes. The first message on a TCP connection may also be the join of a further connection of
+//! `tcp-striped`.
 
 use std::{
     io,
@@ -14,14 +15,15 @@ use std::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::pick::Pick;
-use crate::TransportError;
+use crate::{ConnectError, HandshakeError, StreamError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
 
 const TAKEN: u8 = 0;
 const REFUSED: u8 = 1;
 
-/// Time to send a choice. The connection is idle, so its buffers have room: only a broken connection takes as long.
+/// Time to send a choice. The connection is idle, so its buffers have room: only a broken
+/// connection takes as long.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The first message of a connector on a connection.
@@ -50,8 +52,8 @@ fn encode(choice: &str) -> Vec<u8> {
     [&MAGIC[..], &[choice.len() as u8], choice.as_bytes()].concat()
 }
 
-/// Sends the choice. If the listener has ended the connection, it may have told why: it refuses this end's identity, for
-/// example.
+/// Sends the choice. If the listener has ended the connection, it may have told why: it refuses
+/// this end's identity, for example.
 pub(crate) async fn send(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -79,18 +81,22 @@ pub(crate) async fn close(
 ) -> Result<(), TransportError> {
     let _ = stream.shutdown().await;
     match stream.read(&mut [0]).await.map_err(TransportError::from_io) {
-        Err(refusal @ TransportError::PeerRefusedUs { .. }) => Err(refusal),
+        Err(refusal @ TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })) => {
+            Err(refusal)
+        }
         _ => Ok(()),
     }
 }
 
-/// Reads the first message on a connection, and no byte after it, and answers a choice. Returns `None` if the connection ends
-/// first.
+/// Reads the first message on a connection, and no byte after it, and answers a choice. Returns
+/// `None` if the connection ends first.
 ///
-/// `allows` returns whether a pick may be made on this connection. `join` is the message that may come instead of a choice.
+/// `allows` returns whether a pick may be made on this connection. `join` is the message that may
+/// come instead of a choice.
 ///
 /// # Errors
-/// [`TransportError::NotTranspute`], after the answer where it is a choice that is refused.
+/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), after the answer where it
+/// is a choice that is refused.
 pub(crate) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -110,11 +116,11 @@ pub(crate) async fn hear(
     }
     if magic != MAGIC && join.is_none() {
         let (sent, expected) = (magic.escape_ascii(), MAGIC.escape_ascii());
-        return Err(TransportError::NotTranspute {
+        return Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: format!(
                 "it sent \"{sent}\", expected a choice (\"{expected}\"); give the same --transport on both sides"
             ),
-        });
+        }));
     }
     let pick = (str::from_utf8(&body).ok()).map(Pick::from);
     let pick = pick.filter(|pick| join.is_none() && allows(pick));
@@ -129,9 +135,9 @@ pub(crate) async fn hear(
     }
     let _ = writer.shutdown().await;
     let sent = body.escape_ascii();
-    Err(TransportError::NotTranspute {
+    Err(TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("it picked a transport that this connection does not allow: {sent}"),
-    })
+    }))
 }
 
 /// Reads a message: its magic and what follows that.
@@ -150,7 +156,8 @@ async fn read(
     Ok((magic, body))
 }
 
-/// A reader that checks the listener's answer in front of the first byte: the connector does not wait for it.
+/// A reader that checks the listener's answer in front of the first byte: the connector does not
+/// wait for it.
 pub(crate) struct Answered<R> {
     inner: R,
     /// `None` until the answer is there, then whether it takes the choice.
@@ -181,7 +188,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Answered<R> {
         }
         match self.is_taken {
             Some(true) => Pin::new(&mut self.inner).poll_read(cx, buf),
-            _ => Poll::Ready(Err(TransportError::Closed.into_io())),
+            _ => Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io())),
         }
     }
 }
@@ -189,11 +196,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for Answered<R> {
 fn check(answer: &[u8]) -> Result<(), TransportError> {
     match answer {
         [TAKEN] => Ok(()),
-        [REFUSED] => Err(TransportError::ChoiceRefused),
-        [] => Err(TransportError::ClosedDuringHandshake),
-        other => Err(TransportError::NotTranspute {
+        [REFUSED] => Err(TransportError::Connect(ConnectError::ChoiceRefused)),
+        [] => Err(TransportError::Handshake(
+            HandshakeError::ClosedDuringHandshake,
+        )),
+        other => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: format!("it answered {other:02x?} to the choice of a transport"),
-        }),
+        })),
     }
 }
 
@@ -254,7 +263,7 @@ mod tests {
             let mut reader = Answered::new(stream);
             let error = TransportError::from_io(reader.read(&mut [0; 8]).await.unwrap_err());
             assert_eq!(
-                matches!(error, TransportError::ChoiceRefused),
+                matches!(error, TransportError::Connect(ConnectError::ChoiceRefused)),
                 is_refusal,
                 "{error}"
             );

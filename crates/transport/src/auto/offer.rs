@@ -5,12 +5,12 @@ use std::{collections::BTreeMap, num::NonZeroU16};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::NAME;
-use crate::TransportError;
+use crate::{ConnectError, HandshakeError, RegistryError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
-/// The longest message to the layer above, in bytes: it is empty today, and ignored. With it a certificate still fits into two
-/// packets.
+/// The longest message to the layer above, in bytes: it is empty today, and ignored. With it a
+/// certificate still fits into two packets.
 const MAX_MESSAGE: usize = 1024;
 
 /// The most that the names take, in bytes. Those of today take 25; a later version has more.
@@ -53,10 +53,10 @@ impl Offer {
         let names: Vec<&str> = names.into_iter().collect();
         let unknown = names.iter().find(|name| !self.allows(name));
         if let Some(&name) = unknown.or(names.is_empty().then_some(&"")) {
-            return Err(TransportError::UnknownTransport {
+            return Err(TransportError::Registry(RegistryError::UnknownTransport {
                 name: name.into(),
                 known: self.names().map(String::from).collect(),
-            });
+            }));
         }
         self.retain(|known| names.contains(&known));
         Ok(self)
@@ -66,8 +66,8 @@ impl Offer {
         self.transports.retain(|(name, _)| keeps(name));
     }
 
-    /// Returns the names of the transports that are allowed. A later version of the peer may name some that are not
-    /// known here.
+    /// Returns the names of the transports that are allowed. A later version of the peer may name
+    /// some that are not known here.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.transports.iter().map(|(name, _)| name.as_str())
     }
@@ -91,7 +91,8 @@ impl Offer {
         }
     }
 
-    /// Returns whether one of the transports shares the ports of the listener. Without one no connector learns the offer.
+    /// Returns whether one of the transports shares the ports of the listener. Without one no
+    /// connector learns the offer.
     #[must_use]
     pub fn has_shared(&self) -> bool {
         self.transports
@@ -108,7 +109,8 @@ impl Offer {
         }
     }
 
-    /// States the ports of the transports that do not share those of the listener, and leaves out those that have none.
+    /// States the ports of the transports that do not share those of the listener, and leaves out
+    /// those that have none.
     pub(super) fn set_ports(&mut self, ports: &BTreeMap<&str, NonZeroU16>) {
         for (name, port) in &mut self.transports {
             if let Port::Own(port) = port {
@@ -123,10 +125,10 @@ impl Offer {
         if self.allows(transport) {
             return Ok(());
         }
-        Err(TransportError::NotOffered {
+        Err(TransportError::Connect(ConnectError::NotOffered {
             transport,
             offered: self.names().map(String::from).collect(),
-        })
+        }))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -136,7 +138,8 @@ impl Offer {
         };
         let names = (self.transports.iter().map(entry)).collect::<Vec<_>>();
         let names = names.join(",");
-        // The built-in ones take 25 bytes, and the number and length of others are bounded. No message follows.
+        // The built-in ones take 25 bytes, and the number and length of others are bounded. No
+        // message follows.
         let length = (names.len() as u16).to_le_bytes();
         [&MAGIC[..], &length, names.as_bytes(), &[0, 0]].concat()
     }
@@ -189,22 +192,24 @@ impl Offer {
         match Self::read(&mut bytes).await {
             Ok(offer) if bytes.is_empty() => Ok(offer),
             Ok(_) => Err(malformed("something follows it")),
-            Err(TransportError::ClosedDuringHandshake) => Err(malformed("it ends early")),
+            Err(TransportError::Handshake(HandshakeError::ClosedDuringHandshake)) => {
+                Err(malformed("it ends early"))
+            }
             Err(error) => Err(error),
         }
     }
 }
 
 fn malformed(what: &str) -> TransportError {
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("its offer of transports cannot be understood: {what}"),
-    }
+    })
 }
 
 fn ended(error: std::io::Error) -> TransportError {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
-            TransportError::ClosedDuringHandshake
+            TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
         }
         _ => TransportError::from_io(error),
     }
@@ -245,14 +250,17 @@ mod tests {
         let later = decode(b"tpoffer3\x0a\x00tcp,warp-9\x00\x00").unwrap();
         assert!(later.allows("warp-9") && later.check("tcp").is_ok());
         let error = later.check("quic").unwrap_err();
-        assert!(matches!(error, TransportError::NotOffered { .. }));
+        assert!(matches!(
+            error,
+            TransportError::Connect(ConnectError::NotOffered { .. })
+        ));
     }
 
     #[test]
     fn what_cannot_be_offered_is_refused() {
         assert!(matches!(
             Offer::of(["tcp", "udp"]),
-            Err(TransportError::UnknownTransport { name, .. }) if name == "udp"
+            Err(TransportError::Registry(RegistryError::UnknownTransport { name, .. })) if name == "udp"
         ));
         assert!(Offer::of([]).is_err());
     }
@@ -280,7 +288,10 @@ mod tests {
             let message = vec![0; message];
             let bad = [&MAGIC[..], &lengths[0], names, &lengths[1], &message].concat();
             let error = decode(&bad).unwrap_err();
-            assert!(matches!(error, TransportError::NotTranspute { .. }));
+            assert!(matches!(
+                error,
+                TransportError::Handshake(HandshakeError::NotTranspute { .. })
+            ));
         }
         assert!(decode(b"tpoffer1\x01\x03tcp\x00\x00").is_err());
         assert!(decode(&[&good[..], b"."].concat()).is_err());

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use crate::{Link, Settings, TransportError};
+use crate::{Link, Settings, TransportError, settings::name_and_settings};
 
 /// A transport that becomes the link, with the settings that take effect at that moment.
 ///
-/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most transports have none of these settings,
-/// because their connections are under way before one of them is picked.
+/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most
+/// transports have none of these settings, because their connections are under way before one of
+/// them is picked.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Pick(String);
 
@@ -25,7 +26,7 @@ impl Pick {
     /// Returns the name of the transport.
     #[must_use]
     pub fn transport(&self) -> &str {
-        self.0.split(':').next().unwrap_or_default()
+        name_and_settings(&self.0).0
     }
 
     /// Returns the name with the settings.
@@ -36,8 +37,8 @@ impl Pick {
 
     /// Parses the settings, as those of the transport of this name.
     pub(crate) fn settings(&self, transport: &'static str) -> Result<Settings, TransportError> {
-        match self.0.split_once(':') {
-            Some((_, settings)) => Settings::parse(transport, settings),
+        match name_and_settings(&self.0).1 {
+            Some(settings) => Settings::parse(transport, settings),
             None => Ok(Settings::none(transport)),
         }
     }

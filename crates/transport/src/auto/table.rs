@@ -7,9 +7,12 @@ use super::{
     candidate::{Candidate, Port},
     own_port::OwnPort,
 };
-use crate::{Profile, Registry, TransportError, security::Security};
+use crate::{
+    ConnectError, Profile, Registry, TransportError, UnsupportedError, security::Security,
+};
 
-/// Candidates with a port of their own that take part at most: each takes a port of the listener and a connection of the connector.
+/// Candidates with a port of their own that take part at most: each takes a port of the listener
+/// and a connection of the connector.
 const MAX_OWN_PORTS: usize = 8;
 
 /// The longest name of a transport, in bytes: the names of all fit into an offer.
@@ -35,8 +38,8 @@ impl Entry {
         self.transports.iter().any(|name| offer.allows(name))
     }
 
-    /// Orders candidates by what a race takes where the policy does not decide: fewest round trips first, then the one that has
-    /// measured the path. One with a port of its own begins later.
+    /// Orders candidates by what a race takes where the policy does not decide: fewest round trips
+    /// first, then the one that has measured the path. One with a port of its own begins later.
     pub(super) fn preference(&self) -> impl Ord + use<> {
         let Profile {
             setup_round_trips,
@@ -51,7 +54,8 @@ impl Entry {
     }
 }
 
-/// Returns the candidates of a registry: that of the TCP port first, those with a port of their own last.
+/// Returns the candidates of a registry: that of the TCP port first, those with a port of their own
+/// last.
 pub(super) fn of(registry: &Registry) -> Vec<Entry> {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
     let fits = |name: &str| (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_plain);
@@ -91,7 +95,8 @@ pub(super) fn of(registry: &Registry) -> Vec<Entry> {
 }
 
 impl Offer {
-    /// Offers all transports of this crate that `auto` may choose: `tcp`, `tcp-striped`, `quic` and `rudp`.
+    /// Offers all transports of this crate that `auto` may choose: `tcp`, `tcp-striped`, `quic` and
+    /// `rudp`.
     #[must_use]
     pub fn all() -> Self {
         Self::of_registry(&Registry::with_builtins())
@@ -107,7 +112,8 @@ impl Offer {
         Self::new(entries)
     }
 
-    /// Offers the transports of these names, of those that [`of_registry`](Self::of_registry) offers.
+    /// Offers the transports of these names, of those that [`of_registry`](Self::of_registry)
+    /// offers.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -121,7 +127,8 @@ impl Offer {
     /// Offers the transports of these names, of those that [`all`](Self::all) offers.
     ///
     /// # Errors
-    /// [`TransportError::UnknownTransport`] if `auto` cannot make one of them the link, or there is none.
+    /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport) if `auto` cannot
+    /// make one of them the link, or there is none.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
         Self::all().only_these(names)
     }
@@ -146,14 +153,16 @@ impl Offer {
         }
         let instead = entries.iter().find(|it| it.fits(security));
         Err(match (first, instead) {
-            (Some((transport, _)), Some(instead)) => TransportError::NoPlaintext {
-                transport,
-                instead: instead.transports.first().copied().unwrap_or_default(),
-            },
-            _ => TransportError::NotOffered {
+            (Some((transport, _)), Some(instead)) => {
+                TransportError::Unsupported(UnsupportedError::NoPlaintext {
+                    transport,
+                    instead: instead.transports.first().copied().unwrap_or_default(),
+                })
+            }
+            _ => TransportError::Connect(ConnectError::NotOffered {
                 transport: super::NAME,
                 offered: Vec::new(),
-            },
+            }),
         })
     }
 }

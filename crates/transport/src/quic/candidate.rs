@@ -11,7 +11,7 @@ use super::{
     listener::{Host, QuicListener},
 };
 use crate::{
-    TransportError,
+    HandshakeError, TransportError,
     auto::{
         Accepted, NAME,
         candidate::{
@@ -57,18 +57,21 @@ impl Candidate for Quic {
             return None;
         }
         let asked = (self.connect_over(address, security, &[NO_COMMON_TRANSPORT])).await;
-        // The listener closes as soon as it has understood, which may be before the handshake is complete here.
+        // The listener closes as soon as it has understood, which may be before the handshake is
+        // complete here.
         match asked {
             Ok(mut authenticated) => {
                 let _ = authenticated.bare.reader.read(&mut [0]).await;
             }
-            Err(TransportError::ClosedDuringHandshake) => {}
+            Err(TransportError::Handshake(HandshakeError::ClosedDuringHandshake)) => {}
             Err(_) => return None,
         }
-        Some(TransportError::NoCommonTransport {
-            ours: ours.into(),
-            theirs: Self::NAME.into(),
-        })
+        Some(TransportError::Handshake(
+            HandshakeError::NoCommonTransport {
+                ours: ours.into(),
+                theirs: Self::NAME.into(),
+            },
+        ))
     }
 }
 

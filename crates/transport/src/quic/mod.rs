@@ -46,11 +46,11 @@
 //! bbr 3.41 s and 3.37 s. A process that gets too little processor time is several times slower,
 //! because pacing runs in user space.
 //!
-//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`PathHint`]) packets are
-//! sent at that rate from the first one (`congestion`), which saves the whole start-up. A rate that
-//! is too high is corrected after one and a half round trips. After six round trips of sending, BBR
-//! decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 % loss, 30 MB
-//! take as long with the hint as without.
+//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`QuicOptions::path`])
+//! packets are sent at that rate from the first one (`congestion`), which saves the whole start-up.
+//! A rate that is too high is corrected after one and a half round trips. After six round trips of
+//! sending, BBR decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 %
+//! loss, 30 MB take as long with the hint as without.
 //!
 //! # Threads
 //!
@@ -93,15 +93,15 @@ use std::{
 use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint};
 
-pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
+pub use self::options::{QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
 use self::{
     handshake::{Authenticated, Context, Pinning},
     listener::{Plain, QuicListener},
     socket::Socket,
 };
 use crate::{
-    FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, diagnosis, tcp::address,
+    ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
+    StreamError, Throughput, Transport, TransportError, diagnosis, tcp::address,
 };
 
 /// The QUIC transport, named `quic`.
@@ -111,8 +111,8 @@ use crate::{
 /// | key | value | sets |
 /// | --- | --- | --- |
 /// | `cc` | `bbr3` or `cubic` | [`QuicOptions::congestion`] |
-/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`PathHint::rate`] |
-/// | `rtt` | round-trip time of the path in milliseconds | [`PathHint::rtt`] |
+/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`QuicOptions::path`] |
+/// | `rtt` | round-trip time of the path in milliseconds | [`QuicOptions::path`] |
 ///
 /// `rate` is for the sending side. With both `rate` and `rtt`, windows follow from them, so give
 /// both on both sides. `cubic` uses `rate` only together with `rtt`.
@@ -140,9 +140,11 @@ impl Quic {
         context: (Instant, Duration),
     ) -> Result<Authenticated, TransportError> {
         let (started, timeout) = context;
-        let connect_error = |source| TransportError::Connect {
-            address: address.into(),
-            source,
+        let connect_error = |source| {
+            TransportError::Connect(ConnectError::Connect {
+                address: address.into(),
+                source,
+            })
         };
         let (runtime, handle) = runtime::find(self.options.driver).map_err(connect_error)?;
         let socket =
@@ -244,7 +246,7 @@ impl Transport for Quic {
         };
         match connected {
             Ok(authenticated) => Ok(authenticated.bare.link()),
-            Err(error @ TransportError::Connect { .. }) => {
+            Err(error @ TransportError::Connect(ConnectError::Connect { .. })) => {
                 let better = diagnosis::ask(address, security, Self::NAME).await;
                 Err(better.unwrap_or(error))
             }
@@ -263,10 +265,12 @@ impl Quic {
     ) -> Result<Authenticated, TransportError> {
         let config = config::client(&self.options, security, transports)?;
         let pinning = Pinning::of(security);
-        let timed_out = |waiting_for| TransportError::Timeout {
-            waiting_for,
-            address: address.into(),
-            after: self.options.connect_timeout,
+        let timed_out = |waiting_for| {
+            TransportError::Connect(ConnectError::Timeout {
+                waiting_for,
+                address: address.into(),
+                after: self.options.connect_timeout,
+            })
         };
         let started = Instant::now();
         let deadline = started + self.options.connect_timeout;
@@ -285,9 +289,9 @@ impl Quic {
                 // The host has answered, so its other addresses are not tried.
                 Ok(authenticated) => return Ok(authenticated),
                 Err(
-                    error @ (TransportError::Connect { .. }
-                    | TransportError::PeerVanished
-                    | TransportError::Timeout { .. }),
+                    error @ (TransportError::Connect(ConnectError::Connect { .. })
+                    | TransportError::Handshake(HandshakeError::Timeout { .. })
+                    | TransportError::Stream(StreamError::PeerVanished)),
                 ) => {
                     tracing::debug!(%candidate, %error, "cannot connect");
                     last_error = Some(error);
@@ -296,7 +300,7 @@ impl Quic {
             }
         }
         match last_error {
-            Some(error @ TransportError::Connect { .. }) => Err(error),
+            Some(error @ TransportError::Connect(ConnectError::Connect { .. })) => Err(error),
             _ => Err(timed_out("an answer from the peer")),
         }
     }

@@ -27,14 +27,23 @@ use tokio::{
     time::{Instant, Sleep},
 };
 use transpute_netem::{model::Path, scenario::PathConfig};
+use transpute_units::Bandwidth;
 
 use super::{
     Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory,
 };
-use crate::{Identity, Link, Security, TransportError};
+use crate::{Identity, Link, Security, StreamError, TransportError};
 
 /// Bytes of IP and UDP headers, which the path also carries.
 const HEADERS: usize = 28;
+
+/// Returns the next number of Marsaglia's xorshift generator. Its state is never 0.
+fn next_random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
 
 /// One direction of the emulated path.
 struct Wire {
@@ -65,10 +74,7 @@ impl Wire {
     }
 
     fn draw(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below
+        next_random(&mut self.random) % below
     }
 
     fn send(&mut self, datagram: &[u8]) {
@@ -212,10 +218,7 @@ impl Weather {
         let mut random = VecDeque::new();
         let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for _ in 0..8 {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            random.push_back((state >> 11) as f64 / (1u64 << 53) as f64);
+            random.push_back((next_random(&mut state) >> 11) as f64 / (1u64 << 53) as f64);
         }
         let mut draw = |low: f64, high: f64| low + (high - low) * random.pop_front().unwrap();
         let mut weather = Self::new(draw(0.5, 300.0), draw(2.0, 200.0), draw(0.0, 0.1), seed);
@@ -366,7 +369,7 @@ async fn bytes_arrive_through_any_weather() {
         if seed % 3 == 1 {
             // A third of the runs gets a wrong hint.
             options.path.rtt = Some(Duration::from_millis(100));
-            options.path.rate = Some(5_000_000);
+            options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(40.0));
         } else if seed % 3 == 2 {
             options.congestion = QuicCongestion::Cubic;
         }
@@ -442,7 +445,9 @@ async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
                 assert!(is_in_order, "{written}");
                 assert_eq!(reader.read(&mut [0; 1]).await.unwrap(), 0);
             }
-            Err(TransportError::ConnectionReset) => assert!(!is_in_order, "{written}"),
+            Err(TransportError::Stream(StreamError::ConnectionReset)) => {
+                assert!(!is_in_order, "{written}")
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -466,14 +471,14 @@ async fn a_known_rate_is_used_from_the_start() {
     let bytes = 3 << 20;
     let (unknown, _) = bulk(&weather, &options, bytes).await;
     options.path.rtt = Some(Duration::from_millis(110));
-    options.path.rate = Some(12_500_000);
+    options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(100.0));
     let (known, again) = bulk(&weather, &options, bytes).await;
     let limit = 0.055 + bytes as f64 / 12_500_000.0;
     println!("unknown {unknown:.3} s, known {known:.3} s, limit {limit:.3} s");
     assert!(known < 1.2 * limit && known < unknown);
     assert!(again < 0.01, "{again}");
     // A hint of twice the rate is corrected at some cost.
-    options.path.rate = Some(25_000_000);
+    options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(200.0));
     let (wrong, again) = bulk(&weather, &options, bytes).await;
     println!("twice too high {wrong:.3} s, {:.1} % again", again * 100.0);
     assert!(wrong < 2.0 * limit);
@@ -533,7 +538,7 @@ async fn grid() {
                     };
                     if seeded {
                         options.path.rtt = Some(Duration::from_secs_f64(rtt_ms / 1e3));
-                        options.path.rate = Some((mbit * 1e6 / 8.0) as u64);
+                        options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(mbit));
                     }
                     let mut runs = Vec::new();
                     for seed in 0..5 {

@@ -1,4 +1,5 @@
-//! Reliable UDP as a candidate of `auto`. Its endpoint serves the UDP port, and its set-up measures the path.
+//! Reliable UDP as a candidate of `auto`. Its endpoint serves the UDP port, and its set-up measures
+//! the path.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::{
     listener::{Host, RudpListener},
 };
 use crate::{
-    TransportError,
+    HandshakeError, TransportError,
     auto::{
         Accepted, NAME,
         candidate::{
@@ -58,7 +59,9 @@ impl Candidate for Rudp {
         let bare = asked.await.ok()?.bare;
         let mut stream = tokio::io::join(bare.reader, bare.writer);
         match mismatch::tell(&mut stream, ours).await {
-            error @ TransportError::NoCommonTransport { .. } => Some(error),
+            error @ TransportError::Handshake(HandshakeError::NoCommonTransport { .. }) => {
+                Some(error)
+            }
             _ => None,
         }
     }

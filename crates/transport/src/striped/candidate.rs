@@ -1,5 +1,5 @@
-//! Several TCP connections as a candidate of `auto`. They begin with the connection on the TCP port, which can become a link of `tcp`
-//! as well.
+//! Several TCP connections as a candidate of `auto`. They begin with the connection on the TCP
+//! port, which can become a link of `tcp` as well.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
     open::{announce, open},
 };
 use crate::{
-    Link, LinkReader, Tcp, TransportError,
+    HandshakeError, Link, LinkReader, Tcp, TransportError,
     auto::{
         Accepted, NAME, Offer, Pick,
         candidate::{Candidate, Connection, Place, Port, PortListener, Target, Updates, Visit},
@@ -219,7 +219,7 @@ impl PortListener for Gatherer<Handler, Visit> {
 }
 
 fn wrong_join() -> TransportError {
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: "its connection joins a link of tcp-striped as another one than it picked".into(),
-    }
+    })
 }

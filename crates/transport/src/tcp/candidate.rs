@@ -10,7 +10,7 @@ use super::{
     Socket, Tcp, TcpOptions, UNSENT_LIMIT, adopt,
 };
 use crate::{
-    PathSample, TransportError,
+    HandshakeError, PathSample, StreamError, TransportError,
     auto::{
         Accepted, NAME, Offer, Pick,
         candidate::{
@@ -53,7 +53,11 @@ impl Candidate for Tcp {
         let (socket, context) = route.open(UNSENT_LIMIT).await.ok()?;
         let error = connector.authenticate(socket, context).await.err()?;
         match &error {
-            TransportError::NoCommonTransport { theirs, .. } if !names(theirs, ours) => Some(error),
+            TransportError::Handshake(HandshakeError::NoCommonTransport { theirs, .. })
+                if !names(theirs, ours) =>
+            {
+                Some(error)
+            }
             _ => None,
         }
     }
@@ -94,7 +98,8 @@ impl TcpConnection {
             None => read_offer(&mut channel).await?,
         };
         let mut path = channel.socket().probe().sample();
-        // Where the kernel tells nothing: opening the connection took a round trip, and the name's resolution.
+        // Where the kernel tells nothing: opening the connection took a round trip, and the name's
+        // resolution.
         let connect = channel.info(Tcp::NAME).timings.connect;
         path.min_rtt = path.least_rtt().or(Some(connect));
         let connection = Self {
@@ -150,8 +155,8 @@ pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor
     Acceptor::new(&place.security, &names, place.offer.describe())
 }
 
-/// Authenticates a connection, and has it handled within the time of a handshake. `None`: the connection ended during the handshake, as
-/// one does that loses the race early.
+/// Authenticates a connection, and has it handled within the time of a handshake. `None`: the
+/// connection ended during the handshake, as one does that loses the race early.
 pub(crate) async fn greet<T, F>(
     acceptor: &Acceptor,
     socket: Socket,
@@ -164,7 +169,10 @@ where
     let polite = socket.clone();
     let channel = match acceptor.authenticate(socket, context.clone()).await {
         Ok(channel) => channel,
-        Err(TransportError::ClosedDuringHandshake | TransportError::ConnectionReset) => {
+        Err(
+            TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
+            | TransportError::Stream(StreamError::ConnectionReset),
+        ) => {
             return Ok(None);
         }
         Err(error) => return Err(error),

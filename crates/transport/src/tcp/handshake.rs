@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::{read_ahead::ReadAhead, socket::Socket, watchdog};
 use crate::{
-    Fingerprint, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
+    Fingerprint, HandshakeError, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
     identity::find_message,
     link::{Bare, LinkReader, LinkWriter},
     mismatch,
@@ -372,7 +372,8 @@ impl<S: Carrier> Channel<S> {
         }
     }
 
-    /// Derives a secret that only the two ends of this connection know (RFC 8446, section 7.5); `None` in plaintext.
+    /// Derives a secret that only the two ends of this connection know (RFC 8446, section 7.5);
+    /// `None` in plaintext.
     pub(crate) fn export(
         &self,
         label: &[u8],
@@ -390,7 +391,7 @@ impl<S: Carrier> Channel<S> {
                 (stream.get_ref().1).export_keying_material(secret, label, Some(context))
             }
         };
-        exported.map(Some).map_err(|error| tls::explain(&error))
+        Ok(Some(exported.map_err(|error| tls::explain(&error))?))
     }
 
     /// Returns the message in the peer's certificate, if it has one.
@@ -503,10 +504,12 @@ impl<A: ToString> Context<A> {
     ) -> Result<F::Output, TransportError> {
         tokio::time::timeout(self.timeout, future)
             .await
-            .map_err(|_| TransportError::Timeout {
-                waiting_for,
-                address: self.peer.to_string(),
-                after: self.timeout,
+            .map_err(|_| {
+                TransportError::Handshake(HandshakeError::Timeout {
+                    waiting_for,
+                    address: self.peer.to_string(),
+                    after: self.timeout,
+                })
             })
     }
 }

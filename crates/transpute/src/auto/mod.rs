@@ -1,4 +1,5 @@
-//! The transport `auto`: connects over several transports at once, and goes on with the one that the chooser wants.
+//! The transport `auto`: connects over several transports at once, and goes on with the one that
+//! the chooser wants.
 
 mod kernel;
 mod policy;
@@ -20,25 +21,29 @@ use self::policy::Chosen;
 /// Bytes that are assumed to be transferred if nobody says.
 const UNKNOWN_WORK: u64 = 1_000_000;
 
-/// Returns the transports of this program. The library, the command, the testbed and the web UI take their lists from it: a transport
-/// that is added here is found by its name everywhere, and `auto` chooses it if it has a [`Profile`](transpute_transport::Profile).
+/// Returns the transports of this program. The library, the command, the testbed and the web UI
+/// take their lists from it: a transport that is added here is found by its name everywhere, and
+/// `auto` chooses it if it has a [`Profile`](transpute_transport::Profile).
 #[must_use]
 pub fn registry() -> Registry {
     Registry::with_builtins()
 }
 
-/// Measures the path to a peer, chooses one of several transports for a workload, and connects with it.
+/// Measures the path to a peer, chooses one of several transports for a workload, and connects with
+/// it.
 ///
-/// As a [`Transport`] it is named `auto`. If both sides use it, the connecting side chooses, among what the listening side
-/// [offers](Self::offer). If the other side uses one of these transports by its name, that one is used; this needs TLS.
+/// As a [`Transport`] it is named `auto`. If both sides use it, the connecting side chooses, among
+/// what the listening side [offers](Self::offer). If the other side uses one of these transports by
+/// its name, that one is used; this needs TLS.
 #[derive(Clone, Debug)]
 pub struct Auto {
     /// The chooser. Default: the [`Rule`].
     pub chooser: Arc<dyn Chooser>,
     /// The workload that the link is for.
     pub workload: Workload,
-    /// When connecting, chooses among these only. Default: all of the registry that have a profile and repair losses. Those over the
-    /// kernel's TCP also come with each of the congestion controls `cubic` and `bbr` that this machine has besides its default.
+    /// When connecting, chooses among these only. Default: all of the registry that have a profile
+    /// and repair losses. Those over the kernel's TCP also come with each of the congestion
+    /// controls `cubic` and `bbr` that this machine has besides its default.
     pub candidates: Option<Vec<Spec>>,
     /// When listening, allows only these transports.
     pub offer: Offer,
@@ -64,8 +69,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Predicts the times again from what the link's set-up measured after the choice: reports on the trains of `rudp` may arrive
-    /// some milliseconds later. The choice does not change.
+    /// Predicts the times again from what the link's set-up measured after the choice: reports on
+    /// the trains of `rudp` may arrive some milliseconds later. The choice does not change.
     pub fn update(&mut self, chooser: &dyn Chooser, link: &PathSample) {
         for (known, train) in [
             (&mut self.path.up, link.sent_train),
@@ -168,8 +173,8 @@ impl Auto {
     }
 }
 
-/// Returns the default candidates of `auto`: the transports of a registry. One that uses the kernel's TCP is listed once for each
-/// usual congestion control.
+/// Returns the default candidates of `auto`: the transports of a registry. One that uses the
+/// kernel's TCP is listed once for each usual congestion control.
 fn usual(kernel: &Kernel, registry: &Registry) -> Vec<Spec> {
     let others = ["cubic", "bbr"].into_iter().filter(|&name| {
         let is_default = kernel.congestion_control.as_deref() == Some(name);

@@ -1,4 +1,4 @@
-//! Runs that go well, and runs that fail alone.
+//! Tests of runs that succeed, and of runs that fail alone.
 
 use std::collections::HashSet;
 
@@ -67,10 +67,10 @@ proptest! {
         seed: u64,
         scheme in prop::sample::select(&Scheme::ALL[..]),
         chunk_len in 64u32..2000,
-        stock in prop_oneof![Just(0u32), 1u32..5000],
+        pool in prop_oneof![Just(0u32), 1u32..5000],
         prepared in 0u32..64,
     ) {
-        let config = ConnectionConfig { stock, ..ConnectionConfig::default() };
+        let config = ConnectionConfig { pool, ..ConnectionConfig::default() };
         let mut pair = Pair::with(seed, &config);
         let setups: Vec<Setup> = circuits.iter().enumerate().map(|(index, circuit)| {
             let mut setup = Setup::new(circuit, random_inputs(circuit, 1 + index * 3, seed));
@@ -79,7 +79,7 @@ proptest! {
             setup.config.output = POLICIES[index % 3];
             setup
         }).collect();
-        // Each side calls in the same order, but each when it likes.
+        // Both sides call in the same order, at different times.
         let mut runs = [Vec::new(), Vec::new()];
         let mut unprovided = Vec::new();
         while runs.iter().any(|runs| runs.len() < setups.len()) {
@@ -116,7 +116,7 @@ proptest! {
         }
         pair.rest();
         prop_assert!(pair.finished == [true; 2]);
-        // No transfer of a stock is used twice.
+        // No transfer of a pool is used twice.
         for end in [0, 1] {
             let mut next = 0;
             for (first, count) in pair.sent.iter()
@@ -140,7 +140,7 @@ fn every_run_has_an_offset_of_its_own() {
         for end in [0, 1] {
             let run = pair.call(end, Role::Garbler, &setup);
             let delta = pair.sides[end].delta(run).filter(|delta| *delta != [0; 16]);
-            // No run has begun before others that wait.
+            // No run started before others that wait.
             if let Some(delta) = delta {
                 assert!(seen.insert(delta));
             }
@@ -280,7 +280,7 @@ fn a_peer_that_leaves_a_run_alone_delays_no_other() {
         pair.check(1, run[1], setup);
     }
     assert!(!pair.runs[1].contains_key(&lonely));
-    // When it says that it will not, the call ends.
+    // When the peer closes, the call ends.
     pair.sides[0].close();
     pair.rest();
     assert!(matches!(
@@ -304,7 +304,7 @@ fn direct_transfer_can_be_asked_for() {
         unreachable!()
     };
     assert_eq!(report.ot, OtPlan::Direct);
-    // An extension of the run, which is another one than the connection's.
+    // An extension of the run that differs from the connection's.
     setup.config.ot = OtChoice::Extension(Extension::Iknp);
     let runs = pair.call_both(1, &setup);
     pair.rest();
@@ -342,7 +342,7 @@ fn a_thousand_runs_reuse_their_places() {
 }
 
 #[test]
-fn messages_of_many_bits_fit_the_stock() {
+fn messages_of_many_bits_fit_the_pool() {
     use transpute_circuit::generators;
     let mut pair = Pair::new(9);
     let circuit =

@@ -1,6 +1,7 @@
 //! The attempts of a race.
 //!
-//! Each connection is set up by a task of its own, which reports [`Update`]s. The race applies one after another.
+//! Each connection is set up by a task of its own, which reports [`Update`]s. The race applies one
+//! after another.
 
 use std::{iter, sync::Arc, time::Duration};
 
@@ -15,7 +16,9 @@ use super::super::{
     candidate::{Connection, Port, Target, Up, Update, Updates},
     table::{self, Entry},
 };
-use crate::{Link, PathClass, Registry, Security, TransportError};
+use crate::{
+    ConnectError, HandshakeError, Link, PathClass, Registry, Security, StreamError, TransportError,
+};
 
 /// Connections to a listener, of which one may become the link. Dropping it closes them.
 pub(super) struct Race {
@@ -52,7 +55,7 @@ impl Race {
         registry: &Registry,
     ) -> Result<Self, TransportError> {
         if matches!(security, Security::Tls { peers, .. } if peers.is_empty()) {
-            return Err(TransportError::NoPinnedPeer);
+            return Err(TransportError::Handshake(HandshakeError::NoPinnedPeer));
         }
         let mut entries = table::of(registry);
         entries.retain(|it| it.fits(security));
@@ -174,10 +177,11 @@ impl Race {
         }
     }
 
-    /// Keeps UDP back when the listener is on the same host or LAN. There the handshakes of several transports take from one
-    /// another more processor time than the round trips that they save: TCP over loopback is up after 2.8 ms beside the
-    /// others and after 0.6 ms alone (medians of 200, `examples/auto.rs`, on two processors). The answer may also come from a
-    /// proxy on this side of a long path, so UDP waits no longer than a busy processor may need for TLS.
+    /// Keeps UDP back when the listener is on the same host or LAN. There the handshakes of several
+    /// transports take from one another more processor time than the round trips that they save:
+    /// TCP over loopback is up after 2.8 ms beside the others and after 0.6 ms alone (medians of
+    /// 200, `examples/auto.rs`, on two processors). The answer may also come from a proxy on this
+    /// side of a long path, so UDP waits no longer than a busy processor may need for TLS.
     fn hold_udp(&mut self, rtt: Duration) {
         if rtt < PathClass::SAME_LAN_LIMIT && self.udp_due.is_some() {
             let due = Instant::now().checked_add(self.options.udp_patience);
@@ -222,11 +226,11 @@ impl Race {
         self.progress.connections().any(|it| is_open(&it.stage))
     }
 
-    /// Ends a probe: closes one established connection, and waits until the listener has closed its side or
-    /// [`AutoOptions::choice_timeout`] has passed.
+    /// Ends a probe: closes one established connection, and waits until the listener has closed its
+    /// side or [`AutoOptions::choice_timeout`] has passed.
     ///
-    /// In TLS 1.3 the connector's handshake ends before the listener checks the connector's certificate. If the listener rejects it,
-    /// this returns that error.
+    /// In TLS 1.3 the connector's handshake ends before the listener checks the connector's
+    /// certificate. If the listener rejects it, this returns that error.
     pub(super) async fn leave(&mut self) -> Result<(), TransportError> {
         let limit = self.options.choice_timeout;
         for index in self.by_port() {
@@ -238,7 +242,8 @@ impl Race {
         Ok(())
     }
 
-    /// Takes note of what the listener offers, leaves out everything else, and begins the attempts that need a port of the offer.
+    /// Takes note of what the listener offers, leaves out everything else, and begins the attempts
+    /// that need a port of the offer.
     fn learn(&mut self, offer: Offer) {
         if self.progress.offer.is_some() {
             return;
@@ -283,7 +288,9 @@ impl Race {
 
     /// Makes the connection of this transport the link. It must be up.
     pub(super) async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
-        let index = self.find(pick.transport()).ok_or(TransportError::Closed)?;
+        let index = self
+            .find(pick.transport())
+            .ok_or(TransportError::Stream(StreamError::Closed))?;
         let running = &mut self.running[index];
         let mut names = running.entry.transports.iter();
         if let Some(offer) = &self.progress.offer
@@ -291,7 +298,10 @@ impl Race {
         {
             offer.check(name)?;
         }
-        let connection = running.connection.take().ok_or(TransportError::Closed)?;
+        let connection = running
+            .connection
+            .take()
+            .ok_or(TransportError::Stream(StreamError::Closed))?;
         connection.take(pick).await
     }
 
@@ -303,10 +313,12 @@ impl Race {
             && !over_udp().any(|it| it.stage.up().is_some())
     }
 
-    /// Returns when UDP counts as blocked (docs/protocol.md, "When UDP is blocked"); `None` while that is not known.
+    /// Returns when UDP counts as blocked (docs/protocol.md, "When UDP is blocked"); `None` while
+    /// that is not known.
     fn udp_blocked_at(&self) -> Option<Instant> {
         let tcp = self.stream()?.up().filter(|_| self.waits_for_udp())?;
-        // TLS takes a round trip of the whole path; a proxy on this side may have opened the connection.
+        // TLS takes a round trip of the whole path; a proxy on this side may have opened the
+        // connection.
         let tls = tcp.after.saturating_sub(self.progress.tcp_rtt?);
         let rtt = tls.max(tcp.path.least_rtt().unwrap_or_default());
         let patience = self.options.udp_patience.max(rtt / 2);
@@ -315,14 +327,15 @@ impl Race {
     }
 
     fn end_udp(&mut self) {
-        let blocked = TransportError::UdpBlocked {
+        let blocked = TransportError::Connect(ConnectError::UdpBlocked {
             address: self.address.clone(),
             after: self.started.elapsed(),
-        };
+        });
         self.end_pending(|port| matches!(port, Port::Datagrams { .. }), blocked);
     }
 
-    /// Returns until when connections may come up: a peer that keeps silent on one must not hold up the choice.
+    /// Returns until when connections may come up: a peer that keeps silent on one must not hold up
+    /// the choice.
     fn overdue_at(&self) -> Option<Instant> {
         // A limit that is beyond the clock's range is none.
         self.first_settled?.checked_add(self.options.choice_timeout)
@@ -332,11 +345,11 @@ impl Race {
         if self.udp_blocked_at().is_some() {
             self.end_udp();
         }
-        let overdue = TransportError::Timeout {
+        let overdue = TransportError::Connect(ConnectError::Timeout {
             waiting_for: "further connections to come up",
             address: self.address.clone(),
             after: self.started.elapsed(),
-        };
+        });
         self.end_pending(|_| true, overdue);
         for connection in &mut self.progress.connections {
             if let Stage::Up(report) = &mut connection.stage {
@@ -365,37 +378,46 @@ impl Race {
     fn failures(&self) -> impl Iterator<Item = TransportError> {
         self.by_port().into_iter().filter_map(|index| {
             let connection = &self.progress.connections[index];
-            Some(TransportError::NotUp {
+            Some(TransportError::Connect(ConnectError::NotUp {
                 transport: connection.transports().first()?,
                 source: connection.stage.error()?.clone(),
-            })
+            }))
         })
     }
 
     /// Returns the listener's refusal of this end's identity: it holds for every transport.
     pub(super) fn refusal(&self) -> Option<TransportError> {
-        let is_refusal =
-            |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
+        let is_refusal = |error: &TransportError| {
+            matches!(
+                error.root(),
+                TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })
+            )
+        };
         self.failures().find(is_refusal)
     }
 
-    /// Returns why there is no link: the first error that tells more than that nobody answered, else the first one.
+    /// Returns why there is no link: the first error that tells more than that nobody answered,
+    /// else the first one.
     pub(super) fn failure(&self) -> TransportError {
         let tells = |error: &TransportError| {
             !matches!(
                 error.root(),
-                TransportError::Connect { .. }
-                    | TransportError::Timeout { .. }
-                    | TransportError::UdpBlocked { .. }
+                TransportError::Connect(
+                    ConnectError::Connect { .. }
+                        | ConnectError::Timeout { .. }
+                        | ConnectError::UdpBlocked { .. }
+                ) | TransportError::Handshake(HandshakeError::Timeout { .. })
             )
         };
         let offered = self.progress.offer.iter().flat_map(Offer::names);
         (self.failures().find(tells))
             .or_else(|| self.failures().next())
             // Everything is absent.
-            .unwrap_or_else(|| TransportError::NotOffered {
-                transport: NAME,
-                offered: offered.map(String::from).collect(),
+            .unwrap_or_else(|| {
+                TransportError::Connect(ConnectError::NotOffered {
+                    transport: NAME,
+                    offered: offered.map(String::from).collect(),
+                })
             })
     }
 }

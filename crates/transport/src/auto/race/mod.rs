@@ -1,4 +1,5 @@
-//! The connecting end: opens everything at once, and makes the connection that the policy picks the link.
+//! The connecting end: opens everything at once, and makes the connection that the policy picks the
+//! link.
 
 mod attempts;
 
@@ -22,15 +23,19 @@ pub struct Won {
     pub failed: Vec<(Pick, String)>,
 }
 
-/// Connects to `host:port` over several transports at once and makes the one that the policy picks the link.
+/// Connects to `host:port` over several transports at once and makes the one that the policy picks
+/// the link.
 ///
-/// The pick costs no round trip: it is sent in front of the first bytes of the link, and the listener's answer is checked at
-/// the first read. A listener that refuses the pick, or this end's identity, shows there. Connections that were not picked
-/// are closed.
+/// The pick costs no round trip: it is sent in front of the first bytes of the link, and the
+/// listener's answer is checked at the first read. A listener that refuses the pick, or this end's
+/// identity, shows there. Connections that were not picked are closed.
 ///
 /// # Errors
-/// [`TransportError::NoPinnedPeer`]; [`TransportError::PeerRefusedUs`] as soon as it is known; [`TransportError::NotUp`] if
-/// no connection came up or stayed up; [`TransportError::NotOffered`] if the listener offers nothing that this end takes.
+/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
+/// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs) as soon as it is known;
+/// [`ConnectError::NotUp`](crate::ConnectError::NotUp) if no connection came up or stayed up;
+/// [`ConnectError::NotOffered`](crate::ConnectError::NotOffered) if the listener offers nothing
+/// that this end takes.
 pub async fn race(
     address: &str,
     security: &Security,
@@ -107,11 +112,12 @@ pub async fn race_among(
     }
 }
 
-/// Connects to `host:port` over several transports at once, waits until each connection has come up or failed and the path is
-/// measured, and closes them all.
+/// Connects to `host:port` over several transports at once, waits until each connection has come up
+/// or failed and the path is measured, and closes them all.
 ///
-/// A listener that uses one transport by its name would take the connection for a link, so a probe does not connect to it. A race
-/// stops waiting for UDP when an answer is overdue; a probe waits for [`AutoOptions::choice_timeout`].
+/// A listener that uses one transport by its name would take the connection for a link, so a probe
+/// does not connect to it. A race stops waiting for UDP when an answer is overdue; a probe waits
+/// for [`AutoOptions::choice_timeout`].
 ///
 /// # Errors
 /// As [`race`].

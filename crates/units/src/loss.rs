@@ -1,21 +1,18 @@
 //! Loss as counted, and what a count can tell.
 
-use serde::{Deserialize, Serialize};
-
-use crate::{SelectError, error::checked};
-
 /// The quantile of the standard normal distribution for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Factor by which loss must grow to count as worse, unless the growth is noise: "doubles" in the requirement.
+/// Factor by which loss must grow to count as worse, unless the growth is noise: "doubles" in the
+/// requirement.
 const WORSE_LOSS: f64 = 2.0;
 
-/// Standard deviations by which two counts of one path may differ. By the normal approximation, they differ by more in 1 of 740
-/// comparisons.
+/// Standard deviations by which two counts of one path may differ. By the normal approximation,
+/// they differ by more in 1 of 740 comparisons.
 const NOISE_DEVIATIONS: f64 = 3.0;
 
 /// Packets counted of one direction of a path: so many lost out of so many sent.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Loss {
     lost: u64,
     sent: u64,
@@ -25,29 +22,17 @@ impl Loss {
     /// Packets that a probability known from elsewhere counts for.
     const KNOWN: u64 = 1_000_000_000;
 
-    /// Takes counts.
-    ///
-    /// # Errors
-    /// [`SelectError::Number`] if more were lost than sent.
-    pub fn new(lost: u64, sent: u64) -> Result<Self, SelectError> {
-        let loss = Self { lost, sent };
-        loss.validate()?;
-        Ok(loss)
+    /// Takes counts. Returns `None` if more were lost than sent.
+    #[must_use]
+    pub fn new(lost: u64, sent: u64) -> Option<Self> {
+        (lost <= sent).then_some(Self { lost, sent })
     }
 
-    /// Checks that no more were lost than sent: the counts of a file may be anything.
-    pub(crate) fn validate(self) -> Result<(), SelectError> {
-        let (lost, sent) = (self.lost as f64, self.sent as f64);
-        checked("lost packets", lost, (0.0, sent), "no more than were sent")
-    }
-
-    /// Takes a probability that is known without counting: that of an emulated path.
-    ///
-    /// # Errors
-    /// [`SelectError::Number`] if it is none.
-    pub fn known(probability: f64) -> Result<Self, SelectError> {
-        checked("loss", probability, (0.0, 1.0), "a probability")?;
-        Ok(Self {
+    /// Takes a probability that is known without counting, such as that of an emulated path.
+    /// Returns `None` if it is not between 0 and 1.
+    #[must_use]
+    pub fn known(probability: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&probability).then(|| Self {
             // At most `KNOWN`.
             lost: (probability * Self::KNOWN as f64).round() as u64,
             sent: Self::KNOWN,
@@ -75,8 +60,8 @@ impl Loss {
         }
     }
 
-    /// Returns whether this is at least `WORSE_LOSS` times as much as `before`, and the difference is not noise: the
-    /// two-proportion z-test with the pooled proportion.
+    /// Returns whether this is at least `WORSE_LOSS` times as much as `before`, and the difference
+    /// is not noise: the two-proportion z-test with the pooled proportion.
     #[must_use]
     pub fn is_worse_than(self, before: Self) -> bool {
         let (now, then) = (self.fraction(), before.fraction());
@@ -89,8 +74,9 @@ impl Loss {
         now - then > NOISE_DEVIATIONS * variance.sqrt()
     }
 
-    /// Returns within which bounds the probability is with 95 % confidence: the score interval of E. B. Wilson,
-    /// *Probable inference, the law of succession, and statistical inference*, 1927. `(0, 1)` if nothing was sent.
+    /// Returns within which bounds the probability is with 95 % confidence: the score interval of
+    /// E. B. Wilson, *Probable inference, the law of succession, and statistical inference*, 1927.
+    /// `(0, 1)` if nothing was sent.
     ///
     /// It supposes that packets are lost independently; bursts make the true interval wider.
     #[must_use]
@@ -131,9 +117,9 @@ mod tests {
 
     #[test]
     fn more_lost_than_sent_is_refused() {
-        assert!(Loss::new(2, 1).is_err());
+        assert_eq!(Loss::new(2, 1), None);
         for probability in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
-            assert!(Loss::known(probability).is_err());
+            assert_eq!(Loss::known(probability), None);
         }
         assert!((Loss::known(0.0005).unwrap().fraction() - 0.0005).abs() < 1e-12);
     }

@@ -1,0 +1,212 @@
+//! The application's side of a connection: calls for runs, their inputs and settings, and the end.
+
+use std::sync::Arc;
+
+use rand::CryptoRng;
+use transpute_circuit::{InputSplit, Program};
+use transpute_garble::Scheme;
+
+use super::{Connection, ConnectionConfig, Decline, RunId, events::GARBLES, side::Run};
+use crate::{
+    Config, Inputs, KnownPath, OtChoice, Role, SecretRng, SessionError, helpers::Spawner,
+    session::Core,
+};
+
+/// Maximum number of bytes of answers of a single run that wait for the link. Above it, no input is
+/// read: the peer does not read, and more answers would only grow the queue.
+const SINGLE_QUEUE: u64 = 1 << 20;
+
+/// A request of the application: a run in one of the two roles.
+pub struct Call {
+    /// The compiled circuit.
+    pub program: Arc<Program>,
+    /// The owner of each input value.
+    pub split: InputSplit,
+    /// The settings. [`Config::table_lead`] and [`Config::threads`] have an effect in a [connection
+    /// for one run](Connection::single) only.
+    pub config: Config,
+    /// This side's inputs; `None` for a run that is only prepared.
+    pub inputs: Option<Box<dyn Inputs>>,
+}
+
+impl Call {
+    /// Requests a run that is only prepared.
+    #[must_use]
+    pub fn new(program: Arc<Program>, split: InputSplit, config: Config) -> Self {
+        Self {
+            program,
+            split,
+            config,
+            inputs: None,
+        }
+    }
+
+    /// Sets this side's inputs.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Box<dyn Inputs>) -> Self {
+        self.inputs = Some(inputs);
+        self
+    }
+}
+
+impl Connection {
+    /// Opens a connection for one run and calls for it.
+    ///
+    /// The run makes its own oblivious transfers, by its settings and [`set_path`](Self::set_path).
+    /// Its tables may precede labels by [`Config::table_lead`], if the peer accepts as much.
+    /// `spawner` starts the threads of [`Config::threads`]. If the settings are not valid, the run
+    /// ends with an event.
+    ///
+    /// # Errors
+    /// See [`call`](Self::call).
+    pub fn single(
+        role: Role,
+        call: Call,
+        encrypted: bool,
+        spawner: Option<Spawner>,
+    ) -> Result<(Self, RunId), SessionError> {
+        Self::single_with_rng(
+            role,
+            call,
+            encrypted,
+            spawner,
+            &mut rand::make_rng::<SecretRng>(),
+        )
+    }
+
+    /// Opens a connection for one run, with secrets from `rng`.
+    pub(crate) fn single_with_rng(
+        role: Role,
+        call: Call,
+        encrypted: bool,
+        spawner: Option<Spawner>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<(Self, RunId), SessionError> {
+        let config = ConnectionConfig {
+            window: call.config.table_lead,
+            base_ot: call.config.base_ot,
+            prepared: 0,
+            pool: 0,
+            queue: SINGLE_QUEUE,
+            garbles: false,
+            ..ConnectionConfig::default()
+        };
+        let mut connection = Self::opened(config, encrypted, true, rng);
+        connection.spawner = spawner;
+        let run = connection.call(role, call)?;
+        connection.close();
+        Ok((connection, run))
+    }
+
+    /// Calls for a run. The peer's call with the same number in the other role is its other side.
+    /// If the settings are not valid, the run ends with an event on both sides.
+    ///
+    /// # Errors
+    /// [`SessionError::Closed`] if the connection is closing or has no number left.
+    pub fn call(&mut self, role: Role, call: Call) -> Result<RunId, SessionError> {
+        self.check_may_call(role)?;
+        let side = self.side(role);
+        let may_use_pool = call.config.ot == OtChoice::Auto && call.split.evaluator_bits() > 0;
+        let number = side.call(call);
+        if role == Role::Garbler && may_use_pool && self.sender.is_none() && self.has_pool() {
+            self.set_up_sender();
+            self.connect_sender()?;
+        }
+        self.start_waiting(role)?;
+        Ok(RunId::new(role, number))
+    }
+
+    /// Declines the next run of the peer in this role.
+    ///
+    /// # Errors
+    /// See [`call`](Self::call).
+    pub fn decline(&mut self, role: Role, why: Decline) -> Result<(), SessionError> {
+        self.check_may_call(role)?;
+        let side = self.side(role);
+        let (number, is_ended) = side.skip();
+        self.part_with(RunId::new(role, number), why.frame(), is_ended);
+        self.start_waiting(role)
+    }
+
+    /// Gives a prepared run its inputs.
+    ///
+    /// # Errors
+    /// Errors that end the connection.
+    pub fn provide(&mut self, run: RunId, inputs: Box<dyn Inputs>) -> Result<(), SessionError> {
+        let limits = self.limits(run.role());
+        let side = self.side(run.role());
+        if let Some(Run::Held(held)) = side.get(run.number)
+            && let Some(call) = &mut held.call
+        {
+            call.inputs = Some(inputs);
+            return Ok(());
+        }
+        let done = side.work(run.number, limits, |session| match &mut session.0 {
+            Core::Garbler(core) => core.provide(inputs),
+            Core::Evaluator(core) => {
+                core.provide(inputs);
+                Ok(())
+            }
+        });
+        self.settle_run(run, done)
+    }
+
+    /// Plans the transfers of a run for a path that is known now, if the run makes its own
+    /// transfers by [`OtChoice::Auto`]. It has no effect after the first [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// Errors that end the connection.
+    pub fn set_path(&mut self, run: RunId, path: KnownPath) -> Result<(), SessionError> {
+        let mut rng: SecretRng = rand::make_rng();
+        let limits = self.limits(run.role());
+        let side = self.side(run.role());
+        let done = side.work(run.number, limits, |session| match &mut session.0 {
+            Core::Garbler(core) => core.set_path(path, &mut rng),
+            Core::Evaluator(core) => core.set_path(path, &mut rng),
+        });
+        self.settle_run(run, done)
+    }
+
+    /// Prefers a garbling scheme in a run, for a path that is known now. It has no effect if the
+    /// scheme is not allowed, or after the first [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// Errors that end the connection.
+    pub fn prefer_scheme(&mut self, run: RunId, scheme: Scheme) -> Result<(), SessionError> {
+        let limits = self.limits(run.role());
+        let side = self.side(run.role());
+        let done = side.work(run.number, limits, |session| session.prefer_scheme(scheme));
+        self.settle_run(run, done)
+    }
+
+    /// Cancels a run. The peer is informed, and other runs continue.
+    pub fn cancel(&mut self, run: RunId) {
+        let side = self.side(run.role());
+        match side.get(run.number) {
+            Some(Run::Held(held)) if held.call.is_some() => {
+                // The call stays in the queue, so that the peer is informed in order.
+                held.call = None;
+            }
+            Some(Run::Active(_)) => self.end(run, Err(SessionError::Cancelled)),
+            _ => {}
+        }
+    }
+
+    /// Makes no further calls. The connection ends when all runs have ended.
+    pub fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    fn check_may_call(&mut self, role: Role) -> Result<(), SessionError> {
+        let peer_called = self.close_received.map(|called| match role {
+            Role::Garbler => called[1],
+            Role::Evaluator => called[0],
+        });
+        let called = self.side(role).called;
+        let is_over = peer_called.is_some_and(|theirs| called >= theirs);
+        if self.is_closing || is_over || called >= GARBLES - 1 {
+            return Err(SessionError::Closed);
+        }
+        Ok(())
+    }
+}
