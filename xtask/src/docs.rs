@@ -29,9 +29,10 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Names every link of README.md and docs/ whose file or heading does not exist, and every page that the summary lacks.
+/// Returns a complaint for every link of README.md and docs/ whose file or heading does not exist,
+/// and for every page that the summary does not list.
 ///
-/// Pages of the book link to files of the book only, because others are not part of it. Generated results are exempt.
+/// Pages of the book may link only to pages of the book. Generated results are exempt.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut paths = vec![PathBuf::from("README.md")];
     collect_pages(root, Path::new("docs"), &mut paths)?;
@@ -56,7 +57,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Checks one link; notes its target if the page is the summary.
+/// Checks one link; records its target if the page is the summary.
 fn resolve(
     root: &Path,
     page: &Path,
