@@ -9,10 +9,8 @@ use std::{
 /// The maximum size of a hand-written configuration file, in bytes.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Reads a hand-written configuration file. Returns `None` if it is larger than [`MAX_CONFIG_BYTES`].
-///
 /// # Errors
-/// If it cannot be read, or is not UTF-8.
+/// Returns an error if the file cannot be read or is not UTF-8.
 pub fn read_config_file(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     let file = File::open(path)?;

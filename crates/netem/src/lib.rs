@@ -1,6 +1,6 @@
 //! Emulated internet paths, in virtual time and between two network namespaces of one machine.
 //!
-//! | module | idea |
+//! | module | contents |
 //! | --- | --- |
 //! | [`model`] | a one-way path as a state machine with a virtual clock |
 //! | [`scenario`] | network conditions, as files and presets |

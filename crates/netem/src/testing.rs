@@ -1,27 +1,28 @@
-//! Helpers of tests that need privileges or programs which a machine may lack.
+//! Helpers for tests that need privileges or programs that a machine may lack.
 
 use std::{fmt::Display, io::Write as _};
 
 use crate::lab::LabError;
 
-/// Reports on standard error that a test has tested nothing.
+/// Reports on standard error that a test was skipped.
 ///
 /// # Panics
-/// If the environment variable `CI` is set and the process runs as root, where every test can run.
+/// Panics if the environment variable `CI` is set and the process runs as root, where every test
+/// can run.
 #[track_caller]
 pub fn skip(reason: impl Display) {
     let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     let must_run = is_ci && rustix::process::geteuid().is_root();
     assert!(!must_run, "the test cannot be skipped in CI: {reason}");
-    // Not `eprintln`, whose output the test harness hides.
+    // `writeln` instead of `eprintln`, because the test harness captures the latter.
     let _ = writeln!(std::io::stderr(), "SKIPPED, nothing was tested: {reason}");
 }
 
-/// Returns the value of a lab operation. Calls [`skip`] and returns `None` if this process lacks the privileges for a lab, or the
-/// machine lacks `/dev/net/tun`.
+/// Returns the value of a lab operation. Calls [`skip`] and returns `None` if this process lacks
+/// the privileges for a lab, or the machine lacks `/dev/net/tun`.
 ///
 /// # Panics
-/// On any other error, and where [`skip`] does.
+/// Panics on any other error, and where [`skip`] does.
 #[must_use]
 #[track_caller]
 pub fn unless_skipped<T>(result: Result<T, LabError>) -> Option<T> {

@@ -1,4 +1,4 @@
-//! The path model under a virtual clock.
+//! Tests of the path model under a virtual clock.
 
 use proptest::prelude::*;
 use transpute_netem::model::{MAX_HELD_BYTES, Path, PathCounters};
@@ -6,7 +6,7 @@ use transpute_netem::scenario::{Change, GilbertElliott, PathConfig};
 
 const MS: u64 = 1_000_000;
 
-/// A packet of `bytes` that carries its number.
+/// Returns a packet of `bytes` bytes that contains its number.
 fn packet(number: u32, bytes: usize) -> Vec<u8> {
     let mut packet = vec![0; bytes.max(4)];
     packet[..4].copy_from_slice(&number.to_be_bytes());
@@ -17,7 +17,7 @@ fn number(packet: &[u8]) -> u32 {
     u32::from_be_bytes(packet[..4].try_into().unwrap())
 }
 
-/// Sends packets at these times and collects each arrival exactly when the path asks for it.
+/// Sends packets at these times. Collects each arrival exactly at the path's deadline.
 fn run(config: &PathConfig, seed: u64, sends: &[(u64, usize)]) -> (Vec<(u64, u32)>, PathCounters) {
     let mut path = Path::new(config, seed);
     let mut arrivals = Vec::new();
@@ -42,7 +42,7 @@ fn numbers(arrivals: &[(u64, u32)]) -> Vec<u32> {
 }
 
 #[test]
-fn a_bare_path_only_delays() {
+fn a_path_without_features_only_delays() {
     let config = PathConfig {
         delay_ms: 50.0,
         ..PathConfig::default()
@@ -60,7 +60,7 @@ fn a_bare_path_only_delays() {
 }
 
 #[test]
-fn the_queue_limit_holds_to_the_packet() {
+fn the_queue_limit_is_exact_to_the_packet() {
     for limit in [1500, 2999, 3000, 150_000, 150_001, 1_000_000] {
         let config = PathConfig {
             rate_mbit: Some(12.0),
@@ -73,7 +73,7 @@ fn the_queue_limit_holds_to_the_packet() {
         assert_eq!(numbers(&arrivals), (0..room).collect::<Vec<_>>());
         assert_eq!(counters.overflowed_packets, 1000 - u64::from(room));
         assert_eq!(counters.queue_peak_bytes, u64::from(room) * 1500);
-        // 1 ms on the link for each.
+        // Each packet takes 1 ms on the link.
         let times: Vec<_> = arrivals.iter().map(|(at, _)| *at).collect();
         assert_eq!(
             times,
@@ -89,7 +89,7 @@ fn a_queue_drains_while_it_fills() {
         queue_bytes: Some(3000),
         ..PathConfig::default()
     };
-    // Two packets per packet time: after the first two, every second one is refused.
+    // Two packets are sent per packet time: after the first two, every second one is rejected.
     let sends: Vec<_> = (0..20).map(|n| (n * MS / 2, 1500)).collect();
     let (arrivals, _) = run(&config, 1, &sends);
     assert_eq!(numbers(&arrivals)[..6], [0, 1, 2, 4, 6, 8]);
@@ -130,7 +130,7 @@ fn the_drop_pattern_of_a_seed_never_changes() {
     let sends = vec![(0, 100); 1000];
     let kept = numbers(&run(&config, 1, &sends).0);
     let lost: Vec<u32> = (0..1000).filter(|n| !kept.contains(n)).collect();
-    // Published results name a seed: they could not be repeated if this list changed.
+    // Published results name a seed: they could not be reproduced if this list changed.
     assert_eq!(lost, PATTERN_OF_SEED_1);
 }
 
@@ -150,13 +150,13 @@ fn jitter_stays_in_its_bounds_has_no_bias_and_keeps_the_order() {
         .collect();
     assert!(delays.iter().all(|delay| (25.0..=35.0).contains(delay)));
     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
-    // 1,000 independent offsets of deviation 2.9 ms, interpolated.
+    // The mean of 1,000 independent offsets with a standard deviation of 2.9 ms, interpolated.
     assert!((mean - 30.0).abs() < 0.4, "{mean}");
-    let (least, most) = (
+    let (min, max) = (
         delays.iter().fold(99.0_f64, |a, b| a.min(*b)),
         delays.iter().fold(0.0_f64, |a, b| a.max(*b)),
     );
-    assert!(least < 25.5 && most > 34.5, "{least} {most}");
+    assert!(min < 25.5 && max > 34.5, "{min} {max}");
     assert!(numbers(&arrivals).is_sorted());
 }
 
@@ -170,7 +170,7 @@ fn reordered_packets_overtake_a_few_and_nothing_is_lost() {
     let sends: Vec<_> = (0..10_000).map(|n| (n * MS / 10, 100)).collect();
     let (arrivals, counters) = run(&config, 3, &sends);
     let mut seen = numbers(&arrivals);
-    // A packet that overtakes sits before smaller numbers.
+    // A packet that overtakes others is placed before smaller numbers.
     let overtakers = (0..seen.len())
         .filter(|&i| seen[i + 1..].iter().take(16).any(|n| *n < seen[i]))
         .count();
@@ -222,7 +222,7 @@ fn duplicates_arrive_twice_and_take_their_place_in_the_queue() {
 }
 
 #[test]
-fn what_is_larger_than_passes_is_dropped_and_told_of() {
+fn an_oversized_packet_is_dropped_and_reported() {
     let config = PathConfig {
         path_mtu: Some(1400),
         changes: vec![Change {
@@ -233,14 +233,18 @@ fn what_is_larger_than_passes_is_dropped_and_told_of() {
         ..PathConfig::default()
     };
     let mut path = Path::new(&config, 1);
-    for (at, bytes, told) in [
+    for (at, bytes, reported) in [
         (0, 1400, None),
         (0, 1401, Some(1400)),
         (100 * MS - 1, 1400, None),
         (100 * MS, 601, Some(600)),
         (200 * MS, 600, None),
     ] {
-        assert_eq!(path.enqueue(at, vec![0; bytes]), told, "{bytes} at {at}");
+        assert_eq!(
+            path.enqueue(at, vec![0; bytes]),
+            reported,
+            "{bytes} at {at}"
+        );
     }
     let counters = path.counters();
     assert_eq!(
@@ -249,7 +253,7 @@ fn what_is_larger_than_passes_is_dropped_and_told_of() {
     );
     assert_eq!((counters.packets_in, counters.lost_packets), (5, 0));
     assert_eq!(path.held_packets(), 3);
-    // Nobody is told of what did not get there.
+    // A lost packet is not reported as oversized.
     let lossy = PathConfig {
         loss: 1.0,
         ..config
@@ -264,7 +268,7 @@ fn changes_take_effect_at_their_time() {
         delay_ms: 10.0,
         rate_mbit: Some(12.0),
         queue_bytes: Some(15_000),
-        // Out of order on purpose.
+        // The order is wrong on purpose.
         changes: vec![
             at(
                 0.3,
@@ -295,13 +299,13 @@ fn changes_take_effect_at_their_time() {
     };
     let sends: Vec<_> = [0, 150, 250, 350, 350].map(|ms| (ms * MS, 1500)).into();
     let (arrivals, counters) = run(&config, 1, &sends);
-    // The last one finds the smaller queue full.
+    // The last packet finds the smaller queue full.
     assert_eq!(arrivals, [(11 * MS, 0), (192 * MS, 1), (353 * MS, 3)]);
     assert_eq!((counters.lost_packets, counters.overflowed_packets), (1, 1));
 }
 
 #[test]
-fn a_shorter_delay_does_not_overtake_what_is_under_way() {
+fn packets_do_not_overtake_when_the_delay_decreases() {
     let config = PathConfig {
         delay_ms: 100.0,
         changes: vec![Change {
@@ -428,9 +432,9 @@ proptest! {
     }
 
     #[test]
-    fn when_it_is_asked_does_not_matter(config in any_config(), seed: u64, sends in any_sends()) {
+    fn the_times_of_dequeues_do_not_matter(config in any_config(), seed: u64, sends in any_sends()) {
         let (arrivals, _) = run(&config, seed, &sends);
-        // This time, nobody looks until all are sent, and long after.
+        // This time no packet is collected until long after all were sent.
         let mut path = Path::new(&config, seed);
         for (index, &(at, bytes)) in sends.iter().enumerate() {
             path.enqueue(at, packet(index as u32, bytes));
@@ -447,8 +451,8 @@ proptest! {
             let mut bits = 0;
             for (at, n) in &arrivals[first + 1..] {
                 bits += sends[*n as usize].1 * 8;
-                let most = (at - start) as f64 * rate / 1e3;
-                prop_assert!(bits as f64 <= most + 1.0, "{bits} bits in {} ns", at - start);
+                let max_bits = (at - start) as f64 * rate / 1e3;
+                prop_assert!(bits as f64 <= max_bits + 1.0, "{bits} bits in {} ns", at - start);
             }
         }
     }

@@ -1,9 +1,10 @@
-//! What has come, and when to say so.
+//! Received packet numbers, and the timing of acknowledgements.
 //!
-//! After a pause an acknowledgement waits a moment for an answer of the application to travel with; under a stream of
-//! packets one goes out per [`interval`](AckState::interval), which is an eighth of the round trip but at most 1 ms: at
-//! 1 Gbit/s one for each 85 packets. A gap, or a repaired one, brings the next acknowledgement forward, and so do many
-//! packets.
+//! The acknowledgement of a lone packet is delayed for a moment, so that it can share a packet with
+//! the application's answer. Under a stream of packets, one is sent per
+//! [`interval`](AckState::interval): an eighth of the round-trip time, and at most 1 ms. At 1
+//! Gbit/s that is one for every 85 packets. A gap, the recovery of lost data and a large number of
+//! packets make the next acknowledgement due earlier.
 
 use std::time::Duration;
 
@@ -12,30 +13,31 @@ use crate::frame::{Ack, MAX_ACK_RANGES};
 use crate::ranges::RangeSet;
 use crate::rtt::MAX_ACK_DELAY;
 
-/// How far acknowledgements are apart at least, whatever happens.
+/// The minimum interval between two acknowledgements.
 const MIN_INTERVAL: Duration = Duration::from_micros(250);
 
-/// After how many packets an acknowledgement goes out at once, however soon that is.
+/// The number of unacknowledged packets after which an acknowledgement is sent at once, whatever
+/// the interval.
 const MAX_UNACKED: u64 = 128;
 
-/// How long the acknowledgement of a lone packet waits: longer than a program takes to be woken and to answer, where the
-/// round trip is so short that a packet more would be felt.
-const ANSWER_TIME: Duration = Duration::from_micros(100);
+/// The delay of the acknowledgement of a lone packet. It is longer than a program takes to be
+/// scheduled and to answer on a path so short that an extra packet would cost time.
+const LONE_PACKET_DELAY: Duration = Duration::from_micros(100);
 
-/// How many ranges are remembered; older ones were acknowledged many times over.
+/// The maximum number of ranges that are kept. Older ranges have been acknowledged many times.
 const MAX_RANGES: usize = 1024;
 
-/// Over how long the arrival rate is measured at least.
-const RATE_INTERVAL: Duration = Duration::from_millis(10);
+/// The minimum interval over which the arrival rate is measured.
+const MIN_RATE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The receiving half of acknowledgement.
+/// The receiver's state for acknowledgements.
 #[derive(Debug, Default)]
 pub(crate) struct AckState {
     received: RangeSet,
     largest: Option<(u64, Time)>,
-    /// Packets that ask for an acknowledgement, since the last one.
+    /// Ack-eliciting packets since the last acknowledgement.
     unacked: u64,
-    /// When the next one is due.
+    /// The time at which the next acknowledgement is due.
     due: Option<Time>,
     last_sent: Option<Time>,
     window_start: Time,
@@ -45,7 +47,8 @@ pub(crate) struct AckState {
 }
 
 impl AckState {
-    /// Notes a packet that is authentic and new. `wire` is its size on the wire.
+    /// Records a packet that is authentic and not a duplicate. `wire` is its size on the wire, in
+    /// bytes.
     pub(crate) fn on_received(
         &mut self,
         now: Time,
@@ -73,22 +76,22 @@ impl AckState {
         }
     }
 
-    /// Something happened that the other end should hear of soon.
-    pub(crate) fn hurry(&mut self, now: Time, rtt: Duration) {
+    /// Makes an acknowledgement due soon, because the peer should learn of an event.
+    pub(crate) fn expedite(&mut self, now: Time, rtt: Duration) {
         if self.largest.is_some() {
             self.schedule(now, true, rtt);
         }
     }
 
     fn schedule(&mut self, now: Time, urgent: bool, rtt: Duration) {
-        let (interval, patience) = if self.unacked >= MAX_UNACKED {
+        let (interval, delay) = if self.unacked >= MAX_UNACKED {
             (Duration::ZERO, Duration::ZERO)
         } else if urgent {
             (MIN_INTERVAL, Duration::ZERO)
         } else {
-            (Self::interval(rtt), ANSWER_TIME)
+            (Self::interval(rtt), LONE_PACKET_DELAY)
         };
-        let soonest = now + patience;
+        let soonest = now + delay;
         let at = (self.last_sent).map_or(soonest, |last| (last + interval).max(soonest));
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
@@ -99,12 +102,13 @@ impl AckState {
 
     fn measure(&mut self, now: Time, wire: u64) {
         let elapsed = now.since(self.window_start);
-        if elapsed >= RATE_INTERVAL {
+        if elapsed >= MIN_RATE_INTERVAL {
             let nanos = elapsed.as_nanos().max(1);
             let rate = u128::from(self.window_bytes) * 1_000_000_000 / nanos;
             let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-            // A pause is no rate: what arrives after one starts afresh.
-            self.arrival_rate = if elapsed > 8 * RATE_INTERVAL || self.arrival_rate == 0 {
+            // An interval with a long pause does not show a rate, so the measurement after a pause
+            // replaces the average.
+            self.arrival_rate = if elapsed > 8 * MIN_RATE_INTERVAL || self.arrival_rate == 0 {
                 rate
             } else {
                 (self.arrival_rate * 3 + rate) / 4
@@ -115,31 +119,33 @@ impl AckState {
         self.window_bytes += wire;
     }
 
-    /// Returns the rate at which packets arrive, in bytes on the wire per second; zero if not known.
+    /// Returns the rate at which packets arrive, in bytes on the wire per second, or zero if it is
+    /// not known.
     pub(crate) fn arrival_rate(&self) -> u64 {
         self.arrival_rate
     }
 
-    /// Returns when an acknowledgement is due.
+    /// Returns the time at which an acknowledgement is due.
     pub(crate) fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// Returns whether one may travel along with a packet that goes out anyway.
+    /// Returns whether to add an acknowledgement to a packet that is sent anyway.
     pub(crate) fn is_worthwhile(&self, now: Time, rtt: Duration) -> bool {
         self.due.is_some_and(|due| {
             due <= now || (self.last_sent).is_none_or(|last| now >= last + Self::interval(rtt) / 2)
         })
     }
 
-    /// Returns what has come. The parts about the stream are left to the caller.
+    /// Returns an acknowledgement of the received packets. The caller fills in the fields about the
+    /// stream.
     pub(crate) fn compose(&self, now: Time) -> Option<Ack> {
         let (largest, at) = self.largest?;
         let micros = |nanos: u64| nanos / 1000;
         Some(Ack {
             largest,
             delay: u32::try_from(now.since(at).as_micros()).unwrap_or(u32::MAX),
-            // Modulo 2^32 as documented.
+            // The timestamp is modulo 2^32.
             timestamp: micros(at.as_nanos()) as u32,
             arrival_rate: u32::try_from(self.arrival_rate / 1024).unwrap_or(u32::MAX),
             ranges: self.received.iter().rev().take(MAX_ACK_RANGES).collect(),
@@ -147,7 +153,7 @@ impl AckState {
         })
     }
 
-    /// An acknowledgement went out.
+    /// Records that an acknowledgement was sent.
     pub(crate) fn on_sent(&mut self, now: Time) {
         self.due = None;
         self.unacked = 0;
@@ -166,20 +172,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_packet_waits_for_an_answer_to_travel_with() {
+    fn the_acknowledgement_of_a_lone_packet_is_delayed() {
         let mut state = AckState::default();
         let now = Time::ZERO + Duration::from_secs(1);
         receive(&mut state, now, 0);
-        assert_eq!(state.due(), Some(now + ANSWER_TIME));
-        // Whatever leaves meanwhile takes it along.
+        assert_eq!(state.due(), Some(now + LONE_PACKET_DELAY));
+        // Any packet that is sent before takes the acknowledgement along.
         assert!(state.is_worthwhile(now, RTT));
-        // A gap is told at once.
+        // A gap is acknowledged at once.
         receive(&mut state, now, 2);
         assert_eq!(state.due(), Some(now));
     }
 
     #[test]
-    fn many_packets_wait_for_no_interval() {
+    fn many_packets_are_acknowledged_before_the_interval_ends() {
         let mut state = AckState::default();
         let now = Time::ZERO + Duration::from_secs(1);
         receive(&mut state, now, 0);

@@ -1,47 +1,49 @@
-//! Bytes of a stream between two places, in chunks that come and go.
+//! A buffer for a range of a stream, allocated in chunks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// How many bytes one allocation holds.
-const CHUNK: u64 = 65_536;
+/// The size of a chunk, in bytes.
+const CHUNK_BYTES: u64 = 65_536;
 
-/// How many free chunks are kept for reuse: as much as a writer that was woken writes at once, and more.
-const SPARE_CHUNKS: usize = 16;
+/// The maximum number of free chunks that are kept for reuse: more than a writer fills after one
+/// wake-up.
+const MAX_SPARE_CHUNKS: usize = 16;
 
-/// A sparse buffer over the places of a stream from [`start`](Self::start) on.
+/// A sparse buffer for the offsets of a stream from [`start`](Self::start) on.
 ///
-/// Chunks are allocated where something is written. The caller knows what it has written: other places read as
-/// whatever was there before, and never as another connection's bytes.
+/// A chunk is allocated at the first write to it. The caller keeps track of the written ranges:
+/// other ranges read as whatever the chunk contained before, which is never data of another
+/// connection.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkBuffer {
-    /// What [`release`](Self::release) was called with last.
+    /// The first offset that is still held.
     start: u64,
-    /// Number of the first chunk.
+    /// Index of the first chunk.
     first: u64,
     chunks: VecDeque<Option<Box<[u8]>>>,
     spare: Vec<Box<[u8]>>,
 }
 
 impl ChunkBuffer {
-    /// Returns the first place that is still held.
+    /// Returns the first offset that is still held.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Writes bytes at a place. What lies before the start is left out.
+    /// Writes bytes at an offset. Bytes before the start are ignored.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         let skipped = self.start.saturating_sub(offset).min(data.len() as u64);
         let (mut offset, mut data) = (offset + skipped, &data[skipped as usize..]);
         while !data.is_empty() {
             let (index, within) = self.locate(offset);
-            let take = data.len().min(CHUNK as usize - within);
+            let take = data.len().min(CHUNK_BYTES as usize - within);
             while self.chunks.len() <= index {
                 self.chunks.push_back(None);
             }
             let spare = &mut self.spare;
             let chunk = self.chunks[index].get_or_insert_with(|| {
-                (spare.pop()).unwrap_or_else(|| vec![0; CHUNK as usize].into_boxed_slice())
+                (spare.pop()).unwrap_or_else(|| vec![0; CHUNK_BYTES as usize].into_boxed_slice())
             });
             chunk[within..within + take].copy_from_slice(&data[..take]);
             data = &data[take..];
@@ -49,14 +51,14 @@ impl ChunkBuffer {
         }
     }
 
-    /// Calls back with the pieces that make up a range, in order.
+    /// Calls `piece` with the contents of a range, in order.
     ///
-    /// Pieces that were never written, or are released, are left out.
+    /// Chunks that were never written or are released are skipped.
     pub(crate) fn read(&self, range: Range<u64>, mut piece: impl FnMut(&[u8])) {
         let mut offset = range.start.max(self.start);
         while offset < range.end {
             let (index, within) = self.locate(offset);
-            let take = (range.end - offset).min(CHUNK - within as u64);
+            let take = (range.end - offset).min(CHUNK_BYTES - within as u64);
             if let Some(Some(chunk)) = self.chunks.get(index) {
                 piece(&chunk[within..within + take as usize]);
             }
@@ -64,17 +66,17 @@ impl ChunkBuffer {
         }
     }
 
-    /// Forgets everything before this place.
+    /// Releases all bytes before this offset.
     pub(crate) fn release(&mut self, start: u64) {
         self.start = self.start.max(start);
-        while self.first < self.start / CHUNK {
+        while self.first < self.start / CHUNK_BYTES {
             let Some(chunk) = self.chunks.pop_front() else {
-                self.first = self.start / CHUNK;
+                self.first = self.start / CHUNK_BYTES;
                 break;
             };
             self.first += 1;
             if let Some(chunk) = chunk
-                && self.spare.len() < SPARE_CHUNKS
+                && self.spare.len() < MAX_SPARE_CHUNKS
             {
                 self.spare.push(chunk);
             }
@@ -82,10 +84,11 @@ impl ChunkBuffer {
     }
 
     fn locate(&self, offset: u64) -> (usize, usize) {
-        // Offsets never lie before the start, and the span is bounded by windows far below the range of usize.
+        // Offsets are never before the start, and the span is bounded by windows far below the
+        // range of usize.
         (
-            (offset / CHUNK - self.first) as usize,
-            (offset % CHUNK) as usize,
+            (offset / CHUNK_BYTES - self.first) as usize,
+            (offset % CHUNK_BYTES) as usize,
         )
     }
 }
@@ -95,10 +98,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_across_chunks_and_after_release() {
+    fn written_bytes_are_read_across_chunks_and_after_a_release() {
         let mut buffer = ChunkBuffer::default();
         let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
-        // Out of order, with an overlap.
+        // The writes are out of order, with an overlap.
         buffer.write(100_000, &data[100_000..]);
         buffer.write(0, &data[..100_010]);
         let collect = |buffer: &ChunkBuffer, range| {
@@ -112,7 +115,7 @@ mod tests {
         assert_eq!(buffer.chunks.len(), 2);
         assert_eq!(collect(&buffer, 131_073..200_000), data[131_073..]);
         assert_eq!(collect(&buffer, 0..131_074), data[131_073..131_074]);
-        // A late duplicate does no harm.
+        // A late duplicate does not change the contents.
         buffer.write(131_000, &data[131_000..131_100]);
         assert_eq!(collect(&buffer, 131_073..200_000), data[131_073..]);
         buffer.release(1_000_000);

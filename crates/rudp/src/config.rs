@@ -1,34 +1,35 @@
-//! What the caller decides about a connection.
+//! Settings of a connection.
 
 use std::time::Duration;
 
 use crate::estimate::PathPrior;
 use crate::rate::Kind;
 
-/// Whether losses are corrected by redundancy.
+/// Use of forward error correction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FecPolicy {
-    /// As much as the measured loss asks for, a little where none was seen.
+    /// Parity according to the measured loss, and a little before any loss was measured.
     #[default]
     Adaptive,
-    /// Never: losses cost a round trip each.
+    /// No parity: each loss costs a round trip.
     Off,
 }
 
-/// What happens when packets are lost.
+/// Treatment of lost packets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Reliability {
-    /// Their data are corrected or sent again.
+    /// Lost data are recovered by parity or retransmitted.
     #[default]
     Repair,
-    /// The connection ends with [`ClosedReason::Lost`](crate::ClosedReason::Lost), and likewise when packets overtake each
-    /// other. Nothing is corrected, nothing sent again. For paths known to lose nothing; both ends should ask for it.
+    /// The connection ends with [`ClosedReason::Lost`](crate::ClosedReason::Lost) when a packet is
+    /// lost or reordered. There is neither parity nor retransmission. This is for paths known not
+    /// to lose packets; both ends should select it.
     Detect,
 }
 
-/// The shortest idle timeout: a blackout of 5 s and a keep-alive interval.
+/// The minimum idle timeout: a blackout of 5 s and a keep-alive interval.
 const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 
 /// Settings of one end of a connection. The ends may differ in all of them.
@@ -36,34 +37,37 @@ const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 /// The default suits paths up to 1 Gbit/s at 300 ms.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What decides how fast to send. Default: `bbr`.
+    /// The rate controller. Default: `bbr`.
     pub controller: Kind,
-    /// What is known of the path in this end's direction. Too high a rate costs loss for a round trip or two. What the
-    /// probe train finds replaces the rate. Default: nothing.
+    /// Prior knowledge of the path in this end's direction. Too high a rate costs loss for a round
+    /// trip or two. The rate that the probe train measures replaces it. Default: none.
     pub prior: PathPrior,
-    /// Whether to send a train of packets during the set-up, by which the other end measures the path. Costs 39 kB. Default: yes.
+    /// Sends a train of packets during the handshake, by which the peer measures the path. It costs
+    /// 39 kB. Default: yes.
     pub probe: bool,
-    /// Whether losses are corrected by redundancy. Default: yes.
+    /// Use of forward error correction. Default: adaptive.
     pub fec: FecPolicy,
-    /// What happens when packets are lost. Default: repair.
+    /// Treatment of lost packets. Default: repair.
     pub reliability: Reliability,
-    /// Time without any authentic packet after which the connection is given up; 7 s at least, so that a blackout of 5 s
-    /// cannot end a transfer. Default: 7 s.
+    /// The connection ends when no authentic packet arrives for this time. It is at least 7 s, so
+    /// that a blackout of 5 s does not end a transfer. Default: 7 s.
     pub idle_timeout: Duration,
-    /// After how long without sending to ask for a sign of life. `None`: never; then a connection without traffic ends
-    /// by the idle timeout. Default: 2 s.
+    /// Time without sending after which a ping is sent. With `None`, a connection without traffic
+    /// ends by the idle timeout. Default: 2 s.
     pub keep_alive: Option<Duration>,
-    /// How long to try to reach the other end by UDP. Default: 5 s.
+    /// Time after which the handshake fails if it is not complete. Default: 5 s.
     pub setup_timeout: Duration,
-    /// The largest UDP payload to try, in bytes: 1,472 for Ethernet over IPv4 (the default), 1,452 over IPv6; more for
-    /// jumbo frames. At least 1,200, which is always used to begin with. Sockets must forbid fragmentation.
+    /// The maximum UDP payload for path MTU discovery, in bytes: 1,472 for Ethernet over IPv4 (the
+    /// default), 1,452 over IPv6, more for jumbo frames. The minimum is 1,200, the initial size.
+    /// Sockets must forbid fragmentation.
     pub max_datagram: u16,
-    /// How many bytes the incoming stream may hold unread, at most; 1 MiB at least. Default: 64 MiB.
+    /// The maximum number of unread bytes of the incoming stream, at least 1 MiB. Default: 64 MiB.
     pub max_receive_window: u64,
-    /// How many bytes the outgoing stream may hold unacknowledged, at most; 1 MiB at least. Default: 64 MiB.
+    /// The maximum number of unacknowledged bytes of the outgoing stream, at least 1 MiB. Default:
+    /// 64 MiB.
     pub max_send_buffer: u64,
-    /// How long a burst may take at the pacing rate. Longer bursts forgive later timers and need deeper queues on the
-    /// path. Default: 1 ms.
+    /// The maximum duration of a burst at the pacing rate. Longer bursts tolerate later timers and
+    /// need deeper queues on the path. Default: 1 ms.
     pub max_burst: Duration,
 }
 
@@ -87,7 +91,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Returns the idle timeout that holds.
+    /// Returns the effective idle timeout.
     pub(crate) fn idle_timeout(&self) -> Duration {
         self.idle_timeout.max(MIN_IDLE_TIMEOUT)
     }

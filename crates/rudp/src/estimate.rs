@@ -1,71 +1,80 @@
-//! The rate of a path from how a train of packets arrives.
+//! Estimation of the rate of a path from the arrivals of a packet train.
 //!
-//! Packets sent faster than the bottleneck takes them leave it as far apart as it needs for each: C. Dovrolis,
-//! P. Ramanathan, D. Moore, *Packet-dispersion techniques and a capacity-estimation methodology*, IEEE/ACM Transactions
-//! on Networking 12 (6), 2004. A train of many packets measures what is between capacity and available bandwidth, which is
-//! what a sender should begin with. Network cards and kernels hand over packets in batches with one arrival time, which
-//! ruins gaps between neighbours but not the slope of the whole train.
+//! Packets that are sent faster than the bottleneck transmits them leave it with the spacing of
+//! their transmission times: C. Dovrolis, P. Ramanathan, D. Moore, *Packet-dispersion techniques
+//! and a capacity-estimation methodology*, IEEE/ACM Transactions on Networking 12 (6), 2004. A
+//! train of many packets measures a rate between capacity and available bandwidth, which is a
+//! suitable initial rate for a sender.
+//!
+//! Network cards and kernels deliver packets in batches with one arrival time. That distorts the
+//! gaps between neighbours, but not the slope of the whole train.
 
 use std::time::Duration;
 
 use crate::{Time, rate::rate_of};
 
-/// No train is longer.
+/// The maximum number of packets of a train.
 pub const MAX_TRAIN: usize = 512;
 
-/// The part of what follows that is lost at least when a queue has overflowed.
+/// The minimum loss rate after a queue overflow.
 const OVERFLOW_LOSS: f64 = 0.2;
 
-/// How much likelier, as a logarithm, an overflow has to make what was seen than even losses do: these look so once in a thousand
-/// trains or less.
+/// The minimum logarithm of the likelihood ratio between an overflow and independent losses.
+/// Independent losses exceed it in at most one train of a thousand.
 const OVERFLOW_GAIN: f64 = 9.0;
 
-/// The same where more than [`HEAVY_LOSS`] of a train is lost: few paths lose so much, and many queues are short.
+/// The minimum logarithm of that likelihood ratio if more than [`HEAVY_LOSS`] of a train is lost.
+/// It is lower, because few paths lose so many packets, and many queues are short.
 const HEAVY_OVERFLOW_GAIN: f64 = 4.0;
+/// The loss rate of a train above which [`HEAVY_OVERFLOW_GAIN`] applies.
 const HEAVY_LOSS: f64 = 0.3;
 
-/// The fewest moments of arrival for an estimate. Chosen: three intervals between them.
+/// The minimum number of distinct arrival times for an estimate. Chosen: three intervals between
+/// them.
 const MIN_BATCHES: usize = 4;
 
-/// Packets in a part of a train that is looked at by itself where the sender did not send all of it fast.
-pub(crate) const STRETCH: usize = 16;
+/// Packets in a section of a train, which is evaluated by itself if the sender was held up while it
+/// sent the train.
+pub(crate) const SECTION_PACKETS: usize = 16;
 
-/// The part of a train's stretches that must have been queued for a rate to be known: 1/8. Chosen: fewer may be chance.
-const STRETCHES_DIVISOR: usize = 8;
+/// The minimum share of sections that must have been queued for an estimate: one in this number.
+/// Chosen: fewer may be chance.
+const MIN_QUEUED_DIVISOR: usize = 8;
 
-/// What is known about a path before the first packet of a transfer.
+/// Prior knowledge of a path before the first packet of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathPrior {
-    /// The rate at which to begin, in bytes on the wire per second. `None`: not known.
+    /// The initial rate, in bytes on the wire per second, or `None` if it is not known.
     pub rate: Option<u64>,
-    /// The share of packets lost. `None`: not known.
+    /// The share of packets lost, or `None` if it is not known.
     pub loss: Option<f64>,
 }
 
-/// The rate of a bottleneck as a train of packets shows it.
+/// An estimate of the bottleneck rate from a packet train.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RateEstimate {
-    /// Bytes on the wire per second.
+    /// The rate in bytes on the wire per second.
     pub rate: u64,
-    /// The tenth percentile of slopes over parts of the train.
+    /// The tenth percentile of the slopes between points of the train.
     pub low: u64,
-    /// The ninetieth percentile; `None` where the path may be faster than can be told.
+    /// The ninetieth percentile, or `None` if the rate is a lower bound.
     pub high: Option<u64>,
-    /// How many packets it is made of.
+    /// Number of packets that arrived.
     pub packets: usize,
-    /// How many of the packets up to the last that came did not come.
+    /// Number of packets missing before the last one that arrived.
     pub lost: usize,
 }
 
 impl RateEstimate {
-    /// Returns whether [`rate`](Self::rate) is a lower bound only.
+    /// Returns whether [`rate`](Self::rate) is a lower bound.
     #[must_use]
     pub fn is_lower_bound(&self) -> bool {
         self.high.is_none()
     }
 
-    /// Takes into account that the whole train left at this rate: the path has not shown to be faster, and if that is as slow
-    /// as it arrived, then the sender was the bottleneck, and the estimate becomes a lower bound.
+    /// Limits the estimate to the rate at which the whole train was sent, as it cannot show a
+    /// higher rate. If the train was sent as slowly as it arrived, the sender was the bottleneck,
+    /// and the estimate becomes a lower bound.
     fn limited_by_sender(mut self, sent: u64) -> Self {
         if u128::from(sent) * 100 < u128::from(self.rate) * 105 {
             self.high = None;
@@ -76,29 +85,29 @@ impl RateEstimate {
     }
 }
 
-/// A packet of a train that has come.
+/// A packet of a train that arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     at: Time,
-    /// How long after the first packet of the train it left, as its sender says.
+    /// The time between the sending of the first packet and this one, by the sender's clock.
     left: Duration,
     bytes: u64,
 }
 
-/// Packets of a train that came until some moment.
+/// The packets of a train that arrived until some time.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    /// In nanoseconds.
+    /// The time in nanoseconds.
     at: u64,
     packets: usize,
     bytes: u64,
-    /// When the last of them left.
+    /// The sending time of the last of them.
     left: Duration,
 }
 
-/// The receiving end of a train.
+/// The receiver of a packet train.
 ///
-/// Packets are numbered from zero by the sender. What arrives twice, or beyond the train, does not count.
+/// The sender numbers packets from zero. Duplicates and numbers beyond the length are ignored.
 #[derive(Clone, Debug)]
 pub struct TrainReceiver {
     length: usize,
@@ -108,7 +117,7 @@ pub struct TrainReceiver {
 }
 
 impl TrainReceiver {
-    /// Expects a train of this many packets, of which at most [`MAX_TRAIN`] count.
+    /// Creates a receiver for a train of this many packets, of which at most [`MAX_TRAIN`] count.
     #[must_use]
     pub fn new(length: usize) -> Self {
         Self {
@@ -119,7 +128,8 @@ impl TrainReceiver {
         }
     }
 
-    /// A packet of the train arrives, with so many bytes on the wire, and says how long after the first one it left.
+    /// Records the arrival of a packet of `bytes` bytes on the wire. `left` is the time between the
+    /// sending of the first packet and this one.
     pub fn push(&mut self, index: usize, at: Time, left: Duration, bytes: u64) {
         if index >= self.length {
             return;
@@ -133,25 +143,27 @@ impl TrainReceiver {
         self.arrivals.push(Arrival { at, left, bytes });
     }
 
-    /// Returns how many packets arrived.
+    /// Returns the number of packets that arrived.
     #[must_use]
     pub fn received(&self) -> usize {
         self.arrivals.len()
     }
 
-    /// Returns whether all have.
+    /// Returns whether all packets arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.arrivals.len() == self.length
     }
 
-    /// Returns how many of the first packets were sent before the train overflowed a queue, and how many of them came: of the whole
-    /// train if it did not. To be asked when no more of it is to come.
+    /// Returns the number of first packets that were sent before the train overflowed a queue, and
+    /// how many of them arrived. Without an overflow, they are those of the whole train. Call it
+    /// when no more packets will arrive.
     ///
-    /// A train is sent faster than the path carries it, and stands in the queue before the bottleneck. What the path loses by
-    /// itself is spread evenly over the train; what an overflow loses begins when the queue is full, and is most of what follows.
-    /// The point in between is the one that makes what was seen the likeliest, if two rates of loss make it much likelier than one.
-    /// A train that was held up while it left may have overflowed the queue before.
+    /// The sender sends a train faster than the path transmits it, so the train waits in the queue
+    /// before the bottleneck. Random losses are spread evenly over the train. Overflow losses begin
+    /// when the queue is full, and hit most of the packets after that. The start of an overflow is
+    /// the split with the maximum likelihood, if two loss rates explain the losses much better than
+    /// one. A train that was held up while it was sent may have overflowed the queue before.
     #[must_use]
     pub fn before_overflow(&self) -> (usize, usize) {
         let mut clear = (self.length, self.received());
@@ -161,7 +173,8 @@ impl TrainReceiver {
         clear
     }
 
-    /// Returns the same of the first `sent` packets, of which `received` came; nothing if they did not overflow a queue.
+    /// Returns [`before_overflow`](Self::before_overflow) for a part of the train: its first `sent`
+    /// packets, of which `received` arrived. Returns `None` if they did not overflow a queue.
     fn overflow_in(&self, (sent, received): (usize, usize)) -> Option<(usize, usize)> {
         let lost = sent - received;
         let even = likelihood(lost, sent);
@@ -175,12 +188,12 @@ impl TrainReceiver {
         for before in 1..sent {
             let last = before - 1;
             lost_before += usize::from(self.seen[last / 64] >> (last % 64) & 1 == 0);
-            let (behind, lost_behind) = (sent - before, lost - lost_before);
-            let least = OVERFLOW_LOSS.max(2.0 * share(lost_before, before));
-            if share(lost_behind, behind) < least {
+            let (after, lost_after) = (sent - before, lost - lost_before);
+            let min_loss = OVERFLOW_LOSS.max(2.0 * share(lost_before, before));
+            if share(lost_after, after) < min_loss {
                 continue;
             }
-            let split = likelihood(lost_before, before) + likelihood(lost_behind, behind) - even;
+            let split = likelihood(lost_before, before) + likelihood(lost_after, after) - even;
             if split > gain {
                 (best, gain) = (Some((before, before - lost_before)), split);
             }
@@ -188,13 +201,14 @@ impl TrainReceiver {
         best
     }
 
-    /// Returns what the arrivals tell, or `None` if they tell nothing: all at one moment, or too few.
+    /// Returns the estimate, or `None` if all packets arrived at one time, or too few.
     ///
-    /// Lost packets take no time at a bottleneck that they never reached or that dropped them, so only those that arrived
-    /// count, in the order of their arrival.
+    /// Lost packets take no time at the bottleneck. So only packets that arrived count, in the
+    /// order of their arrival.
     ///
-    /// A sender that was held up in between tells less: then what counts are stretches of the train that took twice as long to
-    /// arrive as to leave. They stood in a queue, as all of a fast train does.
+    /// The sender may have been held up while it sent the train. Then only the sections count that
+    /// took at least twice as long to arrive as to be sent. They waited in a queue, as all packets
+    /// of a fast train do.
     #[must_use]
     pub fn estimate(&self) -> Option<RateEstimate> {
         let points = self.points();
@@ -206,7 +220,7 @@ impl TrainReceiver {
         let packets = last.packets;
         let lost = (self.highest + 1).saturating_sub(packets);
         if points.len() < MIN_BATCHES {
-            // The first batch may have waited for as long as the batches are apart.
+            // The first batch may have waited for as long as the interval between batches.
             let longest = points
                 .windows(2)
                 .map(|pair| pair[1].at - pair[0].at)
@@ -237,10 +251,10 @@ impl TrainReceiver {
         if is_faster(sending, span) {
             return Some(overall);
         }
-        // It may have been put to sleep once.
+        // The sender may have been suspended once.
         let awake = sending - longest_pause(&points).min(sending);
         let overall = overall.limited_by_sender(rate_of(last.bytes - first.bytes, awake));
-        let queued = queued_stretches(&points).map(|(rates, together)| {
+        let queued = queued_sections(&points).map(|(rates, together)| {
             let queued = among(rates);
             RateEstimate {
                 rate: queued.rate.min(together),
@@ -252,8 +266,9 @@ impl TrainReceiver {
         Some(faster.unwrap_or(overall))
     }
 
-    /// Moments of arrival, with what arrived until then. What arrived at the first moment only starts the clock: when the first byte
-    /// of a batch would have arrived by itself is not known.
+    /// Returns the arrival times, each with the packets and bytes that arrived until then. The
+    /// bytes of the first time do not count for a rate, because a batch may have been collected for
+    /// an unknown time.
     fn points(&self) -> Vec<Point> {
         let mut arrivals = self.arrivals.clone();
         arrivals.sort_by_key(|arrival| arrival.at);
@@ -280,7 +295,8 @@ fn share(lost: usize, sent: usize) -> f64 {
     lost as f64 / sent as f64
 }
 
-/// Returns the logarithm of how likely so many of so many packets are lost, one by one, at the rate that makes it likeliest.
+/// Returns the logarithm of the likelihood that `lost` of `sent` packets are lost independently, at
+/// the loss rate that maximizes it.
 fn likelihood(lost: usize, sent: usize) -> f64 {
     let of = |count: usize| match count {
         0 => 0.0,
@@ -289,11 +305,13 @@ fn likelihood(lost: usize, sent: usize) -> f64 {
     of(lost) + of(sent - lost)
 }
 
-/// Returns the slopes between points that are at least a third of the train's packets apart, in bytes per second.
+/// Returns the slopes between points that are at least a third of the train's packets apart, in
+/// bytes per second, sorted.
 ///
-/// The median of all slopes is the estimator of H. Theil (1950) and P. K. Sen (1968). Pairs of near points are left out: batched
-/// arrivals and packets of other flows distort their slopes most. The minimum distance is a number of packets. If it were a time, then
-/// after a pause in the train almost every pair would span the pause, and the rate would come out too low.
+/// The median of all slopes is the estimator of H. Theil (1950) and P. K. Sen (1968). Pairs of near
+/// points are left out: batched arrivals and packets of other flows distort their slopes most. The
+/// minimum distance is a number of packets. If it were a time, then after a pause in the train
+/// almost every pair would span the pause. The estimate would be too low.
 fn slopes(points: &[Point]) -> Vec<u64> {
     let third = points[points.len() - 1].packets.div_ceil(3);
     let mut slopes = Vec::new();
@@ -305,15 +323,16 @@ fn slopes(points: &[Point]) -> Vec<u64> {
     slopes
 }
 
-/// Returns the slopes of the stretches that arrived more slowly than they left, and that of all of them together, unless they
-/// are too few to tell a queue from a pause on the way. What was held up for a moment comes the faster after it: that shows in single
-/// stretches, and not in all of them together.
-fn queued_stretches(points: &[Point]) -> Option<(Vec<u64>, u64)> {
+/// Returns the slopes of the sections that arrived more slowly than they were sent, and the slope
+/// of all of them together. Returns `None` if they are too few to distinguish a queue from a pause
+/// on the path. Packets that were held up for a moment arrive the faster afterwards: that distorts
+/// single sections, and not all of them together.
+fn queued_sections(points: &[Point]) -> Option<(Vec<u64>, u64)> {
     let mut count = 0;
     let mut slopes = Vec::new();
     let (mut bytes, mut time, mut counted) = (0, 0, 0);
     for (n, from) in points.iter().enumerate() {
-        let far = points[n..].partition_point(|to| to.packets - from.packets < STRETCH);
+        let far = points[n..].partition_point(|to| to.packets - from.packets < SECTION_PACKETS);
         let Some(to) = points.get(n + far) else { break };
         count += 1;
         if is_faster(to.left.saturating_sub(from.left), to.at - from.at) {
@@ -325,11 +344,11 @@ fn queued_stretches(points: &[Point]) -> Option<(Vec<u64>, u64)> {
         }
     }
     slopes.sort_unstable();
-    let is_enough = !slopes.is_empty() && slopes.len() >= count / STRETCHES_DIVISOR;
+    let is_enough = !slopes.is_empty() && slopes.len() >= count / MIN_QUEUED_DIVISOR;
     is_enough.then(|| (slopes, rate_of(bytes, Duration::from_nanos(time))))
 }
 
-/// Returns the longest time in which nothing left.
+/// Returns the longest time in which the sender sent no packet.
 fn longest_pause(points: &[Point]) -> Duration {
     let pauses = points
         .windows(2)
@@ -337,7 +356,7 @@ fn longest_pause(points: &[Point]) -> Duration {
     pauses.max().unwrap_or_default()
 }
 
-/// Says whether something left at least twice as fast as it arrived.
+/// Returns whether packets were sent at least twice as fast as they arrived.
 fn is_faster(sending: Duration, arriving_ns: u64) -> bool {
     2 * sending.as_nanos() <= u128::from(arriving_ns)
 }
@@ -346,7 +365,7 @@ fn slope(from: &Point, to: &Point) -> u64 {
     rate_of(to.bytes - from.bytes, Duration::from_nanos(to.at - from.at))
 }
 
-/// Returns what so many percent of the rates, which are sorted, are not above.
+/// Returns a percentile of the sorted rates.
 fn percentile(rates: &[u64], percent: usize) -> u64 {
     rates[(rates.len() - 1) * percent / 100]
 }

@@ -1,50 +1,54 @@
-//! What a connection tells its caller.
+//! Events that a connection reports to its caller.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Something that happened.
+/// An event of a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Packets pass in both directions.
+    /// The handshake is complete: packets pass in both directions.
     Established,
-    /// A train told how fast the path is in this end's direction.
+    /// The peer reported the rate that it measured in this end's direction.
     PathEstimated {
         /// Bytes on the wire per second.
         rate: u64,
-        /// Half the width of the band in which the rate lies, as parts per thousand of it.
+        /// Half the width of the interval in which the rate lies, as parts per thousand of the
+        /// rate.
         error_permille: u16,
-        /// The path is at least this fast; how fast could not be told.
+        /// The rate is a lower bound.
         at_least: bool,
         /// The round-trip time.
         rtt: Duration,
     },
-    /// The train of the other end is over: [`Connection::incoming_train`](crate::Connection::incoming_train) has what it
-    /// told.
+    /// The peer's train is over: [`Connection::incoming_train`](crate::Connection::incoming_train)
+    /// returns its result.
     PathMeasured,
-    /// There is something to read, or the stream has ended.
+    /// Data can be read, or the stream has ended.
     Readable,
-    /// There is room to write again, after [`write`](crate::Connection::write) took less than it was given.
+    /// The send buffer has room again, after [`write`](crate::Connection::write) took less than it
+    /// was given.
     Writable,
-    /// The other end has everything that was written, and its end.
+    /// The peer has received all data that was written, and the end of the stream.
     Delivered,
-    /// Nothing more will happen. `None` if both streams ended and everything was delivered both ways.
+    /// The connection is closed: this is the last event. `None` if both streams ended and
+    /// everything was delivered in both directions.
     Closed(Option<ClosedReason>),
 }
 
-/// Why a connection ended before its time.
+/// The reason why a connection ended early.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ClosedReason {
-    /// No packet came back during the set-up: UDP is blocked, or the other end is not there.
+    /// No packet came back during the handshake: UDP is blocked, or the peer does not exist.
     #[error("no answer over UDP within {0:?}: the path is blocked or the other end is gone")]
     PathBlocked(Duration),
-    /// The system refuses to send packets of the least size, because the interface takes none that large.
+    /// The system rejects datagrams of the minimum size, because the MTU of the interface is
+    /// smaller.
     #[error("expected an interface that takes datagrams of 1200 bytes, got one that does not")]
     PathTooNarrow,
-    /// The listener knows other versions of the protocol only; the newest of them.
+    /// The listener supports only other versions of the protocol. Contains the newest of them.
     #[error(
         "expected a listener that knows version {ours} of the protocol, got one that knows version {theirs}"
     )]
@@ -54,69 +58,69 @@ pub enum ClosedReason {
         /// The newest version of the listener.
         theirs: u8,
     },
-    /// This end refused the peer during the handshake, with this TLS alert.
+    /// This end rejected the peer during the handshake, with this TLS alert.
     #[error("this end ended the handshake with TLS alert {0}")]
     HandshakeFailed(u8),
-    /// The peer refused this end during the handshake, with this TLS alert.
+    /// The peer rejected this end during the handshake, with this TLS alert.
     #[error("the other end ended the handshake with TLS alert {0}")]
     RefusedByPeer(u8),
-    /// Nothing authentic was heard for so long.
-    #[error("nothing was heard from the other end for {0:?}")]
+    /// No authentic packet arrived for this time.
+    #[error("expected a packet from the other end, got none for {0:?}")]
     TimedOut(Duration),
-    /// The other end gave up.
+    /// The peer closed the connection.
     #[error("the other end closed the connection with code {0}")]
     ClosedByPeer(u64),
-    /// This end gave up.
+    /// This end closed the connection.
     #[error("this end closed the connection with code {0}")]
     ClosedHere(u64),
-    /// The other end sent what the protocol forbids.
-    #[error("the other end broke the protocol: {0}")]
+    /// The peer violated the protocol.
+    #[error("the other end violated the protocol: {0}")]
     Violation(Violation),
-    /// Packets were lost or overtook each other, and [`Reliability::Detect`](crate::Reliability::Detect) was asked for.
+    /// Packets were lost or reordered, with [`Reliability::Detect`](crate::Reliability::Detect).
     #[error("{arrived} of {sent} packets arrived in order")]
     Lost {
-        /// Packets that had arrived when it was noticed.
+        /// Packets that had arrived when the loss was detected.
         arrived: u64,
-        /// Packets that had been sent by then, as far as is known here.
+        /// Packets that had been sent by then, as far as this end knows.
         sent: u64,
     },
-    /// 2^48 packets were sent, or more forgeries came than the cipher withstands.
-    #[error("the keys of the connection are used up")]
+    /// 2^48 packets were sent, or the number of forged packets reached the limit of the cipher.
+    #[error("the keys of the connection have reached their limit of packets or forgeries")]
     KeysExhausted,
-    /// The cryptographic library refused to work.
-    #[error("the cryptographic library refused to seal a packet")]
+    /// The cryptographic library failed.
+    #[error("the cryptographic library failed to encrypt a packet")]
     Crypto,
 }
 
-/// How the other end broke the protocol.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A frame that does not parse.
-    #[error("expected frames, got something else in an authentic packet")]
+    /// A frame that cannot be parsed.
+    #[error("expected frames in an authentic packet, got other bytes")]
     Malformed,
-    /// Data beyond the limit it was given.
-    #[error("expected data below the flow-control limit, got some beyond")]
+    /// Data beyond the flow-control limit.
+    #[error("expected data below the flow-control limit, got data beyond it")]
     FlowControl,
-    /// Two different ends of the stream, or data behind the end.
-    #[error("expected one end of the stream, got two or data behind it")]
+    /// Two different final sizes of the stream, or data beyond its end.
+    #[error("expected one final size of the stream, got two or data beyond it")]
     TwoEnds,
-    /// An acknowledgement of something that was never sent.
-    #[error("expected acknowledgements of what was sent, got others")]
+    /// An acknowledgement of a packet or of data that was not sent.
+    #[error("expected acknowledgements of sent packets, got others")]
     AckOfUnsent,
-    /// Correction symbols that contradict each other or the data.
-    #[error("expected correction symbols that fit their block, got others")]
+    /// Parity symbols that contradict each other or the data.
+    #[error("expected parity symbols that match their block, got others")]
     BadParity,
 }
 
-/// The code with which an end closes that noticed a violation.
+/// The close code of an end that detected a violation.
 pub(crate) const CODE_VIOLATION: u64 = (1 << 62) + 1;
 
-/// The code with which an end closes that noticed a loss which nobody repairs.
+/// The close code of an end that detected a loss which will not be repaired.
 pub(crate) const CODE_LOST: u64 = (1 << 62) + 3;
 
-/// The code with which an end says that everything was delivered both ways.
+/// The close code of an end that knows that everything was delivered in both directions.
 pub(crate) const CODE_COMPLETE: u64 = (1 << 62) + 2;
 
-/// The code of TLS alert 0; the codes of the others follow (RFC 9000, section 20.1, does the same).
+/// The close code of TLS alert 0; those of other alerts follow it (compare RFC 9000, section 20.1).
 pub(crate) const CODE_ALERT: u64 = (1 << 62) + 0x100;

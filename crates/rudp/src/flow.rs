@@ -1,54 +1,55 @@
-//! How far the other end may send: the window of the paper, made safe.
+//! Flow control: the receive window of the paper, made safe.
 //!
-//! The paper (section 4.2) lets a sender have L = B / (1 - R_arrival / R_read) bytes on the way to a buffer of B bytes
-//! that is read while it fills. Taken literally the window is infinite where the reader is as slow as the arrivals, and
-//! negative where it is slower, which is when the buffer overflows. Here L only widens the window of a reader that is
-//! faster, between B and what memory allows; a slower one gets B. B is twice the product of rate and round-trip time.
-//! Credit counts from what has been read, so that the buffer cannot overflow whatever the estimates are, and it is never
-//! taken back (RFC 9000, section 4.1).
+//! The paper (section 4.2) allows L = B / (1 - R_arrival / R_read) bytes on the way to a buffer of
+//! B bytes. The buffer is read while it fills. That window is infinite if the reader is as slow as
+//! the arrivals. It is negative if the reader is slower, in which case the buffer overflows.
+//!
+//! Here L only widens the window of a reader that is faster, between B and the limit of memory. A
+//! slower reader gets B, which is twice the bandwidth-delay product. Credit counts from the bytes
+//! that were read, so that the buffer cannot overflow whatever the estimates are. It is never
+//! withdrawn (RFC 9000, section 4.1).
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// The least window. Also what a path of unknown rate begins with, times four.
+/// The minimum window, in bytes. The initial window is four times as large.
 const MIN_WINDOW: u64 = 1 << 20;
 
-/// What is assumed of the round trip before it is known.
+/// The round-trip time that is assumed before it is known.
 const ASSUMED_RTT: Duration = Duration::from_millis(400);
 
 /// The receive window.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    most: u64,
+    max: u64,
     current: u64,
-    /// When the application began to have something to read.
+    /// The time since which the application has had data to read.
     busy_since: Option<Time>,
     busy_read: u64,
-    /// Bytes per second while it had.
+    /// The rate at which the application read during that time, in bytes per second.
     read_rate: u64,
 }
 
 impl Window {
-    /// Begins with four times the least window, as far as `most` bytes of memory go.
-    pub(crate) fn new(most: u64) -> Self {
-        let most = most.max(MIN_WINDOW);
+    /// Creates a window of four times the minimum, limited to `max` bytes.
+    pub(crate) fn new(max: u64) -> Self {
+        let max = max.max(MIN_WINDOW);
         Self {
-            most,
-            current: (4 * MIN_WINDOW).min(most),
+            max,
+            current: (4 * MIN_WINDOW).min(max),
             busy_since: None,
             busy_read: 0,
             read_rate: 0,
         }
     }
 
-    /// Takes new estimates: bytes per second that the path carries or that arrive, and the round-trip time, zero where
-    /// it is not known.
+    /// Updates the window. `rate` is the rate that the path carries and `arrival_rate` the one at
+    /// which data arrive, in bytes per second. `rtt` is zero if it is not known.
     pub(crate) fn update(&mut self, rate: u64, arrival_rate: u64, rtt: Duration) {
         let rtt = if rtt.is_zero() { ASSUMED_RTT } else { rtt };
         let product = u128::from(rate) * rtt.as_nanos() / 1_000_000_000;
-        let base =
-            (2 * u64::try_from(product).unwrap_or(u64::MAX / 2)).clamp(MIN_WINDOW, self.most);
+        let base = (2 * u64::try_from(product).unwrap_or(u64::MAX / 2)).clamp(MIN_WINDOW, self.max);
         let wide = if self.read_rate > arrival_rate {
             let spare = self.read_rate - arrival_rate;
             let wide = u128::from(base) * u128::from(self.read_rate) / u128::from(spare);
@@ -56,10 +57,10 @@ impl Window {
         } else {
             base
         };
-        self.current = self.current.max(wide.clamp(base, self.most));
+        self.current = self.current.max(wide.clamp(base, self.max));
     }
 
-    /// Data arrived, `readable` bytes of which can be read.
+    /// Records that data arrived, after which `readable` bytes can be read.
     pub(crate) fn on_arrival(&mut self, now: Time, readable: u64) {
         if readable > 0 && self.busy_since.is_none() {
             self.busy_since = Some(now);
@@ -67,7 +68,7 @@ impl Window {
         }
     }
 
-    /// The application has read; `readable` bytes are left.
+    /// Records that the application has read, after which `readable` bytes remain.
     pub(crate) fn on_read(&mut self, now: Time, bytes: u64, readable: u64) {
         self.busy_read += bytes;
         let Some(since) = self.busy_since else {
@@ -90,7 +91,7 @@ impl Window {
         }
     }
 
-    /// Returns how many bytes beyond what has been read the other end may send.
+    /// Returns the number of bytes beyond those read that the peer may send.
     pub(crate) fn bytes(&self) -> u64 {
         self.current
     }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_reader_that_is_faster_than_the_arrivals_widens_it() {
+    fn only_a_reader_faster_than_the_arrivals_widens_the_window() {
         for (read, expected) in [(2_000_000u64, 40_000_000), (500_000, 20_000_000)] {
             let mut window = Window::new(1 << 30);
             window.on_arrival(Time::ZERO, 1);

@@ -1,6 +1,6 @@
-//! What a packet says: frames, and how they are read and written.
+//! Parsing and writing of frames, the contents of packets.
 //!
-//! docs/rudp.md describes every byte; `tests/golden.rs` fails when one changes.
+//! docs/rudp.md describes every byte. `tests/golden.rs` fails if one changes.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,23 +8,25 @@ use std::time::Duration;
 use crate::handshake::packet::Space;
 use crate::wire::{Reader, Truncated, put_uint, put_varint, varint_len};
 
-/// How many ranges of packet numbers an acknowledgement lists at most, newest first.
+/// The maximum number of ranges of packet numbers in an acknowledgement. The newest ones are sent.
 pub(crate) const MAX_ACK_RANGES: usize = 64;
 
-/// How many received pieces of the stream behind its first gap an acknowledgement lists at most, first ones first.
+/// The maximum number of pieces of the stream after its first gap in an acknowledgement. The first
+/// ones are sent.
 pub(crate) const MAX_ACK_PIECES: usize = 32;
 
-/// One more than the largest place of a stream.
+/// One more than the maximum offset of a stream.
 pub(crate) const STREAM_END: u64 = 1 << 48;
 
-/// Bytes of a data frame beside its data, without and with a place in a block.
+/// The size of a data frame without its data and without a place in a block, in bytes.
 pub(crate) const DATA_HEADER: usize = 7;
+/// The size of a data frame without its data and with a place in a block, in bytes.
 pub(crate) const BLOCK_DATA_HEADER: usize = 12;
 
-/// Bytes of a crypto frame beside its messages.
+/// The size of a crypto frame without its messages, in bytes.
 pub(crate) const CRYPTO_HEADER: usize = 5;
 
-/// Bytes of a parity frame beside its symbol.
+/// The size of a parity frame without its symbol, in bytes.
 pub(crate) const PARITY_HEADER: usize = 14;
 
 const PADDING: u8 = 0x00;
@@ -39,88 +41,94 @@ const CLOSE: u8 = 0x08;
 const PARITY: u8 = 0x09;
 const CRYPTO: u8 = 0x0b;
 const SEEN: u8 = 0x0c;
-/// Low bits: 1 the data end the stream, 2 they have a place in a block.
+/// The type of a data frame, to which flags are added.
 const DATA: u8 = 0x10;
+/// Flag of a data frame: the data end the stream.
 const DATA_END: u8 = 0x01;
+/// Flag of a data frame: the data have a place in a block.
 const DATA_IN_BLOCK: u8 = 0x02;
 
-/// The place of a packet's data in a block of error correction.
+/// The place of a packet's data in a block of forward error correction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct BlockPlace {
     pub(crate) block: u32,
     pub(crate) index: u8,
 }
 
-/// A part of the stream. Always the last frame of its packet.
+/// The header of a piece of the stream. A data frame is always the last frame of its packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct DataHeader {
     pub(crate) offset: u64,
-    /// The stream ends behind this part.
+    /// The stream ends after this piece.
     pub(crate) end: bool,
     pub(crate) place: Option<BlockPlace>,
 }
 
-/// A correction symbol. Always the last frame of its packet.
+/// The header of a parity symbol. A parity frame is always the last frame of its packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct ParityHeader {
     pub(crate) block: u32,
-    /// Where the first segment of the block starts.
+    /// The offset of the first segment of the block.
     pub(crate) start: u64,
-    /// How many segments the block has.
+    /// The number of segments of the block.
     pub(crate) segments: u8,
-    /// How many correction symbols it has: the code depends on it.
+    /// The number of parity symbols of the block.
     pub(crate) count: u8,
-    /// Which of them this is.
+    /// The index of this parity symbol.
     pub(crate) index: u8,
 }
 
-/// Which packets of a train came how fast, or nothing but a greeting back.
+/// A report on the packets of a train that arrived.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Report {
     pub(crate) train: u8,
-    /// How many of its packets came.
+    /// The number of packets that arrived.
     pub(crate) received: u8,
-    /// How many of its first packets tell what the path loses: all that could have come, unless the others overflowed a queue.
+    /// The number of first packets that were sent before the train overflowed a queue: all without
+    /// an overflow. Their losses are random losses of the path.
     pub(crate) clear: u8,
-    /// How many of those came.
+    /// The number of those that arrived.
     pub(crate) clear_received: u8,
-    /// The largest of them in bytes of UDP payload: this size passes.
+    /// The size of the largest packet that arrived, in bytes of UDP payload.
     pub(crate) largest: u16,
-    /// The rate of the bottleneck in bytes on the wire per second; zero if it could not be told.
+    /// The rate of the bottleneck in bytes on the wire per second; zero if it could not be
+    /// measured.
     pub(crate) rate: u64,
-    /// Half the width of the band in which the rate lies, as parts per thousand of it.
+    /// Half the width of the interval in which the rate lies, as parts per thousand of the rate.
     pub(crate) error: u16,
-    /// The path is at least this fast, rather than just so.
+    /// The rate is a lower bound.
     pub(crate) at_least: bool,
 }
 
-/// What has come, and what may.
+/// An acknowledgement, with the flow-control limit.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Ack {
-    /// The largest packet number that has come.
+    /// The largest packet number received.
     pub(crate) largest: u64,
-    /// Microseconds between its arrival and this acknowledgement.
+    /// The time between its arrival and this acknowledgement, in microseconds.
     pub(crate) delay: u32,
     /// The receiver's clock at its arrival, in microseconds, modulo 2^32.
     pub(crate) timestamp: u32,
-    /// Bytes on the wire per second at which packets arrive, in units of 1,024; zero if not known.
+    /// The rate at which packets arrive, in units of 1,024 bytes on the wire per second; zero if it
+    /// is not known.
     pub(crate) arrival_rate: u32,
-    /// Packet numbers that have come, newest first, the first one ending at `largest`.
+    /// The received packet numbers, newest first. The first range ends at `largest`.
     pub(crate) ranges: Vec<Range<u64>>,
-    /// The stream may go up to this place.
+    /// The flow-control limit: the offset up to which the peer may send.
     pub(crate) limit: u64,
-    /// Everything of the stream before this place has come or is recovered.
+    /// The offset before which all bytes of the stream were received or recovered.
     pub(crate) contiguous: u64,
-    /// Further pieces that have, in order. What lies between two of them is missing.
+    /// Further pieces of the stream that were received, in order. The bytes between two of them are
+    /// missing.
     pub(crate) pieces: Vec<Range<u64>>,
 }
 
 /// A frame of a packet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Frame<'a> {
-    /// The rest of the packet means nothing.
+    /// Padding: the rest of the packet is ignored.
     Padding,
-    /// Asks for an acknowledgement.
+    /// An otherwise empty frame that requires an acknowledgement.
     Ping,
     Ack(Ack),
     Challenge(u64),
@@ -129,21 +137,22 @@ pub(crate) enum Frame<'a> {
         id: u8,
         index: u8,
         count: u8,
-        /// How long after the first packet of the train this one left, in microseconds; below 2^24.
+        /// The time between the sending of the first packet of the train and this one, in
+        /// microseconds; below 2^24.
         left: u32,
     },
     Report(Report),
     Limit(u64),
     Close(u64),
-    /// A piece of the handshake messages of the packet's level, and its place among them.
+    /// A piece of the handshake messages of the packet's encryption level, and its offset.
     Crypto(u16, &'a [u8]),
-    /// The largest number of a packet of this level that came, and for how long it was held.
+    /// The largest packet number of this level received, and the time since its arrival.
     Seen(Space, u32, Duration),
     Parity(ParityHeader, &'a [u8]),
     Data(DataHeader, &'a [u8]),
 }
 
-/// Why a packet that is authentic makes no sense: its sender does not follow the protocol.
+/// Error of an authentic packet that cannot be parsed: the peer violates the protocol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Malformed;
 
@@ -181,7 +190,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
         REPORT => {
             let (train, received) = (reader.u8()?, reader.u8()?);
             let (clear, clear_received) = (reader.u8()?, reader.u8()?);
-            // Two and six bytes fit.
+            // The fields have two and six bytes.
             let largest = reader.uint(2)? as u16;
             let rate = reader.uint(6)?;
             let error = reader.uint(2)? as u16;
@@ -199,7 +208,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
         LIMIT => Frame::Limit(reader.uint(6)?),
         CLOSE => Frame::Close(reader.uint(8)?),
         CRYPTO => {
-            // Two bytes each.
+            // Both fields have two bytes.
             let (offset, length) = (reader.uint(2)? as u16, reader.uint(2)?);
             Frame::Crypto(offset, reader.take(length as usize)?)
         }
@@ -209,7 +218,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
                 1 => Space::Handshake,
                 _ => return Err(Malformed),
             };
-            // Four bytes fit.
+            // The field has four bytes.
             let number = reader.uint(4)? as u32;
             Frame::Seen(space, number, Duration::from_micros(reader.uint(4)?))
         }
@@ -250,7 +259,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
 
 fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Malformed> {
     let largest = reader.uint(6)?;
-    // Four bytes each.
+    // The three fields have four bytes each.
     let delay = reader.uint(4)? as u32;
     let timestamp = reader.uint(4)? as u32;
     let arrival_rate = reader.uint(4)? as u32;
@@ -280,7 +289,8 @@ fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Malformed> {
     let mut at = contiguous;
     for _ in 0..piece_count {
         let (gap, length) = (reader.varint()?, reader.varint()?);
-        // Both are below 2^62 and places below 2^48: no overflow.
+        // The gap and the length are below 2^62, and offsets are below 2^48: the sum does not
+        // overflow.
         let start = at + gap;
         let end = start + length;
         if gap == 0 || length == 0 || end >= STREAM_END {
@@ -319,7 +329,8 @@ pub(crate) fn put_response(out: &mut Vec<u8>, token: u64) {
     put_uint(out, token, 8);
 }
 
-/// `left` is how long after the first packet of the train this one leaves.
+/// Writes a train frame. `left` is the time between the sending of the first packet of the train
+/// and this one.
 pub(crate) fn put_train(out: &mut Vec<u8>, id: u8, index: u8, count: u8, left: Duration) {
     out.extend_from_slice(&[TRAIN, id, index, count]);
     put_uint(out, (left.as_micros() as u64).min((1 << 24) - 1), 3);
@@ -344,7 +355,7 @@ pub(crate) fn put_close(out: &mut Vec<u8>, code: u64) {
     put_uint(out, code, 8);
 }
 
-/// `offset` and the length of `messages` are below 2^16.
+/// Writes a crypto frame. `offset` and the length of `messages` are below 2^16.
 pub(crate) fn put_crypto(out: &mut Vec<u8>, offset: usize, messages: &[u8]) {
     out.push(CRYPTO);
     put_uint(out, offset as u64, 2);
@@ -352,7 +363,8 @@ pub(crate) fn put_crypto(out: &mut Vec<u8>, offset: usize, messages: &[u8]) {
     out.extend_from_slice(messages);
 }
 
-/// `held` is how long ago the packet came.
+/// Writes a frame that acknowledges a handshake packet. `held` is the time since the packet
+/// arrived.
 pub(crate) fn put_seen(out: &mut Vec<u8>, space: Space, number: u32, held: Duration) {
     out.extend_from_slice(&[SEEN, u8::from(space == Space::Handshake)]);
     put_uint(out, number.into(), 4);
@@ -367,7 +379,7 @@ pub(crate) fn put_parity(out: &mut Vec<u8>, header: &ParityHeader, symbol: &[u8]
     out.extend_from_slice(symbol);
 }
 
-/// Writes what stands before the data of a data frame; the data follow.
+/// Writes the header of a data frame. The data follow.
 pub(crate) fn put_data_header(out: &mut Vec<u8>, header: &DataHeader) {
     let end = if header.end { DATA_END } else { 0 };
     let in_block = if header.place.is_some() {
@@ -383,9 +395,10 @@ pub(crate) fn put_data_header(out: &mut Vec<u8>, header: &DataHeader) {
     }
 }
 
-/// Writes an acknowledgement in at most `room` bytes, leaving out what does not fit.
+/// Writes an acknowledgement of at most `room` bytes, without the ranges and pieces that do not
+/// fit.
 ///
-/// Returns whether the least that makes sense fitted.
+/// Returns `false` if not even one range fits.
 pub(crate) fn put_ack(out: &mut Vec<u8>, ack: &Ack, room: usize) -> bool {
     const FIXED: usize = 33;
     let Some(first) = ack.ranges.first() else {
@@ -424,7 +437,7 @@ pub(crate) fn put_ack(out: &mut Vec<u8>, ack: &Ack, room: usize) -> bool {
     put_uint(out, u64::from(ack.arrival_rate), 4);
     put_uint(out, ack.limit, 6);
     put_uint(out, ack.contiguous, 6);
-    // At most 64 and 32.
+    // There are at most 64 ranges and 32 pieces.
     out.extend_from_slice(&[ranges as u8, pieces as u8]);
     for (index, range) in ack.ranges[..ranges].iter().enumerate() {
         if index > 0 {
@@ -470,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_go_there_and_back() {
+    fn frames_round_trip() {
         let report = Report {
             train: 1,
             received: 127,
@@ -539,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_drops_what_does_not_fit() {
+    fn an_acknowledgement_omits_ranges_that_do_not_fit() {
         for room in 0..60 {
             let mut out = Vec::new();
             let fitted = put_ack(&mut out, &ack(), room);
@@ -558,7 +571,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..0x14) {
+        fn arbitrary_bytes_do_not_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..0x14) {
             let mut bytes = bytes;
             let _ = read_all(&bytes);
             if let Some(first) = bytes.first_mut() {

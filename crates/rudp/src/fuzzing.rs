@@ -1,13 +1,15 @@
-//! What a fuzzer calls: functions of any bytes, which panic where something is wrong.
+//! Entry points for a fuzzer: functions of arbitrary bytes that panic on an error.
 //!
-//! No part of the interface. `fuzz` has the targets, docs/rudp.md how to run them.
+//! They are not part of the public interface. `fuzz` contains the targets, and docs/rudp.md
+//! explains how to run them.
 
 use std::time::Duration;
 
 use crate::frame::{self, Frame, read_frame};
 use crate::wire::Reader;
 
-/// Reads the bytes as frames of a packet. What parses must be the same once written and read again.
+/// Parses the bytes as frames of a packet. A parsed frame must be the same after it is written and
+/// parsed again.
 pub fn frames(bytes: &[u8]) {
     let mut reader = Reader(bytes);
     while !reader.is_empty() {
@@ -20,12 +22,14 @@ pub fn frames(bytes: &[u8]) {
     }
 }
 
-/// Reads the bytes as the doings of a peer that has the keys and keeps no rule, and of the program at this end.
+/// Interprets the bytes as the actions of a peer that has the keys and ignores the protocol, and of
+/// the application at this end.
 pub fn peer(script: &[u8]) {
     crate::connection::adversarial::run(script);
 }
 
-/// Reads the bytes as datagrams of anybody to an acceptor and to connections in their set-up.
+/// Interprets the bytes as datagrams from anyone to an acceptor and to connections during their
+/// handshake.
 pub fn initial(script: &[u8]) {
     let _ = crate::handshake::adversarial::run(script);
 }
@@ -69,7 +73,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    /// Runs what the fuzzer has found worth keeping.
+    /// Runs the target with the inputs that were kept from fuzzing.
     fn seeds(target: &str, run: fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("fuzz/seeds")
@@ -83,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn seeds_of_the_fuzzer() {
+    fn kept_inputs_of_the_fuzzer_pass() {
         seeds("frames", super::frames);
         seeds("peer", super::peer);
         seeds("initial", super::initial);
     }
 
     #[test]
-    fn a_script_that_delivers_everything_sets_a_connection_up() {
+    fn a_script_that_delivers_everything_establishes_a_connection() {
         assert!(crate::handshake::adversarial::run(&[4; 80]));
     }
 
@@ -103,12 +107,12 @@ mod tests {
         }
 
         #[test]
-        fn no_datagrams_of_a_set_up_panic(script in prop::collection::vec(any::<u8>(), 0..600)) {
+        fn no_handshake_datagrams_cause_a_panic(script in prop::collection::vec(any::<u8>(), 0..600)) {
             super::initial(&script);
         }
 
         #[test]
-        fn frames_of_noise_go_there_and_back(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn random_frames_round_trip(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             super::frames(&bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! Keys of a connection, derived from the exporter of a TLS session.
+//! Keys of a connection, derived from the exporter secret of a TLS session.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use zeroize::Zeroizing;
 
 use crate::seal::{Opener, Sealer};
 
-/// Which end of the connection this is.
+/// A side of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
     /// The end that sends the first datagram.
     Connector,
-    /// The end that waits for it.
+    /// The end that waits for the first datagram.
     Listener,
 }
 
@@ -22,12 +22,12 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Cipher {
-    /// AES-128 in Galois/counter mode: the fastest where the processor has AES instructions.
+    /// AES-128-GCM: the fastest if the processor has AES instructions.
     #[default]
     Aes128Gcm,
-    /// AES-256 in Galois/counter mode.
+    /// AES-256-GCM.
     Aes256Gcm,
-    /// ChaCha20-Poly1305 (RFC 8439): the fastest where the processor has none.
+    /// ChaCha20-Poly1305 (RFC 8439): the fastest if the processor has no AES instructions.
     ChaCha20Poly1305,
 }
 
@@ -41,22 +41,23 @@ impl Cipher {
     }
 }
 
-/// Why there are no keys.
+/// Error of a key derivation.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The secret is too short to be one, or longer than any exporter's.
+    /// The secret has the wrong length.
     #[error("expected an exporter secret of 32 to 64 bytes, got {0}")]
     SecretLength(usize),
-    /// The cryptographic library refused.
-    #[error("the cryptographic library refused to derive keys")]
+    /// The cryptographic library failed.
+    #[error("the cryptographic library failed to derive keys")]
     Library,
 }
 
 /// The keys of one end of a connection, for both directions.
 ///
-/// Derivation is HKDF-SHA-256 (RFC 5869). From each direction's secret come a key, an IV and the *connection id*, four
-/// bytes on every packet by which a socket shared by several connections tells them apart. All of it is wiped on drop.
+/// Keys are derived with HKDF-SHA-256 (RFC 5869). The secret of each direction yields a key, an IV
+/// and the *connection ID*. The connection ID is four bytes in every packet, which a socket shared
+/// by several connections uses for demultiplexing. All secrets are wiped on drop.
 pub struct Keys {
     pub(crate) side: Side,
     pub(crate) sealer: Sealer,
@@ -64,14 +65,15 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Derives keys from an exporter secret that both ends share with nobody else.
+    /// Derives keys from an exporter secret that only the two ends have.
     ///
-    /// `context` tells connections of one TLS session apart; both ends must pass the same, and no two connections of one
-    /// secret may share it: they would encrypt different packets under the same key and nonce.
+    /// `context` distinguishes the connections of one TLS session, and both ends must pass the
+    /// same. Two connections of one secret must not share a context: they would encrypt different
+    /// packets under the same key and nonce.
     ///
     /// # Errors
     ///
-    /// If the secret does not have 32 to 64 bytes.
+    /// Returns an error if the secret does not have 32 to 64 bytes.
     pub fn new(
         side: Side,
         secret: &[u8],
@@ -88,14 +90,15 @@ impl Keys {
         Self::assemble(side, connector, listener)
     }
 
-    /// Makes keys that protect nothing: packets are readable and carry a checksum in place of a tag.
+    /// Creates keys that protect nothing: packets are readable and carry a checksum in place of a
+    /// tag.
     ///
-    /// For benchmarks that ask what encryption costs. Whoever sees one packet can forge others. Both ends must pass the
-    /// same `context`, from which connection ids are derived.
+    /// This is for benchmarks of the cost of encryption. Anyone who sees a packet can forge others.
+    /// Both ends must pass the same `context`, from which connection IDs are derived.
     ///
     /// # Errors
     ///
-    /// Never for a working cryptographic library.
+    /// Returns an error only if the cryptographic library fails.
     pub fn plaintext(side: Side, context: &[u8]) -> Result<Self, KeyError> {
         let prk =
             hkdf::Salt::new(hkdf::HKDF_SHA256, b"transpute rudp 1 plaintext").extract(context);
@@ -104,19 +107,19 @@ impl Keys {
         Self::assemble(side, connector, listener)
     }
 
-    /// Returns the id on packets to this end.
+    /// Returns the connection ID in packets to this end.
     #[must_use]
     pub fn local_id(&self) -> u32 {
         self.opener.id()
     }
 
-    /// Returns the id on packets to the other end.
+    /// Returns the connection ID in packets to the peer.
     #[must_use]
     pub fn remote_id(&self) -> u32 {
         self.sealer.id()
     }
 
-    /// Returns which end these keys are for.
+    /// Returns the side that these keys are for.
     #[must_use]
     pub fn side(&self) -> Side {
         self.side
@@ -150,17 +153,17 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// What seals and opens the packets of one epoch in one direction.
+/// The key of the packets of one epoch in one direction.
 pub(crate) enum PacketKey {
     Aead {
         key: LessSafeKey,
         iv: [u8; 12],
     },
-    /// No protection: where the checksum starts from.
+    /// The initial value of the checksum, for packets without protection.
     Checksum(u64),
 }
 
-/// The secret of one direction, which moves on by one way per epoch.
+/// The secret of one direction, from which a one-way function derives that of the next epoch.
 pub(crate) struct Ratchet {
     secret: Zeroizing<[u8; 32]>,
     cipher: Option<Cipher>,
@@ -176,7 +179,8 @@ impl Ratchet {
         Ok(u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
     }
 
-    /// Returns the key of this epoch and moves on to the next, from which this one cannot be computed.
+    /// Returns the key of this epoch and advances to the next, from which this one cannot be
+    /// computed.
     pub(crate) fn step(&mut self) -> Result<PacketKey, KeyError> {
         let prk = self.prk();
         let iv = expand(&prk, &[b"iv"])?;
@@ -184,7 +188,7 @@ impl Ratchet {
             Some(cipher) => {
                 let algorithm = cipher.algorithm();
                 let bytes = expand(&prk, &[b"key"])?;
-                // Key lengths are 16 or 32 bytes.
+                // Keys have 16 or 32 bytes.
                 let key = UnboundKey::new(algorithm, &bytes[..algorithm.key_len()])
                     .map_err(|_| KeyError::Library)?;
                 let mut nonce = [0; 12];
@@ -230,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_match_across_and_differ_by_direction_and_context() {
+    fn connection_ids_match_and_differ_by_direction_and_context() {
         let keys =
             |side, context: &[u8]| Keys::new(side, &[7; 32], context, Cipher::default()).unwrap();
         let a = keys(Side::Connector, b"x");
@@ -242,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_wrong_length_are_refused_and_nothing_secret_is_printed() {
+    fn secrets_of_wrong_length_are_rejected_and_secrets_are_not_printed() {
         for length in [0, 31, 65] {
             let keys = Keys::new(Side::Connector, &vec![7; length], b"", Cipher::default());
             assert_eq!(keys.err(), Some(KeyError::SecretLength(length)));

@@ -1,35 +1,37 @@
-//! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or clocks.
+//! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or
+//! clocks.
 //!
-//! A [`Connection`] is one end. It takes datagrams, times and bytes of the stream, and gives datagrams, times and bytes.
-//! An [`Acceptor`] makes the connections of a listener. Properties of the protocol:
+//! A [`Connection`] is one end. Its input is datagrams, times and bytes of the stream, and so is
+//! its output. An [`Acceptor`] creates the connections of a listener. Properties of the protocol:
 //!
-//! - A TLS 1.3 handshake in its own packets ([`Tls`]) sets a connection up in one round trip. It measures the path in both
-//!   directions by trains of packets, so that data start at the rate of the path ([`estimate`]).
-//! - Losses are corrected by redundancy where that is cheaper than a round trip ([`fec`]), and by retransmission in any
-//!   case.
-//! - Loss is not mistaken for congestion ([`rate`]).
+//! - A TLS 1.3 handshake in packets of its own ([`Tls`]) takes one round trip. It includes a train
+//!   of packets in each direction that measures the path, so that data start at the rate of the
+//!   path ([`estimate`]).
+//! - Lost data are recovered by forward error correction where that is cheaper than a round trip
+//!   ([`fec`]), and otherwise by retransmission.
+//! - Loss is not taken for congestion ([`rate`]).
 //!
 //! docs/rudp.md describes the packets. The modules, from the bottom up:
 //!
-//! | module | idea |
+//! | module | contents |
 //! | --- | --- |
-//! | `time` | moments, passed in by the caller |
+//! | `time` | points in time, passed in by the caller |
 //! | `wire`, `frame` | fields and frames of a packet |
-//! | `keys`, `seal`, `replay` | derivation of keys; encryption of packets; each packet counts once |
-//! | `ranges`, `buffer` | sets of numbers in runs; sparse buffers |
-//! | `send_stream`, `recv_stream` | what is not acknowledged yet; what is not in order yet |
-//! | `sent`, `rtt` | packets under way and their loss; the round-trip time |
-//! | `ack` | what has come, and when to say so |
-//! | `flow` | how far the other end may send |
-//! | `mtu` | which packet size passes |
-//! | `pacer` | spaces packets at a rate |
-//! | `redundancy`, `protection` | blocks and their correction symbols; how many |
-//! | `handshake` | the set-up: TLS messages in packets, flights and their copies, tokens, the acceptor |
+//! | `keys`, `seal`, `replay` | key derivation; packet encryption; duplicate detection |
+//! | `ranges`, `buffer` | sets of ranges of numbers; sparse buffers |
+//! | `send_stream`, `recv_stream` | unacknowledged data; data out of order |
+//! | `sent`, `rtt` | packets in flight and loss detection; the round-trip time |
+//! | `ack` | received packet numbers and the timing of acknowledgements |
+//! | `flow` | flow control |
+//! | `mtu` | path MTU discovery |
+//! | `pacer` | pacing of packets |
+//! | `redundancy`, `protection` | blocks and their parity symbols; the number of parity symbols |
+//! | `handshake` | TLS messages in packets, flights and their copies, tokens, the acceptor |
 //! | `trains` | trains of packets and reports on them |
-//! | `connection` | all of them together |
-//! | [`rate`] | how fast to send |
-//! | [`fec`] | parity, so that what is lost need not be asked for |
-//! | [`estimate`] | the rate of a path from how a train of packets arrives |
+//! | `connection` | the connection, which combines all of these |
+//! | [`rate`] | rate controllers |
+//! | [`fec`] | forward error correction |
+//! | [`estimate`] | the rate of a path, estimated from the arrivals of a train |
 #![deny(unsafe_code)]
 
 mod ack;
@@ -69,9 +71,9 @@ pub use config::{Config, FecPolicy, Reliability};
 pub use connection::{Connection, Read, Transmit};
 pub use event::{ClosedReason, Event, Violation};
 pub use handshake::{
-    AcceptLimits, Accepting, Acceptor, Agreed, Alert, BeginTls, DataSecret, EXPORTER_LABEL,
-    Entropy, HandshakeKeys, Id, Intake, PacketKey, PlaintextTls, TAG_BYTES, Tls, VERSION,
-    is_set_up, receiver,
+    AcceptContext, AcceptLimits, AcceptResult, Acceptor, Alert, BeginTls, DataSecret,
+    EXPORTER_LABEL, Entropy, HandshakeKeys, Id, PacketKey, PlaintextAgreement, PlaintextTls,
+    TAG_BYTES, Tls, VERSION, is_set_up, receiver,
 };
 pub use keys::{Cipher, KeyError, Keys, Side};
 pub use seal::is_packet;

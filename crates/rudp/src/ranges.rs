@@ -1,12 +1,12 @@
-//! Sets of numbers that come in runs: packet numbers and places in the stream.
+//! Sets of numbers, stored as ranges: packet numbers and offsets of a stream.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of `u64` kept as disjoint, non-adjacent half-open ranges.
+/// A set of `u64`, stored as disjoint, non-adjacent half-open ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeSet {
-    /// Start to end.
+    /// The ranges, from start to end.
     ranges: BTreeMap<u64, u64>,
 }
 
@@ -15,7 +15,7 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    /// Returns how many separate ranges there are.
+    /// Returns the number of separate ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -32,7 +32,7 @@ impl RangeSet {
         (self.ranges.iter().next_back()).map(|(&start, &end)| start..end)
     }
 
-    /// Returns the range that holds this number.
+    /// Returns the range that contains this number.
     pub(crate) fn holding(&self, number: u64) -> Option<Range<u64>> {
         let (&start, &end) = self.ranges.range(..=number).next_back()?;
         (number < end).then_some(start..end)
@@ -43,14 +43,14 @@ impl RangeSet {
         range.is_empty() || (self.holding(range.start)).is_some_and(|held| range.end <= held.end)
     }
 
-    /// Adds a range and returns how many numbers are new.
+    /// Adds a range and returns the number of new members.
     pub(crate) fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
         }
         let (mut start, mut end) = (range.start, range.end);
         let mut known = 0;
-        // Everything that touches the new range ends up in one.
+        // Merges all ranges that touch the new one.
         while let Some((&old_start, &old_end)) = self.ranges.range(..=end).next_back() {
             if old_end < start {
                 break;
@@ -66,7 +66,7 @@ impl RangeSet {
         range.end - range.start - known
     }
 
-    /// Takes a range out and returns how many numbers were in.
+    /// Removes a range and returns the number of members removed.
     pub(crate) fn remove(&mut self, range: Range<u64>) -> u64 {
         let mut removed = 0;
         while let Some((&start, &end)) = self.ranges.range(..range.end).next_back() {
@@ -103,7 +103,7 @@ impl RangeSet {
         missing
     }
 
-    /// Forgets all numbers below this one.
+    /// Removes all numbers below this one.
     pub(crate) fn forget_below(&mut self, floor: u64) {
         while let Some((&start, &end)) = self.ranges.iter().next() {
             if start >= floor {
@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_plain_set(steps in prop::collection::vec((0u8..3, 0u64..60, 0u64..20), 1..60)) {
+        fn agrees_with_an_ordinary_set(steps in prop::collection::vec((0u8..3, 0u64..60, 0u64..20), 1..60)) {
             let mut set = RangeSet::default();
             let mut plain = BTreeSet::new();
             for (kind, start, length) in steps {

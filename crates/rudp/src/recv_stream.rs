@@ -1,52 +1,53 @@
-//! The incoming stream: pieces come in any order, bytes are read in theirs.
+//! The incoming stream: reassembly of pieces that arrive in any order.
 
 use std::ops::Range;
 
 use crate::buffer::ChunkBuffer;
 use crate::ranges::RangeSet;
 
-/// How many separate pieces are kept at most. A packet that would add another one is dropped, and not acknowledged.
+/// The maximum number of separate pieces. A packet that would add another one is dropped and not
+/// acknowledged.
 const MAX_PIECES: usize = 16_384;
 
-/// What a piece of data did.
+/// The effect of a piece of data.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Insertion {
-    /// This many bytes were new.
+    /// The piece was accepted, and this many of its bytes were new.
     Taken(u64),
-    /// There are too many gaps to take another one.
+    /// The piece was dropped, because there are too many gaps.
     Dropped,
 }
 
-/// How the other end broke the rules.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum StreamViolation {
     BeyondLimit,
     TwoEnds,
 }
 
-/// Received data from the first byte that is not read on.
+/// Received data that were not read yet.
 #[derive(Debug, Default)]
 pub(crate) struct RecvStream {
     buffer: ChunkBuffer,
     received: RangeSet,
-    /// Everything before has been read.
+    /// The offset up to which the application has read.
     read: u64,
-    /// Everything before has been received.
+    /// The offset before which all bytes were received.
     contiguous: u64,
-    /// Nothing at or beyond this place may come.
+    /// The flow-control limit: no byte at or beyond this offset may arrive.
     limit: u64,
     end: Option<u64>,
-    /// Bytes that came more than once.
+    /// Bytes that arrived more than once.
     duplicated: u64,
 }
 
 impl RecvStream {
-    /// Lets the stream go up to this place; limits never shrink.
+    /// Raises the flow-control limit to this offset. It never decreases.
     pub(crate) fn raise_limit(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// Takes a piece of data.
+    /// Adds a piece of data.
     pub(crate) fn insert(
         &mut self,
         offset: u64,
@@ -85,7 +86,7 @@ impl RecvStream {
         Ok(Insertion::Taken(new))
     }
 
-    /// Reads what is next in order.
+    /// Reads the next bytes in order. Returns their number.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let available = self.contiguous - self.read;
         let take = out
@@ -102,7 +103,7 @@ impl RecvStream {
         take
     }
 
-    /// Returns how many bytes can be read at once.
+    /// Returns the number of bytes that can be read.
     pub(crate) fn readable(&self) -> u64 {
         self.contiguous - self.read
     }
@@ -115,7 +116,7 @@ impl RecvStream {
         self.contiguous
     }
 
-    /// Returns one more than the largest place that has come.
+    /// Returns one more than the largest offset received.
     pub(crate) fn highest(&self) -> u64 {
         self.received.last().map_or(0, |last| last.end)
     }
@@ -128,18 +129,18 @@ impl RecvStream {
         self.duplicated
     }
 
-    /// Returns what has come behind the first gap, first pieces first.
-    pub(crate) fn pieces(&self, most: usize) -> Vec<Range<u64>> {
+    /// Returns up to `max` pieces after the first gap, the first ones first.
+    pub(crate) fn pieces(&self, max: usize) -> Vec<Range<u64>> {
         let behind = |range: &Range<u64>| range.start > self.contiguous;
-        self.received.iter().filter(behind).take(most).collect()
+        self.received.iter().filter(behind).take(max).collect()
     }
 
-    /// Returns whether everything up to the end has come.
+    /// Returns whether all bytes up to the end were received.
     pub(crate) fn is_complete(&self) -> bool {
         self.end == Some(self.contiguous)
     }
 
-    /// Returns whether everything up to the end has been read.
+    /// Returns whether all bytes up to the end were read.
     pub(crate) fn is_read(&self) -> bool {
         self.end == Some(self.read)
     }
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_the_rules_is_refused() {
+    fn violations_of_the_protocol_are_rejected() {
         let mut stream = RecvStream::default();
         stream.raise_limit(10);
         assert_eq!(
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_gaps() {
+    fn the_number_of_gaps_is_bounded() {
         let mut stream = RecvStream::default();
         stream.raise_limit(1 << 20);
         for n in 0..MAX_PIECES as u64 {

@@ -1,8 +1,10 @@
-//! Blocks of new segments, their correction symbols, and which losses are left to correction.
+//! The sender's side of forward error correction: blocks of new segments, their parity symbols, and
+//! the choice between parity and retransmission for lost segments.
 //!
-//! A lost segment of a block is not sent again as long as symbols of its block are to come that may make up for it:
-//! usually it is recovered before its loss is known here. It is sent again once more is lost than the symbols can
-//! replace, or all symbols are accounted for and the segment is still missing.
+//! A lost segment of a block is not retransmitted while parity symbols that are still expected to
+//! arrive may replace it. Usually the segment has been recovered before its loss is detected here.
+//! It is retransmitted in two cases: more segments are lost than the symbols can replace, or the
+//! outcome of all symbols is known and the segment is still missing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -11,10 +13,11 @@ use crate::fec::BlockEncoder;
 use crate::frame::{BlockPlace, ParityHeader};
 use crate::send_stream::SendStream;
 
-/// Of how many blocks the fate is tracked at most; losses of older ones are sent again at once.
-const MAX_FATES: usize = 4096;
+/// The maximum number of blocks whose state is kept. Lost segments of older blocks are
+/// retransmitted at once.
+const MAX_BLOCKS: usize = 4096;
 
-/// A correction symbol that waits to be sent.
+/// A parity symbol that waits to be sent.
 #[derive(Debug)]
 pub(crate) struct Symbol {
     pub(crate) header: ParityHeader,
@@ -28,9 +31,9 @@ struct Open {
     end: u64,
 }
 
-/// What is known of the symbols of a block, and which of its segments are missing.
+/// The state of the symbols of a block, and its missing segments.
 #[derive(Debug, Default)]
-struct Fate {
+struct BlockState {
     closed: bool,
     unsent: usize,
     in_flight: usize,
@@ -38,32 +41,33 @@ struct Fate {
     missing: Vec<(Range<u64>, bool)>,
 }
 
-/// The sending half of error correction.
+/// The sender's state of forward error correction.
 #[derive(Debug)]
 pub(crate) struct Redundancy {
     encoder: Option<BlockEncoder>,
     next_block: u32,
     open: Option<Open>,
     ready: VecDeque<Symbol>,
-    fates: BTreeMap<u32, Fate>,
-    /// Segments that have to be sent again after all.
+    blocks: BTreeMap<u32, BlockState>,
+    /// Segments to be retransmitted.
     released: Vec<(Range<u64>, bool)>,
 }
 
 impl Redundancy {
-    /// `encoder`: `None` switches correction off.
+    /// Creates the state for an encoder. `None` disables forward error correction.
     pub(crate) fn new(encoder: Option<BlockEncoder>) -> Self {
         Self {
             encoder,
             next_block: 0,
             open: None,
             ready: VecDeque::new(),
-            fates: BTreeMap::new(),
+            blocks: BTreeMap::new(),
             released: Vec::new(),
         }
     }
 
-    /// Adds a new segment to the open block and returns its place; `None` if it has none.
+    /// Adds a new segment to the open block. Returns its place, or `None` if the segment is not
+    /// protected.
     pub(crate) fn place(&mut self, offset: u64, data: &[u8]) -> Option<BlockPlace> {
         let encoder = self.encoder.as_mut()?;
         let index = encoder.push(data).ok()?;
@@ -74,10 +78,10 @@ impl Redundancy {
         });
         open.end = offset + data.len() as u64;
         if index == 0 {
-            self.fates.insert(open.block, Fate::default());
-            while self.fates.len() > MAX_FATES {
-                if let Some((_, fate)) = self.fates.pop_first() {
-                    self.released.extend(fate.missing);
+            self.blocks.insert(open.block, BlockState::default());
+            while self.blocks.len() > MAX_BLOCKS {
+                if let Some((_, state)) = self.blocks.pop_first() {
+                    self.released.extend(state.missing);
                 }
             }
         }
@@ -87,7 +91,7 @@ impl Redundancy {
         })
     }
 
-    /// Returns what place the next segment will have.
+    /// Returns the place of the next segment.
     pub(crate) fn next_place(&self) -> Option<BlockPlace> {
         let encoder = self.encoder.as_ref()?;
         Some(BlockPlace {
@@ -100,12 +104,12 @@ impl Redundancy {
         })
     }
 
-    /// Returns how many segments the open block has.
+    /// Returns the number of segments of the open block.
     pub(crate) fn open_segments(&self) -> usize {
         self.encoder.as_ref().map_or(0, BlockEncoder::len)
     }
 
-    /// Ends the open block with this many correction symbols.
+    /// Closes the open block with this many parity symbols.
     pub(crate) fn close(&mut self, parity: usize) {
         let (Some(open), Some(encoder)) = (self.open.take(), &mut self.encoder) else {
             return;
@@ -131,32 +135,32 @@ impl Redundancy {
                 made += 1;
             }
         }
-        if let Some(fate) = self.fates.get_mut(&open.block) {
-            fate.closed = true;
-            fate.unsent = made;
+        if let Some(state) = self.blocks.get_mut(&open.block) {
+            state.closed = true;
+            state.unsent = made;
         }
-        self.judge(open.block);
+        self.update(open.block);
     }
 
     pub(crate) fn has_symbol(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Returns the next symbol's length.
+    /// Returns the length of the next symbol.
     pub(crate) fn next_symbol_len(&self) -> Option<usize> {
         self.ready.front().map(|symbol| symbol.bytes.len())
     }
 
     pub(crate) fn take_symbol(&mut self) -> Option<Symbol> {
         let symbol = self.ready.pop_front()?;
-        if let Some(fate) = self.fates.get_mut(&symbol.header.block) {
-            fate.unsent -= 1;
-            fate.in_flight += 1;
+        if let Some(state) = self.blocks.get_mut(&symbol.header.block) {
+            state.unsent -= 1;
+            state.in_flight += 1;
         }
         Some(symbol)
     }
 
-    /// Gives up the next symbol: it is too large for the path as it is now.
+    /// Discards the next symbol, because it is larger than the current packet size.
     pub(crate) fn drop_symbol(&mut self) {
         if let Some(symbol) = self.take_symbol() {
             self.on_symbol_lost(symbol.header.block);
@@ -164,50 +168,50 @@ impl Redundancy {
     }
 
     pub(crate) fn on_symbol_acked(&mut self, block: u32) {
-        if let Some(fate) = self.fates.get_mut(&block) {
-            fate.in_flight = fate.in_flight.saturating_sub(1);
-            fate.acked += 1;
+        if let Some(state) = self.blocks.get_mut(&block) {
+            state.in_flight = state.in_flight.saturating_sub(1);
+            state.acked += 1;
         }
-        self.judge(block);
+        self.update(block);
     }
 
     pub(crate) fn on_symbol_lost(&mut self, block: u32) {
-        if let Some(fate) = self.fates.get_mut(&block) {
-            fate.in_flight = fate.in_flight.saturating_sub(1);
+        if let Some(state) = self.blocks.get_mut(&block) {
+            state.in_flight = state.in_flight.saturating_sub(1);
         }
-        self.judge(block);
+        self.update(block);
     }
 
-    /// A segment of a block is lost.
+    /// Records that a segment of a block was lost.
     pub(crate) fn on_segment_lost(&mut self, block: u32, range: Range<u64>, end: bool) {
-        match self.fates.get_mut(&block) {
-            Some(fate) => {
-                fate.missing.push((range, end));
-                self.judge(block);
+        match self.blocks.get_mut(&block) {
+            Some(state) => {
+                state.missing.push((range, end));
+                self.update(block);
             }
             None => self.released.push((range, end)),
         }
     }
 
-    /// Decides about the missing segments of a block.
-    fn judge(&mut self, block: u32) {
-        let Some(fate) = self.fates.get_mut(&block) else {
+    /// Decides whether the missing segments of a block are retransmitted.
+    fn update(&mut self, block: u32) {
+        let Some(state) = self.blocks.get_mut(&block) else {
             return;
         };
-        if !fate.closed {
+        if !state.closed {
             return;
         }
-        let to_come = fate.unsent + fate.in_flight;
-        let hopeless = fate.missing.len() > to_come + fate.acked;
+        let to_come = state.unsent + state.in_flight;
+        let hopeless = state.missing.len() > to_come + state.acked;
         if hopeless || to_come == 0 {
-            self.released.append(&mut fate.missing);
+            self.released.append(&mut state.missing);
         }
         if to_come == 0 {
-            self.fates.remove(&block);
+            self.blocks.remove(&block);
         }
     }
 
-    /// Moves what has to be sent again to the stream.
+    /// Passes the segments to be retransmitted to the stream.
     pub(crate) fn release(&mut self, stream: &mut SendStream) {
         for (range, end) in self.released.drain(..) {
             stream.on_lost(range, end);

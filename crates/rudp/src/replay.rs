@@ -1,15 +1,16 @@
-//! A window over packet numbers that lets each one pass once.
+//! Duplicate detection by packet number.
 
-/// How far a packet may come behind the newest one.
+/// The size of the window, in packet numbers. Packets further behind the newest one are rejected.
 pub(crate) const REPLAY_WINDOW: u64 = 16_384;
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// Which of the newest [`REPLAY_WINDOW`] packet numbers have come (RFC 4303, section 3.4.3, with a larger window:
-/// at 1 Gbit/s one of 1,024 numbers spans 12 ms, less than paths may reorder).
+/// The window of the newest [`REPLAY_WINDOW`] packet numbers, and which of them were received (RFC
+/// 4303, section 3.4.3). The window is larger than in the RFC: at 1 Gbit/s one of 1,024 numbers
+/// spans 12 ms, less than paths may reorder.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayWindow {
-    /// One more than the largest number that has come.
+    /// One more than the largest number received.
     end: u64,
     seen: Box<[u64; WORDS]>,
 }
@@ -22,7 +23,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Returns whether a packet of this number would be new.
+    /// Returns whether a packet with this number would be new.
     pub(crate) fn admits(&self, number: u64) -> bool {
         if number >= self.end {
             return true;
@@ -30,8 +31,8 @@ impl ReplayWindow {
         self.end - number <= REPLAY_WINDOW && self.seen[word(number)] & bit(number) == 0
     }
 
-    /// Notes an authentic packet. Returns whether its number is the largest so far.
-    pub(crate) fn note(&mut self, number: u64) -> bool {
+    /// Records an authentic packet. Returns whether its number is the largest so far.
+    pub(crate) fn record(&mut self, number: u64) -> bool {
         let is_newest = number >= self.end;
         if is_newest {
             if number - self.end >= REPLAY_WINDOW {
@@ -66,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_number_passes_once_and_old_ones_never(steps in prop::collection::vec((0u64..40_000, any::<bool>()), 1..300)) {
+        fn each_number_is_accepted_once_and_old_ones_never(steps in prop::collection::vec((0u64..40_000, any::<bool>()), 1..300)) {
             let mut window = ReplayWindow::new();
             let mut seen = BTreeSet::new();
             let mut end = 0;
@@ -75,7 +76,7 @@ mod tests {
                 let expected = number + REPLAY_WINDOW >= end && !seen.contains(&number);
                 prop_assert_eq!(window.admits(number), expected);
                 if expected {
-                    window.note(number);
+                    window.record(number);
                     seen.insert(number);
                     end = end.max(number + 1);
                 }

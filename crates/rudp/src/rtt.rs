@@ -1,17 +1,18 @@
-//! The round-trip time and what follows from it (RFC 9002, section 5).
+//! Estimation of the round-trip time, and the probe timeout (RFC 9002, section 5).
 
 use std::time::Duration;
 
-/// What is assumed of a path before anything is known (RFC 9002, section 6.2.2).
+/// The round-trip time that is assumed before the first sample (RFC 9002, section 6.2.2).
 const INITIAL: Duration = Duration::from_millis(333);
 
-/// The least variation that timeouts allow for: timers and schedulers are no finer.
+/// The minimum variation in timeouts, which is the granularity of timers and schedulers.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// How long a probe timeout gets at most by doubling. A path that comes back after seconds is used again within one.
+/// The maximum probe timeout that is reached by doubling. A path that recovers after seconds is
+/// used again within this time.
 const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The longest time by which an acknowledgement is held back. See `ack`.
+/// The maximum delay of an acknowledgement. See `ack`.
 pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(1);
 
 /// Smoothed round-trip time, its variation and its minimum.
@@ -24,7 +25,7 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    /// Takes a sample, of which the other end says how long it waited.
+    /// Adds a sample, whose acknowledgement the peer delayed by `ack_delay`.
     pub(crate) fn sample(&mut self, raw: Duration, ack_delay: Duration) {
         let raw = raw.max(Duration::from_nanos(1));
         let Some(smoothed) = self.smoothed else {
@@ -49,25 +50,25 @@ impl Rtt {
         self.smoothed.is_some()
     }
 
-    /// Returns the smoothed time, or an assumption.
+    /// Returns the smoothed round-trip time, or an assumption before the first sample.
     pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(INITIAL)
     }
 
-    /// Returns the least time seen; zero if none was.
+    /// Returns the minimum round-trip time, or zero before the first sample.
     pub(crate) fn min(&self) -> Duration {
         self.min
     }
 
-    /// Returns the last sample; zero if there is none.
+    /// Returns the latest sample, or zero before the first one.
     pub(crate) fn latest(&self) -> Duration {
         self.latest
     }
 
-    /// Returns how long to wait for any acknowledgement after `backoff` waits in vain.
+    /// Returns the time to wait for an acknowledgement after `backoff` probe timeouts.
     pub(crate) fn probe_timeout(&self, backoff: u32) -> Duration {
         let base = self.smoothed() + (4 * self.variation).max(GRANULARITY) + MAX_ACK_DELAY;
-        let most = MAX_PROBE_TIMEOUT.max(base);
-        base.saturating_mul(1 << backoff.min(16)).min(most)
+        let max = MAX_PROBE_TIMEOUT.max(base);
+        base.saturating_mul(1 << backoff.min(16)).min(max)
     }
 }

@@ -1,43 +1,45 @@
-//! Packets: header, encryption, and keys that change by packet number.
+//! Packet protection: header, encryption, and keys that change with the packet number.
 
 use aws_lc_rs::aead::{Aad, Nonce};
 
 use crate::keys::{KeyError, PacketKey, Ratchet};
 
-/// Bytes before the sealed part: marker and epoch (1), connection id (4), packet number (6).
+/// The size of the header before the encrypted part, in bytes: marker and epoch (1), connection ID
+/// (4), packet number (6).
 pub(crate) const HEADER_LEN: usize = 11;
 
-/// Bytes after it.
+/// The size of the authentication tag, in bytes.
 pub(crate) const TAG_LEN: usize = 16;
 
-/// What a packet takes beside its frames.
+/// The size of a packet without its frames, in bytes.
 pub(crate) const PACKET_OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
 /// One more than the largest packet number.
 pub(crate) const PACKET_NUMBER_END: u64 = 1 << 48;
 
-/// An epoch is this many packet numbers, as a power of two.
+/// The binary logarithm of the number of packets of an epoch.
 ///
-/// AES-GCM keeps its margin for 2^24.5 packets under one key (RFC 9001, section 6.6), ChaCha20-Poly1305 for more. With
-/// 2^22 packets of up to 2^13 blocks each an epoch is far below. The number alone decides: nothing is negotiated.
+/// AES-GCM keeps its margin for 2^24.5 packets under one key (RFC 9001, section 6.6),
+/// ChaCha20-Poly1305 for more. An epoch of 2^22 packets of up to 2^13 blocks each is far below. The
+/// packet number alone determines the epoch: nothing is negotiated.
 const EPOCH_BITS: u32 = 22;
 
-/// The upper half of the first byte: version 1. Packets of QUIC, which may share the port, have the bit 0x40 set unless
-/// their ends agreed to grease it (RFC 9443).
+/// The upper half of the first byte: version 1. Packets of QUIC, which may share the port, have the
+/// bit 0x40 set unless their ends agreed to grease it (RFC 9443).
 const MARKER_SEALED: u8 = 0x10;
 
-/// The same for packets without protection.
+/// The upper half of the first byte of packets without protection.
 const MARKER_PLAINTEXT: u8 = 0x20;
 
-/// Returns whether a datagram looks like one of this protocol, by its first byte: how to tell packets apart on a port that
-/// other protocols use as well. It proves nothing.
+/// Returns whether the first byte of a datagram is one of this protocol, for a port that several
+/// protocols share. It is not authenticated.
 #[must_use]
 pub fn is_packet(datagram: &[u8]) -> bool {
     let is_data = |first: &u8| matches!(first & 0xf0, MARKER_SEALED | MARKER_PLAINTEXT);
     datagram.first().is_some_and(is_data) || crate::is_set_up(datagram)
 }
 
-/// Seals packets to the other end.
+/// Seals packets to the peer.
 pub(crate) struct Sealer {
     id: u32,
     epoch: u64,
@@ -64,9 +66,10 @@ impl Sealer {
         matches!(self.key, PacketKey::Aead { .. })
     }
 
-    /// Turns a packet whose frames start at [`HEADER_LEN`] and are followed by [`TAG_LEN`] spare bytes into one to send.
+    /// Seals a packet in place. Its frames start at [`HEADER_LEN`] and are followed by [`TAG_LEN`]
+    /// spare bytes.
     ///
-    /// Numbers must grow from call to call.
+    /// Packet numbers must increase from call to call.
     pub(crate) fn seal(&mut self, number: u64, packet: &mut [u8]) -> Result<(), KeyError> {
         while self.epoch < number >> EPOCH_BITS {
             self.key = self.ratchet.step()?;
@@ -93,16 +96,16 @@ impl Sealer {
     }
 }
 
-/// Why a datagram is none of ours. None of these changes anything but a counter.
+/// The reason why a datagram was rejected. A rejected datagram only changes a counter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Reject {
-    /// Too short, wrong marker, wrong connection id, or an epoch that cannot be.
+    /// The datagram is too short, or its marker, connection ID or epoch is wrong.
     NotOurs,
-    /// The tag does not fit.
+    /// The tag is wrong.
     NotAuthentic,
 }
 
-/// Opens packets from the other end.
+/// Opens packets from the peer.
 pub(crate) struct Opener {
     id: u32,
     /// The epoch of the newest authentic packet.
@@ -130,7 +133,8 @@ impl Opener {
         self.id
     }
 
-    /// Reads the packet number of a datagram that claims to be for this connection. Nothing is authentic yet.
+    /// Returns the packet number of a datagram with the ID of this connection. It is not
+    /// authenticated yet.
     pub(crate) fn number(&self, datagram: &[u8]) -> Result<u64, Reject> {
         if datagram.len() < PACKET_OVERHEAD || datagram[1..5] != self.id.to_le_bytes() {
             return Err(Reject::NotOurs);
@@ -144,7 +148,7 @@ impl Opener {
         self.key(number).map(|_| number).ok_or(Reject::NotOurs)
     }
 
-    /// Opens a datagram in place and returns its frames.
+    /// Decrypts a datagram in place and returns its frames.
     pub(crate) fn open<'a>(
         &mut self,
         number: u64,
@@ -177,7 +181,8 @@ impl Opener {
         Ok(body)
     }
 
-    /// Returns the key for a number. Epochs beyond the next cannot come: 2^22 packets in a row would have to be lost.
+    /// Returns the key for a packet number. Epochs after the next one cannot occur: 2^22 packets in
+    /// a row would have to be lost.
     fn key(&self, number: u64) -> Option<&PacketKey> {
         let epoch = number >> EPOCH_BITS;
         if epoch == self.epoch {
@@ -200,7 +205,7 @@ fn first_byte(key: &PacketKey, number: u64) -> u8 {
     marker | ((number >> EPOCH_BITS) & 0x0f) as u8
 }
 
-/// Returns the nonce of a packet: the IV xor the number (RFC 9001, section 5.3).
+/// Returns the nonce of a packet: the IV xor the packet number (RFC 9001, section 5.3).
 pub(crate) fn nonce(iv: &[u8; 12], number: u64) -> Nonce {
     let mut nonce = *iv;
     for (byte, mask) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
@@ -209,8 +214,8 @@ pub(crate) fn nonce(iv: &[u8; 12], number: u64) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// A checksum against accidents, not against anybody. Each step is a bijection of the state, so that a single changed
-/// word is always noticed.
+/// Computes a checksum, which detects accidental changes only. Each step is a bijection of the
+/// state, so that a change of a single word is always detected.
 fn checksum(start: u64, header: &[u8], body: &[u8]) -> [u8; TAG_LEN] {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut state = start ^ ((header.len() + body.len()) as u64).wrapping_mul(MULTIPLIER);
@@ -222,7 +227,7 @@ fn checksum(start: u64, header: &[u8], body: &[u8]) -> [u8; TAG_LEN] {
                 .rotate_left(29);
         };
         for word in &mut words {
-            // Exactly eight bytes, by `chunks_exact`.
+            // `chunks_exact` returns exactly eight bytes.
             step([
                 word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
             ]);
@@ -263,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn any_flipped_bit_and_any_truncation_is_refused() {
+    fn any_flipped_bit_and_any_truncation_is_rejected() {
         for cipher in [
             Some(Cipher::Aes128Gcm),
             Some(Cipher::Aes256Gcm),
@@ -285,21 +290,21 @@ mod tests {
     }
 
     #[test]
-    fn no_end_opens_its_own_packets() {
+    fn no_end_accepts_its_own_packets() {
         let (mut a, _) = pair(Some(Cipher::Aes128Gcm));
         let sealed = packet(&mut a, 0, b"x");
         assert_eq!(open(&mut a, sealed), Err(Reject::NotOurs));
     }
 
     #[test]
-    fn keys_change_with_the_epoch_and_late_packets_of_the_last_one_still_open() {
+    fn keys_change_with_the_epoch_and_late_packets_of_the_previous_one_are_accepted() {
         let (mut a, mut b) = pair(Some(Cipher::Aes128Gcm));
         let last = (1 << EPOCH_BITS) - 1;
         let late = packet(&mut a, last, b"late");
         let early = packet(&mut a, last - 1, b"same epoch");
         let first = packet(&mut a, last + 1, b"new epoch");
         let second = packet(&mut a, 2 << EPOCH_BITS, b"third epoch");
-        // Two epochs ahead cannot be.
+        // A packet from two epochs ahead cannot occur.
         assert_eq!(open(&mut b, second.clone()), Err(Reject::NotOurs));
         assert!(open(&mut b, early).is_ok());
         assert!(open(&mut b, first).is_ok());
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_frames_under_two_numbers_share_no_bytes_worth_mentioning() {
+    fn the_same_frames_under_two_numbers_have_different_ciphertexts() {
         let (mut a, _) = pair(Some(Cipher::Aes128Gcm));
         let one = packet(&mut a, 1, &[0; 1000]);
         let two = packet(&mut a, 2, &[0; 1000]);

@@ -1,4 +1,4 @@
-//! The outgoing stream: bytes are kept until the other end has them.
+//! The outgoing stream. Bytes are kept until the peer has acknowledged them.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use crate::buffer::ChunkBuffer;
 use crate::frame::STREAM_END;
 use crate::ranges::RangeSet;
 
-/// What was written and is not acknowledged, and which of it has to be sent again.
+/// Data that were written and are not acknowledged, and which of them are lost.
 #[derive(Debug, Default)]
 pub(crate) struct SendStream {
     buffer: ChunkBuffer,
-    /// Where the next written byte goes.
+    /// The offset of the next byte to be written.
     written: u64,
-    /// Where the next byte that was never sent is.
+    /// The offset of the next byte to be sent for the first time.
     sent: u64,
-    /// What the other end has, from the start of the buffer on.
+    /// Acknowledged ranges, from the start of the buffer on.
     acked: RangeSet,
-    /// What has to be sent again.
+    /// Ranges to be retransmitted.
     lost: RangeSet,
     finished: bool,
-    /// The end is to be sent, again if it was before.
+    /// The end of the stream is to be sent or retransmitted.
     end_pending: bool,
     end_acked: bool,
 }
 
-/// What to put into a packet.
+/// A piece of the stream to be sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Segment {
     pub(crate) range: Range<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Segment {
 }
 
 impl SendStream {
-    /// Takes as much as fits into a buffer of this capacity.
+    /// Writes as many bytes as fit into a buffer of this capacity.
     pub(crate) fn write(&mut self, data: &[u8], capacity: u64) -> usize {
         if self.finished {
             return 0;
@@ -46,7 +46,7 @@ impl SendStream {
         take
     }
 
-    /// Ends the stream behind what was written.
+    /// Finishes the stream after the bytes written so far.
     pub(crate) fn finish(&mut self) {
         if !self.finished {
             self.finished = true;
@@ -54,7 +54,8 @@ impl SendStream {
         }
     }
 
-    /// Returns the next part that was never sent, of at most `room` bytes and below `limit`, and counts it as sent.
+    /// Returns the next segment to be sent for the first time, of at most `room` bytes and below
+    /// `limit`. Counts it as sent.
     pub(crate) fn next_new(&mut self, room: usize, limit: u64) -> Option<Segment> {
         let end = (self.sent + room as u64)
             .min(self.written)
@@ -71,7 +72,7 @@ impl SendStream {
         Some(Segment { range, end: at_end })
     }
 
-    /// Returns the next part that has to be sent again, of at most `room` bytes.
+    /// Returns the next segment to be retransmitted, of at most `room` bytes.
     pub(crate) fn next_lost(&mut self, room: usize) -> Option<Segment> {
         let first = self.lost.first()?;
         let range = first.start..first.end.min(first.start + room as u64);
@@ -86,7 +87,7 @@ impl SendStream {
         Some(Segment { range, end })
     }
 
-    /// Returns the first part, of at most `room` bytes, that is sent and not known to have come: to ask for a sign of life.
+    /// Returns the first unacknowledged segment, of at most `room` bytes, for a probe.
     pub(crate) fn oldest_unacked(&self, room: usize) -> Option<Segment> {
         let start =
             (self.acked.holding(self.buffer.start())).map_or(self.buffer.start(), |held| held.end);
@@ -119,7 +120,8 @@ impl SendStream {
             .read(range, |piece| out.extend_from_slice(piece));
     }
 
-    /// The other end has these bytes. Returns how many that was not known of.
+    /// Records that the peer has these bytes. Returns the number of bytes that are newly
+    /// acknowledged.
     pub(crate) fn on_received(&mut self, range: Range<u64>) -> u64 {
         let range = range.start.max(self.buffer.start())..range.end.min(self.sent);
         let new = self.acked.insert(range.clone());
@@ -133,13 +135,14 @@ impl SendStream {
         new
     }
 
-    /// The other end knows where the stream ends.
+    /// Records that the peer knows the final size of the stream.
     pub(crate) fn on_end_received(&mut self) {
         self.end_acked = self.finished;
         self.end_pending &= !self.end_acked;
     }
 
-    /// A packet with these bytes is lost: what is not acknowledged has to be sent again.
+    /// Records that a packet with these bytes was lost. Bytes that are not acknowledged are to be
+    /// retransmitted.
     pub(crate) fn on_lost(&mut self, range: Range<u64>, end: bool) {
         let range = range.start.max(self.buffer.start())..range.end.min(self.sent);
         for missing in self.acked.missing_from(range) {
@@ -150,18 +153,18 @@ impl SendStream {
         }
     }
 
-    /// Returns whether the other end has all of these bytes.
+    /// Returns whether the peer has all of these bytes.
     pub(crate) fn has(&self, range: &Range<u64>) -> bool {
         range.end <= self.buffer.start()
             || (self.acked).covers(&(range.start.max(self.buffer.start())..range.end))
     }
 
-    /// Returns how many bytes are kept.
+    /// Returns the number of bytes in the buffer.
     pub(crate) fn held(&self) -> u64 {
         self.written - self.buffer.start()
     }
 
-    /// Returns how many bytes were never sent.
+    /// Returns the number of bytes that were never sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.written - self.sent
     }
@@ -170,7 +173,7 @@ impl SendStream {
         !self.lost.is_empty()
     }
 
-    /// Returns where new data go on.
+    /// Returns the offset of the next byte to be sent for the first time.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
@@ -183,12 +186,12 @@ impl SendStream {
         self.finished
     }
 
-    /// Returns whether the end is to be sent and nothing else stands before it.
+    /// Returns whether the end of the stream is to be sent, with no data before it.
     pub(crate) fn end_is_due(&self) -> bool {
         self.end_pending && self.sent == self.written
     }
 
-    /// Returns whether the other end has everything there will ever be.
+    /// Returns whether the peer has all data, and knows the final size.
     pub(crate) fn is_complete(&self) -> bool {
         self.end_acked && self.held() == 0
     }
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_sent_once_and_again_only_where_lost_and_not_received() {
+    fn bytes_are_retransmitted_only_if_lost_and_not_received() {
         let mut stream = SendStream::default();
         assert_eq!(stream.write(&[1; 300], 250), 250);
         assert_eq!(stream.write(&[1; 300], 250), 0);

@@ -1,9 +1,10 @@
-//! Packets under way, and how their loss is noticed.
+//! Packets in flight, and loss detection.
 //!
-//! A packet is lost when one that was sent sufficiently later is acknowledged: later by number, or by time (RFC 9002,
-//! section 6.1). Retransmissions have numbers of their own, so that their loss is noticed the same way. A packet that
-//! was taken for lost and is acknowledged after all shows how far this path reorders; both thresholds adapt (the idea
-//! of RACK, RFC 8985, section 6.2).
+//! A packet is lost if a packet that was sent sufficiently later is acknowledged: later by packet
+//! number, or by time (RFC 9002, section 6.1). Retransmissions have new packet numbers, so that
+//! their loss is detected in the same way. If a packet declared lost is acknowledged after all, it
+//! shows how far the path reorders packets. Then both thresholds are raised (the idea of RACK, RFC
+//! 8985, section 6.2).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,35 +14,37 @@ use crate::Time;
 use crate::rate::SentState;
 use crate::rtt::Rtt;
 
-/// How many later packets must be acknowledged before one counts as lost, to begin with and at most.
-const FIRST_PACKET_THRESHOLD: u64 = 3;
+/// The initial packet threshold: the number of later packets that must be acknowledged before a
+/// packet is lost (`kPacketThreshold` of RFC 9002).
+const INITIAL_PACKET_THRESHOLD: u64 = 3;
+/// The maximum of the packet threshold.
 const MAX_PACKET_THRESHOLD: u64 = 300;
 
-/// How many packets that were found lost are remembered, to notice that they were not.
+/// The maximum number of lost packets that are kept in order to detect spurious losses.
 const MAX_REMEMBERED: usize = 8_192;
 
-/// How many packets may be unaccounted for. At 1,500 bytes this is 98 MB.
+/// The maximum number of packets whose outcome is unknown. At 1,500 bytes this is 98 MB.
 pub(crate) const MAX_TRACKED: usize = 65_536;
 
-/// What a packet carried that may have to be sent again.
+/// The contents of a packet, which may have to be retransmitted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Contents {
-    /// Its part of the stream.
+    /// The range of stream data.
     pub(crate) data: Option<Range<u64>>,
     /// The data end the stream.
     pub(crate) end: bool,
-    /// The block to which its data or its correction symbol belong.
+    /// The block of the data or of the parity symbol.
     pub(crate) block: Option<u32>,
-    /// It carries a correction symbol.
+    /// The packet carries a parity symbol.
     pub(crate) parity: bool,
-    /// A limit on the stream of the other end.
+    /// The packet carries a flow-control limit.
     pub(crate) limit: bool,
-    /// It only asks whether packets of its size pass.
+    /// The packet probes the path MTU.
     pub(crate) size_probe: bool,
 }
 
 impl Contents {
-    /// Nothing but a request to acknowledge.
+    /// The contents of a packet that only requires an acknowledgement.
     pub(crate) const PING: Self = Self {
         data: None,
         end: false,
@@ -52,14 +55,14 @@ impl Contents {
     };
 }
 
-/// A packet that asks for an acknowledgement.
+/// An ack-eliciting packet.
 #[derive(Clone, Debug)]
 pub(crate) struct SentPacket {
     pub(crate) number: u64,
     pub(crate) at: Time,
-    /// Bytes of UDP payload.
+    /// The size in bytes of UDP payload.
     pub(crate) size: u16,
-    /// What counts as in flight and towards the rate.
+    /// The size in bytes on the wire, which counts for the bytes in flight and the rate.
     pub(crate) wire: u64,
     pub(crate) state: SentState,
     pub(crate) contents: Contents,
@@ -67,38 +70,38 @@ pub(crate) struct SentPacket {
 
 #[derive(Clone, Debug)]
 enum Slot {
-    /// Acknowledged, or never to be.
+    /// Acknowledged, or not ack-eliciting.
     Empty,
     InFlight(SentPacket),
-    /// Found lost.
+    /// Declared lost.
     Lost,
 }
 
-/// What an acknowledgement changed.
+/// The effect of an acknowledgement.
 #[derive(Debug, Default)]
 pub(crate) struct AckOutcome {
     pub(crate) acked: Vec<SentPacket>,
-    /// How many packets had been taken for lost.
+    /// The number of packets that had been declared lost.
     pub(crate) spurious: u64,
-    /// The largest number was acknowledged for the first time; when it was sent.
+    /// The sending time of the largest packet number, if it was newly acknowledged.
     pub(crate) largest_sent_at: Option<Time>,
 }
 
-/// All packets under way, by number.
+/// All packets in flight, by packet number.
 #[derive(Debug, Default)]
 pub(crate) struct SentLog {
-    /// The number of the first slot.
+    /// The packet number of the first slot.
     first: u64,
     slots: VecDeque<Slot>,
-    /// No packet below this number is in flight.
+    /// The number below which no packet is in flight.
     settled: u64,
     in_flight: usize,
     bytes_in_flight: u64,
     largest_acked: Option<u64>,
-    /// When the last packet that asks for an acknowledgement left.
+    /// The time at which the last ack-eliciting packet was sent.
     last_sent: Time,
     packet_threshold: u64,
-    /// How many eighths of a round trip a packet may be late, beyond the one that RFC 9002 allows.
+    /// The time threshold beyond that of RFC 9002, in eighths of a round trip.
     extra_eighths: u32,
     loss_time: Option<Time>,
 }
@@ -106,12 +109,12 @@ pub(crate) struct SentLog {
 impl SentLog {
     pub(crate) fn new() -> Self {
         Self {
-            packet_threshold: FIRST_PACKET_THRESHOLD,
+            packet_threshold: INITIAL_PACKET_THRESHOLD,
             ..Self::default()
         }
     }
 
-    /// Notes a packet; numbers must grow.
+    /// Records a packet. Packet numbers must increase.
     pub(crate) fn on_sent(&mut self, packet: SentPacket) {
         if self.slots.is_empty() {
             self.first = packet.number;
@@ -145,7 +148,7 @@ impl SentLog {
         self.largest_acked
     }
 
-    /// Takes the packets off that these ranges name.
+    /// Removes the packets in these ranges.
     pub(crate) fn on_ack(&mut self, ranges: &[Range<u64>]) -> AckOutcome {
         let mut outcome = AckOutcome::default();
         let end = self.first + self.slots.len() as u64;
@@ -154,7 +157,7 @@ impl SentLog {
                 break;
             }
             for number in range.start.max(self.first)..range.end.min(end) {
-                // Within the slots by the bounds of the loop.
+                // The bounds of the loop keep the index within the slots.
                 let slot = &mut self.slots[(number - self.first) as usize];
                 match std::mem::replace(slot, Slot::Empty) {
                     Slot::Empty => {}
@@ -177,10 +180,11 @@ impl SentLog {
         outcome
     }
 
-    /// Learns from a packet that came although it was taken for lost.
+    /// Raises the thresholds after a spurious loss.
     fn adapt(&mut self, number: u64) {
         let behind = self.largest_acked.unwrap_or(number).saturating_sub(number);
-        // The acknowledgement may be late as well, so the distance is an upper bound; go there in steps.
+        // The acknowledgement may be late as well, so the distance is an upper bound. The threshold
+        // at most doubles.
         let wanted = (behind + 1).min(2 * self.packet_threshold);
         self.packet_threshold = (self.packet_threshold)
             .max(wanted)
@@ -188,7 +192,7 @@ impl SentLog {
         self.extra_eighths = (self.extra_eighths + 1).min(8);
     }
 
-    /// Takes packets off that are lost by now, and returns them in order.
+    /// Removes the packets that are lost by now, and returns them in order.
     pub(crate) fn detect_lost(&mut self, now: Time, rtt: &Rtt) -> Vec<SentPacket> {
         self.loss_time = None;
         let mut lost = Vec::new();
@@ -196,7 +200,8 @@ impl SentLog {
             return lost;
         };
         let base = rtt.smoothed().max(rtt.latest());
-        let patience = (base + base * (1 + self.extra_eighths) / 8).max(Duration::from_millis(1));
+        let time_threshold =
+            (base + base * (1 + self.extra_eighths) / 8).max(Duration::from_millis(1));
         self.settled = self.settled.max(self.first);
         let end = (largest + 1).min(self.first + self.slots.len() as u64);
         for number in self.settled..end {
@@ -207,9 +212,10 @@ impl SentLog {
                 }
                 continue;
             };
-            let due = packet.at + patience;
-            let overtaken = largest.saturating_sub(packet.number) >= self.packet_threshold;
-            if overtaken || due <= now {
+            let due = packet.at + time_threshold;
+            let is_beyond_threshold =
+                largest.saturating_sub(packet.number) >= self.packet_threshold;
+            if is_beyond_threshold || due <= now {
                 if let Slot::InFlight(packet) =
                     std::mem::replace(&mut self.slots[index], Slot::Lost)
                 {
@@ -230,12 +236,12 @@ impl SentLog {
         lost
     }
 
-    /// Returns when [`detect_lost`](Self::detect_lost) may find more.
+    /// Returns the time at which [`detect_lost`](Self::detect_lost) may find more losses.
     pub(crate) fn loss_time(&self) -> Option<Time> {
         self.loss_time
     }
 
-    /// Drops slots that say nothing any more.
+    /// Removes slots that are not needed any more.
     fn forget(&mut self) {
         while let Some(front) = self.slots.front() {
             let done = match front {

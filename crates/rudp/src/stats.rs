@@ -1,4 +1,4 @@
-//! Numbers about a connection.
+//! Statistics of a connection.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::{
     rate::{HEADER_BYTES, Snapshot},
 };
 
-/// What happened on a connection so far. Packets and bytes are counted when they leave or when they are accepted.
+/// Statistics of a connection. Packets and bytes are counted when they are sent or accepted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
@@ -15,90 +15,94 @@ pub struct Stats {
     pub sent_packets: u64,
     /// Bytes of UDP payload sent.
     pub sent_bytes: u64,
-    /// Bytes of the stream sent, each time they were.
+    /// Bytes of stream data sent, including retransmissions.
     pub sent_data_bytes: u64,
-    /// Packets with data that had been sent before.
+    /// Packets with retransmitted data.
     pub retransmitted_packets: u64,
-    /// Bytes of data that had been sent before.
+    /// Bytes of retransmitted data.
     pub retransmitted_bytes: u64,
-    /// Packets with a correction symbol.
+    /// Packets with a parity symbol.
     pub parity_packets: u64,
-    /// Bytes of correction symbols.
+    /// Bytes of parity symbols.
     pub parity_bytes: u64,
-    /// Packets of probe trains and those that try a packet size.
+    /// Packets of probe trains, and probes of the path MTU.
     pub probe_packets: u64,
-    /// Packets found lost.
+    /// Packets declared lost.
     pub lost_packets: u64,
-    /// Packets that were taken for lost and had come.
+    /// Packets declared lost that had arrived.
     pub spurious_losses: u64,
-    /// Times at which nothing was heard for a probe timeout.
+    /// Number of probe timeouts.
     pub probe_timeouts: u64,
-    /// Authentic, new packets received.
+    /// Packets received that were authentic and not duplicates.
     pub received_packets: u64,
-    /// Their bytes of UDP payload.
+    /// Bytes of UDP payload of these packets.
     pub received_bytes: u64,
-    /// Bytes of the stream that came more than once.
+    /// Bytes of stream data that arrived more than once.
     pub duplicated_bytes: u64,
-    /// Segments that were lost and recovered by correction.
+    /// Lost segments that were recovered from parity.
     pub recovered_segments: u64,
-    /// Datagrams that were ignored: not ours by their header.
+    /// Datagrams ignored because their header belongs to no connection of this end.
     pub ignored_foreign: u64,
-    /// Datagrams that were ignored: not authentic.
+    /// Datagrams ignored because they were not authentic.
     pub ignored_forged: u64,
-    /// Datagrams that were ignored: seen before, or too old to tell.
+    /// Datagrams ignored because they were duplicates, or too old to tell.
     pub ignored_replayed: u64,
-    /// Authentic datagrams whose data were dropped because of too many gaps.
+    /// Authentic packets whose data were dropped because the stream had too many gaps.
     pub dropped_packets: u64,
-    /// The smoothed round-trip time; zero: not known.
+    /// The smoothed round-trip time, or zero if it is not known.
     pub rtt: Duration,
-    /// The least round-trip time; zero: not known.
+    /// The minimum round-trip time, or zero if it is not known.
     pub min_rtt: Duration,
-    /// Bytes on the wire that are under way.
+    /// Bytes on the wire in flight.
     pub bytes_in_flight: u64,
-    /// The size of full packets in bytes of UDP payload.
+    /// The current maximum packet size, in bytes of UDP payload.
     pub datagram_size: u16,
-    /// Times that the peer's address changed.
-    pub moves: u64,
-    /// How often full packets stopped passing.
-    pub mtu_falls: u64,
-    /// Bytes per second at which packets arrive at the other end, as it says; zero: not known.
+    /// Number of changes of the peer's address.
+    pub migrations: u64,
+    /// Number of times that the packet size was reduced because large packets did not pass any
+    /// more.
+    pub mtu_reductions: u64,
+    /// The rate at which packets arrive at the peer, in bytes per second, as it reports; zero if it
+    /// is not known.
     pub peer_arrival_rate: u64,
-    /// Bytes per second at which packets arrive here; zero: not known.
+    /// The rate at which packets arrive here, in bytes per second; zero if it is not known.
     pub arrival_rate: u64,
-    /// How many bytes the other end may send beyond what was read.
+    /// Bytes that the peer may send beyond those that were read.
     pub receive_window: u64,
-    /// What held the sender back when last there was something to say about it.
+    /// What last limited the sender.
     pub limited_by: Limit,
-    /// What the rate controller believes.
+    /// The state of the rate controller.
     pub controller: Snapshot,
 }
 
-/// What the train of one direction told about the path.
+/// The measurement of the path by a packet train in one direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TrainResult {
-    /// Packets of the train.
+    /// Number of packets of the train.
     pub sent: u8,
-    /// How many of them came.
+    /// Number of packets that arrived.
     pub received: u8,
-    /// How many of the first ones tell what the path loses: all, unless those behind them overflowed a queue; zero if it is too
-    /// early to tell.
+    /// Number of the first packets that were sent before the train overflowed a queue: all without
+    /// an overflow, zero if it is not known yet. Their losses are random losses of the path.
     pub clear: u8,
-    /// How many of these came.
+    /// Number of these packets that arrived.
     pub clear_received: u8,
-    /// The largest of them in bytes of UDP payload.
+    /// The size of the largest packet that arrived, in bytes of UDP payload.
     pub largest: u16,
-    /// The rate of the bottleneck in bytes on the wire per second; `None` if it could not be told. Of the outgoing train,
-    /// it is what the other end says, but never more than [`MAX_CLAIM`](Self::MAX_CLAIM).
+    /// The rate of the bottleneck in bytes on the wire per second, or `None` if it could not be
+    /// measured. For the outgoing train it is the rate that the peer reported, limited to
+    /// [`MAX_CLAIM`](Self::MAX_CLAIM).
     pub rate: Option<u64>,
-    /// Half the width of the band in which the rate lies, as parts per thousand of it; 1,000 at most.
+    /// Half the width of the interval in which the rate lies, as parts per thousand of the rate; at
+    /// most 1,000.
     pub error_permille: u16,
-    /// The path is at least this fast; how fast could not be told.
+    /// The rate is a lower bound.
     pub at_least: bool,
 }
 
 impl TrainResult {
-    /// The highest rate that is believed: 1 Tbit/s.
+    /// The maximum rate that a report may claim, in bytes per second: 1 Tbit/s.
     pub const MAX_CLAIM: u64 = 125_000_000_000;
 
     pub(crate) fn new(report: &Report, sent: u8) -> Self {
@@ -115,8 +119,9 @@ impl TrainResult {
         }
     }
 
-    /// Returns how much stood in the queue that the train overflowed, in bytes on the wire; `None` if it overflowed none. What
-    /// left the queue while the train arrived counts too: it is the more, the less faster than the path the train was sent.
+    /// Returns the bytes on the wire that the train had sent when it overflowed the queue, or
+    /// `None` if there was no overflow. They include bytes that left the queue in the meantime.
+    /// Those are the more, the closer the sending rate was to the rate of the path.
     #[must_use]
     pub fn queue_bytes(&self) -> Option<u64> {
         (0 < self.clear && self.clear < self.sent)
@@ -125,11 +130,11 @@ impl TrainResult {
 }
 
 impl Stats {
-    /// Returns the bytes that repeat or correct data as a share of the data themselves, each byte of which counts once;
-    /// zero while nothing was sent.
+    /// Returns the ratio of retransmitted and parity bytes to data bytes, where each data byte
+    /// counts once. It is zero before any data was sent.
     ///
-    /// What it costs to lose nothing: packets that were lost cost their repetition, correction costs its symbols whether
-    /// they were needed or not.
+    /// This is the cost of reliability: retransmissions cost bytes for each loss, parity costs them
+    /// whether it is needed or not.
     #[must_use]
     pub fn overhead(&self) -> f64 {
         let payload = self
@@ -144,22 +149,22 @@ impl Stats {
     }
 }
 
-/// What holds a sender back.
+/// The limit of a sender's rate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Nothing was sent yet.
+    /// Nothing has been sent yet.
     #[default]
     Nothing,
-    /// There is nothing to send.
+    /// The application: there is nothing to send.
     Application,
     /// The rate or the window of the rate controller.
     Path,
-    /// The other end does not read fast enough, or its window is too small for the path.
+    /// The peer: it does not read fast enough, or its window is too small for the path.
     Receiver,
 }
 
-/// The counters that the connection keeps.
+/// The counters that a connection maintains.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) sent_packets: u64,
@@ -180,8 +185,8 @@ pub(crate) struct Counters {
     pub(crate) ignored_forged: u64,
     pub(crate) ignored_replayed: u64,
     pub(crate) dropped_packets: u64,
-    pub(crate) moves: u64,
-    /// Data packets among those received.
+    pub(crate) migrations: u64,
+    /// Received data packets; a subset of `received_packets`.
     pub(crate) received_data_packets: u64,
     pub(crate) peer_arrival_rate: u64,
     pub(crate) limited_by: Limit,

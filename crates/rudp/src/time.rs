@@ -1,13 +1,13 @@
-//! Moments that the caller passes in.
+//! Points in time that the caller passes in.
 
 use std::{
     ops::{Add, Sub},
     time::Duration,
 };
 
-/// A moment: nanoseconds since an origin that the caller chooses once and keeps.
+/// A point in time: nanoseconds since an origin that the caller chooses once.
 ///
-/// Arithmetic saturates: after 584 years time stands still, which nobody will notice.
+/// Arithmetic saturates at the maximum, 584 years after the origin.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Time(u64);
 
@@ -15,7 +15,7 @@ impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
 
-    /// Returns the moment this many nanoseconds after the origin.
+    /// Returns the time this many nanoseconds after the origin.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -27,7 +27,7 @@ impl Time {
         self.0
     }
 
-    /// Returns how long this moment is after `earlier`; zero if it is not.
+    /// Returns the duration from `earlier` to this time, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

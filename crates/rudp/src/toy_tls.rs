@@ -1,29 +1,29 @@
-//! A deterministic handshake for tests, with messages as large as those of TLS 1.3 with X25519MLKEM768 and Ed25519
-//! certificates on both sides. It protects nothing.
+//! A deterministic handshake for tests. Its messages have the sizes of those of TLS 1.3 with
+//! X25519MLKEM768 and Ed25519 certificates on both sides. It protects nothing.
 //!
-//! `tests/it` includes this file too, so it names nothing but what its parent module has.
+//! `tests/it` includes this file too, so it uses only names of its parent module.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{Context, SHA256};
 
 use super::{Alert, Cipher, DataSecret, HandshakeKeys, PacketKey, Side, TAG_BYTES, Tls};
 
-/// The alert of an end whose transcript differs from its peer's (RFC 8446, section 6.2).
+/// The alert of an end whose transcript differs from the peer's (RFC 8446, section 6.2).
 pub(crate) const DECRYPT_ERROR: Alert = Alert(51);
 
-/// A message: each stands for all that TLS sends in one turn at one level.
+/// A message. Each one stands for all messages that TLS sends in one turn at one level.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Message {
     ClientHello = 1,
     ServerHello = 2,
-    /// The listener's EncryptedExtensions to Finished.
+    /// The listener's messages from EncryptedExtensions to Finished.
     ListenerFinished = 8,
-    /// The connector's Certificate to Finished.
+    /// The connector's messages from Certificate to Finished.
     ConnectorFinished = 20,
 }
 
 impl Message {
-    /// Returns the size in bytes, with kind and length. Measured: rustls 0.23 with aws-lc-rs.
+    /// Returns the size in bytes, with type and length. Measured: rustls 0.23 with aws-lc-rs.
     fn size(self) -> usize {
         match self {
             Self::ClientHello => 1456,
@@ -38,7 +38,8 @@ impl Message {
 enum Step {
     Write(Message),
     Read(Message),
-    /// The connector has the ServerHello: keys follow from it, and nothing is to be written.
+    /// The connector has received the ServerHello: the keys are available, and there is no message
+    /// to write.
     Keys,
     Done,
 }
@@ -53,7 +54,7 @@ pub(crate) struct ToyTls {
     transcript: Context,
     unread: Vec<u8>,
     step: Step,
-    /// Answers this message of the peer with this alert.
+    /// A message of the peer that is rejected, with the alert.
     pub(crate) refusal: Option<(Message, Alert)>,
 }
 
@@ -98,7 +99,7 @@ impl ToyTls {
             out.push(self.parameters.len() as u8);
             out.extend_from_slice(&self.parameters);
         }
-        // What is left stands for key shares, certificates and signatures.
+        // The rest stands for key shares, certificates and signatures.
         out.resize(start + message.size(), 0xc5);
         self.transcript.update(&out[start..]);
     }
@@ -168,7 +169,7 @@ impl Tls for ToyTls {
         self.unread.extend_from_slice(messages);
         loop {
             let Step::Read(expected) = self.step else {
-                // TLS refuses bytes of the next level under the keys of this one.
+                // TLS rejects messages of the next level under the keys of this one.
                 return match self.unread.is_empty() {
                     true => Ok(()),
                     false => Err(Alert::DECODE_ERROR),

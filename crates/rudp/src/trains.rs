@@ -1,45 +1,50 @@
-//! Trains of packets: how they leave, and what the receiver reports about them.
+//! Packet trains: their transmission, and the receiver's reports.
 //!
-//! In the set-up each end sends a train of [`TRAIN_PACKETS`] packets, from whose arrival the other tells rate and loss of
-//! that direction ([`crate::estimate`]). Where none came through, the first flight of data is a train.
+//! During the handshake each end sends a train of [`TRAIN_PACKETS`] packets. From its arrival the
+//! peer measures rate and loss of that direction ([`crate::estimate`]). If no train of the
+//! handshake was reported, the first data packets form a train.
 
 use std::time::Duration;
 
 use crate::Time;
-use crate::estimate::{STRETCH, TrainReceiver};
+use crate::estimate::{SECTION_PACKETS, TrainReceiver};
 use crate::frame::Report;
 use crate::handshake::TrainPacket;
 use crate::rate::{HEADER_BYTES, rate_of};
 use crate::stats::TrainResult;
 
-/// Packets in a train of the set-up, of 1,200 bytes each.
+/// The number of packets in a train of the handshake, of 1,200 bytes each.
 ///
-/// The train must be short, because the connector sends it to an address that has not been validated. Measured over the testbed's
-/// emulator at 1 Gbit/s, with 151 trains and their first packets: the rate is wrong by more than a fifth in 87 % of trains of 10 packets,
-/// 46 % of 16, 19 % of 24, and 15 % of 32.
+/// The train must be short, because the connector sends it to an address that has not been
+/// validated. Measured over the testbed's emulator at 1 Gbit/s, with 151 trains and their first
+/// packets: the share of trains whose rate is wrong by more than a fifth. It is 87 % with 10
+/// packets, 46 % with 16, 19 % with 24, and 15 % with 32.
 pub(crate) const TRAIN_PACKETS: u8 = 32;
 
-/// Packets of a train in one system call.
+/// The number of packets of a train in one system call.
 ///
-/// On a virtual machine a system call that wakes a sleeping processor takes 24 us. With one call for each packet a train left at 51 MB/s
-/// at most. Some paths deliver all packets of a call at the same time. With bursts of four a train of 32 packets then still has eight
-/// different arrival times, from which the receiver computes the rate.
+/// On a virtual machine a system call that wakes a sleeping processor takes 24 us. With one call
+/// for each packet a train was sent at 51 MB/s at most. Some paths deliver all packets of a call at
+/// the same time. With bursts of four a train of 32 packets then still has eight different arrival
+/// times, from which the receiver computes the rate.
 pub(crate) const TRAIN_BURST: usize = 4;
 
-/// Packets of the first flight of data that are a train where no train of the set-up was reported.
+/// The number of first data packets that form a train if no train of the handshake was reported.
 pub(crate) const DATA_TRAIN_PACKETS: u8 = 64;
 
-/// The ids of the train of the set-up, and of that in the first flight of data.
+/// The ID of the train of the handshake.
 pub(crate) const SETUP_TRAIN: u8 = 1;
+/// The ID of the train that the first data packets form.
 pub(crate) const DATA_TRAIN: u8 = 2;
 
-/// Times after which a report is sent again, since nothing acknowledges it: the first one may meet the end of the own train
-/// in a short queue.
-const REPORT_AGAIN: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(4)];
+/// Delays after which a report is repeated, because it is not acknowledged. The first report may be
+/// lost in a short queue, which the train of this end has filled.
+const REPORT_REPEAT_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(4)];
 
-/// Silence after which a report is made although packets are missing, at least and at most.
-const MIN_QUIET: Duration = Duration::from_millis(3);
-const MAX_QUIET: Duration = Duration::from_millis(40);
+/// The minimum silence after which a train with missing packets is reported.
+const MIN_SILENCE: Duration = Duration::from_millis(3);
+/// The maximum silence after which a train with missing packets is reported.
+const MAX_SILENCE: Duration = Duration::from_millis(40);
 
 /// A train that is being received.
 #[derive(Debug)]
@@ -52,7 +57,7 @@ struct Incoming {
     largest: u16,
     first_at: Time,
     last_at: Time,
-    /// How many packets the last report counted.
+    /// The number of packets that the last report counted.
     reported: u8,
     done: bool,
 }
@@ -66,30 +71,31 @@ impl Incoming {
             return Some(self.last_at);
         }
         let gaps = u32::from(self.received.max(2) - 1);
-        let quiet = if self.received > 2 {
-            (self.last_at.since(self.first_at) / gaps * 8).clamp(MIN_QUIET, MAX_QUIET)
+        let silence = if self.received > 2 {
+            (self.last_at.since(self.first_at) / gaps * 8).clamp(MIN_SILENCE, MAX_SILENCE)
         } else {
-            MAX_QUIET
+            MAX_SILENCE
         };
-        let due = self.last_at + quiet;
-        // A slow path tells its rate before the train has ended.
+        let due = self.last_at + silence;
+        // A slow path is reported before its train has ended.
         if self.reported == 0 && self.received >= 16 {
-            return Some(due.min(self.first_at + MAX_QUIET));
+            return Some(due.min(self.first_at + MAX_SILENCE));
         }
         Some(due)
     }
 }
 
-/// When packets of the own train left, and how many bytes on the wire had left by then.
+/// Sending times of the packets of this end's train, each with the bytes on the wire sent until
+/// then.
 type TrainSent = Vec<(Time, u64)>;
 
-/// What the other end's train told, and how often that was said.
+/// The report on the peer's train, and its repetitions.
 #[derive(Debug)]
-struct Told {
+struct OutgoingReport {
     report: Report,
     is_due: bool,
-    said: usize,
-    again_at: Option<Time>,
+    sent_count: usize,
+    repeat_at: Option<Time>,
 }
 
 /// The trains of both directions at one end.
@@ -99,14 +105,15 @@ pub(crate) struct Trains {
     train_left: u8,
     train_sent: TrainSent,
     incoming: Option<Incoming>,
-    told: Option<Told>,
+    outgoing_report: Option<OutgoingReport>,
     measured: Option<TrainResult>,
-    /// The rate of the incoming direction, in bytes on the wire per second; zero: not known.
+    /// The rate of the incoming direction, in bytes on the wire per second; zero if it is not
+    /// known.
     incoming_rate: u64,
 }
 
 impl Trains {
-    /// `is_wanted`: this end sends a train.
+    /// Creates the state. `is_wanted`: this end sends a train.
     pub(crate) fn new(is_wanted: bool) -> Self {
         Self {
             train_wanted: is_wanted,
@@ -114,14 +121,14 @@ impl Trains {
         }
     }
 
-    /// Makes the train of this end due, once.
+    /// Makes the train of this end due. Later calls have no effect.
     pub(crate) fn start(&mut self) {
         if std::mem::take(&mut self.train_wanted) {
             self.train_left = TRAIN_PACKETS;
         }
     }
 
-    /// A packet of a train came.
+    /// Records the arrival of a packet of a train.
     pub(crate) fn on_packet(&mut self, now: Time, packet: TrainPacket) {
         let TrainPacket {
             id,
@@ -159,7 +166,8 @@ impl Trains {
         (train.receiver).push(usize::from(index), now, left, bytes);
     }
 
-    /// Makes the report on the incoming train due, if it is time. Returns whether it was.
+    /// Makes the report on the incoming train due, if it is complete or has ended. Returns whether
+    /// it did.
     pub(crate) fn check(&mut self, now: Time) -> bool {
         let Some(train) = &mut self.incoming else {
             return false;
@@ -167,11 +175,12 @@ impl Trains {
         if train.report_due().is_none_or(|due| due > now) {
             return false;
         }
-        let early =
-            train.reported == 0 && train.received < train.count && now < train.last_at + MIN_QUIET;
+        let early = train.reported == 0
+            && train.received < train.count
+            && now < train.last_at + MIN_SILENCE;
         train.done = !early;
         train.reported = train.received;
-        // As long as more may come nothing is known of what did not.
+        // While more packets may arrive, the losses are not known.
         let (clear, clear_received) = match train.done {
             true => train.receiver.before_overflow(),
             false => (0, 0),
@@ -179,7 +188,7 @@ impl Trains {
         let mut report = Report {
             train: train.id,
             received: train.received,
-            // No more than the train has.
+            // The counts are at most the length of the train.
             clear: clear as u8,
             clear_received: clear_received as u8,
             largest: train.largest,
@@ -199,34 +208,34 @@ impl Trains {
         if train.id == SETUP_TRAIN && train.done {
             self.measured = Some(TrainResult::new(&report, train.count));
         }
-        self.told = Some(Told {
+        self.outgoing_report = Some(OutgoingReport {
             report,
             is_due: true,
-            said: 0,
-            again_at: None,
+            sent_count: 0,
+            repeat_at: None,
         });
         true
     }
 
-    /// Returns how many packets of the incoming train came, and out of how many, before it overflowed a queue if it did; once it
-    /// is over.
+    /// Returns the number of packets of the incoming train that arrived, and their total, before
+    /// the train overflowed a queue. Returns `None` while the train arrives.
     pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
-        // None are clear as long as more may come.
+        // `clear` is zero while more packets may arrive.
         let report = self.report().filter(|report| report.clear > 0)?;
         Some((report.clear_received, report.clear))
     }
 
-    /// Returns what the incoming train of the set-up told, once it is over.
+    /// Returns the result of the incoming train of the handshake, once it has ended.
     pub(crate) fn measured(&self) -> Option<TrainResult> {
         self.measured
     }
 
-    /// Returns whether the other end's train is over, or there was none.
+    /// Returns whether the peer's train has ended, or none arrived.
     pub(crate) fn incoming_is_over(&self) -> bool {
         self.incoming.as_ref().is_none_or(|train| train.done)
     }
 
-    /// Returns whether a packet of the other end's train came.
+    /// Returns whether a packet of the peer's train arrived.
     pub(crate) fn has_incoming(&self) -> bool {
         self.incoming.is_some()
     }
@@ -235,31 +244,35 @@ impl Trains {
         self.incoming_rate
     }
 
-    /// Returns what the last train told.
+    /// Returns the report on the last train.
     pub(crate) fn report(&self) -> Option<Report> {
-        self.told.as_ref().map(|told| told.report)
+        self.outgoing_report
+            .as_ref()
+            .map(|outgoing_report| outgoing_report.report)
     }
 
     pub(crate) fn due_report(&self) -> Option<Report> {
-        (self.told.as_ref())
-            .filter(|told| told.is_due)
-            .map(|told| told.report)
+        (self.outgoing_report.as_ref())
+            .filter(|outgoing_report| outgoing_report.is_due)
+            .map(|outgoing_report| outgoing_report.report)
     }
 
     pub(crate) fn on_report_sent(&mut self, now: Time) {
-        if let Some(told) = &mut self.told {
-            told.again_at = REPORT_AGAIN.get(told.said).map(|after| now + *after);
-            told.said += 1;
-            told.is_due = false;
+        if let Some(outgoing_report) = &mut self.outgoing_report {
+            outgoing_report.repeat_at = REPORT_REPEAT_DELAYS
+                .get(outgoing_report.sent_count)
+                .map(|after| now + *after);
+            outgoing_report.sent_count += 1;
+            outgoing_report.is_due = false;
         }
     }
 
-    /// Returns the number of the next packet of the own train.
+    /// Returns the index of the next packet of this end's train.
     pub(crate) fn due_packet(&self) -> Option<u8> {
         (self.train_left > 0).then(|| TRAIN_PACKETS - self.train_left)
     }
 
-    /// A packet of the own train left, of `size` bytes of UDP payload.
+    /// Records that a packet of this end's train was sent, of `size` bytes of UDP payload.
     pub(crate) fn on_packet_sent(&mut self, now: Time, size: u16) {
         self.train_left = self.train_left.saturating_sub(1);
         let before = self.train_sent.last().map_or(0, |(_, bytes)| *bytes);
@@ -267,45 +280,48 @@ impl Trains {
         self.train_sent.push((now, bytes));
     }
 
-    /// Returns how long ago the first packet of the own train left.
+    /// Returns the time since the first packet of this end's train was sent.
     pub(crate) fn elapsed(&self, now: Time) -> Duration {
         (self.train_sent.first()).map_or(Duration::ZERO, |(first, _)| now.since(*first))
     }
 
-    /// Says whether a packet of the own train has left.
+    /// Returns whether a packet of this end's train was sent.
     pub(crate) fn has_sent(&self) -> bool {
         !self.train_sent.is_empty()
     }
 
-    /// Returns the rate at which the fastest stretch of the own train left, in bytes on the wire per second. `None`: not known,
-    /// or all at once.
+    /// Returns the rate at which the fastest section of this end's train was sent, in bytes on the
+    /// wire per second. Returns `None` if it is not known, or unlimited.
     pub(crate) fn sent_rate(&self) -> Option<u64> {
         if self.train_left > 0 {
             return None;
         }
-        let ends = self.train_sent.get(STRETCH..)?;
-        let stretches = self.train_sent.iter().zip(ends);
-        let rates = stretches.map(|((from, before), (to, bytes))| match to.since(*from) {
+        let ends = self.train_sent.get(SECTION_PACKETS..)?;
+        let sections = self.train_sent.iter().zip(ends);
+        let rates = sections.map(|((from, before), (to, bytes))| match to.since(*from) {
             Duration::ZERO => None,
             took => Some(rate_of(bytes - before, took)),
         });
-        // A stretch that left at one moment has no rate: the train was as fast as can be.
+        // A section that was sent at one time has no rate: the train was as fast as possible.
         rates.collect::<Option<Vec<u64>>>()?.into_iter().max()
     }
 
-    /// Returns when something is to be done.
+    /// Returns the time of the next timeout.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let report = self.incoming.as_ref().and_then(Incoming::report_due);
-        let again = self.told.as_ref().and_then(|told| told.again_at);
+        let again = self
+            .outgoing_report
+            .as_ref()
+            .and_then(|outgoing_report| outgoing_report.repeat_at);
         [report, again].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Handles expired timers.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if let Some(told) = &mut self.told
-            && told.again_at.is_some_and(|at| at <= now)
+        if let Some(outgoing_report) = &mut self.outgoing_report
+            && outgoing_report.repeat_at.is_some_and(|at| at <= now)
         {
-            (told.again_at, told.is_due) = (None, true);
+            (outgoing_report.repeat_at, outgoing_report.is_due) = (None, true);
         }
     }
 }

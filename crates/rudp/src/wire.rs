@@ -1,13 +1,13 @@
-//! Reading and writing of little-endian fields and variable-length integers, with every length checked.
+//! Parsing and writing of little-endian fields and variable-length integers, with bounds checks.
 
-/// What a field did not fit into, or was cut off by.
+/// Error: the packet ends before the field does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Truncated;
 
-/// The largest number that a variable-length integer holds.
-pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
+/// The maximum of a variable-length integer.
+pub(crate) const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// Takes fields off the front of a packet.
+/// Parses fields from the front of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -30,33 +30,34 @@ impl<'a> Reader<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// Reads an unsigned number of `count <= 8` bytes.
+    /// Reads an unsigned integer of `count <= 8` bytes.
     pub(crate) fn uint(&mut self, count: usize) -> Result<u64, Truncated> {
         let mut bytes = [0; 8];
         bytes[..count].copy_from_slice(self.take(count)?);
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Reads a variable-length integer: the two low bits of the first byte say whether it takes 1, 2, 4 or 8 bytes.
+    /// Reads a variable-length integer. The two low bits of its first byte determine its length of
+    /// 1, 2, 4 or 8 bytes.
     pub(crate) fn varint(&mut self) -> Result<u64, Truncated> {
         let first = *self.0.first().ok_or(Truncated)?;
         Ok(self.uint(1 << (first & 3))? >> 2)
     }
 }
 
-/// Puts fields at the end of a packet.
+/// Appends an unsigned integer of `count <= 8` bytes.
 pub(crate) fn put_uint(out: &mut Vec<u8>, value: u64, count: usize) {
     out.extend_from_slice(&value.to_le_bytes()[..count]);
 }
 
-/// Puts a variable-length integer; what exceeds [`VARINT_MAX`] is written as that.
+/// Appends a variable-length integer. A value above [`MAX_VARINT`] is written as that.
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
-    let value = value.min(VARINT_MAX);
+    let value = value.min(MAX_VARINT);
     let exponent = varint_exponent(value);
     put_uint(out, value << 2 | u64::from(exponent), 1 << exponent);
 }
 
-/// Returns how many bytes a variable-length integer takes.
+/// Returns the length of a variable-length integer, in bytes.
 pub(crate) fn varint_len(value: u64) -> usize {
     1 << varint_exponent(value)
 }
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variable_length_integers_survive_and_are_as_short_as_can_be() {
+    fn variable_length_integers_round_trip_with_the_minimum_length() {
         for (value, length) in [
             (0, 1),
             (63, 1),
@@ -84,7 +85,7 @@ mod tests {
             (16_384, 4),
             ((1 << 30) - 1, 4),
             (1 << 30, 8),
-            (VARINT_MAX, 8),
+            (MAX_VARINT, 8),
         ] {
             let mut out = Vec::new();
             put_varint(&mut out, value);

@@ -1,4 +1,4 @@
-//! What a probe that made no errors would tell of an emulated path.
+//! The path estimate of an error-free probe on an emulated path.
 
 use transpute_netem::scenario::{CrossDirection, CrossTraffic, PathConfig, Scenario};
 use transpute_select::{
@@ -7,19 +7,21 @@ use transpute_select::{
 
 use crate::row::Environment;
 
-/// Bits per second of a path that the emulator does not limit: more than any of the processors' shares.
+/// Rate of a path without an emulated bottleneck, in bits per second. It exceeds the rate of the
+/// processors.
 const UNLIMITED: f64 = 1e10;
 
-/// How full a queue is on average that a window keeps full and drains to `BETA` of cubic at each loss.
+/// Average fill of a queue that a CUBIC flow keeps full, between the loss and its reduction by
+/// `BETA`.
 const QUEUE_IN_USE: f64 = 0.85;
 
-/// Bits of a full packet, as a line counts them.
+/// Bits of a full packet, as the emulated line counts them.
 const PACKET_BITS: f64 = 1500.0 * 8.0;
 
-/// Returns the estimate that a probe without measurement errors would make of an emulated path. Competing flows reduce the rate and
-/// add queueing delay.
+/// Returns the estimate that a probe without measurement errors would make of an emulated path.
+/// Competing flows reduce the rate and add queueing delay.
 ///
-/// The garbler, which listens, is party A: what the testbed calls up is *down* here.
+/// The garbler listens and is party A. So the testbed's direction "up" is *down* here.
 ///
 /// # Errors
 /// [`SelectError::Number`] if a figure of the scenario is outside the range of an estimate.
@@ -30,7 +32,9 @@ pub fn path_of(
     let rtt_s = scenario.rtt_ms() / 1e3;
     let beside = |config, unless| {
         let cross = (scenario.cross_traffic.as_ref()).filter(|cross| cross.direction != unless);
-        cross.map_or(Beside::NOBODY, |cross| Beside::of(cross, config, rtt_s))
+        cross.map_or(CrossEffect::NOBODY, |cross| {
+            CrossEffect::of(cross, config, rtt_s)
+        })
     };
     let up = beside(&scenario.up, CrossDirection::Down);
     let down = beside(&scenario.down, CrossDirection::Up);
@@ -60,21 +64,21 @@ pub fn path_of(
 }
 
 /// The effect of competing flows on one direction of a path.
-struct Beside {
+struct CrossEffect {
     /// The share of the rate that remains, from 0 to 1.
     share: f64,
     /// The queueing delay that they cause, in seconds.
     waiting_s: f64,
 }
 
-impl Beside {
+impl CrossEffect {
     const NOBODY: Self = Self {
         share: 1.0,
         waiting_s: 0.0,
     };
 
-    /// Returns a fair share and the delay of a full queue. CUBIC flows that the loss rate keeps below their fair share leave the rest
-    /// and cause no delay.
+    /// Returns a fair share and the delay of a full queue. CUBIC flows whose window is limited by
+    /// loss below their fair share leave the rest and cause no delay.
     fn of(cross: &CrossTraffic, config: &PathConfig, rtt_s: f64) -> Self {
         let Some(rate) = config.rate_mbit.map(|mbit| mbit * 1e6) else {
             return Self::NOBODY;
@@ -98,7 +102,8 @@ impl Beside {
     }
 }
 
-/// Returns the configured loss rate of a direction, from 0 to 1. Packets that overflow the queue are not counted.
+/// Returns the configured loss rate of a direction, from 0 to 1. Overflow of the queue is not
+/// included.
 fn loss_of(config: &PathConfig) -> f64 {
     // Bursts: the share of the time in the bad state (Gilbert, 1960).
     let bursts = config.burst.map_or(0.0, |burst| {
@@ -137,7 +142,7 @@ mod tests {
         let flows = scenario.cross_traffic.as_ref().unwrap().flows;
         let shared = path_of(&scenario, None).unwrap();
         let rate = |direction: Direction| direction.rate.unwrap().bits_per_second;
-        // Party A, which garbles, listens.
+        // Party A garbles and listens.
         assert!((rate(shared.down) * f64::from(flows + 1) - rate(alone.down)).abs() < 1.0);
         assert_eq!(rate(shared.up), rate(alone.up));
         assert!(shared.rtt_s() > alone.rtt_s());
@@ -145,7 +150,7 @@ mod tests {
 
     #[test]
     fn flows_that_losses_keep_down_leave_the_rest() {
-        // Cubic has 27 packets under way at a loss of 0.2 %: 16 Mbit/s over 20 ms.
+        // CUBIC has 27 packets in flight at a loss of 0.2 %: 16 Mbit/s over 20 ms.
         let mut scenario = near().with_rate_mbit(160.0).with_loss(0.002);
         scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
         let flows = scenario.cross_traffic.as_ref().unwrap().flows;
@@ -153,7 +158,7 @@ mod tests {
         let left = path.down.rate.unwrap().bits_per_second / 160e6;
         let taken = f64::from(flows) * 0.1;
         assert!((1.0 - taken - left).abs() < 0.05, "{left}");
-        // Nobody keeps a queue then.
+        // The flows are limited by loss, so the queue stays empty.
         assert!((path.rtt_s() - 0.02).abs() < 1e-9);
     }
 }

@@ -1,6 +1,6 @@
 //! Plain traffic over an emulated path: bulk TCP flows and UDP echoes.
 //!
-//! It competes with the parties, and it shows what a path is really like.
+//! It competes with the parties, and it measures the actual properties of a path.
 
 use std::{
     io::{self, Read, Write},
@@ -17,41 +17,41 @@ use transpute_netem::{
     scenario::{CrossDirection, CrossTraffic, Scenario},
 };
 
-/// Over how long the best rate of a flow is taken.
+/// The interval over which the peak rate of a flow is averaged.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// How often the rate of a flow is noted.
+/// The interval between samples of a flow's bytes.
 const SLOT: Duration = Duration::from_millis(100);
 
-/// The pause between two echoes.
+/// The time between two echo requests.
 const ECHO_PAUSE: Duration = Duration::from_millis(10);
 
-/// How often somebody looks whether to go on.
+/// The interval between checks of the cancellation.
 const TICK: Duration = Duration::from_millis(100);
 
 const BUFFER: usize = 256 << 10;
 
-/// What came of a bulk flow, at its receiver.
+/// The result of a bulk flow, at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FlowReport {
     /// Bytes of payload.
     pub bytes: u64,
-    /// From the first byte to the last.
+    /// Time from the first byte to the last.
     pub seconds: f64,
-    /// Average rate of the payload in Mbit/s, slow start included.
+    /// Average rate of the payload in Mbit/s, with slow start.
     pub mbit: f64,
-    /// The rate of the best second, in Mbit/s; the average for a flow that was shorter.
+    /// Peak rate over a second, in Mbit/s, or the average of a shorter flow.
     pub peak_mbit: f64,
 }
 
-/// What came of echoes.
+/// The result of echo requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EchoReport {
     /// Requests sent.
     pub sent: u32,
     /// Answers received.
     pub received: u32,
-    /// The shortest round trip in milliseconds; nothing without an answer.
+    /// The shortest round trip in milliseconds. None without an answer.
     pub min_ms: Option<f64>,
     /// The median round trip in milliseconds.
     pub median_ms: Option<f64>,
@@ -59,7 +59,7 @@ pub struct EchoReport {
     pub max_ms: Option<f64>,
 }
 
-/// Receives for this long, or until the flow ends or `cancel` becomes true.
+/// Receives for this time, until the flow ends, or until `cancel` becomes true.
 pub(crate) fn receive(
     mut stream: TcpStream,
     duration: Duration,
@@ -70,7 +70,7 @@ pub(crate) fn receive(
     let mut start = None;
     let mut last = Instant::now();
     let mut bytes = 0;
-    // Bytes so far at the end of each slot.
+    // Total bytes at the end of each interval.
     let mut slots: Vec<u64> = Vec::new();
     let begin = Instant::now();
     while begin.elapsed() < duration && !cancel.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ pub(crate) fn receive(
     })
 }
 
-/// Returns whether to try again.
+/// Returns whether an error is temporary.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -105,7 +105,7 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the greatest rate over a window, in Mbit/s.
+/// Returns the largest rate over a window, in Mbit/s.
 fn peak(slots: &[u64]) -> Option<f64> {
     let width = (WINDOW.as_millis() / SLOT.as_millis()) as usize;
     let most = (slots.windows(width + 1))
@@ -122,8 +122,8 @@ fn rate(bytes: u64, seconds: f64) -> f64 {
     }
 }
 
-/// Sends small UDP datagrams one after the other and measures how long their echoes take. One that
-/// has no answer after `patience` counts as lost.
+/// Sends small UDP datagrams in sequence and measures the time to their echoes. A request without
+/// an answer after `patience` counts as lost.
 pub(crate) fn ping(
     socket: &UdpSocket,
     address: SocketAddr,
@@ -151,7 +151,7 @@ pub(crate) fn ping(
                     times.push(start.elapsed().as_secs_f64() * 1e3);
                     break;
                 }
-                // The answer to an older request, which counts as lost.
+                // The answer to an older request, which has been counted as lost.
                 Ok(_) => {}
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
@@ -169,14 +169,14 @@ pub(crate) fn ping(
     })
 }
 
-/// Answers UDP datagrams with themselves until `stop` becomes true.
+/// Echoes UDP datagrams until `stop` becomes true.
 pub(crate) fn echo(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
     socket.set_read_timeout(Some(TICK))?;
     let mut buffer = [0; 64];
     while !stop.load(Ordering::Relaxed) {
         match socket.recv_from(&mut buffer) {
             Ok((length, peer)) => {
-                // A full queue is the path's doing, and the request counts as lost.
+                // A full queue loses the answer, as on a real path. The request counts as lost.
                 let _ = socket.send_to(&buffer[..length], peer);
             }
             Err(error) if is_passing(&error) => {}
@@ -186,10 +186,10 @@ pub(crate) fn echo(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// How long cross traffic has to find its rate before what it competes with starts.
+/// Time for cross traffic to reach its rate before the parties start.
 const HEAD_START: Duration = Duration::from_secs(2);
 
-/// Bulk TCP flows from one side to the other, which end on drop.
+/// Bulk TCP flows in one direction. They end on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
     senders: Vec<TcpStream>,
@@ -197,8 +197,7 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// Starts what the scenario has to compete with the parties, if anything, and gives it time to
-    /// find its rate.
+    /// Starts the cross traffic of the scenario, if any, and waits until it has reached its rate.
     pub(crate) fn of_scenario(lab: &Lab, scenario: &Scenario) -> io::Result<Self> {
         let Some(cross) = &scenario.cross_traffic else {
             return Ok(Self::default());
@@ -227,7 +226,7 @@ impl Flows {
         Ok(flows)
     }
 
-    /// Starts one flow that sends as fast as it goes, and returns where it arrives.
+    /// Starts a flow that sends at full speed. Returns the address of its receiver.
     pub(crate) fn start(
         &mut self,
         lab: &Lab,
@@ -255,12 +254,13 @@ impl Flows {
 impl Drop for Flows {
     fn drop(&mut self) {
         for sender in &self.senders {
-            // Ends the write that its thread is in; a receiver sees the end once all has arrived,
-            // or when the path is taken down.
+            // Ends the write of the flow's thread. The receiver sees the end after all data has
+            // arrived, or when the path is removed.
             let _ = sender.shutdown(Shutdown::Both);
         }
         self.senders.clear();
-        // Not joined: a receiver may wait for packets that a slow path still holds.
+        // The threads are not joined, because a receiver may wait for packets that a slow path
+        // still holds.
         self.threads.clear();
     }
 }

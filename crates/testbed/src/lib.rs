@@ -1,16 +1,16 @@
-//! Two parties on one machine, joined by an emulated internet path ([`transpute_netem`]).
+//! Two parties on one machine, connected by an emulated internet path ([`transpute_netem`]).
 //!
-//! | module | idea |
+//! | module | content |
 //! | --- | --- |
-//! | [`emulated`] | what choosers are told of an emulated path |
-//! | [`link`] | what a path is really like, measured over it |
+//! | [`emulated`] | the path estimate of an emulated path |
+//! | [`link`] | measurement of an emulated path |
 //! | [`runner`], [`measure`] | matrices of runs of two processes each |
-//! | [`live`] | looking at a run while it goes on |
+//! | [`live`] | the state of a run in progress |
 //! | [`pair`] | any two programs on a path |
-//! | [`programs`] | matrices of them, as files say |
-//! | [`row`] | what is recorded of a run |
-//! | [`report`] | tables and charts of rows |
-//! | [`selection`] | what choosing a transport is judged by |
+//! | [`programs`] | matrices of two programs, from a file |
+//! | [`row`] | the record of a run |
+//! | [`report`] | tables and charts of records |
+//! | [`selection`] | the evaluation of transport selection |
 
 #![deny(unsafe_code)]
 

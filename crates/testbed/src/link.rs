@@ -1,4 +1,4 @@
-//! What an emulated path is really like, measured by the kernel's own TCP and UDP over it.
+//! Measurement of an emulated path, with the kernel's TCP and UDP over it.
 
 use std::{
     io,
@@ -27,23 +27,23 @@ pub use crate::flow::{EchoReport, FlowReport};
 
 const ECHOES: u32 = 50;
 
-/// What was measured of a path.
+/// The measured properties of a path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkReport {
-    /// What was asked for.
+    /// The configured scenario.
     pub scenario: Scenario,
     /// Round trips of small UDP datagrams on the idle path.
     pub echo: EchoReport,
     /// One TCP flow from party A to party B.
     pub up: FlowReport,
-    /// What the path did to the packets of that flow.
+    /// Counters of the path during that flow.
     pub up_packets: PathCounters,
     /// One TCP flow from party B to party A.
     pub down: FlowReport,
-    /// What the path did to the packets of that flow.
+    /// Counters of the path during that flow.
     pub down_packets: PathCounters,
-    /// Packets that the emulator was too slow to take, in all. They were lost, but not by the path:
-    /// more than a few mean that this machine does not sustain the scenario.
+    /// Number of packets that the emulator dropped because it was too slow. Many of them mean that
+    /// this machine cannot sustain the scenario.
     pub overruns: u64,
 }
 
@@ -59,7 +59,7 @@ pub fn measure(
     let mut overruns = 0;
     let echo = echoes(scenario, cancel)?;
     let mut bulk = |from| -> Result<(FlowReport, [PathCounters; 2]), RunError> {
-        // A path of its own, for counters and queues that start empty.
+        // Each measurement has its own path, so that counters and queues start empty.
         let mut lab = Lab::start(scenario)?;
         let mut flows = Flows::default();
         let receiver = flows.start(&lab, from, None).map_err(failed)?;
@@ -92,12 +92,12 @@ fn echoes(scenario: &Scenario, cancel: &AtomicBool) -> Result<EchoReport, RunErr
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let echoing = thread::spawn(move || flow::echo(&server, &stopped));
-    // Jitter, and a second for a machine that is busy.
+    // Includes the jitter, and a second for a busy machine.
     let patience = Duration::from_secs_f64(scenario.rtt_ms() * 2.0 / 1e3 + 1.0);
     let address = SocketAddr::new(lab.address(Side::A), port);
     let report = flow::ping(&client, address, ECHOES, patience, cancel);
     stop.store(true, Ordering::Relaxed);
-    // A thread that panicked has said so, and its requests count as lost.
+    // A panic of the thread was reported. Its requests count as lost.
     let _ = echoing.join();
     report.map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! What a run looks like while it goes on.
+//! The state of a run in progress.
 
 use std::{
     fs,
@@ -12,19 +12,19 @@ use transpute_netem::{
     model::PathCounters,
 };
 
-use crate::measure::Hears;
+use crate::measure::StderrCallback;
 
-/// What starts a line by which a party tells that it has reached something: then the name of that, and when, in nanoseconds since
-/// 1970.
+/// Prefix of a line in which a party reports a phase. The name of the phase follows, and its time
+/// in nanoseconds since 1970.
 const PHASE: &str = "phase ";
 
-/// The most phases that are believed of one run.
-const MOST_PHASES: usize = 64;
+/// Maximum number of phases of one run.
+const MAX_PHASES: usize = 64;
 
-/// The longest line that may be one, in bytes.
-const LONGEST_LINE: usize = 200;
+/// Maximum length of a phase line, in bytes.
+const MAX_LINE_BYTES: usize = 200;
 
-/// Where the run that goes on can be looked at, from any thread. Clones look at the same.
+/// A handle on the run in progress, for any thread. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Live(Arc<Mutex<State>>);
 
@@ -37,7 +37,7 @@ struct State {
 #[derive(Debug)]
 struct Current {
     view: View,
-    /// The leaders of the parties' process groups.
+    /// The process IDs of the leaders of the parties' process groups.
     leaders: [Option<u32>; 2],
     whole_groups: bool,
     phases: Phases,
@@ -52,7 +52,7 @@ struct Heard {
     when: SystemTime,
 }
 
-/// What a party may have reached.
+/// A phase of a party.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,21 +61,21 @@ pub enum PhaseName {
     Started,
     /// Both parties are connected.
     Connected,
-    /// They have agreed on what to compute.
+    /// They have agreed on the computation.
     Agreed,
-    /// The first labels are there.
+    /// The first labels have arrived.
     FirstLabels,
-    /// The first table is there.
+    /// The first table has arrived.
     FirstTable,
-    /// The last table is there.
+    /// The last table has arrived.
     LastTable,
-    /// The last output is there.
+    /// The last output is known.
     Output,
-    /// The session is over.
+    /// The session has ended.
     End,
 }
 
-/// Which party.
+/// A party of a run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartyName {
@@ -85,57 +85,59 @@ pub enum PartyName {
     Evaluator,
 }
 
-/// A moment of a party.
+/// The time at which a party reached a phase.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Phase {
-    /// Whose.
+    /// The party.
     pub party: PartyName,
-    /// What it has reached.
+    /// The phase.
     pub phase: PhaseName,
-    /// When, in milliseconds since the parties' first packet; nothing before that.
+    /// Time since the parties' first packet, in milliseconds. None before it.
     pub at_ms: Option<f64>,
 }
 
-/// What processes of a party have used up to now.
+/// Resources that the processes of a party have used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Use {
     /// Processor time in user mode.
     pub user: Duration,
     /// Processor time in the kernel.
     pub system: Duration,
-    /// Memory that is resident, in bytes.
+    /// Resident memory, in bytes.
     pub rss_bytes: u64,
 }
 
-/// How a run is at a moment.
+/// The state of a run at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
-    /// How long it is since the parties' first packet; nothing before that.
+    /// Time since the parties' first packet. None before it.
     pub elapsed: Option<Duration>,
-    /// What happened on the way up and down.
+    /// Counters of the path, up and down.
     pub counters: [PathCounters; 2],
-    /// Segments that TCP sent again on both sides; nothing where the kernel does not tell.
+    /// Number of segments that TCP has retransmitted on both sides. None if the kernel does not
+    /// report it.
     pub retransmitted_segments: Option<u64>,
-    /// What the parties have used; nothing of one that is not there.
+    /// Resources of the parties. None for a party that is not running.
     pub parties: [Option<Use>; 2],
-    /// What the parties have told of themselves so far.
+    /// Phases that the parties have reported.
     pub phases: Vec<Phase>,
 }
 
 impl Live {
-    /// Returns how the run that goes on is now, if there is one.
+    /// Returns the state of the run in progress, if there is one.
     #[must_use]
     pub fn look(&self) -> Option<Look> {
         self.lock().current.as_ref().map(Current::look)
     }
 
-    /// Returns how the last run was right before its path went down. The second time, nothing.
+    /// Returns the state of the last run immediately before its path was removed. A second call
+    /// returns `None`.
     #[must_use]
     pub fn take_last(&self) -> Option<Look> {
         self.lock().last.take()
     }
 
-    /// Begins to show a run; until what this returns is dropped.
+    /// Shows a run until the returned value is dropped.
     pub(crate) fn begin(&self, lab: &Lab, whole_groups: bool) -> Shown<'_> {
         let mut state = self.lock();
         state.last = None;
@@ -154,7 +156,7 @@ impl Live {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Figures are written whole, so a panic elsewhere leaves them valid.
+    // Each write is complete, so a panic of another thread leaves valid values.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -163,7 +165,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Shown<'a>(&'a Live);
 
 impl Shown<'_> {
-    /// Shows what the process of a party, or its process group, uses.
+    /// Shows the resources of a party's process, or of its process group.
     pub(crate) fn party(&self, side: Side, leader: u32) {
         if let Some(current) = &mut self.0.lock().current {
             current.leaders[side.index()] = Some(leader);
@@ -171,8 +173,8 @@ impl Shown<'_> {
         }
     }
 
-    /// Returns what hears a party tell of itself.
-    pub(crate) fn hears(&self, side: Side) -> Option<Hears> {
+    /// Returns a callback for the standard error of a party.
+    pub(crate) fn on_stderr(&self, side: Side) -> Option<StderrCallback> {
         let phases = Arc::clone(&self.0.lock().current.as_ref()?.phases);
         let mut lines = Lines::default();
         Some(Box::new(move |bytes| {
@@ -194,7 +196,7 @@ impl Drop for Shown<'_> {
 
 fn note(phases: &Phases, side: Side, name: PhaseName, when: SystemTime) {
     let mut phases = lock(phases);
-    if phases.len() < MOST_PHASES {
+    if phases.len() < MAX_PHASES {
         phases.push(Heard { side, name, when });
     }
 }
@@ -225,7 +227,7 @@ impl Current {
     }
 }
 
-/// Cuts what comes in pieces into lines.
+/// Splits a stream into lines.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -235,7 +237,7 @@ impl Lines {
             if byte == b'\n' {
                 each(&String::from_utf8_lossy(&self.0));
                 self.0.clear();
-            } else if self.0.len() < LONGEST_LINE {
+            } else if self.0.len() < MAX_LINE_BYTES {
                 self.0.push(byte);
             }
         }
@@ -263,7 +265,8 @@ impl Use {
         Stat::read(&text).map(|stat| stat.uses)
     }
 
-    /// Adds up the processes of a group, with those that have ended and were waited for by one of them.
+    /// Adds up the processes of a group, with the terminated ones that another of them has waited
+    /// for.
     fn of_group(leader: u32) -> Option<Self> {
         let mut sum = None;
         for entry in fs::read_dir("/proc").ok()?.flatten() {
@@ -287,7 +290,7 @@ impl Use {
     }
 }
 
-/// What of `/proc/ID/stat` matters here.
+/// The used fields of `/proc/ID/stat`.
 struct Stat {
     group: u32,
     uses: Use,
@@ -297,10 +300,10 @@ struct Stat {
 
 impl Stat {
     fn read(text: &str) -> Option<Self> {
-        // The name, in parentheses, may have anything in it.
+        // The name, in parentheses, may contain any character.
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // proc(5) counts from 1, and the state, which is the first one here, is the third.
+        // proc(5) numbers the fields from 1. The state, the first field here, is number 3.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let per_second = rustix::param::clock_ticks_per_second().max(1);
         let time = |number| {
@@ -340,9 +343,9 @@ mod tests {
                 (PhaseName::Output, at(2.0))
             ]
         );
-        // However long a line gets, no more than a bit of it is kept.
+        // Only the beginning of a long line is kept.
         lines.take(&vec![b'x'; 1 << 20], |_| panic!("no line"));
-        assert_eq!(lines.0.len(), LONGEST_LINE);
+        assert_eq!(lines.0.len(), MAX_LINE_BYTES);
     }
 
     #[test]

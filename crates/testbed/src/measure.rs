@@ -1,4 +1,4 @@
-//! Running a command to its end, and what it took: time, processor and memory.
+//! Execution of a command, with its time, processor time and memory.
 
 use std::{
     io::{self, Read},
@@ -17,61 +17,61 @@ use thiserror::Error;
 
 use crate::perf::ProcessCounters;
 
-/// The most that a command may print to one of its streams, in bytes; more is read and forgotten.
+/// Maximum number of kept bytes of each output stream of a command. Further bytes are discarded.
 const MAX_PRINTED: usize = 16 << 20;
 
-/// How often somebody looks whether to go on.
+/// The interval between checks of the cancellation.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How often somebody looks whether a process that has closed its output has ended.
+/// The interval between checks whether a process that has closed its output has ended.
 const REAP_TICK: Duration = Duration::from_millis(1);
 
-/// Why a command cannot be started or waited for.
+/// The error of starting a command or of waiting for it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// The command does not start.
+    /// The command cannot be started.
     #[error("cannot start {program}")]
     Start {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system does not tell of the end of a process.
+    /// The end of the process cannot be determined.
     #[error("cannot wait for a process")]
     Wait(#[source] io::Error),
-    /// A process takes too long. It was killed.
+    /// The process exceeded its time limit and was killed.
     #[error("not done after {} s", limit.as_secs_f64())]
     TooLong {
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// A process ended without saying what was waited for.
+    /// The process ended before the expected output.
     #[error("it ended early: {0}")]
     EndedEarly(String),
-    /// Whoever asked for it wants it no more. All processes were killed.
+    /// The caller cancelled the run. All processes were killed.
     #[error("interrupted")]
     Cancelled,
 }
 
-/// What a process that ended has said and used.
+/// The output and the resources of a process that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: String,
-    /// From its start until it had closed its output.
+    /// Time from its start until it closed its output.
     pub wall: Duration,
-    /// What it used.
+    /// The resources that it used.
     pub usage: Usage,
 }
 
 impl Finished {
-    /// Returns the last line of what it complained about, without `error: `.
+    /// Returns the last line of standard error, without `error: `.
     #[must_use]
     pub fn complaint(&self) -> &str {
         let last = self.stderr.trim_end().lines().last();
@@ -80,22 +80,22 @@ impl Finished {
     }
 }
 
-/// What a process used, by the kernel's count at its end.
+/// The resources of a process, counted by the kernel at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Processor time in user mode.
     pub user: Duration,
     /// Processor time in the kernel.
     pub system: Duration,
-    /// The most memory that was resident, in bytes.
+    /// Peak of resident memory, in bytes.
     pub peak_rss_bytes: u64,
-    /// Processor cycles; nothing without [`Process::start_counted`] or where this machine cannot count.
+    /// Processor cycles. None without [`Process::start_counted`] or hardware counters.
     pub cycles: Option<u64>,
-    /// Instructions; nothing without [`Process::start_counted`] or where this machine cannot count.
+    /// Instructions. None without [`Process::start_counted`] or hardware counters.
     pub instructions: Option<u64>,
 }
 
-/// Until when to wait, and whether still to.
+/// A time limit and a cancellation.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience<'a> {
     start: Instant,
@@ -104,7 +104,7 @@ pub struct Patience<'a> {
 }
 
 impl<'a> Patience<'a> {
-    /// Waits for `limit` from now, unless `cancel` becomes true.
+    /// Ends in `limit` from now, or when `cancel` becomes true.
     #[must_use]
     pub fn new(limit: Duration, cancel: &'a AtomicBool) -> Self {
         Self {
@@ -125,10 +125,10 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Is given what a process writes to standard error.
-pub(crate) type Hears = Box<dyn FnMut(&[u8]) + Send>;
+/// A callback that receives the standard error of a process.
+pub(crate) type StderrCallback = Box<dyn FnMut(&[u8]) + Send>;
 
-/// A running process, killed on drop.
+/// A running process. It is killed on drop.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -136,18 +136,18 @@ pub struct Process {
     output: Receiver<Output>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    /// Streams that the process has not closed.
+    /// Number of streams that the process has not closed.
     open: usize,
-    /// When it had closed them.
+    /// Time at which it had closed them.
     closed: Option<Instant>,
-    /// Whether the kernel may have given its number to another process.
+    /// The process was waited for, so the kernel may reuse its ID.
     reaped: bool,
     counters: ProcessCounters,
-    /// Keeps the thread that started the process, where it is one of its own.
+    /// Keeps alive the thread that started the process, if it has one of its own.
     starter: Option<Sender<Never>>,
 }
 
-/// What is never sent.
+/// An empty type, for a channel on which nothing is sent.
 #[derive(Debug)]
 enum Never {}
 
@@ -159,19 +159,22 @@ enum Output {
 }
 
 impl Process {
-    /// Starts a command without input. All it prints is kept. It is killed when the calling thread
-    /// ends, and so at the latest with this process. An interruption by the user at a terminal goes to
-    /// this process alone, which decides what becomes of the command.
+    /// Starts a command without input, and keeps its output. The command is killed when the calling
+    /// thread ends, so at the latest with this process. An interruption at the terminal reaches
+    /// this process only, which decides about the command.
     ///
     /// # Errors
     /// [`MeasureError::Start`].
     pub fn start(command: Command) -> Result<Self, MeasureError> {
-        Self::start_heard(command, None)
+        Self::start_observed(command, None)
     }
 
-    /// Starts a command like [`start`](Self::start). What it writes to standard error is given to `hears` too, as it comes and
+    /// Like [`start`](Self::start). `on_stderr` also receives the standard error of the command,
     /// from another thread.
-    fn start_heard(mut command: Command, hears: Option<Hears>) -> Result<Self, MeasureError> {
+    fn start_observed(
+        mut command: Command,
+        on_stderr: Option<StderrCallback>,
+    ) -> Result<Self, MeasureError> {
         transpute_netem::lab::end_with_parent(&mut command);
         command
             .process_group(0)
@@ -190,7 +193,7 @@ impl Process {
             open += 1;
         }
         if let Some(stderr) = child.stderr.take() {
-            read_in_background(stderr, Output::Stderr, sender, hears);
+            read_in_background(stderr, Output::Stderr, sender, on_stderr);
             open += 1;
         }
         Ok(Self {
@@ -207,39 +210,39 @@ impl Process {
         })
     }
 
-    /// Starts a command like [`start`](Self::start), and counts cycles and instructions of it with
-    /// all its threads, as far as this machine can: see [`Usage`]. The moment between the start of
-    /// the process and its becoming the program is not counted.
+    /// Like [`start`](Self::start), with counters for cycles and instructions of all its threads,
+    /// if this machine has them; see [`Usage`]. The time between the start of the process and its
+    /// execution of the program is not counted.
     ///
     /// # Errors
     /// [`MeasureError::Start`].
     pub fn start_counted(command: Command) -> Result<Self, MeasureError> {
-        Self::start_counted_and_heard(command, None)
+        Self::start_counted_observed(command, None)
     }
 
-    /// Starts a command like [`start_counted`](Self::start_counted). What it writes to standard error is given to `hears` too, as
-    /// it comes and from another thread.
-    pub(crate) fn start_counted_and_heard(
+    /// Like [`start_counted`](Self::start_counted). `on_stderr` also receives the standard error of
+    /// the command, from another thread.
+    pub(crate) fn start_counted_observed(
         command: Command,
-        hears: Option<Hears>,
+        on_stderr: Option<StderrCallback>,
     ) -> Result<Self, MeasureError> {
         let (mut process, counters) =
-            Self::start_beside(command, hears, ProcessCounters::of_started)?;
+            Self::start_from_thread(command, on_stderr, ProcessCounters::of_started)?;
         process.counters = counters;
         Ok(process)
     }
 
-    /// Returns the number that the system gave the process.
+    /// Returns the process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Starts a command from a thread that calls `before` first and starts nothing else. The thread
-    /// stays for as long as the process is waited for, because a process may be bound to end with
-    /// the thread that started it.
-    pub(crate) fn start_beside<T: Send + 'static>(
+    /// lives until the process was waited for, because a process may be set to die with the thread
+    /// that started it.
+    pub(crate) fn start_from_thread<T: Send + 'static>(
         command: Command,
-        hears: Option<Hears>,
+        on_stderr: Option<StderrCallback>,
         before: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(Self, T), MeasureError> {
         let program = command.get_program().to_string_lossy().into_owned();
@@ -247,10 +250,10 @@ impl Process {
         let (starter, over) = channel::<Never>();
         let starting = move || {
             let prepared = before();
-            let process = Self::start_heard(command, hears);
-            // Whoever waits for it cannot be gone.
+            let process = Self::start_observed(command, on_stderr);
+            // The receiver waits for it, so sending cannot fail.
             let _ = tell.send(process.map(|process| (process, prepared)));
-            // Nothing is ever sent: this ends when the other end is dropped.
+            // Nothing is sent. The call returns when the sender is dropped.
             let _ = over.recv();
         };
         let failed = |source| MeasureError::Start { program, source };
@@ -266,7 +269,7 @@ impl Process {
         }
     }
 
-    /// Waits for a line on standard error that starts with `start`, and returns the rest of it.
+    /// Waits for a line on standard error that starts with `start`. Returns the rest of it.
     ///
     /// # Errors
     /// [`MeasureError::EndedEarly`], [`MeasureError::TooLong`], [`MeasureError::Cancelled`].
@@ -293,11 +296,10 @@ impl Process {
         }
     }
 
-    /// Waits until the process has ended.
+    /// Waits for the end of the process. Kills it after an error.
     ///
     /// # Errors
-    /// [`MeasureError::TooLong`], [`MeasureError::Cancelled`], [`MeasureError::Wait`]; the process
-    /// is killed.
+    /// [`MeasureError::TooLong`], [`MeasureError::Cancelled`], [`MeasureError::Wait`].
     pub fn finish(mut self, patience: Patience<'_>) -> Result<Finished, MeasureError> {
         while self.open > 0 {
             self.take_output(patience)?;
@@ -309,7 +311,7 @@ impl Process {
             patience.check()?;
             thread::sleep(REAP_TICK);
         };
-        // All threads have ended now, so their counts are complete.
+        // All threads have ended, so their counters are complete.
         [usage.cycles, usage.instructions] = self.counters.read();
         let closed = self.closed.unwrap_or_else(Instant::now);
         Ok(Finished {
@@ -340,7 +342,7 @@ impl Process {
         Ok(())
     }
 
-    /// Asks the kernel for the end of the process, without waiting.
+    /// Checks without blocking whether the process has ended.
     #[expect(
         unsafe_code,
         reason = "the standard library waits without telling of resources"
@@ -368,7 +370,7 @@ impl Process {
         let usage = Usage {
             user: duration(usage.ru_utime),
             system: duration(usage.ru_stime),
-            // In KiB on Linux.
+            // Linux reports KiB.
             peak_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
             ..Usage::default()
         };
@@ -379,7 +381,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.reaped {
-            // It may have ended on its own; either way nobody has waited for it.
+            // It may have ended already. It was not waited for, so its ID is still valid.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -392,12 +394,12 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
 
-/// Reads a stream to its end on a thread of its own, which ends with the process.
+/// Reads a stream to its end on a separate thread, which ends with the process.
 fn read_in_background(
     mut stream: impl Read + Send + 'static,
     wrap: fn(Vec<u8>) -> Output,
     sender: Sender<Output>,
-    mut hears: Option<Hears>,
+    mut on_stderr: Option<StderrCallback>,
 ) {
     thread::spawn(move || {
         let mut buffer = vec![0; 64 << 10];
@@ -405,8 +407,8 @@ fn read_in_background(
             match stream.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) => {
-                    if let Some(hears) = &mut hears {
-                        hears(&buffer[..read]);
+                    if let Some(on_stderr) = &mut on_stderr {
+                        on_stderr(&buffer[..read]);
                     }
                     if sender.send(wrap(buffer[..read].to_vec())).is_err() {
                         return;
@@ -416,7 +418,7 @@ fn read_in_background(
                 Err(_) => break,
             }
         }
-        // Nobody listens when the process was given up.
+        // The receiver is gone if the process was abandoned.
         let _ = sender.send(Output::Closed(Instant::now()));
     });
 }

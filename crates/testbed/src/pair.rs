@@ -26,70 +26,69 @@ use watchdog::Watchdog;
 
 use crate::{flow::Flows, live::Live, runner::RunError};
 
-/// How long the program on side A has to get ready before the one on side B starts.
+/// Time for the program on side A to start before the one on side B starts.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// How long the program on side A has to end by itself once the other has, and once more after
-/// being told to.
+/// Time for the program on side A to exit after the other has ended, and again after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The most characters of a complaint that are kept.
+/// Maximum number of kept characters of an error message.
 const MAX_COMPLAINT: usize = 500;
 
-/// How often somebody looks.
+/// The interval between checks of the processes.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How to run two programs.
+/// Options for the execution of two programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PairOptions<'a> {
-    /// How long the program on side B may take before that is an error; nothing is for ever. With a limit, it is also ended soon
-    /// after the other one has failed.
+    /// Time limit of the program on side B, after which the run is an error; `None` for no limit.
+    /// With a limit, the program is also ended soon after the other one has failed.
     pub timeout: Option<Duration>,
-    /// Where the run can be looked at while it goes on.
+    /// The handle on which the run in progress is shown.
     pub live: Option<&'a Live>,
-    /// Whether what arrived when and what the programs print is kept, instead of being printed where this process prints; they
-    /// have no input then.
+    /// The timeline and the output of the programs are kept. The output is then not printed, and
+    /// the programs have no input.
     pub keeps: bool,
 }
 
-/// What came of two programs.
+/// The result of two programs.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
-    /// The exit code of the program on side A; nothing if a signal ended it, ours for example.
+    /// The exit code of the program on side A. None if a signal ended it.
     pub a_code: Option<i32>,
-    /// Whether the program on side A was told to end, as a server is once side B has ended: its exit code is no result then.
+    /// The program on side A was ended by a signal after the end of side B, for example a server.
+    /// Its exit code is then not a result.
     pub a_stopped: bool,
-    /// The exit code of the program on side B; nothing if a signal ended it.
+    /// The exit code of the program on side B. None if a signal ended it.
     pub b_code: Option<i32>,
-    /// From the start of the program on side B to its end, in seconds.
+    /// Time from the start to the end of the program on side B, in seconds.
     pub seconds: f64,
-    /// What happened to packets from A to B.
+    /// Counters of packets from A to B.
     pub up: PathCounters,
-    /// What happened to packets from B to A.
+    /// Counters of packets from B to A.
     pub down: PathCounters,
-    /// Bytes on the wire from A and from B, headers included, of what has a port of
-    /// [`PARTY_PORT`](transpute_netem::lab::PARTY_PORT): with that port, the share of the programs beside cross
-    /// traffic.
+    /// Bytes on the wire from A and from B, with headers, of packets that have the port
+    /// [`PARTY_PORT`](transpute_netem::lab::PARTY_PORT). This excludes cross traffic.
     pub party_bytes: [u64; 2],
-    /// Packets from A and from B that the emulator was too slow to take: lost, but not by the path.
+    /// Number of packets from A and from B that the emulator dropped because it was too slow.
     pub overruns: [u64; 2],
-    /// What arrived when, if that was to be kept.
+    /// The timeline of arrivals, if it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// The end of what the programs on sides A and B printed, if that was to be kept.
+    /// The end of the output of the programs on sides A and B, if it was kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<[String; 2]>,
 }
 
-/// Runs a command of the shell on each side until that of side B ends; then that of side A is told
-/// to end.
+/// Runs a shell command on each side until the one on side B ends. Then the one on side A is ended
+/// by a signal.
 ///
-/// Both find the addresses of the sides in `TRANSPUTE_A` and `TRANSPUTE_B`, and print where this
-/// process prints. When `cancel` becomes true, both are ended.
+/// The variables `TRANSPUTE_A` and `TRANSPUTE_B` contain the addresses of the sides. The commands
+/// print to the streams of this process. Both are ended when `cancel` becomes true.
 ///
 /// # Errors
-/// [`RunError`]: the path cannot be emulated, or a command cannot be started. A command that fails
-/// is no error.
+/// [`RunError`]: the path cannot be emulated, or a command cannot be started. A failing command is
+/// not an error.
 pub fn run(
     scenario: &Scenario,
     commands: [&str; 2],
@@ -98,10 +97,10 @@ pub fn run(
     run_with(scenario, commands, PairOptions::default(), cancel)
 }
 
-/// Runs two commands as [`run`] does, with options.
+/// Runs two commands like [`run`], with options.
 ///
 /// # Errors
-/// Those of [`run`]; and [`RunError::Tool`] for a command that takes too long.
+/// Those of [`run`], and [`RunError::Tool`] for a command that exceeds its time limit.
 pub fn run_with(
     scenario: &Scenario,
     commands: [&str; 2],
@@ -124,47 +123,47 @@ pub fn run_with(
     }
 }
 
-/// Commands for side A and side B, and what they have beside the path.
+/// Commands for side A and side B, with their folder and variables.
 pub(crate) struct Pair<'a> {
     pub(crate) commands: [&'a str; 2],
-    /// Where they run, if not where this process does.
+    /// The working folder of the commands, if not that of this process.
     pub(crate) folder: Option<&'a Path>,
-    /// What they find in their environments beside the addresses.
+    /// Environment variables of the commands, in addition to the addresses.
     pub(crate) variables: [&'a [(&'a str, &'a OsStr)]; 2],
     pub(crate) options: PairOptions<'a>,
 }
 
-/// What of a command's output is kept.
+/// The kept output of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Printed {
     /// The last line of standard output that is a JSON object.
     pub(crate) said: Option<serde_json::Value>,
     /// The last line of standard error, without `error: `.
     pub(crate) complaint: String,
-    /// The end of all of it.
+    /// The end of the output.
     text: String,
 }
 
-/// What came of a [`Pair`].
+/// The result of a [`Pair`].
 pub(crate) struct Outcome {
     pub(crate) report: PairReport,
-    /// Whether the command on side B was ended at its limit.
+    /// The command on side B was ended at its time limit.
     pub(crate) is_cut_off: bool,
-    /// Whether we told the command to end.
+    /// The commands that were ended by a signal of this process.
     pub(crate) is_told: [bool; 2],
     pub(crate) printed: [Printed; 2],
     pub(crate) statuses: [ExitStatus; 2],
 }
 
 impl Pair<'_> {
-    /// Runs both, as [`run`] says.
+    /// Runs both commands, as described at [`run`].
     pub(crate) fn run(
         &self,
         scenario: &Scenario,
         cancel: &AtomicBool,
     ) -> Result<Outcome, RunError> {
         let mut lab = Lab::start(scenario)?;
-        // Before the commands: it outlives them and this process.
+        // Started before the commands, because it must outlive them and this process.
         let watchdog = Watchdog::start(&lab).map_err(|error| failed("/bin/sh", &error))?;
         let shown = (self.options.live).map(|live| live.begin(&lab, true));
         let show = |side, group: &Group| {
@@ -176,7 +175,7 @@ impl Pair<'_> {
         let mut a = Group::start(&lab, Side::A, self)?;
         show(Side::A, &a);
         let patience = Instant::now();
-        // A program that does its part and ends has had its head start.
+        // A program that ends early needs no time to start.
         while patience.elapsed() < HEAD_START && a.status()?.is_none() {
             check(cancel)?;
         }
@@ -241,7 +240,7 @@ fn check(cancel: &AtomicBool) -> Result<(), RunError> {
     Ok(())
 }
 
-/// A command with all that it starts. Killed on drop.
+/// A command with its child processes. It is killed on drop.
 struct Group {
     shell: Child,
     command: String,
@@ -250,7 +249,7 @@ struct Group {
     output: Option<Output>,
 }
 
-/// What comes out of a command.
+/// The output streams of a command.
 struct Output {
     stdout: Listener,
     stderr: Listener,
@@ -305,7 +304,7 @@ impl Group {
         Ok(self.ended)
     }
 
-    /// Waits for its end, and brings it about with signals, one after the other.
+    /// Waits for the end of the command, with signals of increasing strength.
     fn end(
         &mut self,
         signals: &[Option<Signal>],
@@ -330,9 +329,9 @@ impl Group {
         ))
     }
 
-    /// Returns what it has printed, once it has ended.
+    /// Returns the output of a command that has ended.
     fn printed(&mut self) -> Printed {
-        // What is left of it would keep the streams open.
+        // Remaining child processes would keep the streams open.
         self.signal(Signal::KILL);
         let deadline = Instant::now() + GRACE;
         let Some(output) = self.output.take() else {
@@ -352,7 +351,7 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = i32::try_from(self.shell.id()).ok().and_then(Pid::from_raw) {
-            // Nobody left is what was wanted.
+            // An error means that the group is empty, which is the goal.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -360,7 +359,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What the shell started may outlive it.
+        // Child processes of the shell may outlive it.
         self.signal(Signal::KILL);
         let _ = self.shell.wait();
     }

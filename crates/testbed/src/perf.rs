@@ -1,7 +1,7 @@
-//! Cycles and instructions of a process, by the kernel's performance counters.
+//! Cycles and instructions of a process, from the kernel's performance counters.
 //!
-//! Many virtual machines have none, and many kernels keep them from users (`perf_event_paranoid`): a
-//! count is always optional, and [`describe`] says why there is none.
+//! Many virtual machines have none, and many kernels deny them to users (`perf_event_paranoid`). So
+//! a count is always optional, and [`describe`] returns the reason if there is none.
 
 use std::{hint::black_box, io};
 
@@ -10,21 +10,20 @@ use perf_event::{
     events::{Event, Hardware},
 };
 
-/// What hardware counters see of a process.
+/// The modes that hardware counters count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Scope {
     UserAndKernel,
     UserOnly,
 }
 
-/// Whose events count.
+/// The processes that a counter counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Whose {
-    /// Of this thread, from now on.
+    /// The calling thread, from now on.
     ThisThread,
-    /// Of the programs that this thread starts from now on, with all their threads and children.
-    ///
-    /// A counter that is put on a process which runs already would miss the threads that it has.
+    /// The programs that this thread starts from now on, with all their threads and child
+    /// processes. A counter on a running process would miss its existing threads.
     Started,
 }
 
@@ -36,8 +35,8 @@ pub(crate) struct ProcessCounters {
 }
 
 impl ProcessCounters {
-    /// Counts, as far as this machine can, what the calling thread starts from now on: from the
-    /// moment at which a child becomes the program.
+    /// Counts the programs that the calling thread starts from now on, as far as this machine can.
+    /// The count begins when a child process executes its program.
     pub(crate) fn of_started() -> Self {
         let open = |event| Some(open_widest(event, Whose::Started).ok()?.0);
         Self {
@@ -46,15 +45,15 @@ impl ProcessCounters {
         }
     }
 
-    /// Returns cycles and instructions so far. Complete once the process has ended and been waited
-    /// for: a thread's count is added when it ends.
+    /// Returns cycles and instructions so far. They are complete after the process was waited for,
+    /// because a thread's count is added at its end.
     pub(crate) fn read(&mut self) -> [Option<u64>; 2] {
         [&mut self.cycles, &mut self.instructions]
             .map(|counter| total(counter.as_mut()?.read_count_and_time().ok()?))
     }
 }
 
-/// Says what hardware counters there are: `user and kernel`, `user only`, or `none: ` and why.
+/// Describes the hardware counters: `user and kernel`, `user only`, or `none: ` with the reason.
 pub(crate) fn describe() -> String {
     match probe() {
         Ok(Scope::UserAndKernel) => "user and kernel".to_owned(),
@@ -63,7 +62,7 @@ pub(crate) fn describe() -> String {
     }
 }
 
-/// Counts some cycles and instructions of this thread, or returns a line on why that is impossible.
+/// Counts some cycles and instructions of this thread. Returns the reason if that is impossible.
 fn probe() -> Result<Scope, String> {
     let mut scopes = [Scope::UserAndKernel; 2];
     for (event, scope) in
@@ -72,7 +71,7 @@ fn probe() -> Result<Scope, String> {
         let (mut counter, found) =
             open_widest(event, Whose::ThisThread).map_err(|error| reason(&error))?;
         *scope = found;
-        // Some hypervisors offer counters that stand still.
+        // Some hypervisors offer counters that do not advance.
         for number in 0..100_000_u32 {
             black_box(number);
         }
@@ -89,7 +88,7 @@ fn probe() -> Result<Scope, String> {
     })
 }
 
-/// Opens a counter of user and kernel mode, or of user mode where the kernel's is forbidden.
+/// Opens a counter of user and kernel mode, or of user mode if the kernel's mode is denied.
 fn open_widest(event: impl Event + Clone, whose: Whose) -> io::Result<(Counter, Scope)> {
     match open(event.clone(), whose, Scope::UserAndKernel) {
         Ok(counter) => Ok((counter, Scope::UserAndKernel)),
@@ -111,8 +110,8 @@ fn open(event: impl Event, whose: Whose, scope: Scope) -> io::Result<Counter> {
     builder.build()
 }
 
-/// Returns a count for all of the time, also where the kernel could count for a part of it only
-/// because others wanted the same counters; nothing where it never counted.
+/// Returns the count, scaled up if the kernel counted for a part of the time only because of other
+/// users of the counters. None if it never counted.
 fn total(count: CountAndTime) -> Option<u64> {
     if count.time_running == 0 {
         return None;
@@ -122,7 +121,7 @@ fn total(count: CountAndTime) -> Option<u64> {
     u64::try_from(scaled).ok()
 }
 
-/// Says on one line why a counter cannot be opened.
+/// Returns the reason for which a counter cannot be opened, in one line.
 fn reason(error: &io::Error) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     match error.kind() {
@@ -148,7 +147,7 @@ mod tests {
 
     const ROLE: &str = "TRANSPUTE_PERF_BURNER";
 
-    /// Keeps the processor busy in two threads. Does nothing as a test of its own.
+    /// Keeps the processor busy in two threads. As a test of its own it does nothing.
     #[test]
     fn burner() {
         if std::env::var_os(ROLE).is_none() {
@@ -179,12 +178,12 @@ mod tests {
         process.finish(patience).unwrap().usage
     }
 
-    /// The processor time of a process by a counter that all machines have is that of the kernel's
-    /// own accounts: threads are seen, other processes are not, and the count outlives the process.
+    /// Compares a counter that all machines have, processor time, with the kernel's accounts:
+    /// threads are counted, other processes are not, and the count outlives the process.
     #[test]
     fn threads_of_the_process_count_after_its_end() {
         let open = || open_widest(Software::TASK_CLOCK, Whose::Started);
-        let (process, opened) = Process::start_beside(burning(), None, open).unwrap();
+        let (process, opened) = Process::start_from_thread(burning(), None, open).unwrap();
         let mut counter = match opened {
             Ok((counter, _)) => counter,
             Err(error) => {
@@ -220,7 +219,7 @@ mod tests {
                 ["user and kernel", "user only"].contains(&&*scope),
                 "{scope}"
             );
-            // Two loops of 2 * 10^8 rounds of one instruction or more.
+            // Two loops of 2 * 10^8 iterations with at least one instruction each.
             assert!(usage.instructions.unwrap() > 400_000_000, "{usage:?}");
             assert!(usage.cycles.unwrap() > 10_000_000, "{usage:?}");
         }

@@ -1,4 +1,4 @@
-//! What is recorded of one run: a line of JSON.
+//! The record of one run: a line of JSON.
 
 use std::{
     fs::File,
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 use transpute_netem::{lab::Timeline, model::PathCounters, scenario::Scenario};
 
-/// The number of this format. It changes when a field changes its meaning.
+/// Version of the format. It changes when a field changes its meaning.
 pub const ROW_FORMAT: u32 = 2;
 
-/// The longest line that is read, in bytes: far beyond what any scenario makes.
+/// Maximum length of a line, in bytes, far more than any scenario produces.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// One run of the two parties, under what conditions, and what came of it.
+/// One run of the two parties: its conditions and its result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Row {
     /// [`ROW_FORMAT`].
@@ -27,81 +27,81 @@ pub struct Row {
     pub circuit: String,
     /// The garbling scheme, as given to `transpute run`.
     pub scheme: String,
-    /// The transport asked for. Which one it became if that was `auto` is in [`PartyRow::transport`].
+    /// The transport in the command line. For `auto`, the one in use is in [`PartyRow::transport`].
     pub transport: String,
-    /// Evaluations in the run.
+    /// Number of evaluations in the run.
     pub batch: u64,
-    /// Whether the parties encrypted and authenticated.
+    /// The parties used encryption and authentication.
     pub encrypted: bool,
-    /// Which run of its cell this is, from 0. A cell is all of the above.
+    /// Number of the run in its cell, from 0. The fields above define the cell.
     pub repetition: u32,
-    /// What the randomness of the path came from, other than in other repetitions.
+    /// The seed of the path's randomness. It differs between repetitions.
     pub path_seed: u64,
-    /// When it started, in milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// What it ran on.
+    /// The machine and its settings.
     pub environment: Environment,
-    /// Why there are no measurements: one line.
+    /// The error of a failed run, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long the run had been going since the parties' first packet when it was cut off, in
-    /// milliseconds, if it was: its total time is at least that. [`error`](Self::error) says so too.
+    /// Time from the parties' first packet until the run was cut off, in milliseconds. The total
+    /// time is at least this. [`error`](Self::error) reports it too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off_ms: Option<f64>,
-    /// What was measured, unless it failed.
+    /// The measurements of a successful run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
 
-/// What a run ran on.
+/// The machine and its settings.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Environment {
     /// Version of the testbed.
     pub testbed: String,
-    /// What `transpute --version` prints.
+    /// Output of `transpute --version`.
     pub transpute: String,
-    /// What emulated the path.
+    /// The emulator of the path.
     pub emulator: String,
     /// Operating system and release of the kernel.
     pub kernel: String,
     /// Model of the processor.
     pub cpu: String,
-    /// Logical processors that the testbed may use, shared by both parties and the emulator.
+    /// Number of logical processors available to the testbed, shared by both parties and the
+    /// emulator.
     pub cpus: u32,
     /// Physical memory in bytes.
     pub memory_bytes: u64,
-    /// The congestion control of TCP connections over the path, read back from one.
+    /// The congestion control of TCP connections over the path, as read from one.
     pub congestion_control: String,
-    /// `tcp_rmem` in force: least, initial and greatest receive buffer in bytes.
+    /// `tcp_rmem`: minimum, default and maximum receive buffer in bytes.
     pub tcp_rmem: String,
-    /// `tcp_wmem` in force: least, initial and greatest send buffer in bytes.
+    /// `tcp_wmem`: minimum, default and maximum send buffer in bytes.
     pub tcp_wmem: String,
-    /// What [`PartyRow::cycles`] and [`PartyRow::instructions`] count: `user and kernel`,
-    /// `user only`, or `none: ` and a line on why there are no counts.
+    /// The modes that [`PartyRow::cycles`] and [`PartyRow::instructions`] count: `user and kernel`,
+    /// `user only`, or `none: ` with the reason.
     #[serde(default)]
     pub hardware_counters: String,
 }
 
-/// What was measured of a run that worked. Times are in milliseconds.
+/// The measurements of a successful run. Times are in milliseconds.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Measured {
-    /// From both parties being connected to the evaluator's last output: what transputation-2020
-    /// calls the run time. By the evaluator's clock.
+    /// Time from the connection of both parties to the evaluator's last output, which Transputation
+    /// (2020) calls the run time. By the evaluator's clock.
     pub runtime_ms: f64,
-    /// From the parties' first packet to the evaluator's last output, by the clock of the machine:
-    /// [`connected_at_ms`](PartyRow::connected_at_ms) of the evaluator and
-    /// [`runtime_ms`](Self::runtime_ms). Of a `transpute` that does not tell when it was connected,
-    /// the evaluator's time to connect, its handshake and the run time, which leaves out what is
-    /// between them.
+    /// Time from the parties' first packet to the evaluator's last output, by the clock of the
+    /// machine: [`connected_at_ms`](PartyRow::connected_at_ms) of the evaluator plus
+    /// [`runtime_ms`](Self::runtime_ms). If `transpute` does not report when it was connected: the
+    /// evaluator's time to connect, its handshake and the run time, without the gaps between them.
     pub total_ms: f64,
     /// The garbler, which is party A.
     pub garbler: PartyRow,
     /// The evaluator, which is party B.
     pub evaluator: PartyRow,
-    /// What went from garbler to evaluator, counted by the emulator: headers, retransmissions and
-    /// any cross traffic included, from the start of the parties until both have ended.
+    /// Counters from garbler to evaluator, counted by the emulator from the start of the parties to
+    /// the end of both. They include headers, retransmissions and cross traffic.
     pub up: PathCounters,
-    /// What went from evaluator to garbler.
+    /// Counters from evaluator to garbler.
     pub down: PathCounters,
     /// Bytes that the garbler put on the wire, with headers and retransmissions, without cross
     /// traffic.
@@ -109,76 +109,76 @@ pub struct Measured {
     /// Bytes that the evaluator put on the wire, with headers and retransmissions, without cross
     /// traffic.
     pub wire_down_bytes: u64,
-    /// Packets from garbler and from evaluator that the emulator was too slow to take. They were lost,
-    /// but not by the path: with any, the run was not under the conditions of its scenario.
+    /// Number of packets from garbler and from evaluator that the emulator dropped because it was
+    /// too slow. If there are any, the run did not have the conditions of its scenario.
     pub overruns: [u64; 2],
-    /// Bytes that arrived, by time. Of the first repetition of a cell only.
+    /// Arrived bytes by time. Only for the first repetition of a cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// AND gates of the circuit, for one evaluation; nothing in rows of before this was recorded.
+    /// AND gates of one evaluation. None in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub and_gates: Option<u64>,
-    /// The transport with its settings that the evaluator, which connects, chose; nothing if it was asked for by name.
+    /// The transport with its settings that the connecting evaluator chose. None if it was set by
+    /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
-    /// How it was chosen.
+    /// The choice of the transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionRow>,
-    /// Bytes of protocol messages from garbler to evaluator: without transport, encryption and
-    /// retransmissions.
+    /// Bytes of protocol messages from garbler to evaluator, without overhead of transport and
+    /// encryption and without retransmissions.
     pub payload_up_bytes: u64,
     /// Bytes of protocol messages from evaluator to garbler.
     pub payload_down_bytes: u64,
-    /// Payload up per [`runtime_ms`](Self::runtime_ms), in Mbit/s. To compare with the scenario's
-    /// `up.rate_mbit`.
+    /// Payload up divided by [`runtime_ms`](Self::runtime_ms), in Mbit/s, for comparison with the
+    /// scenario's `up.rate_mbit`.
     pub achieved_mbit: f64,
-    /// What no implementation can beat under these conditions.
+    /// The physical limit under these conditions.
     pub limit: Limit,
 }
 
-/// How a transport was chosen.
+/// The choice of a transport.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct SelectionRow {
-    /// What chose, such as `model`.
+    /// The name of the chooser, such as `model`.
     pub chooser: String,
-    /// Why, for people to read.
+    /// The reason, as text.
     pub reason: String,
-    /// How sure it was, from 0 to 1.
+    /// The confidence of the choice, from 0 to 1.
     pub confidence: f64,
-    /// What was predicted for the transport chosen from the moment of the choice on: what was left of its set-up, and the run, in
-    /// seconds.
+    /// Predicted time from the choice to the end of the run, in seconds: the rest of the set-up,
+    /// and the run.
     pub predicted_s: f64,
-    /// From the start of connecting to the choice, in milliseconds.
+    /// Time from the start of connecting to the choice, in milliseconds.
     pub decided_after_ms: f64,
     /// Transports that were chosen before and failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
 
-/// What the conditions allow at best. Times are in milliseconds.
+/// The physical limits of the conditions. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Limit {
-    /// Round trips that the protocol needs from connected to output.
+    /// Number of round trips of the protocol, from the connection to the output.
     pub round_trips: f64,
-    /// Round-trip time of the scenario as it starts, without queues.
+    /// Initial round-trip time of the scenario, without queueing.
     pub rtt_ms: f64,
-    /// Time that the payload of the busier direction takes at its rate; 0 without a bottleneck.
+    /// Time to transfer the payload of the busier direction at its rate; 0 without a bottleneck.
     pub transfer_ms: f64,
-    /// Round trips and transfer, one after the other.
+    /// Round trips and transfer in sequence.
     pub limit_ms: f64,
-    /// Round trips and transfer as far as they overlap: the greater of all round trips, and of the
-    /// transfer and one way. Nothing is faster than this; `limit_ms` is beaten by a protocol that
-    /// sends tables before it hears from the evaluator.
+    /// Round trips and transfer with the largest possible overlap: the larger of all round trips,
+    /// and of the transfer plus half a round trip. No protocol is faster. A protocol that sends
+    /// tables before it on_stderr from the evaluator can be faster than `limit_ms`.
     pub floor_ms: f64,
-    /// Run time as a multiple of `limit_ms`; nothing where that is 0.
+    /// Run time divided by `limit_ms`. None if that is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
 }
 
 impl Limit {
-    /// Returns the limits of a scenario for a protocol that took `runtime_ms`.
-    ///
-    /// Changes over time are not considered: a path that gets faster has lower limits.
+    /// Returns the limits of a scenario for a protocol that took `runtime_ms`. Changes of the path
+    /// over time are ignored, so a path that becomes faster has lower limits.
     #[must_use]
     pub fn of(
         scenario: &Scenario,
@@ -209,67 +209,67 @@ impl Limit {
     }
 }
 
-/// One party of a run. Times are in milliseconds; moments count from both parties being connected.
+/// One party of a run. Times are in milliseconds, counted from the connection of both parties.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct PartyRow {
-    /// The transport that was used.
+    /// The transport in use.
     pub transport: String,
-    /// The cipher suite; nothing in plaintext.
+    /// The cipher suite. None in plaintext.
     pub cipher: Option<String>,
-    /// The oblivious transfer that was used.
+    /// The oblivious transfer in use.
     pub ot: String,
-    /// How long establishing the connection took; for the listener, from the peer's first sign.
+    /// Duration of connecting; for the listener, from the peer's first packet.
     pub connect_ms: f64,
-    /// How long the handshake took.
+    /// Duration of the handshake.
     pub handshake_ms: f64,
-    /// When the party was connected, since the parties' first packet: puts the moments of both on
-    /// one clock. Nothing of a `transpute` that does not tell.
+    /// Time from the parties' first packet to the connection. It puts both parties on one clock.
+    /// None if `transpute` does not report it.
     #[serde(default)]
     pub connected_at_ms: Option<f64>,
-    /// When the parties had agreed on what to compute.
+    /// Time at which the parties had agreed on the computation.
     pub agreed_ms: Option<f64>,
-    /// When the first labels from oblivious transfer were there.
+    /// Time of the first labels from oblivious transfer.
     pub first_labels_ms: Option<f64>,
-    /// When the first table was there.
+    /// Time of the first table.
     pub first_table_ms: Option<f64>,
-    /// When the last table was there.
+    /// Time of the last table.
     pub last_table_ms: Option<f64>,
-    /// When the last output was there.
+    /// Time of the last output.
     pub output_ms: Option<f64>,
-    /// When the session was over.
+    /// Time of the end of the session.
     pub session_ms: f64,
     /// Bytes of protocol messages sent.
     pub sent_bytes: u64,
     /// Bytes of protocol messages received.
     pub received_bytes: u64,
-    /// Of both directions: bytes of garbled tables.
+    /// Bytes of garbled tables, in both directions.
     pub table_bytes: u64,
-    /// Of both directions: bytes of oblivious transfer.
+    /// Bytes of oblivious transfer, in both directions.
     pub ot_bytes: u64,
-    /// Round-trip time that the transport saw.
+    /// Round-trip time measured by the transport.
     pub rtt_ms: Option<f64>,
-    /// From the start of the process to its end.
+    /// Duration of the process.
     pub process_ms: f64,
     /// Processor seconds in user mode, of the whole process.
     pub user_s: f64,
     /// Processor seconds in the kernel, of the whole process.
     pub system_s: f64,
-    /// The most memory that was resident, in bytes, of the whole process.
+    /// Peak of resident memory of the whole process, in bytes.
     pub peak_rss_bytes: u64,
-    /// The most bytes that the process had allocated at once, by the count of its allocator. What C
-    /// libraries allocate for themselves is not in it. Nothing where `transpute` does not tell.
+    /// Largest number of bytes that the process had allocated at once, counted by its allocator. It
+    /// excludes allocations of C libraries. None if `transpute` does not report it.
     #[serde(default)]
     pub peak_heap_bytes: Option<u64>,
-    /// Processor cycles of the whole process with its threads, from the moment at which it became
-    /// the program; [`Environment::hardware_counters`] says in which modes, or why there are none.
+    /// Processor cycles of the whole process with its threads, from the execution of the program.
+    /// [`Environment::hardware_counters`] has the modes, or the reason for a missing count.
     #[serde(default)]
     pub cycles: Option<u64>,
-    /// Instructions, counted as [`cycles`](Self::cycles) are.
+    /// Instructions, counted like [`cycles`](Self::cycles).
     #[serde(default)]
     pub instructions: Option<u64>,
 }
 
-/// Why rows cannot be read.
+/// The error of reading rows.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RowError {
@@ -278,39 +278,39 @@ pub enum RowError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A line is no row.
+    /// A line of the file is not valid JSON for a row.
     #[error("{}:{line}: not a row of results: {source}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A row is of another format.
+    /// A row has another format version.
     #[error("{}:{line}: a row of format {found}; expected {expected}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// The format that is read.
+        /// The supported version.
         expected: u32,
-        /// Its format.
+        /// The version of the row.
         found: u32,
     },
 }
 
-/// What files of results have a line of JSON for.
+/// A record that is stored as a line of JSON in a file of results.
 pub(crate) trait Record: DeserializeOwned + Serialize {
-    /// The number of the format that is read and written.
+    /// The supported version of the format.
     const FORMAT: u32;
 
-    /// Returns the number of its own format.
+    /// Returns the version of this record.
     fn format(&self) -> u32;
 }
 
@@ -322,17 +322,16 @@ impl Record for Row {
     }
 }
 
-/// Reads the rows of a file, in order.
-///
-/// A last line without its end is left out: a killed runner was about to write it.
+/// Reads the rows of a file, in order. An incomplete last line is left out: a runner was killed
+/// while it wrote it.
 ///
 /// # Errors
-/// [`RowError`], which names the line.
+/// [`RowError`], with the line.
 pub fn read_rows(path: &Path) -> Result<Vec<Row>, RowError> {
     read_records(path)
 }
 
-/// Reads the records of a file, in order, without a last line that has no end.
+/// Reads the records of a file, in order, without an incomplete last line.
 pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RowError> {
     let cannot = |source| RowError::Read {
         path: path.to_owned(),
@@ -435,7 +434,7 @@ mod tests {
         let limit = Limit::of(&scenario, 1.0, 12_500_000, 1000, 420.0);
         assert_eq!((limit.transfer_ms, limit.limit_ms), (100.0, 210.0));
         assert_eq!((limit.floor_ms, limit.ratio), (155.0, Some(2.0)));
-        // Few bytes: the round trips are all there is.
+        // With few bytes, only the round trips count.
         assert_eq!(Limit::of(&scenario, 2.0, 1, 1, 1.0).floor_ms, 220.0);
         let none = Limit::of(&Scenario::named("loopback").unwrap(), 1.0, 1 << 20, 9, 5.0);
         assert_eq!((none.limit_ms, none.ratio), (0.0, None));

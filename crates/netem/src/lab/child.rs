@@ -1,8 +1,9 @@
-//! Descriptors from other namespaces, fetched by a short-lived child.
+//! Obtains file descriptors from other namespaces through a short-lived child process.
 //!
-//! A process with threads cannot enter a user namespace, and must not wander between network namespaces with other
-//! threads looking on. Descriptors, on the other hand, stay what they are wherever they go. So a child is forked, goes
-//! where it has to, opens what is wanted, passes it back through a socket, and ends.
+//! A process with threads cannot enter a user namespace. It should not move between network
+//! namespaces either, because its other threads would be affected. A descriptor keeps its namespace
+//! when another process receives it. So [`fetch`] forks a child, which enters the namespaces, opens
+//! the descriptors, passes them back through a socket and exits.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,21 +15,21 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// The most descriptors a child passes back.
+/// The maximum number of descriptors that a child passes back.
 const MAX_DESCRIPTORS: usize = 8;
 
-/// Where a child failed: a number that its caller gives meaning to, and what the system said.
+/// A failure of the child: a step number that the caller defines, and the error of the system call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
     pub(super) step: u32,
     pub(super) errno: Errno,
 }
 
-/// Runs `job` in a forked child; returns the number and the descriptors that it returns.
+/// Runs `job` in a forked child. Returns the number and the descriptors that `job` returns.
 ///
 /// # Safety
-/// `job` must do only what is safe between `fork` and `exec` in a process with threads: system calls on memory that
-/// was prepared before. No allocation, no locks, no panics.
+/// `job` must be safe between `fork` and `exec` in a process with threads: it makes only system
+/// calls on memory that was prepared before. It must not allocate, lock or panic.
 #[expect(unsafe_code, reason = "fork has no safe wrapper")]
 pub(super) unsafe fn fetch<const N: usize>(
     job: impl FnOnce() -> Result<(u32, [OwnedFd; N]), Failure>,
@@ -45,8 +46,8 @@ pub(super) unsafe fn fetch<const N: usize>(
         None,
     )
     .map_err(here)?;
-    // SAFETY: the child runs `job`, which the caller vouches for, and `send`, which makes one system call, and then
-    // ends without returning to the code of its parent.
+    // SAFETY: the child runs `job`, whose safety the caller guarantees. It then calls `send`, which
+    // makes one system call, and exits without returning to the code of its parent.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let done = match job() {
@@ -58,7 +59,8 @@ pub(super) unsafe fn fetch<const N: usize>(
                 &[],
             ),
         };
-        // SAFETY: `_exit` ends the child at once; nothing of the parent's is flushed or dropped.
+        // SAFETY: `_exit` ends the child at once; no buffer of the parent is flushed and nothing is
+        // dropped.
         unsafe { libc::_exit(i32::from(done.is_err())) };
     }
     if child < 0 {
@@ -110,6 +112,7 @@ fn send<const N: usize>(
     .map(drop)
 }
 
+/// Receives the message of [`send`].
 fn receive(socket: &OwnedFd) -> Result<(u32, u32, Vec<OwnedFd>), Errno> {
     let mut words = [0; 8];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
@@ -123,7 +126,7 @@ fn receive(socket: &OwnedFd) -> Result<(u32, u32, Vec<OwnedFd>), Errno> {
         )
     })?;
     if received.bytes != words.len() {
-        // The child died before it could say anything.
+        // The child died before it sent its message.
         return Err(Errno::CHILD);
     }
     let mut descriptors = Vec::new();
@@ -148,7 +151,7 @@ mod tests {
 
     #[test]
     #[expect(unsafe_code, reason = "the jobs make system calls only")]
-    fn descriptors_and_failures_come_back() {
+    fn descriptors_and_failures_are_passed_back() {
         // SAFETY: one system call.
         let (number, descriptors) = unsafe {
             fetch(|| {
@@ -167,7 +170,8 @@ mod tests {
                 .contains(rustix::io::FdFlags::CLOEXEC)
         );
         let mut text = String::new();
-        // The child is gone: what counts is that this is its file, not ours.
+        // The child has exited. The file must be the `comm` of the child, whose read fails, and not
+        // that of this process.
         assert!(std::fs::File::from(file).read_to_string(&mut text).is_err());
 
         // SAFETY: no system call at all.

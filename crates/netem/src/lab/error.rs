@@ -1,4 +1,4 @@
-//! Why a lab does not start, or no longer works.
+//! Errors of a lab.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use thiserror::Error;
 
 use crate::scenario::ScenarioError;
 
-/// Why a lab does not start, or no longer works.
+/// Error that prevents a lab from starting, or that stopped it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The scenario makes no sense.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// Neither network namespaces nor user namespaces can be created.
@@ -21,45 +21,45 @@ pub enum LabError {
          kernel.apparmor_restrict_unprivileged_userns): {source}"
     )]
     Privileges {
-        /// What the system says.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// TUN devices are missing or forbidden.
+    /// TUN devices are missing, or this process may not open them.
     #[error(
         "cannot open /dev/net/tun: the kernel needs the module `tun`, and the user read and write permission: {source}"
     )]
     NoTun {
-        /// What the system says.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The kernel does not have that congestion control.
+    /// The kernel does not have this congestion control.
     #[error("congestion_control: the kernel has no {name:?}, expected one of {available}")]
     CongestionControl {
-        /// What the scenario asks for.
+        /// The congestion control of the scenario.
         name: String,
-        /// What there is.
+        /// The congestion controls of the kernel.
         available: String,
     },
-    /// A setting of a namespace was refused.
+    /// The kernel rejected a setting of a namespace.
     #[error("cannot set {path} in a namespace: {source}")]
     Sysctl {
-        /// The setting.
+        /// The path of the setting below `/proc/sys`.
         path: String,
-        /// What the system says.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// Something else did not work that is expected to.
+    /// A step of the setup failed that is expected to work on every machine.
     #[error("cannot {what}: {source}")]
     Setup {
-        /// What was tried.
+        /// The step, as a verb phrase.
         what: &'static str,
-        /// What the system says.
+        /// The error of the system call.
         source: io::Error,
     },
     /// The thread that carries the packets has stopped.
     #[error("the emulator has stopped: {problem}")]
     Forwarder {
-        /// What the system said to it.
+        /// The error of the system call that stopped the thread.
         problem: String,
     },
 }

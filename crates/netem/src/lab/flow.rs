@@ -1,34 +1,34 @@
-//! Which packets are those of the two parties, and not of traffic beside them.
+//! Distinguishes the packets of the two parties from cross traffic.
 
 use std::time::SystemTime;
 
-/// The port at which one of the parties listens. Packets from and to it are those of the parties, all
-/// others are cross traffic.
+/// The port at which one of the parties listens. Packets from or to it belong to the parties. All
+/// other packets are cross traffic.
 pub const PARTY_PORT: u16 = 7700;
 
-/// What the parties sent over a path, cross traffic left out.
+/// The traffic of the parties over a path, without cross traffic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PartyTraffic {
-    /// When the first packet was sent, by either party. By the system's clock, to compare with what
-    /// processes tell; read together with the packet.
+    /// The time at which either party sent its first packet. It is wall-clock time, so that it can
+    /// be compared with times that other processes report.
     pub first_packet: Option<SystemTime>,
     /// Bytes of IP packets that A and B put on the wire, headers and retransmissions included.
     pub sent_bytes: [u64; 2],
 }
 
-/// Tells whether a packet is one of UDP over IPv4, or a fragment of one.
+/// Returns whether a packet is a UDP packet over IPv4, or a fragment of one.
 pub(super) fn is_udp(packet: &[u8]) -> bool {
     matches!(packet, [first, ..] if first >> 4 == 4) && packet.get(9) == Some(&17)
 }
 
-/// Tells whether an IPv4 packet of TCP or UDP is from or to [`PARTY_PORT`]. Of a packet in fragments
-/// only the first one is: the others have no ports.
+/// Returns whether an IPv4 packet of TCP or UDP is from or to [`PARTY_PORT`]. Only the first
+/// fragment of a fragmented packet counts, because the others have no ports.
 pub(super) fn is_of_parties(packet: &[u8]) -> bool {
     let [first, .., _] = packet else { return false };
     if first >> 4 != 4 || !matches!(packet.get(9), Some(6 | 17)) {
         return false;
     }
-    // The position within the whole packet: 13 bits below 3 flags.
+    // The fragment offset: 13 bits, after 3 bits of flags.
     if !matches!(packet.get(6..8), Some([flags, 0]) if flags & 0x1f == 0) {
         return false;
     }
@@ -42,7 +42,7 @@ pub(super) fn is_of_parties(packet: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A packet with a header of so many bytes, of this protocol, between these ports.
+    /// Returns a packet with a header of this length in bytes, this protocol and these ports.
     fn packet(header: u8, protocol: u8, ports: [u16; 2]) -> Vec<u8> {
         let mut packet = vec![0; usize::from(header)];
         packet[0] = 0x40 | (header / 4);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_tells_either_way() {
+    fn a_packet_from_or_to_the_port_belongs_to_the_parties() {
         for header in [20, 24, 60] {
             for protocol in [6, 17] {
                 assert!(is_of_parties(&packet(
@@ -72,15 +72,15 @@ mod tests {
     }
 
     #[test]
-    fn udp_is_told_from_all_else() {
+    fn udp_is_distinguished_from_other_packets() {
         let udp = packet(20, 17, [1, 2]);
         assert!(is_udp(&udp));
         assert!(!is_udp(&packet(20, 6, [1, 2])));
-        // Its fragments too, the later ones of which have no ports.
+        // Fragments count as well, although the later ones have no ports.
         let mut later = udp.clone();
         later[7] = 1;
         assert!(is_udp(&later[..20]));
-        // Not IPv4, and no whole header.
+        // Neither a packet that is not IPv4 nor a truncated header counts.
         let mut other = udp.clone();
         other[0] = 0x65;
         assert!(!is_udp(&other));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_ports_is_of_nobody() {
+    fn packets_without_ports_do_not_belong_to_the_parties() {
         let whole = packet(20, 6, [PARTY_PORT, PARTY_PORT]);
         for length in 0..22 {
             assert!(!is_of_parties(&whole[..length]), "{length} bytes");
@@ -99,7 +99,7 @@ mod tests {
         let mut later = whole.clone();
         later[6] = 0x10;
         assert!(!is_of_parties(&later));
-        // Not to be taken apart.
+        // The "don't fragment" flag does not make a packet a fragment.
         let mut whole = whole;
         whole[6] = 0x40;
         assert!(is_of_parties(&whole));

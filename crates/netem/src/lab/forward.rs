@@ -1,4 +1,4 @@
-//! The process's thread that carries packets from one side to the other.
+//! The thread that carries packets from one side to the other.
 
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,28 +14,29 @@ use super::{Timeline, icmp};
 use crate::model::{Path, PathCounters, derive_seed};
 use crate::scenario::Scenario;
 
-/// How many packets are read from a side before the other one gets its turn.
-const BATCH: usize = 64;
+/// The maximum number of packets read from one side before the other side is read.
+const MAX_BATCH: usize = 64;
 
-/// How long before a packet is due the forwarder stops sleeping, in nanoseconds.
+/// The time before a packet is due at which the forwarder stops sleeping and polls, in nanoseconds.
 ///
-/// Waking up takes some 50 us. That is the whole round trip of a short path, so a lone packet is waited for actively;
-/// it is nothing to a bulk flow, which would only lose the processor that its two ends need.
-const SPIN: u64 = 120_000;
+/// A wake-up takes about 50 us, which is the whole round trip of a short path. So the forwarder
+/// waits actively for a lone packet. In a bulk flow the latency does not matter, and polling would
+/// take processor time from the two ends.
+const SPIN_NS: u64 = 120_000;
 
-/// How long the forwarder sleeps at least in a bulk flow unless packets come in, in nanoseconds.
+/// The minimum sleep in a bulk flow while no packet comes in, in nanoseconds.
 ///
-/// Waking up for every single packet would take more time than carrying it: 12 us at 1 Gbit/s. The times at which
-/// packets leave the bottleneck do not depend on this, only when they are handed over.
-const QUANTUM: u64 = 50_000;
+/// At 1 Gbit/s a packet takes 12 us, less than a wake-up. So the forwarder hands packets over in
+/// batches. Their departure times from the bottleneck do not depend on this value.
+const MIN_BULK_SLEEP_NS: u64 = 50_000;
 
-/// How many packets under way count as a bulk flow.
-const BULK: usize = 4;
+/// The number of packets under way above which the traffic counts as a bulk flow.
+const BULK_PACKETS: usize = 4;
 
-/// What a read needs room for: the largest IP packet.
-const LARGEST_PACKET: usize = 1 << 16;
+/// The size of the read buffer, in bytes: the largest IP packet.
+const MAX_PACKET_BYTES: usize = 1 << 16;
 
-/// What others may look at while packets flow.
+/// The state of the path that other threads may read while packets flow.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     pub(super) counters: [PathCounters; 2],
@@ -45,7 +46,7 @@ pub(super) struct Published {
     pub(super) failure: Option<String>,
 }
 
-/// The running thread. Dropping it stops it.
+/// The running thread. It stops when this handle is dropped.
 #[derive(Debug)]
 pub(super) struct Forwarder {
     published: Arc<Mutex<Published>>,
@@ -54,7 +55,7 @@ pub(super) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Starts to carry packets between these TUN devices, of side A and side B.
+    /// Starts to carry packets between the TUN devices of side A and side B.
     pub(super) fn start(tuns: [OwnedFd; 2], scenario: &Scenario) -> std::io::Result<Self> {
         let published = Arc::new(Mutex::new(Published::default()));
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -67,7 +68,7 @@ impl Forwarder {
             udp_blocked: [scenario.up.udp_blocked, scenario.down.udp_blocked],
             blocked: [0; 2],
             stop: stop.try_clone()?,
-            tells: [scenario.up.icmp, scenario.down.icmp],
+            sends_icmp: [scenario.up.icmp, scenario.down.icmp],
             origin: None,
             parties: PartyTraffic::default(),
             published: Arc::clone(&published),
@@ -90,7 +91,7 @@ impl Forwarder {
         lock(&self.published)
     }
 
-    /// Returns what others may look at, for somebody who has no part in the path itself.
+    /// Returns the shared state of the path, for a reader that does not own the path.
     pub(super) fn share(&self) -> Arc<Mutex<Published>> {
         Arc::clone(&self.published)
     }
@@ -98,24 +99,27 @@ impl Forwarder {
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
-        // Writing to an event descriptor of our own cannot fail short of 2^64 writes.
+        // A write to an event descriptor fails only after 2^64 writes.
         let _ = write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // A panic over there is no reason for one here.
+            // A panic of the forwarder is not propagated: a panic in `drop` could abort the
+            // process.
             let _ = thread.join();
         }
     }
 }
 
 pub(super) fn lock(published: &Mutex<Published>) -> MutexGuard<'_, Published> {
-    // Figures are written whole, so a panic elsewhere leaves them valid.
+    // Each update is complete before the lock is released, so a panic elsewhere leaves the state
+    // valid.
     published.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands a packet to the kernel of a side.
+/// Writes a packet to the kernel of a side.
 fn hand_over(tun: &OwnedFd, packet: &[u8]) -> Result<(), Errno> {
     match write(tun, packet) {
-        // The kernel refuses what is no IP packet, and IPv6 where that is off. The wire carried it all the same.
+        // The kernel rejects data that is not an IP packet, and IPv6 packets where IPv6 is
+        // disabled. The path has carried the packet nevertheless.
         Ok(_) | Err(Errno::INVAL | Errno::INTR | Errno::AGAIN | Errno::NOBUFS) => Ok(()),
         Err(errno) => Err(errno),
     }
@@ -123,16 +127,16 @@ fn hand_over(tun: &OwnedFd, packet: &[u8]) -> Result<(), Errno> {
 
 struct Running {
     tuns: [OwnedFd; 2],
-    /// From A to B, and back.
+    /// The path from A to B, and the path from B to A.
     paths: [Path<Vec<u8>>; 2],
-    /// Whether senders are told of packets that are too large.
-    tells: [bool; 2],
-    /// Whether UDP does not even get onto a path.
+    /// `true` if the path reports oversized packets to their sender by ICMP.
+    sends_icmp: [bool; 2],
+    /// `true` if UDP packets are dropped before they enter the path.
     udp_blocked: [bool; 2],
-    /// How many packets did not.
+    /// Number of packets dropped because of `udp_blocked`.
     blocked: [u64; 2],
     stop: OwnedFd,
-    /// When the first packet came: time zero of both paths.
+    /// The time of the first packet, which is time zero of both paths.
     origin: Option<Instant>,
     parties: PartyTraffic,
     published: Arc<Mutex<Published>>,
@@ -140,19 +144,20 @@ struct Running {
 
 impl Running {
     fn run(&mut self) -> Result<(), Errno> {
-        // Without this a sleep ends up to 50 us late. Both are best effort: they change precision, not results.
+        // Reduces the timer slack, which delays a wake-up by up to 50 us. Both calls may fail: they
+        // improve precision and do not change results.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let _ = rustix::process::setpriority_process(None, -15);
-        let mut buffer = vec![0; LARGEST_PACKET];
+        let mut buffer = vec![0; MAX_PACKET_BYTES];
         let mut readable = [true; 2];
         loop {
             let mut more = false;
             for from in [0, 1] {
                 if readable[from] {
-                    more |= self.take_in(from, &mut buffer)?;
+                    more |= self.read_packets(from, &mut buffer)?;
                 }
             }
-            let delivered = [self.give_out(0)?, self.give_out(1)?];
+            let delivered = [self.deliver(0)?, self.deliver(1)?];
             self.publish(delivered);
             match self.wait(more)? {
                 Some(ready) => readable = ready,
@@ -161,15 +166,15 @@ impl Running {
         }
     }
 
-    /// Returns the time of the paths.
+    /// Returns the time since the first packet, in nanoseconds.
     fn now(&self) -> u64 {
         // Saturates after 584 years.
         (self.origin).map_or(0, |origin| origin.elapsed().as_nanos() as u64)
     }
 
-    /// Reads what a side has sent. Returns whether there may be more.
-    fn take_in(&mut self, from: usize, buffer: &mut [u8]) -> Result<bool, Errno> {
-        for _ in 0..BATCH {
+    /// Reads packets that a side has sent. Returns whether more may be waiting.
+    fn read_packets(&mut self, from: usize, buffer: &mut [u8]) -> Result<bool, Errno> {
+        for _ in 0..MAX_BATCH {
             match read(&self.tuns[from], &mut *buffer) {
                 Ok(length) => {
                     if self.origin.is_none() {
@@ -187,7 +192,7 @@ impl Running {
                     }
                     let now = self.now();
                     let refused = self.paths[from].enqueue(now, buffer[..length].to_vec());
-                    if let Some(largest) = refused.filter(|_| self.tells[from])
+                    if let Some(largest) = refused.filter(|_| self.sends_icmp[from])
                         && let Some(message) = icmp::too_big(&buffer[..length], largest)
                     {
                         hand_over(&self.tuns[from], &message)?;
@@ -201,8 +206,8 @@ impl Running {
         Ok(true)
     }
 
-    /// Hands over what has arrived on a path. Returns how many bytes.
-    fn give_out(&mut self, path: usize) -> Result<u64, Errno> {
+    /// Delivers the packets that have arrived at the end of a path. Returns their size in bytes.
+    fn deliver(&mut self, path: usize) -> Result<u64, Errno> {
         let mut bytes = 0;
         let now = self.now();
         while let Some(packet) = self.paths[path].dequeue(now) {
@@ -226,26 +231,27 @@ impl Running {
         }
     }
 
-    /// Sleeps until there is something to do. Returns which sides have packets, or `None` to stop.
+    /// Sleeps until a packet arrives or is due. Returns which sides have packets to read, or `None`
+    /// to stop.
     fn wait(&self, more: bool) -> Result<Option<[bool; 2]>, Errno> {
         let due = (self.paths.iter()).filter_map(Path::next_deadline).min();
-        let bulk = self.paths.iter().map(Path::held_packets).sum::<usize>() > BULK;
+        let bulk = self.paths.iter().map(Path::held_packets).sum::<usize>() > BULK_PACKETS;
         let timeout = match due {
             _ if more => Some(0),
             None => None,
             Some(due) => {
                 let left = due.saturating_sub(self.now());
-                // The kernel takes the liberty to end a sleep late by a thousandth of it.
+                // The kernel may end a sleep late by a thousandth of its length.
                 let left = left - left / 500;
                 Some(if bulk {
-                    left.max(QUANTUM)
+                    left.max(MIN_BULK_SLEEP_NS)
                 } else {
-                    left.saturating_sub(SPIN)
+                    left.saturating_sub(SPIN_NS)
                 })
             }
         };
         let timeout = timeout.map(|nanoseconds| {
-            // Never out of range: at most 2^64 ns, which is 584 years.
+            // The fallback is never taken: 2^64 ns, which is 584 years, are in range.
             Timespec::try_from(Duration::from_nanos(nanoseconds)).unwrap_or(Timespec {
                 tv_sec: 1,
                 tv_nsec: 0,
@@ -276,7 +282,7 @@ mod tests {
     use crate::testing::unless_skipped;
 
     #[test]
-    fn a_firewall_takes_udp_and_nothing_else() {
+    fn a_firewall_drops_udp_and_nothing_else() {
         let text = "[down]\nudp_blocked = true";
         let scenario = Scenario::parse(text, "firewall").unwrap();
         let Some(lab) = unless_skipped(Lab::start(&scenario)) else {
@@ -295,7 +301,8 @@ mod tests {
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
         assert_eq!(sockets[1].recv(&mut buffer).unwrap(), 5);
-        // TCP passes both ways. When it has, so would have the packets of UDP before.
+        // TCP passes both ways. The UDP packets were sent before, so they would have arrived by
+        // now.
         let listener = lab.listen(Side::A, 0).unwrap();
         let address: SocketAddr = listener.local_addr().unwrap();
         let mut stream = lab.connect(Side::B, address).unwrap();

@@ -1,14 +1,16 @@
-//! What a router tells a sender whose packet is too large.
+//! The ICMP message that a router sends when a packet is too large.
 
-/// How much of the packet is quoted: its header without options and the eight bytes behind it that RFC 792 asks for.
-const QUOTED: usize = 28;
+/// Bytes of the packet that the message quotes: a header without options and the next eight bytes
+/// (RFC 792).
+const QUOTED_BYTES: usize = 28;
 
-/// Makes the message that a packet needed fragmentation, and how large one may be (RFC 792 and RFC 1191), from the other
-/// end's address to the sender's.
+/// Returns the ICMP message "fragmentation needed" with the largest size that passes (RFC 792, RFC
+/// 1191). The message goes from the address of the other end to the sender.
 ///
-/// `None` for what is not IPv4, and for ICMP itself, about whose errors nobody is told (RFC 1122, section 3.2.2).
+/// Returns `None` for a packet that is not IPv4, and for ICMP: errors of ICMP messages are not
+/// reported (RFC 1122, section 3.2.2).
 pub(super) fn too_big(packet: &[u8], largest: u32) -> Option<Vec<u8>> {
-    let quoted = packet.get(..QUOTED)?;
+    let quoted = packet.get(..QUOTED_BYTES)?;
     if quoted[0] >> 4 != 4 || quoted[9] == ICMP {
         return None;
     }
@@ -18,7 +20,7 @@ pub(super) fn too_big(packet: &[u8], largest: u32) -> Option<Vec<u8>> {
     let sum = checksum(&icmp);
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
 
-    // At most 56.
+    // The length is at most 56 bytes.
     let length = (HEADER + icmp.len()) as u16;
     let mut message = vec![0x45, 0];
     message.extend(length.to_be_bytes());
@@ -31,6 +33,7 @@ pub(super) fn too_big(packet: &[u8], largest: u32) -> Option<Vec<u8>> {
     Some(message)
 }
 
+/// Length of an IPv4 header without options, in bytes.
 const HEADER: usize = 20;
 const TTL: u8 = 64;
 const ICMP: u8 = 1;
@@ -64,12 +67,12 @@ mod tests {
         assert_eq!(message[20..22], [3, 4]);
         assert_eq!(message[26..28], 1300u16.to_be_bytes());
         assert_eq!(message[28..], packet[..28]);
-        // The sum over what contains its own sum is zero.
+        // The checksum over data that includes its own checksum is zero.
         assert_eq!((checksum(&message[..20]), checksum(&message[20..])), (0, 0));
     }
 
     #[test]
-    fn nobody_is_told_of_what_is_no_packet_or_itself_such_a_message() {
+    fn no_message_for_icmp_or_what_is_not_ipv4() {
         let mut packet = vec![0; 1500];
         packet[0] = 0x45;
         packet[9] = ICMP;

@@ -1,19 +1,11 @@
-//! Two network namespaces, joined by an emulated path.
+//! [`Lab::start`] creates both. [`Lab::command`] starts programs on a side, and [`Lab::connect`],
+//! [`Lab::listen`] and [`Lab::udp`] open sockets on a side for code of this process. The namespaces
+//! and devices have no name outside the lab. No interface, route or setting of the host is changed.
+//! They exist while descriptors and processes refer to them, so nothing remains when this process
+//! ends, however it ends.
 //!
-//! ```text
-//!   party A                                                     party B
-//!   sockets, TCP of the kernel                                  sockets, TCP of the kernel
-//!   wan0 (TUN) 10.77.0.1   --->  forwarder thread: up    --->   wan0 (TUN) 10.77.0.2
-//!                          <---  (crate::model)    down  <---
-//! ```
-//!
-//! [`Lab::start`] makes both; [`Lab::command`] starts programs on a side, and [`Lab::connect`], [`Lab::listen`]
-//! and [`Lab::udp`] open sockets there for code of this process. Neither the namespaces nor the devices have a name outside, and nothing of the host is
-//! changed: no interface, no route, no setting. They last as long as descriptors and processes refer to them, so
-//! nothing is left whatever way this process ends.
-//!
-//! This takes read and write permission on `/dev/net/tun`, and either `CAP_SYS_ADMIN` or user namespaces, as
-//! `unshare -Urn` does.
+//! A lab needs read and write permission on `/dev/net/tun`, and either `CAP_SYS_ADMIN` or user
+//! namespaces (as `unshare -Urn`).
 
 mod child;
 mod error;
@@ -48,12 +40,12 @@ use self::spaces::{Port, Spaces};
 use crate::model::PathCounters;
 use crate::scenario::Scenario;
 
-/// An end of the path.
+/// One end of the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
-    /// Where [`Scenario::up`] starts.
+    /// The start of [`Scenario::up`].
     A,
-    /// Where [`Scenario::down`] starts.
+    /// The start of [`Scenario::down`].
     B,
 }
 
@@ -81,11 +73,11 @@ impl Side {
     }
 }
 
-/// A running path. Dropping it takes the path down; programs that were started on it stay until they end, or until
-/// this process does.
+/// A running path. Dropping it stops the path. Programs started on it run until they end, or until
+/// this process ends.
 #[derive(Debug)]
 pub struct Lab {
-    // Before the ports: the forwarder must be gone when they go.
+    // Declared before the ports, because the forwarder must stop before they are closed.
     forwarder: Forwarder,
     ports: [Port; 2],
     spaces: Arc<Spaces>,
@@ -94,14 +86,16 @@ pub struct Lab {
 impl Lab {
     /// Sets up both sides and the path between them.
     ///
-    /// Time zero of the scenario's changes is the first packet from either side. Cross traffic is not
-    /// started: [`listen`](Self::listen) and [`connect`](Self::connect) are what to make it with.
+    /// Time zero of the scenario's changes is the first packet from either side. Cross traffic is
+    /// not started: use [`listen`](Self::listen) and [`connect`](Self::connect) for it.
     ///
-    /// A congestion control that the host does not allow to everyone cannot be the default of a namespace. It is set on
-    /// the route to the other side instead, where it also overrides what a socket asks for before it connects.
+    /// The default congestion control of a namespace can only be one that the host allows to
+    /// everyone. Any other is set on the route to the other side, where it also overrides the
+    /// choice that a socket makes before it connects.
     ///
     /// # Errors
-    /// [`LabError`], which says what is wrong with the scenario, or which privilege or device is missing.
+    /// Returns a [`LabError`] that names the invalid field of the scenario, or the missing
+    /// privilege or device.
     pub fn start(scenario: &Scenario) -> Result<Self, LabError> {
         scenario.validate()?;
         let (spaces, ports) = Spaces::create(scenario)?;
@@ -120,7 +114,7 @@ impl Lab {
         })
     }
 
-    /// Returns the address of a side, which the other one can reach.
+    /// Returns the address of a side, at which the other side can reach it.
     #[must_use]
     pub fn address(&self, side: Side) -> IpAddr {
         side.ipv4().into()
@@ -128,9 +122,10 @@ impl Lab {
 
     /// Prepares a program that will run on a side.
     ///
-    /// It is killed when the thread that spawns it ends, and so at the latest with this process: spawn from a thread
-    /// that stays. What the program starts in turn is its own affair. Without privileges, the program finds itself
-    /// as root of a user namespace in which the files of the user are those of root.
+    /// The program is killed when the thread that spawns it ends, and so at the latest with this
+    /// process. Spawn it from a thread that outlives it. Processes that the program starts itself
+    /// are not killed. Without privileges, the program runs as root of a user namespace in which
+    /// the user's files belong to root.
     pub fn command(&self, side: Side, program: impl AsRef<OsStr>) -> Command {
         let spaces = Arc::clone(&self.spaces);
         let mut command = Command::new(program);
@@ -139,25 +134,25 @@ impl Lab {
         unsafe {
             command.pre_exec(move || Ok(spaces.enter(side)?));
         }
-        // After it: entering a user namespace would undo this.
+        // Set after `enter`, because entering a user namespace clears the setting.
         end_with_parent(&mut command);
         command
     }
 
-    /// Opens a TCP socket of this process that belongs to a side, connects it and returns it.
+    /// Opens a TCP socket of this process on a side, connects it and returns it.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the system call.
     pub fn connect(&self, side: Side, to: SocketAddr) -> io::Result<TcpStream> {
         let socket = self.socket(side, SocketType::STREAM)?;
         rustix::net::connect(&socket, &to)?;
         Ok(socket.into())
     }
 
-    /// Opens a listener of this process on a side. Port 0 takes a free one.
+    /// Opens a listener of this process on a side. Port 0 selects a free port.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the system call.
     pub fn listen(&self, side: Side, port: u16) -> io::Result<TcpListener> {
         let socket = self.socket(side, SocketType::STREAM)?;
         rustix::net::bind(&socket, &SocketAddr::new(self.address(side), port))?;
@@ -165,35 +160,36 @@ impl Lab {
         Ok(socket.into())
     }
 
-    /// Opens a UDP socket of this process on a side. Port 0 takes a free one.
+    /// Opens a UDP socket of this process on a side. Port 0 selects a free port.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the system call.
     pub fn udp(&self, side: Side, port: u16) -> io::Result<UdpSocket> {
         let socket = self.socket(side, SocketType::DGRAM)?;
         rustix::net::bind(&socket, &SocketAddr::new(self.address(side), port))?;
         Ok(socket.into())
     }
 
-    /// Returns what happened on the way up and on the way down, up to now.
+    /// Returns the packet counters of the way up and of the way down, up to now.
     #[must_use]
     pub fn counters(&self) -> [PathCounters; 2] {
         self.forwarder.published().counters
     }
 
-    /// Returns what arrived when.
+    /// Returns the number of bytes that arrived in each interval.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
         self.forwarder.published().timeline.clone()
     }
 
-    /// Returns when the first packet was sent, by either side.
+    /// Returns the time at which either side sent the first packet.
     #[must_use]
     pub fn first_packet(&self) -> Option<Instant> {
         self.forwarder.published().first_packet
     }
 
-    /// Returns what looks at the path from elsewhere, such as another thread. It does not keep the path up.
+    /// Returns a handle that another thread can use to observe the path. The handle does not keep
+    /// the path running.
     #[must_use]
     pub fn view(&self) -> View {
         let statistics = |side| self.spaces.statistics(side).ok();
@@ -203,19 +199,20 @@ impl Lab {
         )
     }
 
-    /// Returns what of the traffic up to now was that of the parties: see [`PARTY_PORT`].
+    /// Returns the traffic of the parties up to now: see [`PARTY_PORT`].
     #[must_use]
     pub fn party_traffic(&self) -> PartyTraffic {
         self.forwarder.published().parties
     }
 
-    /// Returns how many packets from A and from B the emulator was too slow to read.
+    /// Returns the number of packets from A and from B that the emulator was too slow to read.
     ///
-    /// They were lost, but not by the path: a result with any of them is not one of the scenario.
+    /// These packets were lost, but not by the path: a result with any of them does not represent
+    /// the scenario.
     ///
     /// # Errors
-    /// [`LabError::Forwarder`] where the emulator has stopped working, [`LabError::Setup`] where the kernel does not
-    /// answer.
+    /// Returns [`LabError::Forwarder`] if the emulator has stopped, and [`LabError::Setup`] if the
+    /// kernel does not answer.
     pub fn overruns(&mut self) -> Result<[u64; 2], LabError> {
         if let Some(problem) = &self.forwarder.published().failure {
             return Err(LabError::Forwarder {
@@ -232,7 +229,7 @@ impl Lab {
     /// Returns the network namespace of a side.
     ///
     /// # Errors
-    /// If the descriptor cannot be duplicated.
+    /// Returns an error if the descriptor cannot be duplicated.
     pub fn namespace(&self, side: Side) -> io::Result<OwnedFd> {
         self.spaces.namespace(side)
     }

@@ -1,4 +1,4 @@
-//! The few netlink requests that bring an interface up: `rtnetlink(7)`.
+//! Netlink requests that configure an interface: see `rtnetlink(7)`.
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -8,18 +8,18 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// Requests to the network namespace in which a `NETLINK_ROUTE` socket was opened.
 ///
-/// One at a time: `&mut self` keeps answers and questions together.
+/// Requests are made one at a time: `&mut self` matches each answer with its request.
 #[derive(Debug)]
 pub(super) struct Netlink {
     socket: OwnedFd,
     sequence: u32,
 }
 
-/// What the kernel says about an interface.
+/// Index and statistics of an interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Link {
     pub(super) index: u32,
-    /// Packets that the kernel could not hand over.
+    /// Packets that the kernel dropped because the queue of the interface was full.
     pub(super) tx_dropped: u64,
 }
 
@@ -31,14 +31,14 @@ impl Netlink {
         }
     }
 
-    /// Looks an interface up.
+    /// Queries an interface by name.
     pub(super) fn link(&mut self, name: &str) -> Result<Link, Errno> {
         let mut body = link_header(0, false).to_vec();
         attribute(&mut body, libc::IFLA_IFNAME, &zero_terminated(name));
         let answer = self.request(libc::RTM_GETLINK, 0, &body)?;
         let index = word(&answer, 4).ok_or(Errno::PROTO)?;
         let statistics = find(answer.get(16..).unwrap_or_default(), libc::IFLA_STATS64);
-        // The eighth of `rtnl_link_stats64`.
+        // `tx_dropped` is the eighth field of `rtnl_link_stats64`.
         let dropped = statistics.and_then(|counters| counters.get(56..64)?.try_into().ok());
         Ok(Link {
             index,
@@ -52,7 +52,7 @@ impl Netlink {
             .map(drop)
     }
 
-    /// Sets the largest packet, in bytes, and how many packets may wait to be read.
+    /// Sets the MTU, in bytes, and the length of the transmit queue, in packets.
     pub(super) fn set_limits(&mut self, index: u32, mtu: u32, queue: u32) -> Result<(), Errno> {
         let mut body = link_header(index, false).to_vec();
         attribute(&mut body, libc::IFLA_MTU, &mtu.to_ne_bytes());
@@ -60,7 +60,7 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, 0, &body).map(drop)
     }
 
-    /// Gives an interface an address with nothing else in its network.
+    /// Assigns an address with a prefix of 32 bits to an interface.
     pub(super) fn add_address(&mut self, index: u32, address: Ipv4Addr) -> Result<(), Errno> {
         let mut body = vec![libc::AF_INET as u8, 32, 0, libc::RT_SCOPE_UNIVERSE];
         body.extend(index.to_ne_bytes());
@@ -69,7 +69,8 @@ impl Netlink {
         self.request(libc::RTM_NEWADDR, CREATE, &body).map(drop)
     }
 
-    /// Routes one address through an interface, with a TCP congestion control for what goes there.
+    /// Adds a route to one address through an interface, with a TCP congestion control for that
+    /// destination.
     pub(super) fn add_route(
         &mut self,
         index: u32,
@@ -99,7 +100,8 @@ impl Netlink {
         self.request(libc::RTM_NEWROUTE, CREATE, &body).map(drop)
     }
 
-    /// Sends a request and returns the body of its answer, empty for a plain acknowledgement.
+    /// Sends a request and returns the body of its answer. The body is empty for a plain
+    /// acknowledgement.
     fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> Result<Vec<u8>, Errno> {
         self.sequence += 1;
         let question = kind == libc::RTM_GETLINK;
@@ -137,15 +139,16 @@ impl Netlink {
     }
 }
 
-/// The length of `nlmsghdr`.
+/// The length of `nlmsghdr`, in bytes.
 const HEADER: usize = 16;
 
+/// Flags of a request that creates an object and fails if it exists.
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 
-/// From linux/rtnetlink.h; missing in libc.
+/// The route metric for the congestion control, from linux/rtnetlink.h; missing in libc.
 const RTAX_CC_ALGO: u16 = 16;
 
-/// Returns an `ifinfomsg`.
+/// Returns an `ifinfomsg` for an interface.
 fn link_header(index: u32, up: bool) -> [u8; 16] {
     let flags = if up { libc::IFF_UP as u32 } else { 0 };
     let mut header = [0; 16];
@@ -159,7 +162,7 @@ fn zero_terminated(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
 }
 
-/// Appends an `rtattr`, padded to four bytes.
+/// Appends an `rtattr`, padded to a multiple of four bytes.
 fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.extend((4 + value.len() as u16).to_ne_bytes());
     body.extend(kind.to_ne_bytes());
@@ -167,7 +170,7 @@ fn attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// Finds the value of an attribute.
+/// Returns the value of an attribute.
 fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16::from_ne_bytes(attributes.get(..2)?.try_into().ok()?));
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_found_behind_others() {
+    fn an_attribute_is_found_after_others() {
         let mut body = Vec::new();
         attribute(&mut body, 3, b"wan0\0");
         attribute(&mut body, 4, &1500u32.to_ne_bytes());
@@ -196,13 +199,13 @@ mod tests {
         assert_eq!(find(&body, 4), Some(&1500u32.to_ne_bytes()[..]));
         assert_eq!(find(&body, 3), Some(&b"wan0\0"[..]));
         assert_eq!(find(&body, 5), None);
-        // A length of nothing does not stop the search from ending, nor does one past the end.
+        // Neither a length of zero nor one past the end makes the search endless.
         assert_eq!(find(&[0; 12], 5), None);
         assert_eq!(find(&[255, 255, 5, 0], 5), None);
     }
 
     #[test]
-    fn this_namespace_answers() {
+    fn the_current_namespace_answers() {
         let socket = rustix::net::socket(
             rustix::net::AddressFamily::NETLINK,
             rustix::net::SocketType::RAW,

@@ -7,19 +7,20 @@ use rustix::{
     process::{Signal, getpid, getppid, set_parent_process_death_signal},
 };
 
-/// Makes a command's process end with the thread that starts it, even if that is killed.
+/// Makes the process of a command end with the thread that starts it, even if that thread is
+/// killed.
 pub fn end_with_parent(command: &mut Command) {
     let parent = getpid();
     let bind = move || -> io::Result<()> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If the parent has ended before, no signal will come.
+        // The parent may have ended before the signal was requested, and then no signal comes.
         match getppid() == Some(parent) {
             true => Ok(()),
             false => Err(Errno::SRCH.into()),
         }
     };
     #[expect(unsafe_code, reason = "runs between fork and exec")]
-    // SAFETY: `bind` makes system calls only.
+    // SAFETY: `bind` makes only system calls.
     unsafe {
         command.pre_exec(bind);
     }

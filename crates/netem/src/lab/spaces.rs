@@ -15,37 +15,38 @@ use super::netlink::Netlink;
 use super::{LabError, Side};
 use crate::scenario::Scenario;
 
-/// How many packets may wait until the forwarder reads them. TCP hands over a whole window at once: the 500 of a fresh
-/// TUN device would be a bottleneck of their own.
+/// The length of the transmit queue of a TUN device, in packets. TCP hands over a whole window at
+/// once: the default of 500 packets would be a second bottleneck.
 const READ_QUEUE: u32 = 16_384;
 
 const DEVICE: &str = "wan0";
 
-/// The namespaces, which exist for as long as this or a process in them does. They have no names.
+/// The two network namespaces. They have no names, and exist while this value or a process in them
+/// exists.
 #[derive(Debug)]
 pub(super) struct Spaces {
-    /// The user namespace that owns the others, where we could not do without.
+    /// The user namespace that owns the others, if this process lacked `CAP_SYS_ADMIN`.
     user: Option<OwnedFd>,
     net: [OwnedFd; 2],
 }
 
-/// The ends of a namespace that we hold.
+/// The descriptors that this process holds for one namespace.
 #[derive(Debug)]
 pub(super) struct Port {
-    /// The TUN device; not blocking.
+    /// The TUN device, non-blocking.
     pub(super) tun: OwnedFd,
     pub(super) netlink: Netlink,
 }
 
 impl Port {
-    /// Returns how many packets the kernel had to drop because nobody read them.
+    /// Returns the number of packets that the kernel dropped because they were not read in time.
     pub(super) fn overruns(&mut self) -> Result<u64, Errno> {
         Ok(self.netlink.link(DEVICE)?.tx_dropped)
     }
 }
 
 impl Spaces {
-    /// Creates both and brings their interfaces up.
+    /// Creates both namespaces and brings their interfaces up.
     pub(super) fn create(scenario: &Scenario) -> Result<(Self, [Port; 2]), LabError> {
         let settings = Settings::new(scenario)?;
         let plan = Plan {
@@ -54,10 +55,10 @@ impl Spaces {
             sysctls: &settings.sysctls,
         };
         #[expect(unsafe_code, reason = "forks a child")]
-        // SAFETY: `build` makes system calls on what `plan` holds already, and nothing else.
-        let (own_user, fds) =
-            unsafe { fetch(|| build(&plan)) }.map_err(|failure| explain(failure, &settings))?;
-        // The child sends exactly these seven, which `fetch` has checked.
+        // SAFETY: `build` makes only system calls on data that `plan` already holds.
+        let (own_user, fds) = unsafe { fetch(|| build(&plan)) }
+            .map_err(|failure| error_for_step(failure, &settings))?;
+        // `fetch` has checked that the child sent exactly seven descriptors.
         let Ok([user, net_a, tun_a, link_a, net_b, tun_b, link_b]) = <[OwnedFd; 7]>::try_from(fds)
         else {
             return Err(LabError::setup("pass descriptors", Errno::PROTO));
@@ -77,9 +78,9 @@ impl Spaces {
         Ok((spaces, ports))
     }
 
-    /// Moves the calling process, which must have one thread only, to a side.
+    /// Moves the calling process to a side. The process must have one thread only.
     ///
-    /// Makes system calls only, and so may be called between `fork` and `exec`.
+    /// Makes only system calls, and so may be called between `fork` and `exec`.
     pub(super) fn enter(&self, side: Side) -> Result<(), Errno> {
         if let Some(user) = &self.user {
             move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))?;
@@ -95,23 +96,23 @@ impl Spaces {
         self.net[side.index()].try_clone()
     }
 
-    /// Opens the statistics of a side's network protocols, for use from here: they go on for as long as the file is open.
+    /// Opens the statistics of a side's network protocols. They are updated while the file is open.
     pub(super) fn statistics(&self, side: Side) -> io::Result<OwnedFd> {
         self.open_on(side, || {
-            // Which namespace such a file tells of depends on who opens it.
+            // The namespace of such a file is that of the process that opens it.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             open(c"/proc/self/net/snmp", flags, Mode::empty())
         })
     }
 
-    /// Opens an IPv4 socket that belongs to a side, for use from here.
+    /// Opens an IPv4 socket that belongs to a side, for use by this process.
     pub(super) fn socket(&self, side: Side, kind: SocketType) -> io::Result<OwnedFd> {
         self.open_on(side, || {
             socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)
         })
     }
 
-    /// Opens a descriptor on a side. `open` makes system calls only.
+    /// Opens a descriptor on a side. `open` must make only system calls.
     fn open_on(
         &self,
         side: Side,
@@ -123,25 +124,27 @@ impl Spaces {
             open().map(|opened| (0, [opened])).map_err(at)
         };
         #[expect(unsafe_code, reason = "forks a child")]
-        // SAFETY: `job` makes system calls only.
+        // SAFETY: `job` makes only system calls.
         let (_, opened) =
             unsafe { fetch(job) }.map_err(|failure| io::Error::from(failure.errno))?;
         opened.into_iter().next().ok_or_else(|| Errno::PROTO.into())
     }
 }
 
-/// What the namespaces are set to.
+/// The settings of the namespaces.
 struct Settings {
-    /// Files below /proc/sys with what to write.
+    /// Paths below /proc/sys and the values to write.
     sysctls: Vec<(CString, Vec<u8>)>,
-    /// What the scenario asks for, where a namespace may not have it as its default and routes have to say it.
+    /// The congestion control of the scenario, if a namespace may not have it as its default and it
+    /// must be set on the routes.
     route_congestion_control: Option<String>,
 }
 
 impl Settings {
     fn new(scenario: &Scenario) -> Result<Self, LabError> {
         let mut sysctls = vec![
-            // No router solicitations and listener reports: they would take part in the drop pattern.
+            // Disables router solicitations and listener reports: they would change which packets
+            // the loss pattern drops.
             sysctl("net/ipv6/conf/all/disable_ipv6", "1"),
             sysctl("net/ipv6/conf/default/disable_ipv6", "1"),
         ];
@@ -151,9 +154,9 @@ impl Settings {
                 let mut now = now
                     .split_whitespace()
                     .map_while(|word| word.parse::<u64>().ok());
-                let least = now.next().unwrap_or(4096).min(bytes);
+                let min = now.next().unwrap_or(4096).min(bytes);
                 let initial = now.next().unwrap_or(131_072).min(bytes);
-                sysctls.push(sysctl(name, &format!("{least} {initial} {bytes}")));
+                sysctls.push(sysctl(name, &format!("{min} {initial} {bytes}")));
             }
         }
         let mut route_congestion_control = None;
@@ -166,7 +169,8 @@ impl Settings {
             if listed("tcp_allowed_congestion_control") {
                 sysctls.push(sysctl("net/ipv4/tcp_congestion_control", name));
             } else {
-                // The sysctl of a namespace takes only what the host allows to everyone; routes take all there are.
+                // The sysctl of a namespace accepts only the congestion controls that the host
+                // allows to everyone. A route accepts all that the kernel has.
                 route_congestion_control = Some(name.clone());
             }
         }
@@ -178,21 +182,21 @@ impl Settings {
 }
 
 fn sysctl(name: &str, value: &str) -> (CString, Vec<u8>) {
-    // Our names have no zero bytes: the fallback is never taken.
+    // The fallback is never taken: the names contain no zero bytes.
     (
         CString::new(format!("/proc/sys/{name}")).unwrap_or_default(),
         value.as_bytes().to_vec(),
     )
 }
 
-/// All that the child needs, made before it exists.
+/// The data that the child needs, allocated before the fork.
 struct Plan<'a> {
     uid_map: String,
     gid_map: String,
     sysctls: &'a [(CString, Vec<u8>)],
 }
 
-/// Steps of [`build`], as the child reports them.
+/// Numbers of the steps of [`build`], as the child reports them.
 mod step {
     pub(super) const USER_NAMESPACE: u32 = 0;
     pub(super) const ID_MAP: u32 = 1;
@@ -201,11 +205,11 @@ mod step {
     pub(super) const ATTACH_TUN: u32 = 4;
     pub(super) const OPEN_NAMESPACE: u32 = 5;
     pub(super) const NETLINK: u32 = 6;
-    /// And the number of the sysctl.
+    /// The first sysctl. The number of the sysctl is added.
     pub(super) const SYSCTL: u32 = 100;
 }
 
-/// Builds both namespaces. Runs in the child; makes system calls only.
+/// Creates both namespaces. Runs in the child and makes only system calls.
 #[expect(unsafe_code, reason = "unshare and ioctl have no safe wrapper")]
 fn build(plan: &Plan<'_>) -> Result<(u32, [OwnedFd; 7]), Failure> {
     let at = |step| move |errno| Failure { step, errno };
@@ -214,7 +218,8 @@ fn build(plan: &Plan<'_>) -> Result<(u32, [OwnedFd; 7]), Failure> {
     let own_user = match new_net() {
         Ok(()) => false,
         Err(Errno::PERM) => {
-            // SAFETY: the child has one thread, and a new user namespace does not change its descriptors.
+            // SAFETY: the child has one thread, and a new user namespace does not change its
+            // descriptors.
             unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.map_err(at(step::USER_NAMESPACE))?;
             write_file(c"/proc/self/setgroups", b"deny").map_err(at(step::ID_MAP))?;
             write_file(c"/proc/self/uid_map", plan.uid_map.as_bytes()).map_err(at(step::ID_MAP))?;
@@ -227,18 +232,19 @@ fn build(plan: &Plan<'_>) -> Result<(u32, [OwnedFd; 7]), Failure> {
     let read = OFlags::RDONLY | OFlags::CLOEXEC;
     let user =
         open(c"/proc/self/ns/user", read, Mode::empty()).map_err(at(step::OPEN_NAMESPACE))?;
-    let [net_a, tun_a, link_a] = furnish(plan)?;
+    let [net_a, tun_a, link_a] = set_up_namespace(plan)?;
     new_net().map_err(at(step::NET_NAMESPACE))?;
-    let [net_b, tun_b, link_b] = furnish(plan)?;
+    let [net_b, tun_b, link_b] = set_up_namespace(plan)?;
     Ok((
         u32::from(own_user),
         [user, net_a, tun_a, link_a, net_b, tun_b, link_b],
     ))
 }
 
-/// Opens what we hold of the namespace that the child is in. Makes system calls only.
+/// Opens the descriptors of the namespace that the child is in, and applies the sysctls. Makes only
+/// system calls.
 #[expect(unsafe_code, reason = "ioctl has no safe wrapper")]
-fn furnish(plan: &Plan<'_>) -> Result<[OwnedFd; 3], Failure> {
+fn set_up_namespace(plan: &Plan<'_>) -> Result<[OwnedFd; 3], Failure> {
     let at = |step| move |errno| Failure { step, errno };
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let tun = open(c"/dev/net/tun", flags, Mode::empty()).map_err(at(step::OPEN_TUN))?;
@@ -269,7 +275,7 @@ fn furnish(plan: &Plan<'_>) -> Result<[OwnedFd; 3], Failure> {
     for (index, (path, value)) in plan.sysctls.iter().enumerate() {
         match write_file(path, value) {
             Ok(()) => {}
-            // A kernel without IPv6 has nothing to switch off. These two come first.
+            // A kernel without IPv6 lacks the first two settings, which disable it.
             Err(Errno::NOENT) if index < 2 => {}
             Err(errno) => return Err(at(step::SYSCTL + index as u32)(errno)),
         }
@@ -282,7 +288,7 @@ fn write_file(path: &CStr, text: &[u8]) -> Result<(), Errno> {
     rustix::io::write(&file, text).map(drop)
 }
 
-/// Gives a side its address and its way to the other.
+/// Assigns a side its address and its route to the other side.
 fn configure(port: &mut Port, side: Side, mtu: u32, settings: &Settings) -> Result<(), LabError> {
     let link = &mut port.netlink;
     let setup = |what| move |errno| LabError::setup(what, errno);
@@ -306,8 +312,8 @@ fn configure(port: &mut Port, side: Side, mtu: u32, settings: &Settings) -> Resu
         })
 }
 
-/// Says what is missing.
-fn explain(failure: Failure, settings: &Settings) -> LabError {
+/// Returns the error for a failed step.
+fn error_for_step(failure: Failure, settings: &Settings) -> LabError {
     let Failure { step, errno } = failure;
     match step {
         step::USER_NAMESPACE | step::ID_MAP | step::NET_NAMESPACE => LabError::Privileges {
@@ -339,7 +345,7 @@ mod tests {
     use crate::testing::unless_skipped;
 
     #[test]
-    fn what_nobody_reads_is_counted() {
+    fn packets_that_are_not_read_are_counted() {
         let scenario = Scenario::named("loopback").unwrap();
         let Some((spaces, mut ports)) = unless_skipped(Spaces::create(&scenario)) else {
             return;

@@ -1,12 +1,12 @@
-//! What arrived when.
+//! Bytes that arrived, by time of arrival.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes that arrived, interval by interval, since the first packet.
+/// Bytes that arrived in each interval since the first packet.
 ///
-/// The last interval is the last one in which anything arrived. Recording ends after an hour.
+/// The last interval is the last one in which any byte arrived. Recording ends after an hour.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timeline {
@@ -20,11 +20,12 @@ impl Timeline {
     /// The length of an interval.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
+    /// One hour.
     const MAX_SAMPLES: usize = 360_000;
 
-    /// Adds what arrived at this time after the first packet: up, down.
+    /// Adds the bytes that arrived at this time after the first packet: up, down.
     pub(super) fn record(&mut self, at: Duration, bytes: [u64; 2]) {
-        // Saturates far beyond what is recorded.
+        // The cast saturates far beyond the last interval that is recorded.
         let index = (at.as_millis() / Self::INTERVAL.as_millis()) as usize;
         if index >= Self::MAX_SAMPLES {
             return;

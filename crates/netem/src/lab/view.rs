@@ -1,4 +1,4 @@
-//! Looking at a path from elsewhere while it is in use.
+//! A handle for observing a path that another thread uses.
 
 use std::{
     fs::File,
@@ -10,10 +10,10 @@ use std::{
 use super::forward::{Published, lock};
 use crate::model::PathCounters;
 
-/// More than the statistics of any kernel have, in bytes.
+/// Upper bound on the size of the kernel's protocol statistics, in bytes.
 const MAX_STATISTICS_BYTES: usize = 64 << 10;
 
-/// What looks at a path. Once the path is down, it sees what was last.
+/// An observer of a path. When the path has stopped, it returns the last state.
 #[derive(Debug)]
 pub struct View {
     published: Arc<Mutex<Published>>,
@@ -28,20 +28,20 @@ impl View {
         }
     }
 
-    /// Returns what happened on the way up and on the way down, up to now.
+    /// Returns the packet counters of the way up and of the way down, up to now.
     #[must_use]
     pub fn counters(&self) -> [PathCounters; 2] {
         lock(&self.published).counters
     }
 
-    /// Returns when the parties' first packet was sent.
+    /// Returns the time at which the first packet of the parties was sent.
     #[must_use]
     pub fn first_packet(&self) -> Option<SystemTime> {
         lock(&self.published).parties.first_packet
     }
 
-    /// Returns how many segments of TCP both sides sent again, those of cross traffic included; nothing where the kernel does not
-    /// tell.
+    /// Returns the number of TCP segments that both sides retransmitted, including those of cross
+    /// traffic. Returns `None` if the kernel does not report it.
     #[must_use]
     pub fn retransmitted_segments(&self) -> Option<u64> {
         let [a, b] = self.statistics.each_ref().map(|file| {
@@ -54,7 +54,7 @@ impl View {
     }
 }
 
-/// Finds a counter in two lines of names and values, both of which start with `Tcp:`.
+/// Returns a counter from two lines of names and values, both of which start with `Tcp:`.
 fn tcp_counter(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -80,8 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_is_counted() {
-        // Longer than a first packet is waited for: it is sent again while its answer is on the way.
+    fn retransmissions_are_counted() {
+        // The round-trip time is longer than the initial retransmission timeout, so the SYN is
+        // retransmitted while its answer is under way.
         let far = Scenario::parse("rtt_ms = 1300", "far").unwrap();
         let Some(lab) = unless_skipped(Lab::start(&far)) else {
             return;

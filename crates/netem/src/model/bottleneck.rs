@@ -4,18 +4,19 @@ use std::collections::VecDeque;
 
 /// A first-in first-out queue that a link empties at its rate.
 ///
-/// The packet on the link counts as queued until its last bit has left: a queue of 3,000 bytes takes two packets of 1,500
-/// bytes at once and refuses the third.
+/// The packet on the link counts as queued until its last bit has left: a queue of 3,000 bytes
+/// takes two packets of 1,500 bytes at once and refuses the third.
 #[derive(Clone, Debug)]
 pub(super) struct Bottleneck<P> {
     bits_per_second: u64,
     limit_bytes: u64,
     waiting: VecDeque<P>,
     waiting_bytes: u64,
-    /// When the last bit of the first waiting packet leaves. `Some` as long as anything waits.
+    /// The time at which the last bit of the first waiting packet leaves. `None` if no packet
+    /// waits.
     leaves_at: Option<u64>,
-    /// What integer division left of the last transmission time, in nanoseconds times bits per second: without it the
-    /// rate of a long run would be off.
+    /// The remainder of the last division for a transmission time, in nanoseconds times bits per
+    /// second. It is carried over, because rounding each time would change the rate of a long run.
     remainder: u128,
 }
 
@@ -31,7 +32,7 @@ impl<P: AsRef<[u8]>> Bottleneck<P> {
         }
     }
 
-    /// Takes a packet, or gives it back where the queue is full.
+    /// Takes a packet, or returns it if the queue is full.
     pub(super) fn push(&mut self, now: u64, packet: P) -> Result<(), P> {
         let bytes = packet.as_ref().len() as u64;
         if self.waiting_bytes + bytes > self.limit_bytes {
@@ -46,12 +47,12 @@ impl<P: AsRef<[u8]>> Bottleneck<P> {
         Ok(())
     }
 
-    /// Returns when the next packet leaves.
+    /// Returns the time at which the next packet leaves.
     pub(super) fn leaves_at(&self) -> Option<u64> {
         self.leaves_at
     }
 
-    /// Takes off the packet that leaves next, with the time at which it does.
+    /// Removes the packet that leaves next. Returns it with its departure time.
     pub(super) fn pop(&mut self) -> Option<(u64, P)> {
         let at = self.leaves_at.take()?;
         let packet = self.waiting.pop_front()?;
@@ -63,7 +64,7 @@ impl<P: AsRef<[u8]>> Bottleneck<P> {
         Some((at, packet))
     }
 
-    /// Changes the rate, also for what is left of the packet on the link.
+    /// Changes the rate, also for the rest of the packet on the link.
     pub(super) fn set_rate(&mut self, now: u64, bits_per_second: u64) {
         let new = bits_per_second.max(1);
         if let Some(at) = &mut self.leaves_at {
@@ -75,7 +76,7 @@ impl<P: AsRef<[u8]>> Bottleneck<P> {
         self.bits_per_second = new;
     }
 
-    /// Changes the limit. What waits already stays.
+    /// Changes the limit of the queue. Packets that wait already stay.
     pub(super) fn set_limit(&mut self, bytes: u64) {
         self.limit_bytes = bytes;
     }
@@ -88,7 +89,7 @@ impl<P: AsRef<[u8]>> Bottleneck<P> {
         self.waiting.len()
     }
 
-    /// Returns how long the link takes for a packet, in nanoseconds.
+    /// Returns the transmission time of a packet, in nanoseconds.
     fn transmission(&mut self, bytes: u64) -> u64 {
         let work = u128::from(bytes) * 8_000_000_000 + self.remainder;
         let rate = u128::from(self.bits_per_second);
@@ -102,8 +103,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_busy_period_has_exactly_the_rate() {
-        // 7 Mbit/s divides no packet time evenly.
+    fn a_long_busy_period_runs_at_the_exact_rate() {
+        // At 7 Mbit/s no packet takes a whole number of nanoseconds.
         let mut link = Bottleneck::new(7_000_000, u64::MAX);
         for _ in 0..1000 {
             link.push(0, vec![0; 1499]).unwrap();
@@ -127,11 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn a_new_rate_holds_for_the_rest_of_the_packet_on_the_link() {
+    fn a_new_rate_applies_to_the_rest_of_the_packet_on_the_link() {
         let mut link = Bottleneck::new(12_000_000, 3000);
         link.push(0, vec![0; 1500]).unwrap();
         link.push(0, vec![0; 1500]).unwrap();
-        // Half of the first packet is out; the other half takes twice as long.
+        // Half of the first packet has left; the other half takes twice as long.
         link.set_rate(500_000, 6_000_000);
         assert_eq!(link.pop().unwrap().0, 1_500_000);
         assert_eq!(link.pop().unwrap().0, 3_500_000);

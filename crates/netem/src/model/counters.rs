@@ -1,12 +1,12 @@
-//! What a path did to its packets.
+//! Packet counters of a path.
 
 use serde::{Deserialize, Serialize};
 
-/// What went into one direction of a path, what came out, and what happened between.
+/// Packets and bytes that entered one direction of a path, left it, or were dropped in between.
 ///
-/// Bytes are those of IP packets, headers included. At any time
-/// `packets_in + duplicated_packets` is the sum of `packets_out`, `lost_packets`, `oversized_packets`,
-/// `overflowed_packets` and the packets still under way, and likewise for bytes.
+/// Bytes are those of IP packets, headers included. At any time `packets_in + duplicated_packets`
+/// is the sum of `packets_out`, `lost_packets`, `oversized_packets`, `overflowed_packets` and the
+/// packets still under way, and likewise for bytes.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathCounters {
@@ -18,30 +18,30 @@ pub struct PathCounters {
     pub packets_out: u64,
     /// Bytes that came out at the other end.
     pub bytes_out: u64,
-    /// Packets taken by the loss of the path.
+    /// Packets dropped by random loss.
     pub lost_packets: u64,
-    /// Bytes taken by the loss of the path.
+    /// Bytes dropped by random loss.
     pub lost_bytes: u64,
-    /// Packets too large to pass. Left out of files where there are none.
+    /// Packets larger than the path MTU, which are dropped. Omitted from files if zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub oversized_packets: u64,
-    /// Bytes of packets too large to pass.
+    /// Bytes of packets larger than the path MTU.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub oversized_bytes: u64,
-    /// Packets that found the queue full.
+    /// Packets dropped because the queue was full.
     pub overflowed_packets: u64,
-    /// Bytes that found the queue full.
+    /// Bytes dropped because the queue was full.
     pub overflowed_bytes: u64,
-    /// Packets that a firewall took before the path: in none of the other counts.
+    /// Packets that a firewall dropped before the path. No other counter includes them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub blocked_packets: u64,
-    /// Packets that the path made a second time.
+    /// Copies of packets that the path made.
     pub duplicated_packets: u64,
-    /// Bytes that the path made a second time.
+    /// Bytes of copies that the path made.
     pub duplicated_bytes: u64,
     /// Packets that overtook others.
     pub reordered_packets: u64,
-    /// The most bytes that waited for the bottleneck at once.
+    /// The maximum of the bytes that waited for the bottleneck at one time.
     pub queue_peak_bytes: u64,
 }
 

@@ -1,21 +1,21 @@
-//! Which packets are lost.
+//! Random loss.
 
 use super::random::Stream;
 use crate::scenario::GilbertElliott;
 
-/// Independent loss and loss in bursts, together.
+/// Independent loss and burst loss, combined.
 #[derive(Clone, Debug)]
 pub(super) struct Loss {
     /// The probability of independent loss.
     pub(super) independent: f64,
-    /// The chain of the bursts.
+    /// The Markov chain of burst loss.
     pub(super) burst: Option<GilbertElliott>,
     in_burst: bool,
     stream: Stream,
 }
 
 impl Loss {
-    /// Starts in the good state.
+    /// Creates the loss model in the good state.
     pub(super) fn new(independent: f64, burst: Option<GilbertElliott>, stream: Stream) -> Self {
         Self {
             independent,
@@ -25,11 +25,11 @@ impl Loss {
         }
     }
 
-    /// Decides about the next packet.
+    /// Returns whether the next packet is lost.
     ///
-    /// Every packet takes three draws whatever is switched on, so that the fate of the n-th packet depends on the seed
-    /// and n alone.
-    pub(super) fn strikes(&mut self) -> bool {
+    /// Every packet takes three random numbers, whatever kinds of loss are configured. So the
+    /// outcome of the n-th packet depends on the seed and n alone.
+    pub(super) fn drops_next(&mut self) -> bool {
         let (alone, step, bursty) = (self.stream.unit(), self.stream.unit(), self.stream.unit());
         let mut lost = alone < self.independent;
         if let Some(chain) = &self.burst {
@@ -57,7 +57,7 @@ mod tests {
     fn count(mut loss: Loss, packets: u32) -> (f64, f64) {
         let (mut lost, mut runs, mut before) = (0u32, 0u32, false);
         for _ in 0..packets {
-            let now = loss.strikes();
+            let now = loss.drops_next();
             lost += u32::from(now);
             runs += u32::from(now && !before);
             before = now;

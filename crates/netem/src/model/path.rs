@@ -8,36 +8,40 @@ use super::loss::Loss;
 use super::random::Stream;
 use crate::scenario::{Change, PathConfig};
 
-/// How many bytes a path holds at most, in nanosecond-exact flight and in its queue together.
+/// The maximum number of bytes that a path holds: under way and in its queue together.
 ///
-/// A path without a bottleneck has no queue to overflow; a sender without congestion control would otherwise fill the
-/// memory of the machine. What goes beyond counts as overflowed.
+/// A path without a bottleneck has no queue that could overflow, and a sender without congestion
+/// control would fill the memory of the machine. Packets beyond this limit count as overflowed.
 pub const MAX_HELD_BYTES: u64 = 1 << 30;
 
-/// How many packets one may overtake at most.
+/// The maximum number of packets that one packet may overtake.
 const MAX_OVERTAKEN: u64 = 8;
 
-/// The least time in which jitter goes from one random value to the next, in nanoseconds.
+/// The minimum time between two random values of the jitter, in nanoseconds.
 const MIN_JITTER_STEP: u64 = 10_000_000;
 
 /// One direction of a path, for packets of type `P`.
 ///
-/// Time is in nanoseconds since the path came up. A time earlier than one passed before is taken as that one.
+/// Times are in nanoseconds since the path was created. A time before the latest one passed so far
+/// is replaced by that one.
 ///
-/// - **Loss** decides about each packet by its number alone: the same seed loses the same packets of any traffic.
-/// - **Queue and bottleneck** drop from the tail: a packet is taken where the bytes that wait, the packet on the link
-///   included, leave room for it.
-/// - **Jitter** wanders: every 10 ms (or four times the jitter, if longer) a new offset between minus and plus the
-///   jitter is drawn, and the delay moves between the two in a straight line. Its mean is the configured delay whatever
-///   the packet rate is, and packets do not overtake each other by it. Independent offsets per packet would need
-///   overtaking, or else delay every dense flow by the whole jitter.
-/// - **Reordering** lets a packet overtake up to eight that are under way. Where none is, nothing happens.
+/// - **Loss** depends on the number of the packet alone: a seed loses the same packets of any
+///   traffic.
+/// - **Queue and bottleneck** drop from the tail: a packet is accepted if it fits the queue, in
+///   which the packet on the link counts.
+/// - **Jitter** changes gradually. Every 10 ms (or four times the jitter, if longer) a new offset
+///   between minus and plus the jitter is drawn. Between two offsets the delay changes linearly.
+///   Its mean is the configured delay at every packet rate, and no packet overtakes another.
+///   Independent offsets per packet would either reorder packets or delay every dense flow by the
+///   whole jitter.
+/// - **Reordering** lets a packet overtake up to eight packets that are under way. It has no effect
+///   if none is.
 ///
 /// ```
 /// use transpute_netem::model::Path;
 /// use transpute_netem::scenario::PathConfig;
 ///
-/// // 12 Mbit/s: 1 ms for 1,500 bytes; and 20 ms to the other end.
+/// // 12 Mbit/s: 1 ms for 1,500 bytes; and a delay of 20 ms.
 /// let config = PathConfig { delay_ms: 20.0, rate_mbit: Some(12.0), ..PathConfig::default() };
 /// let mut path = Path::new(&config, 1);
 /// path.enqueue(0, vec![0; 1500]);
@@ -48,7 +52,7 @@ const MIN_JITTER_STEP: u64 = 10_000_000;
 pub struct Path<P> {
     now: u64,
     loss: Loss,
-    largest: Option<u32>,
+    mtu: Option<u32>,
     duplicate: f64,
     duplicate_stream: Stream,
     bottleneck: Option<Bottleneck<P>>,
@@ -66,10 +70,11 @@ pub struct Path<P> {
 }
 
 impl<P: AsRef<[u8]> + Clone> Path<P> {
-    /// Sets up a path without packets.
+    /// Creates a path without packets.
     ///
-    /// Expects a configuration that [`Scenario::validate`](crate::scenario::Scenario::validate) accepts. With one it
-    /// would refuse, what happens is defined, but not useful: negative times are zero, for instance.
+    /// Expects a configuration that [`Scenario::validate`](crate::scenario::Scenario::validate)
+    /// accepts. Other values do not panic, but the result is of no use: a negative time is taken as
+    /// zero, for instance.
     #[must_use]
     pub fn new(config: &PathConfig, seed: u64) -> Self {
         let bottleneck = (config.rate_mbit.zip(config.queue_limit_bytes()))
@@ -79,7 +84,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         Self {
             now: 0,
             loss: Loss::new(config.loss, config.burst, Stream::new(seed, 1)),
-            largest: config.path_mtu,
+            mtu: config.path_mtu,
             duplicate: config.duplicate,
             duplicate_stream: Stream::new(seed, 2),
             bottleneck,
@@ -95,24 +100,25 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         }
     }
 
-    /// Puts a packet on the wire. Returns the largest size that passes where this one is too large and so is dropped, as
-    /// a router tells the sender; a packet that is lost before it gets there is one of which nobody is told.
+    /// Puts a packet on the wire. Returns the path MTU if the packet is larger and therefore
+    /// dropped, as a router reports it to the sender. Returns `None` if the packet was lost before
+    /// that router.
     pub fn enqueue(&mut self, now: u64, packet: P) -> Option<u32> {
         self.advance(now);
         let bytes = packet.as_ref().len() as u64;
         self.counters.packets_in += 1;
         self.counters.bytes_in += bytes;
-        let lost = self.loss.strikes();
+        let lost = self.loss.drops_next();
         let twice = self.duplicate_stream.chance(self.duplicate);
         if lost {
             self.counters.lost_packets += 1;
             self.counters.lost_bytes += bytes;
             return None;
         }
-        if let Some(largest) = self.largest.filter(|&largest| bytes > u64::from(largest)) {
+        if let Some(mtu) = self.mtu.filter(|&mtu| bytes > u64::from(mtu)) {
             self.counters.oversized_packets += 1;
             self.counters.oversized_bytes += bytes;
-            return Some(largest);
+            return Some(mtu);
         }
         if twice {
             self.counters.duplicated_packets += 1;
@@ -137,19 +143,21 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         Some(packet)
     }
 
-    /// Returns when to call [`dequeue`](Self::dequeue) next, or `None` where nothing is under way.
+    /// Returns the time of the next [`dequeue`](Self::dequeue), or `None` if no packet is under
+    /// way.
     ///
-    /// It may find nothing then, and another time to wait for. It never finds anything earlier.
+    /// No packet arrives before this time. At this time there may be none yet, and then this method
+    /// returns a later time.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         match self.flying.front() {
-            // Whatever is behind the bottleneck now arrives no earlier than this one.
+            // A packet that is still in the bottleneck arrives no earlier than this one.
             Some((at, _)) => Some(*at),
             None => self.bottleneck.as_ref()?.leaves_at(),
         }
     }
 
-    /// Returns how many packets wait or are under way.
+    /// Returns the number of packets that wait or are under way.
     #[must_use]
     pub fn held_packets(&self) -> usize {
         self.flying.len()
@@ -159,7 +167,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
                 .map_or(0, Bottleneck::waiting_packets)
     }
 
-    /// Returns how many bytes wait or are under way.
+    /// Returns the number of bytes that wait or are under way.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.flying_bytes
@@ -169,19 +177,20 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
                 .map_or(0, Bottleneck::waiting_bytes)
     }
 
-    /// Bytes in the queue of the bottleneck, with the packet that is leaving it; 0 on a path without a bottleneck.
+    /// Returns the number of bytes in the queue of the bottleneck, including the packet on the
+    /// link. It is 0 on a path without a bottleneck.
     #[must_use]
     pub fn queued_bytes(&self) -> u64 {
         (self.bottleneck.as_ref()).map_or(0, Bottleneck::waiting_bytes)
     }
 
-    /// Returns what happened so far.
+    /// Returns the counters up to now.
     #[must_use]
     pub fn counters(&self) -> &PathCounters {
         &self.counters
     }
 
-    /// Brings the path to this time: changes and departures, in the order in which they happen.
+    /// Advances the path to this time: applies changes and departures in the order of their times.
     fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
         loop {
@@ -208,7 +217,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         }
     }
 
-    /// Takes a packet into the queue, or past it where there is no bottleneck.
+    /// Adds a packet to the queue, or launches it at once if there is no bottleneck.
     fn admit(&mut self, packet: P) {
         let bytes = packet.as_ref().len() as u64;
         let refused = if self.held_bytes() + bytes > MAX_HELD_BYTES {
@@ -230,15 +239,15 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         }
     }
 
-    /// Sends a packet that has left the bottleneck on its way.
+    /// Starts the propagation of a packet that has left the bottleneck.
     fn launch(&mut self, at: u64, packet: P) {
         self.flying_bytes += packet.as_ref().len() as u64;
         let overtakes = self.reorder_stream.chance(self.reorder);
         let distance = 1 + self.reorder_stream.next() % MAX_OVERTAKEN;
         if overtakes && !self.flying.is_empty() {
-            // At most eight, so the cast is exact.
+            // The distance is at most eight, so the cast is exact.
             let place = self.flying.len().saturating_sub(distance as usize);
-            // Arrivals that are due but not collected yet stay ahead.
+            // Packets that have arrived but were not collected cannot be overtaken.
             if let Some(place) = (place..self.flying.len()).find(|&place| self.flying[place].0 > at)
             {
                 let arrival = self.flying[place].0;
@@ -262,7 +271,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         let from = self.jitter_stream.unit_at(index);
         let to = self.jitter_stream.unit_at(index + 1);
         let offset = (2.0 * (from + (to - from) * within) - 1.0) * self.jitter as f64;
-        // Casts saturate: a delay cannot be negative.
+        // The cast saturates: a delay cannot be negative.
         (self.delay as f64 + offset).round() as u64
     }
 
@@ -279,7 +288,7 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
         if let Some(burst) = change.burst {
             self.loss.burst = Some(burst);
         }
-        self.largest = change.path_mtu.or(self.largest);
+        self.mtu = change.path_mtu.or(self.mtu);
         self.reorder = change.reorder.unwrap_or(self.reorder);
         self.duplicate = change.duplicate.unwrap_or(self.duplicate);
         if let Some(bottleneck) = &mut self.bottleneck {
@@ -293,12 +302,12 @@ impl<P: AsRef<[u8]> + Clone> Path<P> {
     }
 }
 
-/// Converts from milliseconds. Casts saturate, and take no number for zero.
+/// Converts milliseconds to nanoseconds. The cast saturates, and turns NaN into zero.
 fn nanoseconds(milliseconds: f64) -> u64 {
     (milliseconds * 1e6).round() as u64
 }
 
-/// Converts from Mbit/s.
+/// Converts Mbit/s to bit/s.
 fn bits_per_second(rate_mbit: f64) -> u64 {
     (rate_mbit * 1e6).round() as u64
 }

@@ -1,18 +1,20 @@
-//! Seeded randomness that outlives every dependency.
+//! A seeded pseudorandom generator whose output never changes.
 //!
-//! A drop pattern is part of a published result, so the generator is fixed here rather than taken from a crate that may
-//! change it: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, *Fast splittable pseudorandom number generators*, 2014).
+//! A drop pattern is part of a published result. So the generator is defined here, and not taken
+//! from a crate that may change it: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, *Fast splittable
+//! pseudorandom number generators*, 2014).
 
-/// What one feature of a path draws from.
+/// A stream of random numbers for one feature of a path.
 ///
-/// Each feature has a stream of its own, so that switching one on does not change what another one does to a packet.
+/// Each feature has its own stream. So enabling one feature does not change how another one treats
+/// a packet.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     state: u64,
 }
 
 impl Stream {
-    /// Returns the stream of this label under a seed.
+    /// Returns the stream with this label, derived from a seed.
     pub(super) fn new(seed: u64, label: u64) -> Self {
         Self {
             state: mix(seed ^ mix(label)),
@@ -30,12 +32,12 @@ impl Stream {
         to_unit(self.next())
     }
 
-    /// Returns `true` with this probability. Draws whatever the probability is.
+    /// Returns `true` with this probability. Consumes one number whatever the probability is.
     pub(super) fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Returns the `index`th number of [0, 1) of this stream without moving along it.
+    /// Returns the `index`th number in [0, 1) of this stream without advancing it.
     pub(super) fn unit_at(&self, index: u64) -> f64 {
         to_unit(mix(self
             .state
@@ -43,12 +45,13 @@ impl Stream {
     }
 }
 
-/// Returns a seed for a part of something that has a seed: a direction of a path, a repetition of a run.
+/// Derives a seed for one part of a seeded object: a direction of a path, or a repetition of a run.
 #[must_use]
 pub fn derive_seed(seed: u64, part: u64) -> u64 {
     mix(mix(seed).wrapping_add(GAMMA.wrapping_mul(part.wrapping_add(1))))
 }
 
+/// The increment of SplitMix64: 2^64 divided by the golden ratio, odd.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn mix(mut x: u64) -> u64 {
@@ -58,7 +61,7 @@ fn mix(mut x: u64) -> u64 {
 }
 
 fn to_unit(bits: u64) -> f64 {
-    // The upper 53 bits are exact in a double.
+    // The upper 53 bits fit the mantissa of a double.
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
@@ -68,7 +71,7 @@ mod tests {
 
     #[test]
     fn is_splitmix64() {
-        // First outputs for state 0, as the reference implementation prints them.
+        // First outputs for state 0 of the reference implementation.
         let mut stream = Stream { state: 0 };
         assert_eq!(stream.next(), 0xe220_a839_7b1d_cdaf);
         assert_eq!(stream.next(), 0x6e78_9e6a_a1b9_65f4);

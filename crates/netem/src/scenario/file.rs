@@ -1,4 +1,4 @@
-//! Scenario files: TOML with short forms.
+//! Scenario files: TOML with short forms for symmetric paths.
 
 use std::path::Path;
 
@@ -11,10 +11,11 @@ use super::{
 use crate::config_file::{MAX_CONFIG_BYTES, read_config_file};
 
 impl Scenario {
-    /// Reads a scenario file, whose stem is the scenario's name unless the file gives another.
+    /// Reads a scenario file. The name of the scenario is the file stem, unless the file gives
+    /// another.
     ///
     /// # Errors
-    /// [`ScenarioError`], which names the file and the line or the field.
+    /// Returns a [`ScenarioError`] that names the file, and the line or the field.
     pub fn open(path: &Path) -> Result<Self, ScenarioError> {
         let cannot = |source| ScenarioError::Read {
             path: path.to_owned(),
@@ -25,19 +26,19 @@ impl Scenario {
             return Err(ScenarioError::Syntax {
                 origin,
                 line: 1,
-                problem: format!("a scenario has at most {MAX_CONFIG_BYTES} bytes"),
+                problem: format!("expected at most {MAX_CONFIG_BYTES} bytes"),
             });
         };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         Self::read(&text, &origin, &stem)
     }
 
-    /// Reads and checks the text of a scenario file. `name` is the scenario's, unless the text
-    /// gives another.
+    /// Parses and validates the text of a scenario file. `name` is the name of the scenario, unless
+    /// the text gives another.
     ///
-    /// Every field of [`PathConfig`] may stand at the top, for both directions, and again in the
-    /// tables `[up]` and `[down]`, for one: there it wins. `rtt_ms` at the top gives half of itself
-    /// to the `delay_ms` of each direction.
+    /// Every field of [`PathConfig`] may be at the top level, for both directions. It may also be
+    /// in the tables `[up]` and `[down]`, which take precedence for their direction. `rtt_ms` at
+    /// the top level sets the `delay_ms` of each direction to half of its value.
     ///
     /// # Examples
     /// ```
@@ -60,7 +61,7 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// [`ScenarioError::Syntax`] or [`ScenarioError::Field`].
+    /// Returns [`ScenarioError::Syntax`] or [`ScenarioError::Field`].
     pub fn parse(text: &str, name: &str) -> Result<Self, ScenarioError> {
         Self::read(text, name, name)
     }
@@ -75,15 +76,15 @@ impl Scenario {
                     .take(start)
                     .filter(|&byte| byte == b'\n')
                     .count(),
-                problem: in_words(error.message()),
+                problem: plain_message(error.message()),
             }
         })?;
-        file.unite(origin, name)
+        file.into_scenario(origin, name)
     }
 }
 
-/// Returns the message of a TOML error as one line, with the types of Rust in words.
-fn in_words(message: &str) -> String {
+/// Returns the message of a TOML error as one line, with plain words instead of Rust types.
+fn plain_message(message: &str) -> String {
     [
         ("expected f64", "expected a number"),
         ("expected u64", "expected a whole number from 0"),
@@ -96,7 +97,7 @@ fn in_words(message: &str) -> String {
     })
 }
 
-/// What a file holds.
+/// The contents of a scenario file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScenarioFile {
@@ -114,7 +115,8 @@ struct ScenarioFile {
     #[serde(default)]
     down: PathTable,
 
-    // Those of `PathTable`. Flattening it instead would lose the lines of errors.
+    // The fields of `PathTable`. They are repeated here because `serde(flatten)` would lose the
+    // line numbers of errors.
     delay_ms: Option<f64>,
     jitter_ms: Option<f64>,
     loss: Option<f64>,
@@ -130,7 +132,7 @@ struct ScenarioFile {
     changes: Option<Vec<Change>>,
 }
 
-/// What a file says of a direction.
+/// The table of one direction.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct PathTable {
@@ -150,14 +152,17 @@ struct PathTable {
 }
 
 impl ScenarioFile {
-    fn unite(self, origin: &str, name: &str) -> Result<Scenario, ScenarioError> {
+    fn into_scenario(self, origin: &str, name: &str) -> Result<Scenario, ScenarioError> {
         let wrong = |field: &str, problem: &str| ScenarioError::Field {
             origin: origin.to_owned(),
             field: field.to_owned(),
             problem: problem.to_owned(),
         };
         if self.rtt_ms.is_some() && self.delay_ms.is_some() {
-            return Err(wrong("rtt_ms", "either this or delay_ms, not both"));
+            return Err(wrong(
+                "rtt_ms",
+                "expected either rtt_ms or delay_ms, not both",
+            ));
         }
         if self
             .rtt_ms
@@ -183,8 +188,8 @@ impl ScenarioFile {
         let scenario = Scenario {
             name: self.name.unwrap_or_else(|| name.to_owned()),
             description: self.description,
-            up: self.up.over(&both),
-            down: self.down.over(&both),
+            up: self.up.with_defaults(&both),
+            down: self.down.with_defaults(&both),
             mtu: self.mtu.unwrap_or_else(default_mtu),
             congestion_control: self.congestion_control,
             socket_buffer: self.socket_buffer,
@@ -197,9 +202,10 @@ impl ScenarioFile {
 }
 
 impl PathTable {
-    /// Returns a direction with what it says itself, else what is said for both.
-    fn over(self, both: &Self) -> PathConfig {
-        // Whatever a direction says of its queue replaces all that is said for both.
+    /// Returns the configuration of a direction: its own fields, or else those for both directions.
+    fn with_defaults(self, both: &Self) -> PathConfig {
+        // The queue is taken as a whole: if a direction sets either field of it, those for both
+        // directions are ignored.
         let own_queue = self.queue_bytes.is_some() || self.queue_bdp.is_some();
         let queue = if own_queue { &self } else { both };
         let (queue_bytes, queue_bdp) = (queue.queue_bytes, queue.queue_bdp);
@@ -268,7 +274,7 @@ mod tests {
             ("[down]\nloss = -0.1", "down.loss"),
             ("loss = nan", "up.loss"),
             ("rtt_ms = -1", "rtt_ms"),
-            ("rtt_ms = 1\ndelay_ms = 1", "rtt_ms: either this"),
+            ("rtt_ms = 1\ndelay_ms = 1", "rtt_ms: expected either"),
             ("delay_ms = inf", "up.delay_ms"),
             ("rate_mbit = 0", "up.rate_mbit"),
             (
@@ -313,7 +319,7 @@ mod tests {
             ("name = \"a b\"", "name: "),
             (
                 "burst = { p_enter = 0.1, p_leave = 0.0 }",
-                "up.burst.p_leave: 0 would",
+                "up.burst.p_leave: expected more than 0",
             ),
             (
                 "burst = { p_enter = 2, p_leave = 0.0 }",
@@ -355,7 +361,8 @@ mod tests {
         }
     }
 
-    /// Every field that the parser knows is in the document, by the parser's own list of them.
+    /// Reads the known fields from the parser's own error messages and looks for each of them in
+    /// the document.
     #[test]
     fn every_field_is_documented() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario-files.md");

@@ -1,8 +1,8 @@
-//! Network conditions: what lies between the two parties of a run.
+//! Network conditions between the two parties of a run.
 //!
 //! A [`Scenario`] is one emulated path, with a [`PathConfig`] for each direction. Scenarios come
-//! from TOML files, whose short forms [`Scenario::parse`] describes, and from [`presets`].
-//! Everything is checked before anything starts: an error names the field that is wrong.
+//! from TOML files, whose short forms [`Scenario::parse`] describes, and from [`presets`]. A
+//! scenario is validated before anything starts: an error names the invalid field.
 
 mod file;
 mod presets;
@@ -15,10 +15,10 @@ use thiserror::Error;
 
 pub use presets::{Preset, presets};
 
-/// The smallest queue a path gets unless its scenario asks for less, in bytes.
+/// The minimum size of the default queue of a path, in bytes.
 ///
-/// One bandwidth-delay product of a short path is less than a segmentation-offload burst, which no
-/// real interface would drop.
+/// The bandwidth-delay product of a short path is less than one segmentation-offload burst, which
+/// no real interface would drop.
 pub const MIN_DEFAULT_QUEUE_BYTES: u64 = 256 << 10;
 
 /// Network conditions under which two parties run.
@@ -28,9 +28,9 @@ pub const MIN_DEFAULT_QUEUE_BYTES: u64 = 256 << 10;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The name, which results are grouped by.
+    /// The name, by which results are grouped.
     pub name: String,
-    /// What it stands for, in a sentence.
+    /// A description in one sentence.
     #[serde(default)]
     pub description: String,
     /// The direction from party A to party B.
@@ -44,14 +44,14 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// The largest socket buffer in bytes: the maximum of `tcp_rmem` and `tcp_wmem` inside the
-    /// namespaces. Default: what a fresh namespace has. Less than twice the bandwidth-delay product
+    /// namespaces. Default: that of a new namespace. Less than twice the bandwidth-delay product
     /// keeps one TCP flow from filling the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_buffer: Option<u64>,
     /// Other traffic on the same path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_traffic: Option<CrossTraffic>,
-    /// What all randomness of the path comes from: the same seed drops the same packets of the same
+    /// The seed of all random numbers of the path: the same seed drops the same packets of the same
     /// sequence. Default: 1.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -59,88 +59,90 @@ pub struct Scenario {
 
 /// One direction of a path.
 ///
-/// A packet meets, in this order: loss, the largest size that passes, duplication, the queue before the bottleneck, the
-/// bottleneck, and the way there with its delay, jitter and reordering. The default is a path
-/// without any of them.
+/// A packet passes, in this order: loss, the path MTU, duplication, the queue before the
+/// bottleneck, the bottleneck, and propagation with delay, jitter and reordering. The default is a
+/// path without any of them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PathConfig {
-    /// One-way delay in milliseconds, beside the time in the queue and on the bottleneck.
+    /// One-way delay in milliseconds, without the time in the queue and on the bottleneck.
     pub delay_ms: f64,
-    /// How far the delay strays from [`delay_ms`](Self::delay_ms) at most, either way, in
-    /// milliseconds. It wanders in straight lines between points that are drawn uniformly within
-    /// that, one every 10 ms, or every four times the jitter if that is longer; no packet overtakes
-    /// another by it. [`Path`](crate::model::Path) says why.
+    /// The maximum deviation of the delay from [`delay_ms`](Self::delay_ms), in either direction,
+    /// in milliseconds. The deviation changes linearly between random values, which are drawn every
+    /// 10 ms, or every four times the jitter if that is longer. No packet overtakes another by it.
+    /// [`Path`](crate::model::Path) gives the reason.
     pub jitter_ms: f64,
-    /// The probability that a packet is lost, each independently of all others.
+    /// The probability that a packet is lost, independently of all others.
     pub loss: f64,
-    /// Loss in bursts, in addition to [`loss`](Self::loss).
+    /// Burst loss, in addition to [`loss`](Self::loss).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<GilbertElliott>,
     /// The probability that a packet overtakes the ones before it.
     pub reorder: f64,
     /// The probability that a packet arrives twice.
     pub duplicate: f64,
-    /// Whether a firewall before the path drops every UDP packet, without a word to its sender. The
-    /// [`lab`](crate::lab) does that: [`Path`](crate::model::Path) does not know what is in a packet.
-    /// Default: no.
+    /// Drops every UDP packet before the path, as a firewall does, without a message to its sender.
+    /// The [`lab`](crate::lab) does this, because [`Path`](crate::model::Path) does not look into
+    /// packets. Default: no.
     #[serde(skip_serializing_if = "is_false")]
     pub udp_blocked: bool,
-    /// The rate of the bottleneck in Mbit/s of IP packets (10^6 bits per second). Default: none,
-    /// which is as fast as the emulator gets.
+    /// The rate of the bottleneck in Mbit/s of IP packets (10^6 bits per second). Default: none, so
+    /// that the path is as fast as the emulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mbit: Option<f64>,
-    /// The queue before the bottleneck in bytes of IP packets; what does not fit is dropped.
-    /// Default: see [`queue_limit_bytes`](Self::queue_limit_bytes).
+    /// The size of the queue before the bottleneck, in bytes of IP packets. A packet that does not
+    /// fit is dropped. Default: see [`queue_limit_bytes`](Self::queue_limit_bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
-    /// The queue as a multiple of the bandwidth-delay product, instead of
+    /// The size of the queue as a multiple of the bandwidth-delay product, instead of
     /// [`queue_bytes`](Self::queue_bytes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bdp: Option<f64>,
-    /// The largest IP packet that passes, in bytes; larger ones are dropped, whether or not they may be fragmented.
-    /// Default: whatever the parties' interfaces send, which is [`Scenario::mtu`].
+    /// The largest IP packet that passes, in bytes. Larger packets are dropped and never
+    /// fragmented. Default: [`Scenario::mtu`], the largest packet that the parties' interfaces
+    /// send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_mtu: Option<u32>,
-    /// Whether a sender is told of a packet larger than [`path_mtu`](Self::path_mtu), by ICMP (RFC 1191). Default: no,
-    /// as on paths whose firewalls drop that.
+    /// Reports a packet larger than [`path_mtu`](Self::path_mtu) to its sender by ICMP (RFC 1191).
+    /// Default: no, as on paths whose firewalls drop ICMP.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub icmp: bool,
-    /// What becomes different while the path is in use, in order of time.
+    /// Changes of the path while it is in use, in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
 }
 
 impl PathConfig {
-    /// Returns how many bytes wait for the bottleneck at most, or `None` for a path without one.
+    /// Returns the maximum number of bytes that wait for the bottleneck, or `None` for a path
+    /// without one.
     ///
-    /// Where [`queue_bytes`](Self::queue_bytes) does not say, it is
-    /// [`queue_bdp`](Self::queue_bdp) times the product of rate and round-trip time, taken as twice
-    /// the one-way delay; and where neither does, one such product, but
-    /// [`MIN_DEFAULT_QUEUE_BYTES`] at least. Changes of rate or delay leave it alone.
+    /// The limit is [`queue_bytes`](Self::queue_bytes), or [`queue_bdp`](Self::queue_bdp) times the
+    /// bandwidth-delay product. Without either, it is one such product, and at least
+    /// [`MIN_DEFAULT_QUEUE_BYTES`]. The round-trip time is taken as twice the one-way delay. Later
+    /// changes of rate or delay do not change the limit.
     #[must_use]
     pub fn queue_limit_bytes(&self) -> Option<u64> {
         let rate = self.rate_mbit?;
         let bdp = rate * 1e6 / 8.0 * (2.0 * self.delay_ms / 1e3);
         Some(match (self.queue_bytes, self.queue_bdp) {
             (Some(bytes), _) => bytes,
-            // Casts saturate; validation bounds both factors.
+            // The cast saturates; validation bounds both factors.
             (None, Some(multiple)) => (bdp * multiple).ceil() as u64,
             (None, None) => (bdp.ceil() as u64).max(MIN_DEFAULT_QUEUE_BYTES),
         })
     }
 }
 
-/// Loss in bursts: a Markov chain of a good and a bad state, which each packet moves by one step.
+/// Burst loss: a Markov chain with a good and a bad state, which makes one step per packet.
 ///
 /// E. N. Gilbert, *Capacity of a burst-noise channel*, 1960; E. O. Elliott, *Estimates of error
 /// rates for codes on burst-noise channels*, 1963.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
-    /// The probability of going from the good to the bad state, per packet.
+    /// The probability of a change from the good to the bad state, per packet.
     pub p_enter: f64,
-    /// The probability of going back, per packet.
+    /// The probability of a change from the bad to the good state, per packet.
     pub p_leave: f64,
     /// The probability of losing a packet in the good state.
     #[serde(default)]
@@ -150,12 +152,12 @@ pub struct GilbertElliott {
     pub loss_bad: f64,
 }
 
-/// What is different from a moment on. What is absent stays as it is.
+/// A change of a path at a point in time. Fields that are absent stay unchanged.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When, in seconds. Time starts with the first packet from either side, not with the path
-    /// itself: waiting for the parties to start moves no change.
+    /// The time of the change, in seconds after the first packet from either side. The start of the
+    /// path does not count, so that the parties' startup time does not move a change.
     pub at_s: f64,
     /// See [`PathConfig::delay_ms`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +165,7 @@ pub struct Change {
     /// See [`PathConfig::jitter_ms`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ms: Option<f64>,
-    /// See [`PathConfig::loss`]. 1 is a blackout.
+    /// See [`PathConfig::loss`]. The value 1 is a blackout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
     /// See [`PathConfig::burst`].
@@ -175,10 +177,10 @@ pub struct Change {
     /// See [`PathConfig::duplicate`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<f64>,
-    /// See [`PathConfig::rate_mbit`]. Only for a path that has a rate from the start.
+    /// See [`PathConfig::rate_mbit`]. Valid only if the path has a rate from the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mbit: Option<f64>,
-    /// See [`PathConfig::queue_bytes`]. Only for a path that has a rate from the start.
+    /// See [`PathConfig::queue_bytes`]. Valid only if the path has a rate from the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
     /// See [`PathConfig::path_mtu`].
@@ -190,18 +192,18 @@ pub struct Change {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossTraffic {
-    /// How many flows each way it goes.
+    /// Number of flows in each selected direction.
     #[serde(default = "one_flow")]
     pub flows: u32,
     /// The congestion control of these flows. Default: `cubic`.
     #[serde(default = "cubic")]
     pub congestion_control: String,
-    /// Which way they send. Default: up, where the tables go.
+    /// The direction in which the flows send. Default: up, the direction of the garbled tables.
     #[serde(default)]
     pub direction: CrossDirection,
 }
 
-/// Which way cross traffic goes.
+/// The direction of cross traffic.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossDirection {
@@ -210,11 +212,11 @@ pub enum CrossDirection {
     Up,
     /// From party B to party A.
     Down,
-    /// Both ways.
+    /// Both directions.
     Both,
 }
 
-/// Why there is no such scenario, or why it cannot be emulated.
+/// Error of a scenario that does not exist, cannot be read or is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
@@ -223,47 +225,47 @@ pub enum ScenarioError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system call.
         source: std::io::Error,
     },
-    /// The text is not TOML, or has a field that scenarios do not have.
+    /// The text is not TOML, or has an unknown field.
     #[error("{origin}:{line}: {problem}")]
     Syntax {
         /// The file or preset.
         origin: String,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem at that line.
         problem: String,
     },
-    /// A field has a value that makes no sense.
+    /// A field has an invalid value.
     #[error("{origin}: {field}: {problem}")]
     Field {
         /// The file or scenario.
         origin: String,
-        /// The field with the table it is in, such as `up.loss`.
+        /// The field, with its table, such as `up.loss`.
         field: String,
-        /// What is wrong with it.
+        /// The problem with the value.
         problem: String,
     },
-    /// There is neither a preset nor a file of that name.
-    #[error("there is no scenario {name:?}: expected a TOML file or one of {}", known.join(", "))]
+    /// No preset or file has that name.
+    #[error("unknown scenario {name:?}: expected a TOML file or one of {}", known.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The name that was requested.
         name: String,
-        /// The presets.
+        /// The names of the presets.
         known: Vec<&'static str>,
     },
 }
 
 impl Scenario {
-    /// Returns the smallest possible round-trip time in milliseconds: the delays of both ways.
+    /// Returns the minimum round-trip time in milliseconds: the sum of both delays.
     #[must_use]
     pub fn rtt_ms(&self) -> f64 {
         self.up.delay_ms + self.down.delay_ms
     }
 
-    /// Returns the scenario with half of this round-trip time, in milliseconds, on each way.
+    /// Returns the scenario with half of this round-trip time, in milliseconds, in each direction.
     #[must_use]
     pub fn with_rtt_ms(mut self, rtt_ms: f64) -> Self {
         self.up.delay_ms = rtt_ms / 2.0;
@@ -271,7 +273,7 @@ impl Scenario {
         self
     }
 
-    /// Returns the scenario with this probability of independent loss both ways.
+    /// Returns the scenario with this probability of independent loss in both directions.
     #[must_use]
     pub fn with_loss(mut self, loss: f64) -> Self {
         self.up.loss = loss;
@@ -279,14 +281,14 @@ impl Scenario {
         self
     }
 
-    /// Returns whether UDP gets through in neither direction, or in one only: what asks for answers
-    /// does not work then.
+    /// Returns whether UDP is blocked in at least one direction. A protocol that needs answers does
+    /// not work then.
     #[must_use]
     pub fn blocks_udp(&self) -> bool {
         self.up.udp_blocked || self.down.udp_blocked
     }
 
-    /// Returns the scenario with or without a firewall against UDP, both ways.
+    /// Returns the scenario with UDP blocked, or not blocked, in both directions.
     #[must_use]
     pub fn with_udp_blocked(mut self, blocked: bool) -> Self {
         self.up.udp_blocked = blocked;
@@ -294,7 +296,7 @@ impl Scenario {
         self
     }
 
-    /// Returns the scenario with this rate, in Mbit/s, both ways.
+    /// Returns the scenario with this rate, in Mbit/s, in both directions.
     #[must_use]
     pub fn with_rate_mbit(mut self, rate_mbit: f64) -> Self {
         self.up.rate_mbit = Some(rate_mbit);
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_survives_json() {
+    fn a_scenario_round_trips_through_json() {
         for preset in presets() {
             let scenario = Scenario::named(preset.name).unwrap();
             let json = serde_json::to_string(&scenario).unwrap();
@@ -364,12 +366,12 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_set_both_directions() {
+    fn builders_set_both_directions() {
         let scenario = Scenario::named("eu-us").unwrap().with_rtt_ms(50.0);
         assert_eq!((scenario.rtt_ms(), scenario.up.delay_ms), (50.0, 25.0));
         let scenario = scenario.with_loss(0.01).with_rate_mbit(10.0);
         assert_eq!(scenario.down.loss, 0.01);
-        // 10 Mbit/s for 50 ms is 62,500 bytes, less than the least queue.
+        // 10 Mbit/s for 50 ms is 62,500 bytes, less than the minimum.
         assert_eq!(scenario.down.queue_limit_bytes(), Some(256 << 10));
         assert!(scenario.validate().is_ok());
         assert!(!scenario.blocks_udp());

@@ -1,15 +1,15 @@
-//! The scenarios that come with the testbed.
+//! The built-in scenarios.
 
 use std::path::Path;
 
 use super::{Scenario, ScenarioError};
 
-/// A scenario that comes with the testbed, as a file of its own.
+/// A built-in scenario, as the text of a scenario file.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name.
+    /// The name of the scenario.
     pub name: &'static str,
-    /// The TOML, to start one's own from.
+    /// The TOML, which may serve as a template.
     pub toml: &'static str,
 }
 
@@ -22,7 +22,7 @@ macro_rules! presets {
     };
 }
 
-/// Returns the scenarios that come with the testbed, from near to far.
+/// Returns the built-in scenarios, from short to long distances.
 #[must_use]
 pub fn presets() -> &'static [Preset] {
     presets![
@@ -44,10 +44,10 @@ pub fn presets() -> &'static [Preset] {
 }
 
 impl Scenario {
-    /// Returns the preset of that name, checked.
+    /// Returns the preset of that name, validated.
     ///
     /// # Errors
-    /// [`ScenarioError::Unknown`] where there is none.
+    /// Returns [`ScenarioError::Unknown`] if there is none.
     pub fn named(name: &str) -> Result<Self, ScenarioError> {
         match presets().iter().find(|preset| preset.name == name) {
             Some(preset) => Self::parse(preset.toml, preset.name),
@@ -58,11 +58,12 @@ impl Scenario {
         }
     }
 
-    /// Returns the preset of that name or reads the file. A name that ends in `.toml` or has a path separator is a
-    /// file, and so is one that is no preset and exists.
+    /// Returns the preset of that name, or reads a scenario file. A name that ends in `.toml` or
+    /// contains a path separator is a file. A name that is not a preset is a file if that file
+    /// exists.
     ///
     /// # Errors
-    /// [`ScenarioError`], which names the file and the field.
+    /// Returns a [`ScenarioError`] that names the file and the field.
     pub fn load(name_or_path: &str) -> Result<Self, ScenarioError> {
         let path = Path::new(name_or_path);
         if name_or_path.ends_with(".toml") || name_or_path.contains(std::path::is_separator) {
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_are_valid_and_say_what_they_are() {
+    fn presets_are_valid_and_have_a_description() {
         for preset in presets() {
             let scenario = Scenario::named(preset.name).unwrap();
             assert_eq!(scenario.name, preset.name);
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_lists_the_known() {
+    fn the_error_for_an_unknown_name_lists_the_presets() {
         let error = Scenario::load("eu-uk").unwrap_err().to_string();
         assert!(
             error.contains("\"eu-uk\"") && error.contains("eu-us"),

@@ -1,56 +1,59 @@
-//! What makes sense in a scenario.
+//! Validation of scenarios.
 
 use std::fmt::Display;
 
 use super::{Change, GilbertElliott, PathConfig, Scenario, ScenarioError};
 
-/// Longer than to the Moon and back, in milliseconds.
+/// Maximum one-way delay, in milliseconds: longer than the round trip to the Moon.
 const MAX_DELAY_MS: f64 = 60_000.0;
 
-/// In Mbit/s; far beyond what the emulator sustains.
+/// Maximum rate, in Mbit/s: far beyond what the emulator sustains.
 const MAX_RATE_MBIT: f64 = 400_000.0;
 
-/// In Mbit/s: a packet of 1,500 bytes takes 12 s.
+/// Minimum rate, in Mbit/s: a packet of 1,500 bytes takes 12 s.
 const MIN_RATE_MBIT: f64 = 0.001;
 
-/// In bytes; the queue is held in memory.
+/// Maximum size of a queue, in bytes, because the queue is held in memory.
 const MAX_QUEUE_BYTES: u64 = 1 << 30;
 
-/// In bandwidth-delay products.
+/// Maximum size of a queue, in bandwidth-delay products.
 const MAX_QUEUE_BDP: f64 = 100.0;
 
-/// What every IPv4 host must accept, in bytes.
+/// Minimum MTU, in bytes: the size that every IPv4 host must accept (RFC 791).
 const MIN_MTU: u32 = 576;
 
-/// The largest IP packet, in bytes.
+/// Maximum MTU, in bytes: the largest IP packet.
 const MAX_MTU: u32 = 65_535;
 
-/// In bytes: what the kernel rounds smaller ones up to, and the most that an `int` holds.
+/// Valid sizes of socket buffers, in bytes: the kernel rounds smaller ones up, and holds the size
+/// in an `int`.
 const SOCKET_BUFFERS: std::ops::RangeInclusive<u64> = 4096..=i32::MAX as u64;
 
+/// Maximum number of flows of cross traffic per direction.
 const MAX_FLOWS: u32 = 64;
 
-/// Seconds of a day: nothing changes later.
+/// Maximum time of a change, in seconds: one day.
 const MAX_CHANGE_S: f64 = 86_400.0;
 
+/// Maximum number of changes per direction.
 const MAX_CHANGES: usize = 10_000;
 
-/// The longest name of a congestion control, by the kernel's `TCP_CA_NAME_MAX`.
+/// Maximum length of the name of a congestion control, in bytes (`TCP_CA_NAME_MAX` of the kernel).
 const MAX_CONGESTION_CONTROL: usize = 15;
 
 impl Scenario {
-    /// Checks that everything is in range and fits together.
+    /// Checks that all values are in range and consistent.
     ///
-    /// [`parse`](Self::parse), [`open`](Self::open) and [`load`](Self::load) return checked
-    /// scenarios; one that is made by hand or changed is checked with this.
+    /// [`parse`](Self::parse), [`open`](Self::open) and [`load`](Self::load) return validated
+    /// scenarios. Use this for scenarios that are created or changed in code.
     ///
     /// # Errors
-    /// [`ScenarioError::Field`] for the first field that is wrong.
+    /// Returns [`ScenarioError::Field`] for the first invalid field.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         self.validate_as(&self.name)
     }
 
-    /// Checks a scenario that messages call `origin`.
+    /// Validates a scenario. Error messages name it `origin`.
     pub(super) fn validate_as(&self, origin: &str) -> Result<(), ScenarioError> {
         self.check()
             .map_err(|(field, problem)| ScenarioError::Field {
@@ -66,7 +69,7 @@ impl Scenario {
         if self.name.is_empty() || self.name.len() > 80 || !name_is_plain {
             return problem(
                 "name",
-                "1 to 80 letters, digits and any of \"-_.,=+\" are wanted",
+                "expected 1 to 80 letters, digits and characters of \"-_.,=+\"",
             );
         }
         if !(MIN_MTU..=MAX_MTU).contains(&self.mtu) {
@@ -78,8 +81,8 @@ impl Scenario {
         if let Some(bytes) = self.socket_buffer
             && !SOCKET_BUFFERS.contains(&bytes)
         {
-            let (least, most) = (SOCKET_BUFFERS.start(), SOCKET_BUFFERS.end());
-            return outside("socket_buffer", bytes, least, most);
+            let (min, max) = (SOCKET_BUFFERS.start(), SOCKET_BUFFERS.end());
+            return outside("socket_buffer", bytes, min, max);
         }
         if let Some(cross) = &self.cross_traffic {
             if !(1..=MAX_FLOWS).contains(&cross.flows) {
@@ -90,7 +93,7 @@ impl Scenario {
                 &cross.congestion_control,
             )?;
             if self.up.rate_mbit.is_none() || self.down.rate_mbit.is_none() {
-                // Without a bottleneck the flows would only fight for the processor.
+                // Without a bottleneck the flows would compete only for the processor.
                 return problem("cross_traffic", "only for a path with rate_mbit both ways");
             }
         }
@@ -99,7 +102,7 @@ impl Scenario {
     }
 }
 
-/// A field and what is wrong with it.
+/// A field and the problem with its value.
 type Problem = (String, String);
 
 fn problem<T>(field: impl Into<String>, problem: impl Into<String>) -> Result<T, Problem> {
@@ -109,16 +112,16 @@ fn problem<T>(field: impl Into<String>, problem: impl Into<String>) -> Result<T,
 fn outside<T>(
     field: impl Into<String>,
     value: impl Display,
-    least: impl Display,
-    most: impl Display,
+    min: impl Display,
+    max: impl Display,
 ) -> Result<T, Problem> {
-    problem(field, format!("{value} is not between {least} and {most}"))
+    problem(field, format!("{value} is not between {min} and {max}"))
 }
 
-/// Checks a number that may be absent. Not a number is outside of every range.
-fn within(field: String, value: Option<f64>, least: f64, most: f64) -> Result<(), Problem> {
+/// Checks the range of an optional number. NaN is outside of every range.
+fn within(field: String, value: Option<f64>, min: f64, max: f64) -> Result<(), Problem> {
     match value {
-        Some(value) if !(least..=most).contains(&value) => outside(field, value, least, most),
+        Some(value) if !(min..=max).contains(&value) => outside(field, value, min, max),
         _ => Ok(()),
     }
 }
@@ -128,7 +131,7 @@ fn check_congestion_control(field: &str, name: &str) -> Result<(), Problem> {
     if name.is_empty() || name.len() > MAX_CONGESTION_CONTROL || !is_plain {
         return problem(
             field,
-            format!("{name:?} is no name of a congestion control"),
+            format!("{name:?} is not the name of a congestion control"),
         );
     }
     Ok(())
@@ -156,7 +159,10 @@ fn check_path(table: &str, path: &PathConfig, mtu: u32) -> Result<(), Problem> {
         "queue_bytes"
     };
     if path.queue_bytes.is_some() && path.queue_bdp.is_some() {
-        return problem(field("queue_bdp"), "either this or queue_bytes, not both");
+        return problem(
+            field("queue_bdp"),
+            "expected either queue_bdp or queue_bytes, not both",
+        );
     }
     let has_queue = path.queue_bytes.is_some() || path.queue_bdp.is_some();
     match path.queue_limit_bytes() {
@@ -189,7 +195,7 @@ fn check_queue(field: String, bytes: u64, mtu: u32) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks the ranges of what a path starts with or changes to.
+/// Checks the ranges of the initial values of a path, or those of a change.
 fn check_numbers(table: &str, numbers: &Change) -> Result<(), Problem> {
     let field = |name: &str| format!("{table}.{name}");
     within(field("delay_ms"), numbers.delay_ms, 0.0, MAX_DELAY_MS)?;
@@ -228,7 +234,7 @@ fn check_numbers(table: &str, numbers: &Change) -> Result<(), Problem> {
     if p_enter > 0.0 && p_leave == 0.0 {
         return problem(
             field("burst.p_leave"),
-            "0 would make the first burst the last",
+            "expected more than 0, because the first burst would never end",
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The round-trip times of the emulator.
+//! Round-trip times of the emulator.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use transpute_netem::lab::{Lab, Side};
 
 use super::{Bench, bench, scenario};
 
-/// Measures round trips of single packets, in milliseconds, sorted.
+/// Measures round trips of single packets. Returns their times in milliseconds, sorted.
 fn round_trips(lab: &Lab, count: usize) -> Vec<f64> {
     let (a, b) = (lab.udp(Side::A, 0).unwrap(), lab.udp(Side::B, 0).unwrap());
     a.connect(b.local_addr().unwrap()).unwrap();
@@ -32,7 +32,8 @@ fn round_trips(lab: &Lab, count: usize) -> Vec<f64> {
     })
 }
 
-/// Measures round trips at the delays that matter; hands each delay its sorted times, in milliseconds.
+/// Measures round trips at several delays. Calls `check` with each delay and its sorted times, in
+/// milliseconds.
 fn at_each_delay(check: impl Fn(f64, &[f64])) {
     for (rtt, count) in [
         (0.0, 200),
@@ -47,7 +48,7 @@ fn at_each_delay(check: impl Fn(f64, &[f64])) {
         };
         let times = round_trips(&lab, count);
         println!(
-            "RTT {rtt} ms: least {:.3}, median {:.3}, most {:.3}",
+            "RTT {rtt} ms: min {:.3}, median {:.3}, max {:.3}",
             times[0],
             times[count / 2],
             times[count - 1]
@@ -56,17 +57,17 @@ fn at_each_delay(check: impl Fn(f64, &[f64])) {
     }
 }
 
-/// How late a packet of a round trip of so many milliseconds may be.
+/// The maximum delay of a packet beyond the configured round-trip time, in milliseconds.
 fn tolerance(rtt: f64) -> f64 {
     0.3 + 0.02 * rtt
 }
 
-/// No packet is early, and where other work does not hold them up they are on time.
+/// No packet is early, and the fastest packet is on time.
 #[test]
-fn round_trips_take_what_the_scenario_says() {
+fn round_trips_take_the_time_of_the_scenario() {
     at_each_delay(|rtt, times| {
-        let least = times[0];
-        assert!(least >= rtt, "{least} is less than possible");
-        assert!(least - rtt <= tolerance(rtt), "{least} instead of {rtt}");
+        let min = times[0];
+        assert!(min >= rtt, "{min} ms is less than the delay of {rtt} ms");
+        assert!(min - rtt <= tolerance(rtt), "{min} ms instead of {rtt} ms");
     });
 }

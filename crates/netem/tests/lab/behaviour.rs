@@ -1,4 +1,4 @@
-//! What a lab is, and that it does what the scenario says.
+//! Isolation of a lab, and its conformance with the scenario.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, UdpSocket};
@@ -9,7 +9,7 @@ use transpute_netem::lab::{Lab, LabError, Side};
 
 use super::{Bench, bench, scenario, turn};
 
-/// A pair of UDP sockets on the two sides; B's gives up after a second of silence.
+/// Returns connected UDP sockets on the two sides. A read on B's socket times out after a second.
 fn pair(lab: &Lab) -> (UdpSocket, UdpSocket) {
     let (a, b) = (lab.udp(Side::A, 0).unwrap(), lab.udp(Side::B, 0).unwrap());
     a.connect(b.local_addr().unwrap()).unwrap();
@@ -20,8 +20,9 @@ fn pair(lab: &Lab) -> (UdpSocket, UdpSocket) {
 
 /// Sends numbered packets and returns the numbers that arrive, in order of arrival.
 ///
-/// Waits for each burst to be lost or delivered, so that no buffer but the path's can overflow.
-fn blast(lab: &Lab, packets: u32) -> Vec<u32> {
+/// Waits until each packet of a burst is lost or delivered, so that only the buffer of the path can
+/// overflow.
+fn send_bursts(lab: &Lab, packets: u32) -> Vec<u32> {
     let (a, b) = pair(lab);
     let mut arrived = Vec::new();
     let mut sent = 0;
@@ -55,7 +56,7 @@ fn loss_is_binomial_over_a_hundred_thousand_packets() {
         return;
     };
     let packets = 120_000;
-    let arrived = blast(&lab, packets);
+    let arrived = send_bursts(&lab, packets);
     let [up, down] = lab.counters();
     assert_eq!(up.packets_in, u64::from(packets));
     assert_eq!(up.packets_out, arrived.len() as u64);
@@ -78,7 +79,7 @@ fn the_same_seed_drops_the_same_packets() {
         let Bench { lab, _turn } = bench(&scenario(&format!(
             "rtt_ms = 0.0\nloss = 0.05\nseed = {seed}"
         )))?;
-        Some(blast(&lab, 20_000))
+        Some(send_bursts(&lab, 20_000))
     };
     let Some(first) = run(1) else { return };
     assert_eq!(run(1).unwrap(), first);
@@ -86,8 +87,9 @@ fn the_same_seed_drops_the_same_packets() {
 }
 
 #[test]
-fn the_queue_limit_holds_to_the_packet() {
-    // 1,028 bytes take 82 ms: the burst is over long before the first packet is out.
+fn the_queue_limit_is_exact_to_the_packet() {
+    // 1,028 bytes take 82 ms, so the whole burst is sent long before the first packet leaves the
+    // queue.
     for (limit, room) in [(15 * 1028, 15), (16 * 1028 - 1, 15), (16 * 1028, 16)] {
         let text = format!("rtt_ms = 0.0\nrate_mbit = 0.1\nqueue_bytes = {limit}");
         let Some(Bench { lab, _turn }) = bench(&scenario(&text)) else {
@@ -110,7 +112,7 @@ fn the_queue_limit_holds_to_the_packet() {
 }
 
 #[test]
-fn programs_run_inside_and_see_nothing_of_the_host() {
+fn programs_run_inside_and_do_not_see_the_host() {
     let Some(Bench { lab, _turn }) = bench(&scenario(
         "rtt_ms = 2.0\nmtu = 1280\nsocket_buffer = 7000000",
     )) else {
@@ -181,7 +183,8 @@ fn tcp_connects_with_the_congestion_control_of_the_scenario() {
     }
 }
 
-/// Carries half a megabyte over TCP to B, and says how much of it came before a second of silence.
+/// Sends half a megabyte over TCP to B. Returns the number of bytes that arrived before a second of
+/// silence.
 fn bulk(lab: &Lab) -> usize {
     const BYTES: usize = 500_000;
     let listener = lab.listen(Side::B, 0).unwrap();
@@ -208,7 +211,7 @@ fn bulk(lab: &Lab) -> usize {
     })
 }
 
-/// TCP lives with a narrower path if it is told of it. If not, nothing of full size arrives.
+/// TCP adapts to a smaller path MTU if ICMP reports it. Otherwise no segment of full size arrives.
 #[test]
 fn a_path_may_be_narrower_than_the_interfaces() {
     let text = "rtt_ms = 4.0\nup.path_mtu = 1300";
@@ -224,7 +227,10 @@ fn a_path_may_be_narrower_than_the_interfaces() {
     };
     assert_eq!(bulk(&lab), 500_000);
     let [up, down] = lab.counters();
-    assert!(up.oversized_packets > 0, "nobody was told");
+    assert!(
+        up.oversized_packets > 0,
+        "no packet was reported as oversized"
+    );
     assert_eq!(down.oversized_packets, 0);
 }
 
@@ -234,7 +240,7 @@ fn a_blackout_starts_with_the_first_packet_and_ends_in_time() {
     let Some(Bench { lab, _turn }) = bench(&scenario(text)) else {
         return;
     };
-    // The clock does not run before.
+    // The clock of the changes does not start before the first packet.
     std::thread::sleep(Duration::from_millis(300));
     let (a, b) = pair(&lab);
     a.send(b"lost").unwrap();
@@ -245,7 +251,7 @@ fn a_blackout_starts_with_the_first_packet_and_ends_in_time() {
 }
 
 #[test]
-fn what_cannot_be_is_said_in_a_line() {
+fn an_error_of_a_scenario_is_one_line() {
     let error = {
         let _turn = turn();
         Lab::start(&scenario("rtt_ms = 2.0\ncongestion_control = \"nosuch\"")).unwrap_err()
@@ -264,7 +270,7 @@ fn what_cannot_be_is_said_in_a_line() {
 }
 
 #[test]
-fn a_dropped_lab_stops_carrying() {
+fn a_dropped_lab_carries_no_packets() {
     let Some(Bench { lab, _turn }) = bench(&scenario("rtt_ms = 0.0")) else {
         return;
     };
@@ -273,6 +279,6 @@ fn a_dropped_lab_stops_carrying() {
     a.send(b"x").unwrap();
     assert_eq!(b.recv(&mut [0; 8]).unwrap(), 1);
     drop(lab);
-    // The device is gone, and the route with it.
+    // The device has been removed, and the route with it.
     assert!(a.send_to(b"x", to).is_err());
 }

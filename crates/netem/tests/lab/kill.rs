@@ -1,4 +1,4 @@
-//! Nothing is left, whenever and however the process ends.
+//! A lab leaves no trace behind, whenever and however its process ends.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,12 +9,13 @@ use transpute_netem::lab::{Lab, Side};
 
 use super::{bench, scenario, turn};
 
-/// An argument of `sleep` that marks our programs. It stands for a day and a bit.
+/// An argument of `sleep`, in seconds, that identifies the programs of this test.
 const MARK: &str = "98764.321";
 
+/// The environment variable that makes [`victim`] run.
 const ROLE: &str = "TRANSPUTE_LAB_VICTIM";
 
-/// Starts labs with programs until somebody kills it. Does nothing as a test of its own.
+/// Starts labs with programs until it is killed. As a test of its own it does nothing.
 #[test]
 fn victim() {
     if std::env::var_os(ROLE).is_none() {
@@ -32,8 +33,8 @@ fn victim() {
     }
 }
 
-/// Returns what a lab could have left: our programs, descriptors of TUN devices and of namespaces other than this
-/// one, processes in such namespaces, devices of the host.
+/// Returns everything that a lab could leave behind: programs of this test, descriptors of TUN
+/// devices and of other network namespaces, processes in such namespaces, and devices of the host.
 fn traces() -> BTreeSet<String> {
     let own = std::fs::read_link("/proc/self/ns/net").unwrap();
     let mut traces = BTreeSet::new();
@@ -70,11 +71,11 @@ fn traces() -> BTreeSet<String> {
     traces
 }
 
-/// Starts and kills victims, after moments that differ by microseconds, and looks for what they leave.
+/// Starts and kills victims, at times that differ by microseconds, and looks for traces.
 #[test]
 fn a_hundred_kills_leave_nothing() {
     let times = 100;
-    // Says it where labs do not work here.
+    // Reports it if labs do not work on this machine.
     let Some(first) = bench(&scenario("rtt_ms = 1.0")) else {
         return;
     };
@@ -89,21 +90,21 @@ fn a_hundred_kills_leave_nothing() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // Steps of the golden ratio cover the first 60 ms evenly, in any number of rounds.
+        // Multiples of the golden ratio cover the first 60 ms evenly, in any number of rounds.
         let moment = (f64::from(round) * 0.618_033_988_7).fract() * 60.0;
         std::thread::sleep(Duration::from_secs_f64(moment / 1e3));
         seen += usize::from(traces() != before);
         victim.kill().unwrap();
         victim.wait().unwrap();
     }
-    assert!(seen > 0, "there was nothing to leave behind");
+    assert!(seen > 0, "no victim had started a lab when it was killed");
     let start = Instant::now();
     loop {
         let left: Vec<_> = traces().difference(&before).cloned().collect();
         if left.is_empty() {
             break;
         }
-        // The kernel takes a moment to end what was killed last.
+        // The kernel needs a moment to end the processes killed last.
         assert!(
             start.elapsed() < Duration::from_secs(10),
             "left behind: {left:#?}"

@@ -1,5 +1,5 @@
-//! The emulator on this machine's kernel. Needs root or user namespaces, and `/dev/net/tun`. Its throughput is measured with
-//! `transpute testbed link`.
+//! Tests of the emulator on the kernel of this machine. They need root or user namespaces, and
+//! `/dev/net/tun`. `transpute testbed link` measures its throughput.
 
 mod accuracy;
 mod behaviour;
@@ -9,19 +9,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transpute_netem::{lab::Lab, scenario::Scenario, testing::unless_skipped};
 
-/// A lab, and the right to the machine: tests that measure must not run at the same time.
+/// A lab, and the lock that keeps tests that measure from running at the same time.
 struct Bench {
     lab: Lab,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Starts the scenario, or skips the test where this machine cannot.
+/// Starts the scenario, or skips the test if this machine cannot run it.
 fn bench(scenario: &Scenario) -> Option<Bench> {
     let turn = turn();
     let lab = unless_skipped(Lab::start(scenario))?;
     Some(Bench { lab, _turn: turn })
 }
 
+/// Waits until no other test of this process uses the machine.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

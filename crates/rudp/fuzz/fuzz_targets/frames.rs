@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `fuzzing::frames`, which says what is checked.
+//! Runs `fuzzing::frames`, whose documentation lists the checks.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| transpute_rudp::fuzzing::frames(bytes));

@@ -1,6 +1,8 @@
-//! A peer that has the keys and sends anything: the state machine must survive it in bounded memory.
+//! Tests of a connection against a peer that has the keys and sends arbitrary frames. The
+//! connection must not panic, and its memory must stay bounded.
 //!
-//! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties in `fuzzing`.
+//! [`run`] takes arbitrary bytes, so that a fuzzer can call it as well as the property tests in
+//! `fuzzing`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,14 +15,15 @@ use crate::seal::{HEADER_LEN, TAG_LEN};
 use crate::wire::Reader;
 use crate::{Cipher, Config, FecPolicy, Keys, Read, Reliability, Side, Time};
 
-/// What the incoming stream may hold, and what the store of correction symbols may.
+/// The maximum size of the receive buffer of the stream, in bytes.
 const STREAM: u64 = 64 << 20;
+/// The maximum size of the store of parity symbols, in bytes.
 const SYMBOLS: usize = 32 << 20;
 
-/// No honest connection sends so many batches at one moment.
+/// The maximum number of batches that a connection may send at one time.
 const MAX_BATCHES: usize = 2000;
 
-/// The attacker, and what it has learnt of its victim by reading along.
+/// The attacker, and what it has learnt from the packets of its victim.
 struct Attacker {
     keys: Keys,
     number: u64,
@@ -38,7 +41,7 @@ impl Attacker {
                 continue;
             };
             let Ok(frames) = opener.open(number, &mut datagram) else {
-                panic!("the victim sends what its peer cannot open");
+                panic!("the victim sends a packet that its peer cannot decrypt");
             };
             self.largest = self.largest.max(number);
             let mut reader = Reader(frames);
@@ -49,14 +52,15 @@ impl Attacker {
                         self.sent = self.sent.max(header.offset + data.len() as u64);
                     }
                     Ok(_) => {}
-                    Err(_) => panic!("the victim sends frames that do not parse"),
+                    Err(_) => panic!("the victim sends frames that cannot be parsed"),
                 }
             }
         }
     }
 }
 
-/// Returns an end that is established, with an address to which nothing was sent, and the keys of its peer.
+/// Returns an established connection with a remote address to which nothing was sent, and the keys
+/// of its peer.
 pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Connection, Keys) {
     let keys = |side| Keys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
     let peer = match side {
@@ -77,7 +81,8 @@ pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Conn
     (connection, keys(peer))
 }
 
-/// Reads `script` as a kind of connection, packets of frames and steps of time, and has them all happen to the connection.
+/// Interprets `script` as a kind of connection, packets of frames and steps of time, and applies
+/// them to a connection.
 pub(crate) fn run(script: &[u8]) {
     let mut reader = Reader(script);
     let options = reader.u8().unwrap_or(0);
@@ -105,10 +110,10 @@ pub(crate) fn run(script: &[u8]) {
     let mut buffer = vec![0; 4096];
     victim.write(&[5; 50_000]);
     while !reader.is_empty() && !victim.is_drained() {
-        let what = reader.u8().unwrap_or(0);
-        act(&mut victim, what, now);
+        let action = reader.u8().unwrap_or(0);
+        act(&mut victim, action, now);
         let mut packet = vec![0; HEADER_LEN];
-        for _ in 0..=what % 4 {
+        for _ in 0..=action % 4 {
             put_any(&mut packet, &mut reader, &attacker);
         }
         packet.resize(packet.len() + TAG_LEN, 0);
@@ -116,14 +121,14 @@ pub(crate) fn run(script: &[u8]) {
             .seal(attacker.number, &mut packet)
             .expect("sealing works");
         attacker.number += 1 + reader.uint(1).unwrap_or(0) / 64;
-        if what & 0xf8 == 0x80 {
-            // One that is not authentic, or not even long enough to be.
+        if action & 0xf8 == 0x80 {
+            // A packet that is not authentic, or even too short.
             packet[HEADER_LEN] ^= 1;
-            packet.truncate(usize::from(what & 7) * 8);
+            packet.truncate(usize::from(action & 7) * 8);
         }
-        // Now and then from elsewhere.
-        let from = match what & 0x38 {
-            0x38 => SocketAddr::from(([192, 0, 2, 2], u16::from(what & 1))),
+        // Some packets come from another address.
+        let from = match action & 0x38 {
+            0x38 => SocketAddr::from(([192, 0, 2, 2], u16::from(action & 1))),
             _ => from,
         };
         victim.handle_datagram(now, from, &mut packet);
@@ -134,14 +139,14 @@ pub(crate) fn run(script: &[u8]) {
         let mut batches = 0;
         while let Some(transmit) = victim.poll_transmit(now, &mut out, 10) {
             batches += 1;
-            assert!(batches < MAX_BATCHES, "sends without end");
+            assert!(batches < MAX_BATCHES, "the connection sends endlessly");
             assert_eq!(transmit.len, out.len());
             attacker.read(&out, transmit.segment_size);
             out.clear();
         }
         while victim.poll_event().is_some() {}
         assert!(victim.readable() <= STREAM);
-        if what & 0x40 == 0 {
+        if action & 0x40 == 0 {
             while let Read::Data(_) = victim.read(now, &mut buffer) {}
         }
         assert!(victim.decoder.held_bytes() <= SYMBOLS);
@@ -149,9 +154,9 @@ pub(crate) fn run(script: &[u8]) {
     }
 }
 
-/// Has the program behind the victim do something.
-fn act(victim: &mut Connection, what: u8, now: Time) {
-    match what {
+/// Performs an action of the application that owns the victim.
+fn act(victim: &mut Connection, action: u8, now: Time) {
+    match action {
         0xf0..=0xf7 => {
             victim.write(&[7; 20_000]);
         }
@@ -163,12 +168,12 @@ fn act(victim: &mut Connection, what: u8, now: Time) {
     }
 }
 
-/// Puts a frame that parses, with fields from the script, or noise.
+/// Writes a frame with fields from the script, or random bytes.
 fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>, attacker: &Attacker) {
     let mut small = || reader.uint(1).unwrap_or(0);
     let kind = small() % 16;
     let (a, b, c) = (small(), small(), small());
-    // Small numbers, and now and then the largest there are.
+    // Most numbers are small, and some are close to the maximum.
     let wide = |value: u64| {
         if value > 250 {
             (1 << 48) - 256 + value
@@ -241,7 +246,8 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>, attacker: &Attacker) {
         }
         11 => frame::put_response(packet, attacker.token),
         12 | 13 => {
-            // What did arrive, with holes: an honest acknowledgement, or one that lies about the past.
+            // Acknowledges packets that arrived, with gaps. It may be a correct acknowledgement, or
+            // one that retracts earlier ones.
             let largest = attacker.largest.saturating_sub(a);
             let mut ranges = Vec::new();
             let mut end = largest + 1;

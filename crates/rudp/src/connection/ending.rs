@@ -1,4 +1,4 @@
-//! How a connection ends.
+//! The end of a connection.
 
 use std::time::Duration;
 
@@ -9,47 +9,48 @@ use crate::event::{CODE_COMPLETE, CODE_LOST, CODE_VIOLATION, ClosedReason, Event
 use crate::frame::{Frame, read_frame};
 use crate::wire::Reader;
 
-/// How long an end that is done stays, at most, for the other end to learn that it is: through a blackout of 5 s and some.
-/// Usually it takes one round trip.
-const LINGER: Duration = Duration::from_secs(10);
+/// The maximum time for which a completed end stays, so that the peer can learn of it: longer than
+/// a blackout of 5 s. It usually takes one round trip.
+const MAX_LINGER: Duration = Duration::from_secs(10);
 
-/// How long the other end is told of a violent end at least, unless it answers. Probe timeouts are no measure of that where
-/// the round trip is short: a busy machine stands still for many of them, with a full queue in which notices are lost.
-const TELLING: Duration = Duration::from_secs(2);
+/// The minimum time for which close notices of an error are repeated, unless the peer answers.
+/// Probe timeouts are too short a measure on a short path: a busy machine may stop for many of
+/// them, and its full queue loses the notices.
+const MIN_NOTICE_TIME: Duration = Duration::from_secs(2);
 
-/// How far apart the notices are then, at most.
-const MAX_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum interval between such notices.
+const MAX_NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How far notices of an end are apart at least.
-const NOTICE_INTERVAL: Duration = Duration::from_millis(5);
+/// The minimum interval between close notices.
+const MIN_NOTICE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What [`Connection::read`] found.
+/// The result of [`Connection::read`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Read {
-    /// This many bytes, at least one.
+    /// This many bytes were read, at least one.
     Data(usize),
-    /// Nothing yet.
+    /// No data can be read yet.
     Nothing,
-    /// The stream is over: the other end finished it, and everything has been read.
+    /// The stream has ended: the peer finished it, and everything has been read.
     End,
     /// The connection ended before the stream did.
     Closed,
 }
 
-/// Where a connection is in its life.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum State {
-    /// As it should be.
+    /// The connection is open.
     Open,
-    /// The same, and the other end has all there will ever be.
+    /// The connection is open, and the peer has received the whole outgoing stream.
     Delivered,
-    /// Over; the other end is being told.
+    /// The connection has ended; close notices are being sent.
     Ending(Notice),
-    /// Over; nothing more is sent.
+    /// The connection has ended; nothing more is sent.
     Closed(Option<ClosedReason>),
 }
 
-/// What the other end is told, and until when.
+/// The close notice: its contents, and how long it is repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Notice {
     reason: Option<ClosedReason>,
@@ -62,12 +63,13 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Returns when the connection is forgotten. Copies that are still due wait a little longer for the caller to poll.
+    /// Returns the time at which the connection can be discarded. Copies that are still due wait a
+    /// little longer for the caller to poll.
     fn end(&self) -> Time {
         if self.copies == 0 {
             self.until
         } else {
-            self.until + NOTICE_INTERVAL
+            self.until + MIN_NOTICE_INTERVAL
         }
     }
 }
@@ -101,19 +103,19 @@ impl State {
 }
 
 impl Connection {
-    /// Ends the connection at once. What is not delivered yet is lost; the other end is told the code, which the caller
-    /// chooses below 2^62.
+    /// Closes the connection at once. Data that are not delivered yet are lost. `code` is sent to
+    /// the peer; the caller chooses it below 2^62.
     pub fn close(&mut self, now: Time, code: u64) {
         let code = code.min((1 << 62) - 1);
         if self.state.is_open() {
-            self.announce(now, Some(ClosedReason::ClosedHere(code)), code);
+            self.start_ending(now, Some(ClosedReason::ClosedHere(code)), code);
         }
     }
 
-    /// Ends the connection because of what the other end sent.
-    pub(super) fn violate(&mut self, now: Time, violation: Violation) {
+    /// Closes the connection because the peer violated the protocol.
+    pub(super) fn close_for_violation(&mut self, now: Time, violation: Violation) {
         if self.state.is_open() {
-            self.announce(
+            self.start_ending(
                 now,
                 Some(ClosedReason::Violation(violation)),
                 CODE_VIOLATION,
@@ -122,18 +124,18 @@ impl Connection {
     }
 
     /// Returns whether a loss ends the connection.
-    pub(super) fn detects(&self) -> bool {
+    pub(super) fn detects_loss(&self) -> bool {
         self.config.reliability == Reliability::Detect
     }
 
-    /// Ends the connection because of a loss that nobody repairs.
-    pub(super) fn lose(&mut self, now: Time, arrived: u64, sent: u64) {
+    /// Closes the connection because of a loss that will not be repaired.
+    pub(super) fn close_for_loss(&mut self, now: Time, arrived: u64, sent: u64) {
         if self.state.is_open() {
-            self.announce(now, Some(ClosedReason::Lost { arrived, sent }), CODE_LOST);
+            self.start_ending(now, Some(ClosedReason::Lost { arrived, sent }), CODE_LOST);
         }
     }
 
-    /// Ends the connection without telling anybody.
+    /// Closes the connection without a notice to the peer.
     pub(super) fn fail(&mut self, reason: ClosedReason) {
         if self.state.is_open() {
             self.events.push_back(Event::Closed(Some(reason)));
@@ -141,43 +143,47 @@ impl Connection {
         self.state = State::Closed(Some(reason));
     }
 
-    /// The other end has closed. It is told once that this is known here, so that it stops saying so.
+    /// Closes the connection because the peer has closed it. One notice is sent back, so that the
+    /// peer stops repeating its own.
     pub(super) fn end(&mut self, now: Time, reason: ClosedReason, code: u64) {
-        self.announce(now, Some(reason), code);
+        self.start_ending(now, Some(reason), code);
         if let State::Ending(notice) = &mut self.state {
             notice.copies = 1;
             notice.until = now;
         }
     }
 
-    /// Ends the connection as it should end, once everything is delivered both ways.
+    /// Closes the connection if everything is delivered in both directions.
     pub(super) fn check_complete(&mut self, now: Time) {
         if self.state.is_open() && self.send.is_complete() && self.recv.is_complete() {
             self.complete(now, false);
         }
     }
 
-    /// Everything is delivered both ways. `mutual`: the other end knows.
+    /// Closes the connection, as everything is delivered in both directions. `mutual`: the peer
+    /// knows that.
     pub(super) fn complete(&mut self, now: Time, mutual: bool) {
         if !self.state.is_delivered() {
             self.events.push_back(Event::Delivered);
         }
-        self.announce(now, None, CODE_COMPLETE);
+        self.start_ending(now, None, CODE_COMPLETE);
         if mutual && let State::Ending(notice) = &mut self.state {
-            // Only the notices that are due still go out.
+            // Only the notices that are due are still sent.
             notice.until = now;
         }
     }
 
-    pub(super) fn announce(&mut self, now: Time, reason: Option<ClosedReason>, code: u64) {
+    /// Ends the connection, and starts to send close notices with this code.
+    pub(super) fn start_ending(&mut self, now: Time, reason: Option<ClosedReason>, code: u64) {
         let timeout = self.rtt.probe_timeout(0);
         self.readable = true;
         self.events.push_back(Event::Closed(reason));
-        // Either is told until the other end says the same, a good end for longer: the other end may have more to say.
+        // Notices are repeated until the peer answers with its own. A completed connection repeats
+        // them longer, because the peer may have more to send.
         let until = if reason.is_some() {
-            now + TELLING.max(3 * timeout)
+            now + MIN_NOTICE_TIME.max(3 * timeout)
         } else {
-            now + LINGER.max(8 * timeout)
+            now + MAX_LINGER.max(8 * timeout)
         };
         self.state = State::Ending(Notice {
             reason,
@@ -190,8 +196,8 @@ impl Connection {
         });
     }
 
-    /// A packet came although the connection is over here.
-    pub(super) fn answer_when_over(&mut self, now: Time, frames: &[u8]) {
+    /// Handles a packet that arrived after the connection ended here.
+    pub(super) fn handle_packet_when_over(&mut self, now: Time, frames: &[u8]) {
         let State::Ending(notice) = &mut self.state else {
             return;
         };
@@ -209,29 +215,29 @@ impl Connection {
             }
         }
         if closed.is_some() {
-            // Both know.
+            // Both ends know that the connection has ended.
             notice.until = now;
             if notice.code == CODE_COMPLETE && notice.copies == 0 {
                 notice.copies = 1;
             }
-        } else if wants_answer && now >= notice.last + NOTICE_INTERVAL {
+        } else if wants_answer && now >= notice.last + MIN_NOTICE_INTERVAL {
             notice.copies = notice.copies.max(1);
         }
     }
 
-    /// A packet of the set-up came although the connection is over here.
-    pub(super) fn answer_set_up_when_over(&mut self, now: Time, is_close: bool) {
+    /// Handles a handshake packet that arrived after the connection ended here.
+    pub(super) fn handle_set_up_when_over(&mut self, now: Time, is_close: bool) {
         let State::Ending(notice) = &mut self.state else {
             return;
         };
         if is_close {
             notice.until = now;
-        } else if now >= notice.last + NOTICE_INTERVAL {
+        } else if now >= notice.last + MIN_NOTICE_INTERVAL {
             notice.copies = notice.copies.max(1);
         }
     }
 
-    /// Returns what to tell the other end now.
+    /// Returns the code of the close notice that is due.
     pub(super) fn due_notice(&self) -> Option<u64> {
         match &self.state {
             State::Ending(notice) if notice.copies > 0 => Some(notice.code),
@@ -249,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// Returns when the notice is due again or no more.
+    /// Returns the time at which the next notice is due or the notices end.
     pub(super) fn notice_timeout(&self) -> Option<Time> {
         match &self.state {
             State::Ending(notice) => Some(notice.next.min(notice.end())),
@@ -263,7 +269,8 @@ impl Connection {
                 self.state = State::Closed(notice.reason);
             } else if notice.next <= now {
                 notice.copies = notice.copies.max(1);
-                notice.interval = (notice.interval * 2).min(MAX_INTERVAL.max(self.rtt.smoothed()));
+                notice.interval =
+                    (notice.interval * 2).min(MAX_NOTICE_INTERVAL.max(self.rtt.smoothed()));
                 notice.next = now + notice.interval;
             }
         }

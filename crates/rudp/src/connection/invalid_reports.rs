@@ -1,4 +1,5 @@
-//! A peer that has the keys and sends invalid reports, trains and challenges.
+//! Tests of a connection against a peer that has the keys and sends invalid reports, trains and
+//! challenges.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,19 +17,21 @@ use crate::trains::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::wire::Reader;
 use crate::{Config, Event, Side, Time};
 
-/// What an end without data may send by itself: its train, pings and close notices.
+/// The maximum that a connection without data sends unasked: its train, pings and close notices.
 const OWN_BYTES: u64 = TRAIN_PACKETS as u64 * 1200 + 40 * 1200;
 
-/// What one more datagram may bring about: answers to two challenges, two reports with acknowledgements.
+/// The maximum that one more datagram causes: answers to two challenges, and two reports with
+/// acknowledgements.
 const ANSWER_BYTES: u64 = 600;
 
-/// Events that wait although nobody asks for them: one for each train that can be numbered, and some that come once.
+/// The maximum number of events that are queued if the caller does not poll: one for each train ID,
+/// and some that occur once.
 const MAX_EVENTS: usize = 255 + 8;
 
-/// Longer than an end repeats its close notice.
+/// A time longer than close notices are repeated.
 const NOTICES: Duration = Duration::from_secs(8);
 
-/// Addresses that the peer sends from; it is at the first.
+/// Number of addresses that the peer sends from. It is at the first one.
 const ADDRESSES: usize = 3;
 
 /// A connection and its peer, which sends invalid frames.
@@ -40,14 +43,14 @@ struct Scene {
     /// The last challenge of the victim.
     token: u64,
     now: Time,
-    /// Bytes from and to each address of the peer.
-    given: [u64; ADDRESSES],
-    got: [u64; ADDRESSES],
+    /// Bytes from each address of the peer, and bytes to it.
+    sent_bytes: [u64; ADDRESSES],
+    received_bytes: [u64; ADDRESSES],
 }
 
-/// Something to say.
+/// A frame, or what replaces one, that the peer sends.
 #[derive(Clone, Debug)]
-enum Lie {
+enum Item {
     Report(Report),
     Train {
         id: u8,
@@ -78,24 +81,24 @@ impl Scene {
             number: 0,
             token: 0,
             now: Time::ZERO,
-            given: [0; ADDRESSES],
-            got: [0; ADDRESSES],
+            sent_bytes: [0; ADDRESSES],
+            received_bytes: [0; ADDRESSES],
         };
-        scene.listen();
+        scene.receive();
         while scene.victim.poll_event().is_some() {}
         scene
     }
 
-    fn say(&mut self, lies: &[Lie]) {
-        self.say_from(0, lies);
+    fn send(&mut self, items: &[Item]) {
+        self.send_from(0, items);
     }
 
-    /// Says all that fits into one datagram, from this address.
-    fn say_from(&mut self, from: usize, lies: &[Lie]) {
+    /// Sends as many of the items as fit into one datagram, from this address.
+    fn send_from(&mut self, from: usize, items: &[Item]) {
         let mut packet = vec![0; HEADER_LEN];
-        for lie in lies {
+        for item in items {
             let before = packet.len();
-            self.put(lie, &mut packet);
+            self.put(item, &mut packet);
             if packet.len() + TAG_LEN > 1472 {
                 packet.truncate(before);
                 break;
@@ -106,53 +109,53 @@ impl Scene {
             .seal(self.number, &mut packet)
             .expect("sealing works");
         self.number += 1;
-        self.given[from] += packet.len() as u64;
+        self.sent_bytes[from] += packet.len() as u64;
         (self.victim).handle_datagram(self.now, address(from), &mut packet);
-        self.listen();
+        self.receive();
     }
 
-    fn put(&self, lie: &Lie, packet: &mut Vec<u8>) {
-        match lie {
-            Lie::Report(report) => frame::put_report(packet, report),
-            Lie::Train {
+    fn put(&self, item: &Item, packet: &mut Vec<u8>) {
+        match item {
+            Item::Report(report) => frame::put_report(packet, report),
+            Item::Train {
                 id,
                 index,
                 count,
                 left,
             } => frame::put_train(packet, *id, *index, *count, *left),
-            Lie::Challenge(token) => frame::put_challenge(packet, *token),
-            Lie::Response(token) => frame::put_response(packet, *token),
-            Lie::Answer => frame::put_response(packet, self.token),
-            Lie::Ping => frame::put_ping(packet),
-            Lie::Limit(limit) => frame::put_limit(packet, *limit),
-            Lie::Close(code) => frame::put_close(packet, *code),
-            Lie::Malformed => packet.push(0xff),
-            Lie::Padding => {
+            Item::Challenge(token) => frame::put_challenge(packet, *token),
+            Item::Response(token) => frame::put_response(packet, *token),
+            Item::Answer => frame::put_response(packet, self.token),
+            Item::Ping => frame::put_ping(packet),
+            Item::Limit(limit) => frame::put_limit(packet, *limit),
+            Item::Close(code) => frame::put_close(packet, *code),
+            Item::Malformed => packet.push(0xff),
+            Item::Padding => {
                 frame::put_padding(packet, 1200_usize.saturating_sub(packet.len() + TAG_LEN));
             }
         }
     }
 
-    /// Lets time pass, with all that becomes due.
+    /// Advances the time, with all timers that expire.
     fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(at) = self.victim.next_timeout().filter(|at| *at <= until) {
             self.now = self.now.max(at);
             self.victim.handle_timeout(self.now);
-            self.listen();
+            self.receive();
         }
         self.now = until;
     }
 
-    /// Hears what the victim sends, and counts it.
-    fn listen(&mut self) {
+    /// Receives what the victim sends, and counts it.
+    fn receive(&mut self) {
         let mut out = Vec::new();
         while let Some(transmit) = self.victim.poll_transmit(self.now, &mut out, 10) {
             let is_to = |to: &usize| address(*to) == transmit.destination;
             let to = (0..ADDRESSES).find(is_to).expect("an address of the peer");
-            self.got[to] += transmit.len as u64;
+            self.received_bytes[to] += transmit.len as u64;
             for datagram in out.chunks_mut(transmit.segment_size) {
-                let number = self.opener.number(datagram).expect("for us");
+                let number = self.opener.number(datagram).expect("a packet for this end");
                 let frames = self.opener.open(number, datagram).expect("sealed");
                 let mut reader = Reader(frames);
                 while !reader.is_empty() {
@@ -183,21 +186,22 @@ fn report(train: u8, rate: u64) -> Report {
     }
 }
 
-/// The largest rate that a report can say.
+/// The maximum rate that a report can contain, in bytes per second.
 const MAX_RATE: u64 = (1 << 48) - 1;
 
-/// A report may claim anything; what is passed on stays within what there is and what was sent.
+/// A report may contain any values. The values that are passed on are limited by what was sent and
+/// by [`TrainResult::MAX_CLAIM`].
 #[test]
-fn absurd_reports_are_cut_down() {
+fn implausible_reports_are_clamped() {
     let mut scene = Scene::new(Side::Connector, Config::default());
     assert_eq!(scene.victim.outgoing_train(), None);
-    scene.say(&[Lie::Report(report(SETUP_TRAIN, MAX_RATE))]);
-    let told = scene.victim.outgoing_train().expect("a report came");
-    assert_eq!((told.sent, told.received), (32, 32));
-    assert_eq!((told.clear, told.clear_received), (32, 32));
-    assert_eq!(told.queue_bytes(), None);
-    assert_eq!(told.rate, Some(TrainResult::MAX_CLAIM));
-    assert_eq!(told.error_permille, 1000);
+    scene.send(&[Item::Report(report(SETUP_TRAIN, MAX_RATE))]);
+    let result = scene.victim.outgoing_train().expect("a report");
+    assert_eq!((result.sent, result.received), (32, 32));
+    assert_eq!((result.clear, result.clear_received), (32, 32));
+    assert_eq!(result.queue_bytes(), None);
+    assert_eq!(result.rate, Some(TrainResult::MAX_CLAIM));
+    assert_eq!(result.error_permille, 1000);
     assert_eq!(scene.victim.incoming_train(), None);
     assert_eq!(scene.victim.datagram_size(), 1472);
     let Some(Event::PathEstimated {
@@ -206,14 +210,15 @@ fn absurd_reports_are_cut_down() {
         ..
     }) = scene.victim.poll_event()
     else {
-        panic!("the estimate is told");
+        panic!("expected an event with the estimate");
     };
     assert_eq!((rate, error_permille), (TrainResult::MAX_CLAIM, 1000));
 }
 
-/// Nothing is learnt from reports on trains that were not sent, or not yet: a rate that the program has given stays.
+/// Reports on trains that were not sent, or not yet, are ignored: a rate that the application has
+/// set remains.
 #[test]
-fn reports_of_trains_that_were_not_sent_are_nothing() {
+fn reports_on_trains_that_were_not_sent_are_ignored() {
     let fixed = Config {
         controller: Kind::Fixed,
         prior: PathPrior {
@@ -228,7 +233,7 @@ fn reports_of_trains_that_were_not_sent_are_nothing() {
         let rate = |scene: &Scene| scene.victim.controller.pacing_rate();
         let before = (rate(&scene), scene.victim.datagram_size());
         for number in 0..=255 {
-            scene.say(&[Lie::Report(report(number, MAX_RATE))]);
+            scene.send(&[Item::Report(report(number, MAX_RATE))]);
         }
         assert_eq!(scene.victim.outgoing_train(), None);
         assert_eq!((rate(&scene), scene.victim.datagram_size()), before);
@@ -236,24 +241,24 @@ fn reports_of_trains_that_were_not_sent_are_nothing() {
     }
 }
 
-/// One datagram holds a hundred reports, and there may be any number of datagrams.
+/// A datagram holds a hundred reports, and the number of datagrams is not limited.
 #[test]
-fn a_million_reports_are_one() {
+fn a_million_reports_have_the_effect_of_one() {
     let mut scene = Scene::new(Side::Connector, Config::default());
-    let lies: Vec<_> = (0..100)
+    let items: Vec<_> = (0..100)
         .map(|n| {
-            Lie::Report(report(
+            Item::Report(report(
                 [SETUP_TRAIN, DATA_TRAIN, n][n as usize % 3],
                 1 << (n % 48),
             ))
         })
         .collect();
-    let before = scene.got;
+    let before = scene.received_bytes;
     for _ in 0..10_000 {
-        scene.say(&lies);
+        scene.send(&items);
     }
-    // Nothing is answered, and only the latest is told.
-    assert_eq!(scene.got, before);
+    // No report is answered, and only the latest one becomes an event.
+    assert_eq!(scene.received_bytes, before);
     let estimated = std::iter::from_fn(|| scene.victim.poll_event());
     let estimated: Vec<_> = estimated.collect();
     assert!(
@@ -262,27 +267,34 @@ fn a_million_reports_are_one() {
     );
 }
 
-/// A peer that asks for answers with the smallest packets gets little more than it gave.
+/// A peer that asks for answers with the smallest packets gets at most three times the bytes it
+/// sent.
 #[test]
-fn small_questions_have_small_answers() {
+fn small_requests_have_small_answers() {
     for side in [Side::Listener, Side::Connector] {
         let mut scene = Scene::new(side, Config::default());
-        scene.say(&[Lie::Challenge(0)]);
-        let (given, got) = (scene.given[0], scene.got[0]);
+        scene.send(&[Item::Challenge(0)]);
+        let (sent_bytes, received_bytes) = (scene.sent_bytes[0], scene.received_bytes[0]);
         for token in 1..2000 {
-            scene.say(&[Lie::Challenge(token)]);
+            scene.send(&[Item::Challenge(token)]);
         }
-        let (given, got) = (scene.given[0] - given, scene.got[0] - got);
-        assert!(got <= 3 * given, "{side:?}: {got} for {given}");
+        let (sent_bytes, received_bytes) = (
+            scene.sent_bytes[0] - sent_bytes,
+            scene.received_bytes[0] - received_bytes,
+        );
+        assert!(
+            received_bytes <= 3 * sent_bytes,
+            "{side:?}: {received_bytes} for {sent_bytes}"
+        );
     }
 }
 
-/// A peer that sends no train and reports none: the connection works, and knows nothing of the path.
+/// A peer may send no train and no report. The connection works, and knows nothing of the path.
 #[test]
-fn a_peer_may_measure_nothing() {
+fn a_peer_may_send_no_train_and_no_report() {
     for side in [Side::Listener, Side::Connector] {
         let mut scene = Scene::new(side, Config::default());
-        scene.say(&[Lie::Ping]);
+        scene.send(&[Item::Ping]);
         scene.wait(Duration::from_secs(6));
         let victim = &scene.victim;
         assert_eq!(
@@ -290,11 +302,15 @@ fn a_peer_may_measure_nothing() {
             (None, None)
         );
         assert!(!victim.is_closed());
-        assert!(scene.got[0] <= OWN_BYTES, "{}", scene.got[0]);
+        assert!(
+            scene.received_bytes[0] <= OWN_BYTES,
+            "{}",
+            scene.received_bytes[0]
+        );
     }
 }
 
-fn lie() -> impl Strategy<Value = Lie> {
+fn item() -> impl Strategy<Value = Item> {
     let rate = prop_oneof![Just(0), Just(1), Just(MAX_RATE), 0..=MAX_RATE];
     let train = prop_oneof![Just(SETUP_TRAIN), Just(DATA_TRAIN), any::<u8>()];
     let report = (
@@ -319,30 +335,30 @@ fn lie() -> impl Strategy<Value = Lie> {
         }
     });
     prop_oneof![
-        4 => report.prop_map(Lie::Report),
+        4 => report.prop_map(Item::Report),
         4 => (train, 0..255_u8, 1..=255_u8, 0..1_u64 << 24).prop_map(|(id, index, count, left)| {
-            Lie::Train {
+            Item::Train {
                 id,
                 index: index % count,
                 count,
                 left: Duration::from_micros(left),
             }
         }),
-        1 => any::<u64>().prop_map(Lie::Challenge),
-        1 => any::<u64>().prop_map(Lie::Response),
-        1 => Just(Lie::Answer),
-        1 => Just(Lie::Ping),
-        1 => Just(Lie::Padding),
-        1 => (0..1_u64 << 48).prop_map(Lie::Limit),
+        1 => any::<u64>().prop_map(Item::Challenge),
+        1 => any::<u64>().prop_map(Item::Response),
+        1 => Just(Item::Answer),
+        1 => Just(Item::Ping),
+        1 => Just(Item::Padding),
+        1 => (0..1_u64 << 48).prop_map(Item::Limit),
     ]
 }
 
-/// What one datagram contains: mostly lies that leave the connection open.
-fn datagram() -> impl Strategy<Value = Vec<Lie>> {
+/// The frames of one datagram. Most of them leave the connection open.
+fn datagram() -> impl Strategy<Value = Vec<Item>> {
     prop_oneof![
-        20 => prop::collection::vec(lie(), 1..60),
-        1 => any::<u64>().prop_map(|code| vec![Lie::Close(code >> 2)]),
-        1 => Just(vec![Lie::Malformed]),
+        20 => prop::collection::vec(item(), 1..60),
+        1 => any::<u64>().prop_map(|code| vec![Item::Close(code >> 2)]),
+        1 => Just(vec![Item::Malformed]),
     ]
 }
 
@@ -350,7 +366,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn whatever_is_claimed_stays_within_bounds(
+    fn reported_values_stay_within_bounds(
         is_listener in any::<bool>(),
         probe in any::<bool>(),
         controller in 0..Kind::ALL.len(),
@@ -362,18 +378,18 @@ proptest! {
         let mut scene = Scene::new(side, Config { probe, controller, ..Config::default() });
         let mut count = 0;
         let mut was_at = [true, false, false];
-        for (lies, micros, from) in &packets {
-            scene.say_from(from.saturating_sub(ADDRESSES), lies);
+        for (items, micros, from) in &packets {
+            scene.send_from(from.saturating_sub(ADDRESSES), items);
             count += 1;
             let is_over = stops_at_end && scene.victim.is_closed();
             scene.wait(if is_over { NOTICES } else { Duration::from_micros(*micros) });
             let victim = &scene.victim;
-            let got: u64 = scene.got.iter().sum();
-            prop_assert!(got <= OWN_BYTES + ANSWER_BYTES * count, "{got} for {count} datagrams");
+            let received_bytes: u64 = scene.received_bytes.iter().sum();
+            prop_assert!(received_bytes <= OWN_BYTES + ANSWER_BYTES * count, "{received_bytes} for {count} datagrams");
             for (at, was_at) in was_at.iter_mut().enumerate() {
                 *was_at |= victim.remote() == address(at);
-                let (given, got) = (scene.given[at], scene.got[at]);
-                prop_assert!(*was_at || got <= 3 * given, "{got} for {given}");
+                let (sent_bytes, received_bytes) = (scene.sent_bytes[at], scene.received_bytes[at]);
+                prop_assert!(*was_at || received_bytes <= 3 * sent_bytes, "{received_bytes} for {sent_bytes}");
             }
             prop_assert!(victim.events.len() <= MAX_EVENTS, "{} events", victim.events.len());
             for train in [victim.outgoing_train(), victim.incoming_train()].into_iter().flatten() {

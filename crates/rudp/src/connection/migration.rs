@@ -1,8 +1,9 @@
-//! A peer whose address changes: a NAT gives its connection another port, or it moves to another network.
+//! Connection migration: a NAT assigns the peer another port, or the peer moves to another network.
 //!
-//! Only the connector moves. Data go to the old address until the peer answers a challenge at the new one, as in RFC 9000,
-//! section 9. The old address is challenged too: somebody on the path may have sent a copy of a packet from elsewhere, and
-//! then the peer is still where it was.
+//! Only the connector may migrate. Data are sent to the old address until the peer answers a
+//! challenge at the new one (RFC 9000, section 9). The old address is challenged as well: if an
+//! attacker on the path sent a copy of a packet from elsewhere, then the peer is still at the old
+//! one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,48 +18,52 @@ use crate::rate::{HEADER_BYTES, Settings};
 use crate::rtt::Rtt;
 use crate::seal::PACKET_OVERHEAD;
 
-/// Least time between two moves. An attacker who copies packets cannot make an end switch more often.
-const MOVE_INTERVAL: Duration = Duration::from_secs(1);
+/// The minimum time between two migrations. It bounds how often an attacker who copies packets can
+/// make an end switch.
+const MIN_MIGRATION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time between challenges that are not answered.
+/// The interval between challenges that are not answered.
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Challenges to one address.
+/// The maximum number of challenges to one address.
 const MAX_CHALLENGES: u8 = 5;
 
-/// Time after which both addresses are given up: an answer to the last challenge takes a round trip of any path.
-const MAX_WAIT: Duration = Duration::from_secs(3);
+/// The time after which both addresses are given up: an answer to the last challenge takes less on
+/// any path.
+const VALIDATION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Bytes that may be sent to an address before it answers, per byte received from it (RFC 9000, section 8.1).
-const AMPLIFICATION: u64 = 3;
+/// The maximum number of bytes sent to an address before it is validated, per byte received from it
+/// (RFC 9000, section 8.1).
+const AMPLIFICATION_FACTOR: u64 = 3;
 
-/// Bytes of a packet with a challenge.
+/// The size of a packet with a challenge, in bytes of UDP payload.
 const CHALLENGE_BYTES: u64 = PACKET_OVERHEAD as u64 + 9;
 
-/// Challenges of the peer that wait for an answer: one for each of two addresses.
+/// The maximum number of the peer's challenges that wait for an answer: one for each of two
+/// addresses.
 const MAX_ANSWERS: usize = 2;
 
-/// An address that packets of the peer came from.
+/// An address from which packets of the peer came.
 #[derive(Debug)]
 struct Candidate {
     address: SocketAddr,
     token: u64,
     left: u8,
     next: Option<Time>,
-    /// Bytes that may still be sent there.
+    /// Bytes that may still be sent to the address.
     allowance: u64,
 }
 
-/// What is known of the peer's addresses.
+/// The state of address validation.
 #[derive(Debug)]
 pub(super) struct Migration {
     random: u64,
-    /// The address to which the peer may have moved, and the one where it was.
+    /// The address to which the peer may have moved, and its previous address.
     candidates: Vec<Candidate>,
-    /// When the candidates were found.
+    /// The time at which the candidates were found.
     found_at: Time,
-    moved_at: Option<Time>,
-    /// Challenges of the peer to answer, each so many times more.
+    migrated_at: Option<Time>,
+    /// Challenges of the peer, each with the number of answers still to send.
     answers: Vec<(u64, u8)>,
 }
 
@@ -68,12 +73,12 @@ impl Migration {
             random,
             candidates: Vec::new(),
             found_at: Time::ZERO,
-            moved_at: None,
+            migrated_at: None,
             answers: Vec::new(),
         }
     }
 
-    /// Returns a number that only the encryption of packets keeps from others (SplitMix64).
+    /// Returns a number that is secret only because packets are encrypted (SplitMix64).
     fn token(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let token = self.random;
@@ -93,27 +98,27 @@ impl Migration {
         });
     }
 
-    /// Handles a path challenge from the peer.
+    /// Handles a path challenge of the peer.
     pub(super) fn on_challenge(&mut self, token: u64) {
-        // An answer may be lost: the peer asks again.
+        // The answer may have been lost, so a repeated challenge is answered again.
         self.answers.retain(|(known, _)| *known != token);
         self.answers.truncate(MAX_ANSWERS - 1);
         self.answers.insert(0, (token, 1));
     }
 
     pub(super) fn next_timeout(&self) -> Option<Time> {
-        let until = (!self.candidates.is_empty()).then(|| self.found_at + MAX_WAIT);
+        let until = (!self.candidates.is_empty()).then(|| self.found_at + VALIDATION_TIMEOUT);
         let challenges = self.candidates.iter().map(|candidate| candidate.next);
         challenges.chain([until]).flatten().min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        if now >= self.found_at + MAX_WAIT {
+        if now >= self.found_at + VALIDATION_TIMEOUT {
             self.candidates.clear();
         }
     }
 
-    /// Returns the challenge that is due, and counts it.
+    /// Returns the challenge that is due, and records it as sent.
     fn take_challenge(&mut self, now: Time) -> Option<(SocketAddr, u64)> {
         let due = |candidate: &&mut Candidate| candidate.next.is_some_and(|at| at <= now);
         let candidate = self.candidates.iter_mut().find(due)?;
@@ -132,7 +137,7 @@ impl Migration {
 }
 
 impl Connection {
-    /// Looks at the address of an authentic packet.
+    /// Checks the source address of an authentic packet.
     pub(super) fn check_address(
         &mut self,
         now: Time,
@@ -140,11 +145,12 @@ impl Connection {
         is_newest: bool,
     ) {
         let migration = &mut self.migration;
-        let allowance = AMPLIFICATION * size as u64;
+        let allowance = AMPLIFICATION_FACTOR * size as u64;
         if let Some(known) = (migration.candidates.iter_mut()).find(|one| one.address == from) {
             known.allowance = known.allowance.saturating_add(allowance);
         }
-        let may_move = (migration.moved_at).is_none_or(|at| now.since(at) >= MOVE_INTERVAL);
+        let may_move =
+            (migration.migrated_at).is_none_or(|at| now.since(at) >= MIN_MIGRATION_INTERVAL);
         if from != self.remote
             && self.side == Side::Listener
             && is_newest
@@ -154,12 +160,12 @@ impl Connection {
         {
             migration.found_at = now;
             migration.challenge(now, from, allowance);
-            // The peer has shown that it is, or was, at the old address.
+            // The peer has shown that it is or was at the old address.
             migration.challenge(now, self.remote, u64::MAX);
         }
     }
 
-    /// The peer answers a challenge from this address.
+    /// Handles the answer of the peer to a challenge, from this address.
     pub(super) fn on_response(&mut self, now: Time, from: SocketAddr, token: u64) {
         let fits = |candidate: &Candidate| candidate.token == token && candidate.address == from;
         if !self.migration.candidates.iter().any(fits) {
@@ -167,26 +173,27 @@ impl Connection {
         }
         self.migration.candidates.clear();
         if from != self.remote {
-            self.move_to(now, from);
+            self.migrate(now, from);
         }
     }
 
-    /// Goes on at another address, of whose path nothing is known.
-    fn move_to(&mut self, now: Time, address: SocketAddr) {
+    /// Continues at another address. The path to it is not known.
+    fn migrate(&mut self, now: Time, address: SocketAddr) {
         self.remote = address;
-        self.migration.moved_at = Some(now);
-        self.counters.moves += 1;
+        self.migration.migrated_at = Some(now);
+        self.counters.migrations += 1;
         self.rtt = Rtt::default();
         self.backoff = 0;
         self.controller = self.config.controller.controller(&settings(&self.config));
-        self.mtu = Mtu::new(self.mtu.most());
+        self.mtu = Mtu::new(self.mtu.max());
         self.seeded = false;
         self.unproven = false;
         self.data_train = None;
-        self.now_pacing(now);
+        self.update_pacing(now);
     }
 
-    /// Appends a challenge or an answer to one. Returns where to, and its length.
+    /// Appends a packet with a challenge or an answer to one. Returns its destination and its
+    /// length.
     pub(super) fn path_packet(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! One end of a connection: what the caller sees, and the parts it is made of.
+//! One end of a connection: the interface to the caller, and the parts of its state.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod adversarial;
@@ -46,22 +46,25 @@ use migration::Migration;
 use set_up::Early;
 pub use transmit::Transmit;
 
-/// The least that either stream may be bounded to.
+/// The minimum of the configurable limits for either stream, in bytes.
 const MIN_BUFFER: u64 = 1 << 20;
 
-/// How far ahead of the path the application may write: 16 ms at the current rate, and 128 KiB at least. Chosen: timers and threads
-/// may be late by some milliseconds.
-const AHEAD: Duration = Duration::from_millis(16);
-const MIN_AHEAD_BYTES: u64 = 128 << 10;
+/// The time that the application may write ahead of the path at the current rate. Chosen: timers
+/// and threads may be late by some milliseconds.
+const MAX_WRITE_AHEAD: Duration = Duration::from_millis(16);
+/// The minimum number of bytes that the application may write ahead of the path.
+const MIN_WRITE_AHEAD_BYTES: u64 = 128 << 10;
 
-/// The longest [`patience`](Connection::patience): arrivals are a small part of what a socket's buffer holds.
-const MAX_PATIENCE: Duration = Duration::from_micros(200);
+/// The maximum of [`receive_delay`](Connection::receive_delay). What arrives in this time is a
+/// small part of a socket's receive buffer.
+const MAX_RECEIVE_DELAY: Duration = Duration::from_micros(200);
 
 /// One end of a connection: a byte stream in each direction.
 ///
 /// The caller owns the socket and the clock. After every call that passes the time, it calls
-/// [`poll_transmit`](Self::poll_transmit) until there is nothing more to send, [`poll_event`](Self::poll_event) until
-/// there is nothing more to tell, and then waits for a datagram or for [`next_timeout`](Self::next_timeout).
+/// [`poll_transmit`](Self::poll_transmit) until there are no datagrams, and
+/// [`poll_event`](Self::poll_event) until there are no events. Then it waits for a datagram or for
+/// [`next_timeout`](Self::next_timeout).
 pub struct Connection {
     side: Side,
     config: Config,
@@ -82,22 +85,25 @@ pub struct Connection {
     sent: SentLog,
     redundancy: Redundancy,
     protection: Protection,
-    /// When the open block was last added to.
+    /// The time at which the last segment was added to the open block.
     block_touched: Time,
-    /// When packets began to be under way without a pause.
+    /// The time since which packets have been in flight without a pause.
     busy_since: Time,
-    /// The end of the stream is sent once more, in a packet of its own: correction does not cover it.
+    /// The end of the stream is to be repeated in a packet of its own, because parity does not
+    /// cover it.
     end_echo: bool,
-    /// Packets of the first flight of data that are a train: the next one, how many, and when the first one left.
+    /// The train that the first data packets form: the index of its next packet, its length, and
+    /// the time of its first packet.
     data_train: Option<(u8, u8, Time)>,
-    /// When this end stops waiting for the peer's report on its train. `None`: no report will come.
+    /// The time at which this end stops waiting for the peer's report on its train. `None` if no
+    /// report is expected.
     report_until: Option<Time>,
-    /// What the other end said about the train of the set-up.
+    /// The peer's report on the train of the handshake.
     outgoing_train: Option<TrainResult>,
     rtt: Rtt,
     /// Probe timeouts since the last acknowledgement.
     backoff: u32,
-    /// Packets to send although rate and window forbid it.
+    /// Probe packets to send, regardless of rate and window.
     probes: u8,
     ping: bool,
     peer_limit: u64,
@@ -114,7 +120,7 @@ pub struct Connection {
     sampler: DeliverySampler,
     pacer: Pacer,
     seeded: bool,
-    /// The rate to begin with is one that the train could not tell from a greater or, pushed together, a smaller one.
+    /// The initial rate is a lower bound, or the train may have been compressed on the path.
     unproven: bool,
     mtu: Mtu,
 
@@ -125,7 +131,7 @@ pub struct Connection {
     counters: Counters,
 }
 
-/// Whether packets of the set-up may still come and go.
+/// The phase of a connection: handshake packets are accepted only before the data phase.
 enum Phase {
     SetUp(Box<Handshake>),
     Data,
@@ -150,11 +156,11 @@ impl Phase {
 impl Connection {
     fn new(side: Side, remote: SocketAddr, config: Config, now: Time, seed: u64) -> Self {
         let settings = migration::settings(&config);
-        let most_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
-        // The room of a datagram is never zero nor beyond what a code takes, since datagrams have at most 2^16 bytes and
-        // sizes are capped at jumbo frames.
+        let max_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
+        // The data size of a datagram is neither zero nor too large for the code: datagrams have at
+        // most 2^16 bytes, and their size is limited to jumbo frames.
         let encoder = match (config.fec, config.reliability) {
-            (FecPolicy::Adaptive, Reliability::Repair) => BlockEncoder::new(most_data).ok(),
+            (FecPolicy::Adaptive, Reliability::Repair) => BlockEncoder::new(max_data).ok(),
             (FecPolicy::Off, _) | (_, Reliability::Detect) => None,
         };
         let window = Window::new(config.max_receive_window);
@@ -216,9 +222,10 @@ impl Connection {
         }
     }
 
-    /// Takes bytes for the other end and returns how many. Fewer than given: wait for [`Event::Writable`].
+    /// Takes bytes for the peer and returns their number. If it is less than given, wait for
+    /// [`Event::Writable`].
     ///
-    /// All that is written goes out as soon as rate and window allow; nothing waits for more to be written.
+    /// All bytes are sent as soon as rate and window allow. They do not wait for further writes.
     pub fn write(&mut self, data: &[u8]) -> usize {
         if !self.state.is_open() {
             return 0;
@@ -228,7 +235,7 @@ impl Connection {
         taken
     }
 
-    /// Returns how many bytes [`write`](Self::write) would take now.
+    /// Returns the number of bytes that [`write`](Self::write) would take now.
     #[must_use]
     pub fn writable(&self) -> u64 {
         if self.state.is_open() && !self.send.is_finished() {
@@ -238,17 +245,18 @@ impl Connection {
         }
     }
 
-    /// Asks the other end for a sign of life, because something suggests that it is gone.
+    /// Sends a ping, because the caller suspects that the peer is gone.
     pub fn probe(&mut self) {
         self.ping |= self.established;
     }
 
-    /// Ends the outgoing stream. What was written is delivered first; the other direction goes on.
+    /// Finishes the outgoing stream. Data written before are still delivered. The other direction
+    /// continues.
     pub fn finish(&mut self) {
         self.send.finish();
     }
 
-    /// Reads what has come, in order.
+    /// Reads data that arrived in order.
     pub fn read(&mut self, now: Time, out: &mut [u8]) -> Read {
         let taken = self.recv.read(out);
         if taken == 0 {
@@ -264,7 +272,8 @@ impl Connection {
         self.window.on_read(now, taken as u64, readable);
         let limit = self.recv.read_offset() + self.window.bytes();
         self.recv.raise_limit(limit);
-        // Acknowledgements carry the limit; it is sent by itself only where none may come because the sender is stuck.
+        // Acknowledgements carry the limit. It is sent on its own only if no acknowledgement may be
+        // due because the sender is blocked.
         let window = self.window.bytes();
         let left = self.advertised.saturating_sub(self.recv.highest());
         if left < window / 2 && self.recv.limit() - self.advertised >= window / 4 {
@@ -273,20 +282,20 @@ impl Connection {
         Read::Data(taken)
     }
 
-    /// Returns whether the other end has every byte written here, and everything it will ever send has come: what may be
-    /// missing is its knowledge that this end has finished.
+    /// Returns whether the peer has received every byte written here, and all of its own data have
+    /// arrived. The peer may not know yet that this end has finished.
     #[must_use]
     pub fn has_exchanged(&self) -> bool {
         self.send.held() == 0 && self.recv.is_complete()
     }
 
-    /// Returns how many bytes can be read at once.
+    /// Returns the number of bytes that can be read now.
     #[must_use]
     pub fn readable(&self) -> u64 {
         self.recv.readable()
     }
 
-    /// Returns what happened next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -294,7 +303,8 @@ impl Connection {
         if std::mem::take(&mut self.readable) {
             return Some(Event::Readable);
         }
-        // Not for every acknowledgement.
+        // The application is woken only once a quarter of the buffer is free, and not for every
+        // acknowledgement.
         if self.write_blocked && self.writable() >= (self.send_capacity() / 4).min(MIN_BUFFER / 4) {
             self.write_blocked = false;
             return Some(Event::Writable);
@@ -302,84 +312,89 @@ impl Connection {
         None
     }
 
-    /// Returns the address of the other end.
+    /// Returns the address of the peer.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.remote
     }
 
-    /// Returns which end this is.
+    /// Returns the side of this end.
     #[must_use]
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// Returns the id on data packets to this end; `None` until the handshake is complete.
+    /// Returns the ID in data packets to this end, or `None` until the handshake is complete.
     #[must_use]
     pub fn local_id(&self) -> Option<u32> {
         self.keys.as_ref().map(Keys::local_id)
     }
 
-    /// Returns whether the peer is authenticated and packets pass in both directions.
+    /// Returns whether the handshake is complete: the peer is authenticated, and packets pass in
+    /// both directions.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.established
     }
 
-    /// Returns whether the connection has ended. What has come in order can still be read.
+    /// Returns whether the connection has ended. Data that arrived in order can still be read.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state.is_over()
     }
 
-    /// Returns whether there is nothing more to send either: the connection can be dropped.
+    /// Returns whether the connection has ended and sends nothing more, so that it can be dropped.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         matches!(self.state, State::Closed(_))
     }
 
-    /// Returns why the connection ended; `None` also where it ended as it should.
+    /// Returns the reason why the connection ended. It is `None` as well if the connection
+    /// completed.
     #[must_use]
     pub fn closed_reason(&self) -> Option<ClosedReason> {
         self.state.reason()
     }
 
-    /// Returns the size of full packets, in bytes of UDP payload.
+    /// Returns the current maximum size of packets, in bytes of UDP payload.
     #[must_use]
     pub fn datagram_size(&self) -> u16 {
         self.mtu.current()
     }
 
-    /// Returns what the other end said about the train of this end's set-up; `None` until it has.
+    /// Returns the peer's report on this end's train of the handshake, or `None` before it arrives.
     #[must_use]
     pub fn outgoing_train(&self) -> Option<TrainResult> {
         self.outgoing_train
     }
 
-    /// Returns what the train of the other end's set-up told; `None` until it is over, and if there was none.
+    /// Returns the measurement of the peer's train of the handshake. It is `None` while the train
+    /// arrives, and if there was none.
     #[must_use]
     pub fn incoming_train(&self) -> Option<TrainResult> {
         self.trains.measured()
     }
 
-    /// Says whether a train of the other end is arriving, so that more of the path is known soon.
+    /// Returns whether a train of the peer is arriving, so that a measurement of the path is
+    /// imminent.
     #[must_use]
     pub fn is_train_arriving(&self) -> bool {
         !self.trains.incoming_is_over()
     }
 
-    /// Returns for how long packets that have arrived may be left lying while more are coming, so that they are taken
-    /// together: by an eighth of the round trip, as acknowledgements are.
+    /// Returns how long the caller may leave arrived packets in the socket buffer, so that it reads
+    /// more of them at a time. Like the interval of acknowledgements, it is an eighth of the
+    /// round-trip time.
     #[must_use]
-    pub fn patience(&self) -> Duration {
+    pub fn receive_delay(&self) -> Duration {
         if self.established && self.rtt.is_known() {
-            (self.rtt.smoothed() / 8).min(MAX_PATIENCE)
+            (self.rtt.smoothed() / 8).min(MAX_RECEIVE_DELAY)
         } else {
             Duration::ZERO
         }
     }
 
-    /// Returns numbers about the connection.
+    /// Returns statistics of the connection.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let counters = &self.counters;
@@ -411,8 +426,8 @@ impl Connection {
             min_rtt: self.rtt.min(),
             bytes_in_flight: self.sent.bytes_in_flight(),
             datagram_size: self.mtu.current(),
-            moves: counters.moves,
-            mtu_falls: self.mtu.falls(),
+            migrations: counters.migrations,
+            mtu_reductions: self.mtu.reductions(),
             peer_arrival_rate: counters.peer_arrival_rate,
             arrival_rate: self.acks.arrival_rate(),
             receive_window: self.window.bytes(),
@@ -421,26 +436,28 @@ impl Connection {
         }
     }
 
-    /// Returns how many bytes the outgoing stream may hold: what can be under way for two round trips, and some more to
-    /// be written meanwhile.
+    /// Returns the maximum number of bytes that the outgoing stream may hold: two bandwidth-delay
+    /// products and some more to write in the meantime.
     ///
-    /// Who writes is not to be seconds ahead of a slow path: what is written could depend on what comes from the other end. Three
-    /// round trips ahead it has to be, or correction takes the end for near ([`fec::Plan`](crate::fec::Plan)).
+    /// The application should not write seconds ahead of a slow path, because its output may depend
+    /// on the peer's. It must be able to write three round trips ahead, or the parity policy
+    /// assumes that the transfer is about to end ([`fec::Plan`](crate::fec::Plan)).
     fn send_capacity(&self) -> u64 {
         let rate = self.controller.pacing_rate();
         let product = bytes_in(rate, self.rtt.smoothed()).min(u64::MAX / 8);
-        let ahead = bytes_in(rate, AHEAD).clamp(MIN_AHEAD_BYTES, 2 * MIN_BUFFER);
+        let ahead = bytes_in(rate, MAX_WRITE_AHEAD).clamp(MIN_WRITE_AHEAD_BYTES, 2 * MIN_BUFFER);
         (4 * product + ahead)
             .min(2 * product + 2 * MIN_BUFFER)
             .min(self.config.max_send_buffer.max(MIN_BUFFER))
     }
 
-    fn now_pacing(&mut self, now: Time) {
+    fn update_pacing(&mut self, now: Time) {
         self.pacer.set_rate(now, self.controller.pacing_rate());
     }
 }
 
-/// Returns how many bytes of data a packet of this size carries such that a correction symbol over them fits as well.
+/// Returns the number of data bytes in a packet of this size, such that a parity symbol over them
+/// fits as well.
 fn data_room(datagram: u16) -> usize {
     let room = usize::from(datagram) - PACKET_OVERHEAD;
     let symbol = (room - PARITY_HEADER) & !1;

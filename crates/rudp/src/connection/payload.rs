@@ -1,4 +1,4 @@
-//! What of the stream, and of its correction, goes into a packet.
+//! Stream data and parity symbols in packets.
 
 use super::transmit::Draft;
 use super::{Connection, data_room};
@@ -12,19 +12,21 @@ use crate::seal::PACKET_OVERHEAD;
 use crate::send_stream::Segment;
 use crate::trains::{DATA_TRAIN, DATA_TRAIN_PACKETS};
 
-/// Data shorter than this wait for the next packet where there is more of them.
+/// The minimum size of a segment, in bytes, unless it contains all remaining data. Smaller ones
+/// wait for the next packet.
 const MIN_DATA: usize = 32;
 
-/// How long a sender waits for the peer's report on the probe packets of the set-up. Until the report arrives, the bytes in flight are
-/// limited to [`INITIAL_PACKETS`] plus the bytes that were acknowledged. The peer reports once half of the probe packets arrived, which
-/// takes 80 ms over 2 Mbit/s.
-pub(super) const REPORT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);
+/// The time for which a sender waits for the peer's report on the probe packets of the handshake.
+/// Until then, the bytes in flight are limited to [`INITIAL_PACKETS`] plus the bytes that were
+/// acknowledged. The peer reports once half of the probe packets arrived, which takes 80 ms over 2
+/// Mbit/s.
+pub(super) const REPORT_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Packets that may be in flight while that report is expected (RFC 9002, section 7.2).
+/// The maximum number of packets in flight while that report is expected (RFC 9002, section 7.2).
 pub(super) const INITIAL_PACKETS: u64 = 10;
 
 impl Connection {
-    /// Puts one thing into the packet: lost data, a correction symbol, new data, or an old piece as a sign of life.
+    /// Adds one item to the packet: lost data, a parity symbol, new data, or a probe with old data.
     pub(super) fn put_payload(
         &mut self,
         now: Time,
@@ -54,7 +56,7 @@ impl Connection {
                 self.redundancy.drop_symbol();
                 self.redundancy.release(&mut self.send);
             }
-            // Something else is in the packet already; the symbol has the next one.
+            // The packet already contains a frame, so the symbol is sent in the next one.
             if draft.any || draft.eliciting {
                 return;
             }
@@ -74,7 +76,7 @@ impl Connection {
         }
         if self.probes > 0 {
             match self.send.oldest_unacked(room.saturating_sub(DATA_HEADER)) {
-                Some(segment) if !self.detects() && room > DATA_HEADER => {
+                Some(segment) if !self.detects_loss() && room > DATA_HEADER => {
                     self.put_old(out, segment, draft)
                 }
                 _ => {
@@ -107,7 +109,7 @@ impl Connection {
         let mut room = room;
         if self.wants_data_train(now) && self.data_train.is_none() && self.send.unsent() > 0 {
             let count = self.send.unsent() / u64::from(self.mtu.current());
-            // A handful of packets tells nothing.
+            // A train of only a few packets does not show a rate.
             let count = u8::try_from(count)
                 .unwrap_or(u8::MAX)
                 .min(DATA_TRAIN_PACKETS);
@@ -126,15 +128,15 @@ impl Connection {
         } else {
             DATA_HEADER
         };
-        // A symbol over full segments must fit into a packet as well.
-        let most = if place.is_some() {
+        // A parity symbol over full segments must also fit into a packet.
+        let max = if place.is_some() {
             data_room(self.mtu.current()).min(room.saturating_sub(header_len))
         } else {
             room.saturating_sub(header_len)
         };
-        let wanted = most > 0 && (most >= MIN_DATA || self.send.unsent() <= most as u64);
+        let wanted = max > 0 && (max >= MIN_DATA || self.send.unsent() <= max as u64);
         let segment = wanted
-            .then(|| self.send.next_new(most, self.peer_limit))
+            .then(|| self.send.next_new(max, self.peer_limit))
             .flatten();
         let Some(segment) = segment else {
             out.truncate(before);
@@ -177,13 +179,14 @@ impl Connection {
             && self.report_timeout().is_none_or(|at| at <= now)
     }
 
-    /// Returns until when a report on the train of the set-up is expected, if it is: it comes behind the peer's last
-    /// messages, by the time that the train takes to arrive.
+    /// Returns the time until which a report on the train of the handshake is expected, or `None`
+    /// if none is. It follows the peer's last handshake messages by the time that the train takes
+    /// to arrive.
     pub(super) fn report_timeout(&self) -> Option<Time> {
         (self.report_until).filter(|_| self.outgoing_train.is_none() && !self.seeded)
     }
 
-    /// Ends the open block where it is full or the stream ends.
+    /// Closes the open block if it is full, or if no more data will be added soon.
     fn maybe_close_block(&mut self, now: Time) {
         let segments = self.redundancy.open_segments();
         if segments == 0 {
@@ -204,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// Returns how long an open block waits for more data.
+    /// Returns the time until which the open block waits for more data.
     fn block_deadline(&self) -> Time {
         let wait = (self.rtt.smoothed() / 16).clamp(
             std::time::Duration::from_micros(500),
@@ -213,7 +216,7 @@ impl Connection {
         self.block_touched + wait
     }
 
-    /// Returns when the open block ends by itself.
+    /// Returns the time at which the open block is closed without further data.
     pub(super) fn block_timeout(&self) -> Option<Time> {
         (self.redundancy.open_segments() > 0 && self.send.unsent() == 0)
             .then(|| self.block_deadline())

@@ -1,4 +1,4 @@
-//! What a datagram does.
+//! Processing of received datagrams.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -17,26 +17,27 @@ use crate::stats::TrainResult;
 use crate::trains::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::wire::Reader;
 
-/// After this many forgeries the keys are given up (RFC 9001, section 6.6: 2^36 for ChaCha20-Poly1305).
+/// The number of forged packets after which the keys may not be used any more (RFC 9001, section
+/// 6.6: 2^36 for ChaCha20-Poly1305).
 const MAX_FORGERIES: u64 = 1 << 36;
 
-/// What the frames of a packet asked for.
+/// The effects of the frames of a packet.
 #[derive(Debug, Default)]
 struct Reading {
     eliciting: bool,
-    /// Its data found no room: it is as if it had been lost.
+    /// The data did not fit the receive buffer. The packet is treated as if it had been lost.
     dropped: bool,
-    /// Segments were recovered.
+    /// Lost segments were recovered.
     recovered: bool,
     /// The number of the packet.
     number: u64,
 }
 
 impl Connection {
-    /// Takes a datagram that arrived from this address. It is decrypted in place.
+    /// Processes a datagram that arrived from this address. It is decrypted in place.
     ///
-    /// What is not authentic, not for this connection, or was there before changes nothing but a counter in
-    /// [`stats`](Self::stats).
+    /// A datagram that is not authentic, not for this connection or a duplicate only changes a
+    /// counter in [`stats`](Self::stats).
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
         if self.is_drained() {
             return;
@@ -46,7 +47,7 @@ impl Connection {
             return;
         }
         let Some(keys) = &mut self.keys else {
-            self.hold_early(now, from, datagram);
+            self.keep_early(now, from, datagram);
             return;
         };
         let Ok(number) = keys.opener.number(datagram) else {
@@ -73,7 +74,7 @@ impl Connection {
                 return;
             }
         };
-        let is_newest = self.replay.note(number);
+        let is_newest = self.replay.record(number);
         self.counters.received_packets += 1;
         self.counters.received_data_packets += 1;
         self.counters.received_bytes += size as u64;
@@ -81,7 +82,7 @@ impl Connection {
         self.on_confirmed();
         self.check_address(now, (from, size), is_newest);
         if !self.state.is_open() {
-            self.answer_when_over(now, frames);
+            self.handle_packet_when_over(now, frames);
             return;
         }
         let mut reading = Reading {
@@ -89,7 +90,7 @@ impl Connection {
             ..Reading::default()
         };
         if let Err(violation) = self.read_frames(now, from, (frames, size), &mut reading) {
-            self.violate(now, violation);
+            self.close_for_violation(now, violation);
             return;
         }
         if !reading.dropped {
@@ -97,7 +98,7 @@ impl Connection {
             let rtt = self.rtt.smoothed();
             (self.acks).on_received(now, number, reading.eliciting, wire, rtt);
             if reading.recovered {
-                self.acks.hurry(now, rtt);
+                self.acks.expedite(now, rtt);
             }
         } else {
             self.counters.dropped_packets += 1;
@@ -119,7 +120,8 @@ impl Connection {
         while !reader.is_empty() && self.state.is_open() {
             let frame = read_frame(&mut reader).map_err(|_| Violation::Malformed)?;
             reading.eliciting |= matches!(frame, Frame::Ping | Frame::Parity(..) | Frame::Data(..));
-            // In packets of the set-up a limit comes along; by itself it must arrive.
+            // A flow-control limit is acknowledged only if its packet contains no frames of the
+            // path measurement, which carry limits unasked.
             reading.eliciting |= matches!(frame, Frame::Limit(_)) && !set_up;
             set_up |= matches!(
                 frame,
@@ -146,7 +148,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Begins at a rate that somebody knows.
+    /// Sets the initial rate.
     pub(super) fn seed(&mut self, now: Time, rate: u64) {
         self.seeded = true;
         let rtt = if self.rtt.is_known() {
@@ -155,10 +157,10 @@ impl Connection {
             std::time::Duration::ZERO
         };
         self.controller.seed(rate, rtt);
-        self.now_pacing(now);
+        self.update_pacing(now);
     }
 
-    /// Says whether a packet of this train has left.
+    /// Returns whether a packet of this train has been sent.
     fn has_sent_train(&self, train: u8) -> bool {
         match train {
             SETUP_TRAIN => self.trains.has_sent(),
@@ -168,41 +170,41 @@ impl Connection {
     }
 
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
-        // What the other end says of a train that it cannot have seen would replace what the program knows.
+        // A report on a train that was not sent could replace the caller's knowledge of the path.
         if !self.has_sent_train(report.train) {
             return;
         }
         if report.largest > 0 {
             self.mtu.on_passed(report.largest, None);
         }
-        // The path cannot have shown to be faster than any part of the train left.
+        // The measured rate cannot exceed the rate at which any part of the train was sent.
         let sent = (report.train == SETUP_TRAIN).then(|| self.trains.sent_rate());
-        let most = (sent.flatten()).map_or(TrainResult::MAX_CLAIM, |sent| {
+        let max_rate = (sent.flatten()).map_or(TrainResult::MAX_CLAIM, |sent| {
             sent.min(TrainResult::MAX_CLAIM)
         });
-        let rate = report.rate.min(most);
+        let rate = report.rate.min(max_rate);
         let at_least = report.at_least || rate < report.rate;
         if report.train == SETUP_TRAIN {
-            let told = Report {
+            let clamped = Report {
                 rate,
                 at_least,
                 ..*report
             };
-            let train = TrainResult::new(&told, TRAIN_PACKETS);
+            let train = TrainResult::new(&clamped, TRAIN_PACKETS);
             self.outgoing_train = Some(train);
             self.protection.on_train(train.clear_received, train.clear);
         } else if let Some((_, count, _)) = self.data_train {
             let train = TrainResult::new(report, count);
             self.protection.on_train(train.clear_received, train.clear);
         }
-        // Once acknowledgements tell the rate, trains have nothing to add.
+        // Acknowledgements measure the rate better than trains, so a report after them is ignored.
         let early = report.train == SETUP_TRAIN && self.sent.largest_acked().is_none();
         if report.rate == 0 || (self.seeded && !early) {
             return;
         }
         self.unproven = at_least;
         self.seed(now, rate);
-        // Only the latest is worth telling, and a peer may say it any number of times.
+        // Only the latest estimate is kept, because a peer may send any number of reports.
         (self.events).retain(|event| !matches!(event, Event::PathEstimated { .. }));
         self.events.push_back(Event::PathEstimated {
             rate,
@@ -219,10 +221,10 @@ impl Connection {
         data: &[u8],
         reading: &mut Reading,
     ) -> Result<(), Violation> {
-        if self.detects() && header.offset > self.recv.contiguous() {
-            // What is before it was lost, or comes later.
+        if self.detects_loss() && header.offset > self.recv.contiguous() {
+            // The data before this offset were lost or reordered.
             let (arrived, sent) = (self.counters.received_data_packets, reading.number + 1);
-            self.lose(now, arrived, sent);
+            self.close_for_loss(now, arrived, sent);
             return Ok(());
         }
         match (self.recv.insert(header.offset, data, header.end)).map_err(violation)? {
@@ -326,12 +328,12 @@ impl Connection {
         if rate > 0 {
             self.counters.peer_arrival_rate = rate;
         }
-        self.settle(now, latest, (rate > 0).then_some(rate));
+        self.process_losses(now, latest, (rate > 0).then_some(rate));
         Ok(())
     }
 
     fn take_acked(&mut self, now: Time, outcome: &AckOutcome) {
-        // Oldest first, as the rate sampler expects.
+        // The rate sampler expects the oldest packet first.
         for packet in outcome.acked.iter().rev() {
             let contents = &packet.contents;
             self.mtu.on_passed(packet.size, Some(packet.number));
@@ -348,8 +350,8 @@ impl Connection {
         }
     }
 
-    /// Finds out what is lost and tells the rate controller what is known now.
-    pub(super) fn settle(
+    /// Detects losses, and passes feedback to the rate controller.
+    pub(super) fn process_losses(
         &mut self,
         now: Time,
         rtt: Option<std::time::Duration>,
@@ -375,7 +377,7 @@ impl Connection {
         (self.protection).on_feedback(feedback.newly_acked_packets, feedback.newly_lost_packets);
         if feedback.newly_acked_packets + feedback.newly_lost_packets > 0 {
             self.controller.on_feedback(&feedback);
-            self.now_pacing(now);
+            self.update_pacing(now);
         }
         if self.send.is_complete() && !self.state.is_delivered() {
             self.state.set_delivered();
@@ -393,14 +395,14 @@ impl Connection {
         self.sampler.on_lost(packet.wire, &packet.state);
         self.mtu.on_lost(now, packet.size, packet.number);
         self.limit_due |= contents.limit;
-        if self.detects() {
+        if self.detects_loss() {
             if contents
                 .data
                 .as_ref()
                 .is_some_and(|data| !self.send.has(data))
             {
                 let sent = self.next_number;
-                self.lose(now, sent.saturating_sub(self.counters.lost_packets), sent);
+                self.close_for_loss(now, sent.saturating_sub(self.counters.lost_packets), sent);
             }
             return;
         }
@@ -416,7 +418,7 @@ impl Connection {
 
     fn on_close(&mut self, now: Time, code: u64) {
         if code == CODE_COMPLETE && self.recv.is_complete() {
-            // The other end says that it has everything.
+            // The peer confirms that it has received everything.
             self.complete(now, true);
         } else if code == CODE_LOST {
             let sent = self.next_number;
@@ -427,7 +429,7 @@ impl Connection {
         }
     }
 
-    /// Reports the incoming train if it is over, and learns from it.
+    /// Reports the peer's train to the caller once it is complete, and updates the loss estimate.
     pub(super) fn check_train(&mut self, now: Time) {
         if self.trains.check(now)
             && let Some((received, count)) = self.trains.incoming_result()

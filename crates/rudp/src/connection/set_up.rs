@@ -1,32 +1,33 @@
-//! The set-up of a connection: from the first packet to the keys of its data.
+//! Connection establishment: from the first packet to the keys for data.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use super::{Connection, Phase, payload::REPORT_PATIENCE};
+use super::{Connection, Phase, payload::REPORT_TIMEOUT};
 use crate::Time;
 use crate::config::Config;
 use crate::event::{CODE_ALERT, ClosedReason, Event};
 use crate::frame::{put_limit, put_padding, put_report, put_train};
 use crate::handshake::{
-    BeginTls, Begun, Complete, EarlyBytes, Entropy, Handshake, Id, SET_UP_DATAGRAM, SetUpEvent,
-    Tls, split_entropy,
+    BeginTls, Complete, CompleteHello, EarlyBytes, Entropy, Handshake, Id, SET_UP_DATAGRAM,
+    SetUpEvent, Tls, split_entropy,
 };
 use crate::keys::Side;
 use crate::seal::TAG_LEN;
 use crate::trains::{SETUP_TRAIN, TRAIN_BURST, TRAIN_PACKETS};
 
-/// Bytes of data packets that a listener holds for one connection whose handshake is not complete: its last messages may
-/// come behind the data.
-const MAX_EARLY: usize = 1 << 20;
+/// The maximum number of bytes of data packets that a listener keeps for one connection before its
+/// handshake completes. Data may arrive before the last messages of the handshake.
+const MAX_EARLY_BYTES: usize = 1 << 20;
 
-/// The same over all connections of a listener.
-const MAX_ALL_EARLY: usize = 16 << 20;
+/// The maximum number of bytes of early data packets that a listener keeps, over all of its
+/// connections.
+const MAX_TOTAL_EARLY_BYTES: usize = 16 << 20;
 
-/// Bytes that a held packet costs beyond its own.
+/// The memory that a kept packet takes beyond its own bytes, in bytes.
 const EARLY_OVERHEAD: usize = size_of::<(Time, SocketAddr, Vec<u8>)>();
 
-/// Data packets that came before their keys.
+/// A buffer for data packets that arrived before their keys.
 #[derive(Default)]
 pub(super) struct Early {
     packets: Vec<(Time, SocketAddr, Vec<u8>)>,
@@ -35,11 +36,11 @@ pub(super) struct Early {
 }
 
 impl Early {
-    /// Holds a packet, unless too much is held already.
+    /// Adds a packet, unless a limit is reached.
     fn put(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let size = datagram.len() + EARLY_OVERHEAD;
-        let is_allowed = self.bytes + size <= MAX_EARLY
-            && self.all.load(Ordering::Relaxed) + size <= MAX_ALL_EARLY;
+        let is_allowed = self.bytes + size <= MAX_EARLY_BYTES
+            && self.all.load(Ordering::Relaxed) + size <= MAX_TOTAL_EARLY_BYTES;
         if is_allowed {
             self.bytes += size;
             self.all.fetch_add(size, Ordering::Relaxed);
@@ -61,13 +62,13 @@ impl Drop for Early {
 }
 
 impl Connection {
-    /// Begins a connection to a listener at this address. The first call of [`poll_transmit`](Self::poll_transmit) has
-    /// the first packet.
+    /// Creates a connection to a listener at this address. The first call of
+    /// [`poll_transmit`](Self::poll_transmit) returns the first packet.
     ///
-    /// `entropy` are random bytes, different for each connection. `tls` begins a TLS handshake with these transport
-    /// parameters.
+    /// `entropy` consists of random bytes, different for each connection. `tls` starts a TLS
+    /// handshake with these transport parameters.
     ///
-    /// `None`: `tls` returned it, or the cryptographic library refuses.
+    /// Returns `None` if `tls` does, or if the cryptographic library fails.
     #[must_use]
     pub fn connect(
         remote: SocketAddr,
@@ -88,47 +89,47 @@ impl Connection {
         Some(connection)
     }
 
-    /// Begins a connection to a connector whose first messages are complete.
+    /// Creates a connection to a connector whose first messages are complete.
     pub(crate) fn accept(
         now: Time,
-        (from, begun): (SocketAddr, Begun),
+        (from, hello): (SocketAddr, CompleteHello),
         mut config: Config,
         (seed, early): (u64, EarlyBytes),
         tls: &mut BeginTls<'_>,
     ) -> Option<Self> {
-        // A listener under load sends no train.
-        config.probe &= !begun.retried;
+        // A listener under load does not send a train.
+        config.probe &= !hello.retried;
         let timeout = config.setup_timeout;
         let mut connection = Self::new(Side::Listener, from, config, now, seed);
         let limit = connection.recv.limit();
-        let tls = tls(&Handshake::listener_parameters(&begun, limit))?;
+        let tls = tls(&Handshake::listener_parameters(&hello, limit))?;
         connection.early.all = early;
         connection.advertised = limit;
-        for (at, packet) in &begun.train {
+        for (at, packet) in &hello.train {
             connection.trains.on_packet(*at, *packet);
         }
-        let (handshake, events) = Handshake::accept(now, begun, tls, timeout);
+        let (handshake, events) = Handshake::accept(now, hello, tls, timeout);
         connection.phase = Phase::SetUp(Box::new(handshake));
         connection.on_set_up_events(now, events);
         Some(connection)
     }
 
-    /// Returns the ids on packets of the set-up to this end; `None` once it needs none.
+    /// Returns the IDs in handshake packets to this end, or `None` once it accepts none.
     ///
-    /// Whoever distributes datagrams keeps them as long as the connection, because late packets of the set-up must not
-    /// begin another one.
+    /// The demultiplexer keeps them as long as the connection, so that late handshake packets do
+    /// not start another one.
     #[must_use]
     pub fn set_up_ids(&self) -> Option<[Id; 2]> {
         Some(self.phase.handshake()?.local_ids())
     }
 
-    /// Returns whether the peer has shown that it is where it seems to be.
+    /// Returns whether the address of the peer is validated.
     #[must_use]
     pub fn is_validated(&self) -> bool {
         (self.phase.handshake()).is_none_or(Handshake::is_validated)
     }
 
-    /// Takes a datagram of the set-up.
+    /// Processes a handshake datagram.
     pub(super) fn handle_set_up(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
         let size = datagram.len();
         let Some(handshake) = (self.phase.handshake_mut()).filter(|_| from == self.remote) else {
@@ -141,7 +142,8 @@ impl Connection {
         } else {
             self.counters.received_packets += 1;
             self.counters.received_bytes += size as u64;
-            // Packets of the set-up can be replayed: they are no sign of life once data packets pass.
+            // Handshake packets can be replayed, so they do not reset the idle timer once data
+            // packets pass.
             if !self.established {
                 self.last_heard = now;
             }
@@ -149,7 +151,7 @@ impl Connection {
         if !self.state.is_open() {
             let is_close = |event: &SetUpEvent| matches!(event, SetUpEvent::Close(_));
             if is_authentic {
-                self.answer_set_up_when_over(now, events.iter().any(is_close));
+                self.handle_set_up_when_over(now, events.iter().any(is_close));
             }
             return;
         }
@@ -182,8 +184,8 @@ impl Connection {
         self.maybe_answer_with_train();
     }
 
-    /// Holds a data packet for which there are no keys yet.
-    pub(super) fn hold_early(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+    /// Keeps a data packet whose keys are not known yet.
+    pub(super) fn keep_early(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let is_expected = (self.phase.handshake()).is_some_and(Handshake::is_validated)
             && self.side == Side::Listener
             && from == self.remote;
@@ -198,20 +200,20 @@ impl Connection {
         self.peer_limit = complete.limit;
         self.rtt.sample(complete.rtt, std::time::Duration::ZERO);
         self.established = true;
-        // The listener's train leaves now, if it has not yet.
+        // The listener sends its train now, unless it has sent it already.
         let has_train = match self.side {
             Side::Connector => self.trains.has_sent() && !complete.retried,
             Side::Listener => self.config.probe,
         };
-        self.report_until = has_train.then(|| now + REPORT_PATIENCE);
+        self.report_until = has_train.then(|| now + REPORT_TIMEOUT);
         self.events.push_back(Event::Established);
         if let Some(rate) = self.config.prior.rate {
             self.seed(now, rate);
         }
-        // The peer must learn that this end has the keys, even if the program is silent.
+        // The peer must learn that this end has the keys, even if the application sends nothing.
         self.ping = true;
         if self.side == Side::Listener {
-            // What is left of the train goes under data keys.
+            // The remaining packets of the train are sent under the data keys.
             self.phase = Phase::Data;
         }
         for (at, from, mut datagram) in self.early.take() {
@@ -219,24 +221,25 @@ impl Connection {
         }
     }
 
-    /// The peer's first packet under data keys came.
+    /// Ends the handshake phase: the first packet under the data keys arrived.
     pub(super) fn on_confirmed(&mut self) {
-        // It has this end's last flight, and sends nothing more under the keys of the handshake.
+        // The peer has the last flight of this end, and sends nothing more under the handshake
+        // keys.
         self.phase = Phase::Data;
     }
 
     fn fail_set_up(&mut self, now: Time, reason: ClosedReason) {
         match reason {
             ClosedReason::HandshakeFailed(alert) => {
-                self.announce(now, Some(reason), CODE_ALERT + u64::from(alert));
+                self.start_ending(now, Some(reason), CODE_ALERT + u64::from(alert));
             }
-            ClosedReason::Violation(violation) => self.violate(now, violation),
+            ClosedReason::Violation(violation) => self.close_for_violation(now, violation),
             _ => self.fail(reason),
         }
     }
 
-    /// Appends a packet of the set-up: of a flight, a train, or a report for which there are no data keys yet. Returns its
-    /// length.
+    /// Appends a handshake packet: of a flight, of a train, or with a report for which there are no
+    /// data keys yet. Returns its length.
     pub(super) fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         let sent = self.try_set_up_packet(now, out);
         if let Some(len) = sent {
@@ -247,8 +250,8 @@ impl Connection {
         sent.or_else(|| self.train_under_data_keys(now, out))
     }
 
-    /// Appends packets behind a first one of `len` bytes while they belong to a train, up to [`TRAIN_BURST`]. Returns the length of
-    /// all.
+    /// Appends further packets of the train after a first one of `len` bytes, up to
+    /// [`TRAIN_BURST`]. Returns the length of all.
     pub(super) fn fill_train_burst(
         &mut self,
         now: Time,
@@ -257,7 +260,7 @@ impl Connection {
         max_segments: usize,
     ) -> usize {
         for packets in 1..max_segments.min(TRAIN_BURST) {
-            // A shorter packet must be the last of a burst.
+            // Only the last packet of a burst may be shorter.
             if len < packets * SET_UP_DATAGRAM || self.trains.due_packet().is_none() {
                 break;
             }
@@ -276,7 +279,7 @@ impl Connection {
         if self.established {
             return None;
         }
-        // What the connector's train showed of the path also says how much of its stream must fit here.
+        // The train of the connector also determines the flow-control limit.
         let limit = self.limit();
         let handshake = self.phase.handshake_mut()?;
         if let Some(report) = self.trains.due_report() {
@@ -307,13 +310,13 @@ impl Connection {
             self.advertised = self.advertised.max(limit);
         }
         let len = handshake.put_train(now, out, &mut frames)?;
-        // Datagrams of the set-up have 1,200 bytes.
+        // Handshake datagrams have 1,200 bytes.
         self.trains.on_packet_sent(now, len as u16);
         self.counters.probe_packets += 1;
         Some(len)
     }
 
-    /// Appends a packet of a train that is left over from the set-up.
+    /// Appends a packet of the train that remains after the handshake.
     fn train_under_data_keys(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         if !self.established {
             return None;
@@ -339,9 +342,11 @@ impl Connection {
         Some(out.len() - start)
     }
 
-    /// The listener's train leaves once the connector's is over: before its address is validated, no more bytes go to it
-    /// than came from it, and a train must leave at once to show the rate of the path. A connector that sends no train gets
-    /// one when it is validated.
+    /// Starts the listener's train once the connector's is complete.
+    ///
+    /// Before the address is validated, no more bytes are sent to it than came from it. A train
+    /// must be sent at once, however, because otherwise it does not show the rate of the path. A
+    /// connector that sends no train gets one when it is validated.
     pub(super) fn maybe_answer_with_train(&mut self) {
         let is_due =
             self.trains.incoming_is_over() && (self.trains.has_incoming() || self.established);

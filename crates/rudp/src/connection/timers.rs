@@ -1,24 +1,26 @@
-//! What happens when nothing does.
+//! Timers: loss detection, probe timeout, keep-alive and idle timeout.
 
 use super::Connection;
 use crate::Time;
 use crate::event::ClosedReason;
 
-/// Packets that go out when nothing was heard for a probe timeout (RFC 9002, section 6.2.4).
-const PROBES: u8 = 2;
+/// Packets that are sent at a probe timeout (RFC 9002, section 6.2.4).
+const PROBES_PER_TIMEOUT: u8 = 2;
 
-/// After so many timeouts in a row the path counts as dead for the rate controller.
-const SILENT_TIMEOUTS: u32 = 2;
+/// The number of probe timeouts in a row after which the rate controller is notified of a timeout.
+const MAX_PROBE_TIMEOUTS: u32 = 2;
 
 impl Connection {
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout) and then [`poll_transmit`](Self::poll_transmit), if
-    /// nothing happens before. `None`: never.
+    /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout) and then
+    /// [`poll_transmit`](Self::poll_transmit), if no datagram arrives before. `None` if no timer is
+    /// set.
     ///
-    /// Changes with every call of other methods.
+    /// Each call of another method may change it.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         if self.state.is_over() {
-            // The last flight goes with the notices.
+            // Handshake packets are still repeated, because the peer needs them to read the close
+            // notices.
             let flight = self.set_up_timeout().filter(|_| self.established);
             return (self.notice_timeout()).map(|at| flight.map_or(at, |flight| flight.min(at)));
         }
@@ -39,7 +41,7 @@ impl Connection {
         .min()
     }
 
-    /// Does what is due by now.
+    /// Handles all timers that have expired.
     pub fn handle_timeout(&mut self, now: Time) {
         let gives_up =
             (self.phase.handshake_mut()).is_some_and(|set_up| set_up.handle_timeout(now));
@@ -61,14 +63,14 @@ impl Connection {
         }
         if self.loss_timeout().is_some_and(|at| at <= now) {
             if self.sent.loss_time().is_some() {
-                self.settle(now, None, None);
+                self.process_losses(now, None, None);
             } else {
                 self.backoff += 1;
                 self.counters.probe_timeouts += 1;
-                self.probes = PROBES;
-                if self.backoff >= SILENT_TIMEOUTS {
+                self.probes = PROBES_PER_TIMEOUT;
+                if self.backoff >= MAX_PROBE_TIMEOUTS {
                     self.controller.on_timeout(now);
-                    self.now_pacing(now);
+                    self.update_pacing(now);
                 }
             }
         }
@@ -82,13 +84,13 @@ impl Connection {
         self.phase.handshake()?.next_timeout()
     }
 
-    /// Returns when packets under way count as lost, or when to ask for a sign of life.
+    /// Returns the time at which packets in flight count as lost, or at which probes are sent.
     fn loss_timeout(&self) -> Option<Time> {
         if self.sent.is_idle() {
             return None;
         }
         if self.probes > 0 {
-            // They are to be sent first.
+            // The probes of the last timeout must be sent first.
             return None;
         }
         let probe = || self.sent.last_sent() + self.rtt.probe_timeout(self.backoff);
@@ -101,7 +103,7 @@ impl Connection {
     }
 
     fn mtu_timeout(&self) -> Option<Time> {
-        // Only while data flow is there anything to gain.
+        // A larger packet size is of use only while data are sent.
         (!self.sent.is_idle())
             .then(|| self.mtu.next_probe(self.last_sent))
             .flatten()

@@ -1,4 +1,4 @@
-//! What to send, and when.
+//! Assembly and timing of outgoing packets.
 
 use std::net::SocketAddr;
 
@@ -15,36 +15,38 @@ use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
 use crate::sent::{Contents, SentPacket};
 use crate::stats::Limit;
 
-/// What may be in flight at a rate that nothing confirms, before anything has been delivered.
+/// The maximum number of bytes in flight, plus those acknowledged, while the initial rate is
+/// unproven. Chosen.
 const UNPROVEN_FLIGHT: u64 = 4 << 20;
 
-/// Bytes of a close frame.
+/// The size of a close frame, in bytes.
 const CLOSE_LEN: usize = 9;
 
-/// Datagrams to send to one address, one behind the other in a buffer.
+/// Datagrams for one address, consecutive in a buffer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Transmit {
-    /// Where to.
+    /// The destination address.
     pub destination: SocketAddr,
-    /// How many bytes were appended to the buffer.
+    /// The number of bytes appended to the buffer.
     pub len: usize,
-    /// How long each datagram is; the last one may be shorter.
+    /// The size of each datagram in bytes; the last one may be shorter.
     pub segment_size: usize,
 }
 
-/// What a packet in the making contains.
+/// The contents of a packet under construction.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) contents: Contents,
     pub(super) eliciting: bool,
-    /// Anything at all is in it.
+    /// The packet contains at least one frame.
     pub(super) any: bool,
     pub(super) train: bool,
 }
 
 impl Connection {
-    /// Appends datagrams that are to be sent now to `out`: one, or up to `max_segments` of equal size but the last. No
-    /// more come at once than the rate moves in [`Config::max_burst`](crate::Config::max_burst).
+    /// Appends the datagrams that are to be sent now to `out`: up to `max_segments`, all of equal
+    /// size except the last. A call returns at most the bytes that the rate allows in
+    /// [`Config::max_burst`](crate::Config::max_burst).
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -77,12 +79,12 @@ impl Connection {
         let mut segment_size = 0;
         for index in 0..max_segments.max(1) {
             let at = out.len();
-            let most = if index == 0 {
+            let max = if index == 0 {
                 usize::from(self.mtu.current())
             } else {
                 segment_size
             };
-            let Some(draft) = self.build(now, out, most) else {
+            let Some(draft) = self.build(now, out, max) else {
                 out.truncate(at);
                 break;
             };
@@ -95,7 +97,7 @@ impl Connection {
             if index == 0 {
                 segment_size = len;
             }
-            // The timing of a train is measured.
+            // A packet of a train is sent alone, because its timing is measured.
             if len < segment_size || draft.train {
                 break;
             }
@@ -111,15 +113,17 @@ impl Connection {
         })
     }
 
-    /// The system refused to send datagrams of this size, because the interface takes none that large (`EMSGSIZE`); to be
-    /// called at once for what [`poll_transmit`](Self::poll_transmit) returned last. `fits`: the largest size that it would
-    /// take, if it says.
+    /// Reports that the system rejected datagrams of this size, because the MTU of the interface is
+    /// smaller (`EMSGSIZE`). It must be called at once after the
+    /// [`poll_transmit`](Self::poll_transmit) that returned them. `fits` is the largest size that
+    /// the system would accept, if it reports one.
     ///
-    /// Later datagrams are smaller. A refused datagram of 1,200 bytes or less ends a set-up with
-    /// [`ClosedReason::PathTooNarrow`].
+    /// Later datagrams are smaller. If a datagram of 1,200 bytes or less is rejected, the handshake
+    /// fails with [`ClosedReason::PathTooNarrow`].
     pub fn on_refused(&mut self, size: usize, fits: Option<u16>) {
         if size <= usize::from(MIN_DATAGRAM) {
-            // Later, it may be about another datagram, or pass: then this one is as good as lost.
+            // After the handshake the error may be about another datagram or be temporary, so this
+            // datagram counts as lost.
             if !self.established {
                 self.fail(ClosedReason::PathTooNarrow);
             }
@@ -130,12 +134,12 @@ impl Connection {
             .on_refused(u16::try_from(size).unwrap_or(u16::MAX), fits);
     }
 
-    /// Makes room for a header.
+    /// Reserves the space of a packet header.
     pub(super) fn begin(&self, out: &mut Vec<u8>) {
         out.resize(out.len() + HEADER_LEN, 0);
     }
 
-    /// Ends the packet that starts at this place of the buffer, and counts it.
+    /// Seals the packet that starts at this index of the buffer, and updates the counters.
     pub(super) fn seal(&mut self, now: Time, out: &mut Vec<u8>, start: usize) -> Option<()> {
         let number = self.next_number;
         if number + 1 >= PACKET_NUMBER_END {
@@ -158,9 +162,9 @@ impl Connection {
         Some(())
     }
 
-    /// Appends a packet of a connection that is over.
+    /// Appends a packet of a connection that has ended.
     fn last_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
-        // The peer cannot read the notice before it has the last flight.
+        // The peer cannot decrypt the notice before it has the last flight.
         if self.keys.is_some()
             && let Some(handshake) = self.phase.handshake_mut()
             && let Some(len) = handshake.transmit(now, out)
@@ -170,12 +174,12 @@ impl Connection {
         self.close_notice(now, out)
     }
 
-    /// Appends a packet that tells the other end of the end of the connection, if one is due.
+    /// Appends a close notice, if one is due.
     fn close_notice(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         let code = self.due_notice()?;
         if self.keys.is_none() {
             let len = self.phase.handshake_mut()?.put_close(now, out, code);
-            // What may not be sent now is not made up for.
+            // A notice that cannot be sent now is not sent later.
             self.on_notice_sent(now);
             return len;
         }
@@ -195,7 +199,7 @@ impl Connection {
         Some(out.len() - start)
     }
 
-    /// Tries whether larger packets pass, once there is something to gain.
+    /// Appends a packet that probes whether a larger size passes, if one is due.
     fn size_probe(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         if !self.established || self.sent.is_full() || self.sent.bytes_in_flight() == 0 {
             return None;
@@ -217,13 +221,14 @@ impl Connection {
         Some(out.len() - start)
     }
 
-    /// Puts frames into a packet of at most this size. `None`: there is nothing to send.
-    fn build(&mut self, now: Time, out: &mut Vec<u8>, most: usize) -> Option<Draft> {
+    /// Adds frames to a packet of at most this size. Returns `None` if there is nothing to send.
+    fn build(&mut self, now: Time, out: &mut Vec<u8>, max: usize) -> Option<Draft> {
         let start = out.len();
-        let mut most = most;
-        // The second probe after a silence is small: it tells a black hole for large packets from a dead path.
+        let mut max = max;
+        // The second probe of a timeout is small: it distinguishes a black hole for large packets
+        // from a dead path.
         if self.probes == 1 && self.backoff > 1 {
-            most = most.min(usize::from(MIN_DATAGRAM));
+            max = max.min(usize::from(MIN_DATAGRAM));
         }
         let mut draft = Draft {
             contents: Contents::PING,
@@ -232,14 +237,14 @@ impl Connection {
             train: false,
         };
         self.begin(out);
-        let room = |out: &Vec<u8>| (start + most - TAG_LEN).saturating_sub(out.len());
+        let room = |out: &Vec<u8>| (start + max - TAG_LEN).saturating_sub(out.len());
         let sends_data = self.may_send_data(now);
         if let Some(report) = self.trains.due_report() {
             put_report(out, &report);
             self.trains.on_report_sent(now);
             draft.any = true;
-            // With this report the peer can send at the measured rate. A flow-control limit from before the measurement would stop it,
-            // so the limit is computed again and sent along.
+            // The report lets the peer send at the measured rate, and a limit from before the
+            // measurement would block it. So the limit is updated and sent along.
             self.limit_due |= self.limit() > self.advertised;
         }
         let due = self.acks.due().is_some_and(|due| due <= now);
@@ -276,7 +281,8 @@ impl Connection {
         (draft.any || draft.eliciting).then_some(draft)
     }
 
-    /// Returns whether data, or correction of it, may go out now; asks for nothing to be there to be sent.
+    /// Returns whether rate and window allow data or parity now. Does not check whether there is
+    /// any.
     fn may_send(&mut self, now: Time) -> bool {
         let window = self.window(self.report_timeout().is_some_and(|at| now < at));
         self.established
@@ -285,16 +291,18 @@ impl Connection {
             && (self.data_train_left() || self.pacer.is_open(now))
     }
 
-    /// Returns how many bytes on the wire may be in flight. `awaits_report`: the peer has not reported yet on the train that this end
-    /// sent during the set-up.
+    /// Returns the maximum number of bytes on the wire in flight. `awaits_report`: the peer has not
+    /// reported yet on the train that this end sent during the handshake.
     fn window(&self, awaits_report: bool) -> u64 {
         let window = self.controller.window();
         if awaits_report {
-            // This end's train may still be in the queue before the bottleneck. So the window grows as in slow start.
+            // The train may still be in the queue before the bottleneck. So the window grows as in
+            // slow start.
             let initial = INITIAL_PACKETS * (u64::from(self.mtu.current()) + HEADER_BYTES);
             window.min(initial + self.sampler.delivered())
         } else if self.unproven {
-            // Too fast a start would fill any queue within the first round trip; after that, deliveries tell.
+            // Too fast a start would fill any queue within the first round trip. After that, the
+            // delivery rate is known.
             window.min(UNPROVEN_FLIGHT + self.sampler.delivered())
         } else {
             window
@@ -309,7 +317,7 @@ impl Connection {
         self.has_payload() && self.may_send(now)
     }
 
-    /// Returns whether there is something to send for which rate and window must allow it.
+    /// Returns whether there is data or parity that rate and window must allow.
     pub(super) fn has_payload(&self) -> bool {
         self.redundancy.has_symbol()
             || self.send.has_lost()
@@ -318,7 +326,7 @@ impl Connection {
             || (self.send.unsent() > 0 && self.send.sent() < self.peer_limit)
     }
 
-    /// Whether the first flight of data serves as the train that is missing.
+    /// Returns whether the first data packets still form a train.
     fn data_train_left(&self) -> bool {
         self.data_train.is_some_and(|(next, count, _)| next < count)
     }
@@ -329,7 +337,7 @@ impl Connection {
         }
         self.ping = false;
         self.probes = self.probes.saturating_sub(1);
-        // Sealed with the number before the next.
+        // The packet was sealed with the number before the next one.
         self.track(now, self.next_number - 1, size, draft.contents.clone());
     }
 
@@ -351,10 +359,10 @@ impl Connection {
         self.pacer.on_sent(wire);
         let limited = self.sampler.is_app_limited();
         (self.controller).on_sent(now, wire, self.sent.bytes_in_flight(), limited);
-        self.now_pacing(now);
+        self.update_pacing(now);
     }
 
-    /// Returns how far the other end may send, from what has been read.
+    /// Updates the flow-control limit and returns it: the offset up to which the peer may send.
     pub(super) fn limit(&mut self) -> u64 {
         let arrival = self.acks.arrival_rate();
         let rate = arrival.max(self.trains.incoming_rate());
@@ -364,7 +372,7 @@ impl Connection {
         self.recv.limit()
     }
 
-    /// Nothing is sent: notes what for.
+    /// Records what limits the sender, as it sends nothing now.
     fn note_limit(&mut self, now: Time) {
         if !self.established {
             return;
@@ -382,7 +390,8 @@ impl Connection {
         }
     }
 
-    /// Returns when the pacer lets the next packet go, if that is all it waits for.
+    /// Returns the time at which the pacer allows the next packet, or `None` if the sender waits
+    /// for something else.
     pub(super) fn pacing_timeout(&self) -> Option<Time> {
         let wire = u64::from(self.mtu.current()) + HEADER_BYTES;
         let fits = |awaits_report| self.sent.bytes_in_flight() + wire <= self.window(awaits_report);

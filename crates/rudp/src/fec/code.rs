@@ -1,13 +1,17 @@
-//! The coefficients of the Reed-Solomon code, and the recovery of missing symbols by solving a system of linear equations.
+//! The coefficients of the Reed-Solomon code, and the recovery of missing symbols by solving a
+//! system of linear equations.
 
 use super::field::{add_product, inverse, product};
 
-/// Returns the factor by which symbol number `symbol` is multiplied in parity symbol number `parity`.
+/// Returns the factor by which symbol number `symbol` is multiplied in parity symbol number
+/// `parity`.
 ///
-/// The factors form a Cauchy matrix (J. Blömer et al., *An XOR-based erasure-resilient coding scheme*, 1995). Its entry in row
-/// `parity` and column `symbol` is 1 / (x + y) with x = 255 - `parity` and y = `symbol`. Every square submatrix of a Cauchy matrix is
-/// invertible, so any m parity symbols recover any m missing symbols. Each column is then scaled so that row 0 consists of ones:
-/// the first parity symbol is the exclusive or of the symbols. The factors do not depend on the size of the block.
+/// The factors form a Cauchy matrix (J. Blömer et al., *An XOR-based erasure-resilient coding
+/// scheme*, 1995). Its entry in row `parity` and column `symbol` is 1 / (x + y) with x = 255 -
+/// `parity` and y = `symbol`. Every square submatrix of a Cauchy matrix is invertible, so any m
+/// parity symbols recover any m missing symbols. Each column is then scaled so that row 0 consists
+/// of ones: the first parity symbol is the exclusive or of the symbols. The factors do not depend
+/// on the size of the block.
 ///
 /// x and y differ if `parity + symbol < 255`. [`MAX_SYMBOLS`](super::MAX_SYMBOLS) guarantees that.
 pub(super) fn coefficient(parity: usize, symbol: usize) -> u8 {
@@ -17,9 +21,10 @@ pub(super) fn coefficient(parity: usize, symbol: usize) -> u8 {
 
 /// Recovers missing symbols.
 ///
-/// `missing` and `parity` are indices of equal number: of the missing symbols, and of received parity symbols. `sides` are these
-/// parity symbols after the products of all received symbols were subtracted. Returns the missing symbols in the order of `missing`;
-/// `None` if `missing` is empty or the equations have no unique solution.
+/// `missing` and `parity` are indices of equal number: of the missing symbols, and of received
+/// parity symbols. `sides` are these parity symbols after the products of all received symbols were
+/// subtracted. Returns the missing symbols in the order of `missing`; `None` if `missing` is empty
+/// or the equations have no unique solution.
 pub(super) fn solve(
     missing: &[usize],
     parity: &[usize],
@@ -41,10 +46,10 @@ pub(super) fn solve(
     Some(symbols.collect())
 }
 
-/// Inverts a square matrix by the elimination of Gauss and Jordan. `None`: it has no inverse.
+/// Inverts a square matrix by Gauss-Jordan elimination. Returns `None` if it is singular.
 fn invert(mut rows: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
     let size = rows.len();
-    // The unit matrix to the right becomes the inverse.
+    // The unit matrix on the right becomes the inverse.
     for (n, row) in rows.iter_mut().enumerate() {
         row.resize(2 * size, 0);
         row[size + n] = 1;
@@ -70,14 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_parity_is_the_sum() {
+    fn the_first_parity_symbol_is_the_sum() {
         assert!((0..255).all(|symbol| coefficient(0, symbol) == 1));
-        // (0xff ^ 1) / (0xfe ^ 1), by hand: 0xfe / 0xff.
+        // (0xff ^ 1) / (0xfe ^ 1), computed by hand: 0xfe / 0xff.
         assert_eq!(product(coefficient(1, 1), 0xff), 0xfe);
     }
 
     #[test]
-    fn inverses_undo_their_matrices() {
+    fn a_matrix_times_its_inverse_is_the_unit_matrix() {
         for (size, from) in [(1, 0), (2, 3), (40, 80), (127, 0)] {
             let rows: Vec<Vec<u8>> = (0..size)
                 .map(|row| (from..from + size).map(|it| coefficient(row, it)).collect())

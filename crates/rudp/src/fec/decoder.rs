@@ -1,4 +1,4 @@
-//! Segments that did not come, from those that did and parity.
+//! Recovery of missing segments from received segments and parity symbols.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,23 @@ use super::{
     symbol_len,
 };
 
-/// How much a [`DecoderStore`] may hold.
+/// The limits of a [`DecoderStore`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Blocks that are neither complete nor given up.
+    /// The maximum number of blocks that are neither complete nor given up.
     pub blocks: usize,
-    /// Bytes of their symbols.
+    /// The maximum number of bytes of their symbols.
     pub bytes: usize,
-    /// Blocks beyond the newest whose end is remembered, so that stragglers are not taken for new blocks.
+    /// The number of blocks before the newest that are remembered after their end, so that late
+    /// packets do not start a new block.
     pub remembered: u64,
-    /// Bytes of a segment.
+    /// The maximum size of a segment, in bytes.
     pub max_segment: usize,
 }
 
 impl Default for Limits {
-    /// 64 blocks, 32 MiB, 4,096 remembered, segments of at most 1,472 bytes.
+    /// Returns limits of 64 blocks, 32 MiB, 4,096 remembered blocks and segments of at most 1,472
+    /// bytes.
     fn default() -> Self {
         Self {
             blocks: 64,
@@ -34,31 +36,32 @@ impl Default for Limits {
     }
 }
 
-/// What became of a symbol.
+/// The effect of a symbol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// It waits for others.
+    /// The symbol was stored, and more symbols are needed.
     Stored,
-    /// It is there already, or its block is complete, given up or too old.
+    /// The symbol is a duplicate, or its block is complete, given up or too old.
     Ignored,
     /// The block is complete without any decoding.
     Complete,
-    /// The block is complete: so many segments were recovered.
+    /// The block is complete: this number of segments was recovered.
     Recovered(usize),
 }
 
-/// A bounded number of blocks under way.
+/// A bounded store of incomplete blocks.
 ///
-/// Segments are copied in: the stream gives its bytes away as soon as they are in order, and a copy is a small part of
-/// what receiving and decrypting a packet costs. Nothing is decoded unless a segment is missing when enough symbols are
-/// there. When there is no room, the oldest block is given up.
+/// Segments are copied into the store, because the stream releases its bytes as soon as they are in
+/// order. A copy costs little compared with receiving and decrypting a packet. Decoding happens
+/// only if a segment is missing when there are enough symbols. If a limit is reached, the oldest
+/// block is given up.
 pub struct DecoderStore {
     limits: Limits,
     blocks: BTreeMap<u64, Block>,
     bytes: usize,
     /// Finished blocks, complete or given up, above the horizon.
     finished: std::collections::BTreeSet<u64>,
-    /// Blocks below are finished.
+    /// All blocks below this number are finished.
     horizon: u64,
     newest: u64,
     spare: Vec<Vec<u8>>,
@@ -72,22 +75,22 @@ struct Block {
     shape: Option<Shape>,
 }
 
-/// What a parity symbol says about itself and its block.
+/// The identity of a parity symbol and the shape of its block.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ParityId {
     /// The number of the block.
     pub block: u64,
-    /// Where its first segment begins in the stream.
+    /// The offset of its first segment in the stream.
     pub start: u64,
-    /// How many segments it has.
+    /// The number of segments of the block.
     pub segments: u8,
-    /// How many parity symbols were made of it.
+    /// The number of parity symbols of the block.
     pub parity: u8,
-    /// Which of these this one is.
+    /// The index of this parity symbol.
     pub index: u8,
 }
 
-/// What parity tells about its block.
+/// The shape of a block, as its parity symbols describe it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Shape {
     start: u64,
@@ -97,7 +100,7 @@ struct Shape {
 }
 
 impl DecoderStore {
-    /// Makes a store that is empty.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -114,25 +117,27 @@ impl DecoderStore {
         }
     }
 
-    /// Returns how many bytes of symbols wait.
+    /// Returns the number of bytes of symbols in the store.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns how many blocks wait.
+    /// Returns the number of blocks in the store.
     #[must_use]
     pub fn held_blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Takes a segment that came.
+    /// Adds a received segment.
     ///
-    /// If it makes its block complete, `deliver` gets each recovered segment with its offset in the stream.
+    /// If it completes its block, `deliver` is called with each recovered segment and its offset in
+    /// the stream.
     ///
     /// # Errors
     ///
-    /// [`FecError`] where the segment cannot belong to the block: the peer is at fault.
+    /// Returns a [`FecError`] if the segment cannot belong to the block, which is an error of the
+    /// peer.
     pub fn insert_data(
         &mut self,
         block: u64,
@@ -140,11 +145,11 @@ impl DecoderStore {
         segment: &[u8],
         deliver: impl FnMut(u64, &[u8]),
     ) -> Result<Outcome, FecError> {
-        let most = self.limits.max_segment;
-        if segment.is_empty() || segment.len() > most {
+        let max = self.limits.max_segment;
+        if segment.is_empty() || segment.len() > max {
             return Err(FecError::SegmentLength {
                 got: segment.len(),
-                most,
+                max,
             });
         }
         if usize::from(index) + 1 >= MAX_SYMBOLS {
@@ -177,13 +182,15 @@ impl DecoderStore {
         self.complete(block, deliver)
     }
 
-    /// Takes a parity symbol that came.
+    /// Adds a received parity symbol.
     ///
-    /// If it makes the block complete, `deliver` gets each recovered segment with its offset in the stream.
+    /// If it completes the block, `deliver` is called with each recovered segment and its offset in
+    /// the stream.
     ///
     /// # Errors
     ///
-    /// [`FecError`] where the symbol cannot belong to the block: the peer is at fault.
+    /// Returns a [`FecError`] if the symbol cannot belong to the block, which is an error of the
+    /// peer.
     pub fn insert_parity(
         &mut self,
         id: ParityId,
@@ -239,7 +246,7 @@ impl DecoderStore {
         self.complete(block, deliver)
     }
 
-    /// Gives up a block: the stream has its bytes, or no longer waits for it.
+    /// Gives up a block, because the stream has its bytes or no longer needs them.
     pub fn forget(&mut self, block: u64) {
         if self.is_open(block) && block <= self.newest {
             self.finish(block);
@@ -250,7 +257,8 @@ impl DecoderStore {
         block >= self.horizon && !self.finished.contains(&block)
     }
 
-    /// Gives up the oldest blocks until these bytes of this block fit. `false`: it would be this one.
+    /// Gives up the oldest blocks until this many bytes of this block fit. Returns `false` if this
+    /// block would be given up.
     fn make_room(&mut self, block: u64, bytes: usize) -> bool {
         if bytes > self.limits.bytes || self.limits.blocks == 0 {
             return false;
@@ -264,7 +272,7 @@ impl DecoderStore {
                 break;
             }
             if oldest >= block {
-                // The oldest is this one, or newer than it.
+                // The oldest block is this one or a newer one.
                 self.finish(block);
                 return false;
             }
@@ -297,7 +305,7 @@ impl DecoderStore {
         self.finished.insert(block);
     }
 
-    /// Recovers what is missing, if enough is there.
+    /// Recovers the missing segments, if there are enough symbols.
     fn complete(
         &mut self,
         block: u64,
@@ -333,7 +341,7 @@ impl std::fmt::Debug for DecoderStore {
 }
 
 impl Shape {
-    /// Checks that a segment fits.
+    /// Checks that a segment matches the shape.
     fn check(&self, index: u8, length: usize) -> Result<(), FecError> {
         if index >= self.segments {
             return Err(FecError::Conflict { what: "size" });
@@ -347,7 +355,7 @@ impl Shape {
     }
 }
 
-/// Recovers all missing segments and hands them out. Returns how many.
+/// Recovers all missing segments and delivers them. Returns their number.
 fn decode(
     block: &Block,
     shape: &Shape,
@@ -362,7 +370,7 @@ fn decode(
         .map(|(&index, symbol)| (usize::from(index), symbol.clone()))
         .unzip();
     for (&index, segment) in &block.segments {
-        // Both were checked against the shape, so length and segment fit.
+        // The length of the segment was checked against the shape, so both fit.
         let length = (segment.len() as u16).to_be_bytes();
         for (&row, side) in rows.iter().zip(&mut sides) {
             let factor = coefficient(row, usize::from(index));
@@ -392,7 +400,7 @@ fn decode(
     Ok(missing.len())
 }
 
-/// Takes a segment out of its symbol.
+/// Returns the segment in a symbol.
 fn segment_of(symbol: &[u8]) -> Result<&[u8], FecError> {
     let (length, rest) = symbol
         .split_first_chunk::<LENGTH_BYTES>()

@@ -1,13 +1,13 @@
-//! Parity of a block of segments.
+//! Encoder of the parity symbols of a block.
 
 use super::{
     FecError, LENGTH_BYTES, MAX_SEGMENT, MAX_SYMBOLS, code::coefficient, field::add_product,
     symbol_len,
 };
 
-/// Collects the segments of a block and makes its parity.
+/// Collects the segments of a block and computes its parity symbols.
 ///
-/// Buffers are kept from block to block.
+/// Buffers are reused for the next block.
 ///
 /// ```
 /// use transpute_rudp::fec::BlockEncoder;
@@ -21,7 +21,7 @@ use super::{
 /// ```
 pub struct BlockEncoder {
     max_segment: usize,
-    /// Symbols one after the other, each as long as the longest can be, zeros included.
+    /// The symbols, consecutive and padded with zeros to the maximum length.
     symbols: Vec<u8>,
     count: usize,
     longest: usize,
@@ -29,11 +29,11 @@ pub struct BlockEncoder {
 }
 
 impl BlockEncoder {
-    /// Makes an encoder for segments of at most this many bytes.
+    /// Creates an encoder for segments of at most this many bytes.
     ///
     /// # Errors
     ///
-    /// [`FecError::SegmentLength`] where that is zero, or more than [`MAX_SEGMENT`].
+    /// Returns [`FecError::SegmentLength`] if that is zero or more than [`MAX_SEGMENT`].
     pub fn new(max_segment: usize) -> Result<Self, FecError> {
         check_segment(max_segment, MAX_SEGMENT)?;
         Ok(Self {
@@ -49,8 +49,8 @@ impl BlockEncoder {
     ///
     /// # Errors
     ///
-    /// [`FecError::SegmentLength`] where it is empty or too long, [`FecError::BlockSize`] where the block is full. The
-    /// block is as before then.
+    /// Returns [`FecError::SegmentLength`] if the segment is empty or too long, and
+    /// [`FecError::BlockSize`] if the block is full. The block is unchanged then.
     pub fn push(&mut self, segment: &[u8]) -> Result<u8, FecError> {
         check_segment(segment.len(), self.max_segment)?;
         let index = self.count as u8;
@@ -62,7 +62,7 @@ impl BlockEncoder {
         }
         let stride = symbol_len(self.max_segment);
         let end = (self.count + 1) * stride;
-        // At most 9,000 bytes.
+        // Segments have at most 9,000 bytes.
         self.symbols
             .extend_from_slice(&(segment.len() as u16).to_be_bytes());
         self.symbols.extend_from_slice(segment);
@@ -72,7 +72,7 @@ impl BlockEncoder {
         Ok(index)
     }
 
-    /// Returns how many segments the block has.
+    /// Returns the number of segments of the block.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -84,12 +84,12 @@ impl BlockEncoder {
         self.count == 0
     }
 
-    /// Ends the block and returns its parity symbols. The next segment begins a new block.
+    /// Ends the block and returns its parity symbols. The next segment starts a new block.
     ///
     /// # Errors
     ///
-    /// [`FecError::BlockSize`] where there are parity symbols to make of no segments, or too many. The block is gone
-    /// then, too.
+    /// Returns [`FecError::BlockSize`] if `parity` is not zero and there are no segments, or if
+    /// there are too many symbols. The block is discarded in that case, too.
     pub fn finish(&mut self, parity: usize) -> Result<ParitySymbols<'_>, FecError> {
         let (segments, longest) = (self.count, self.longest);
         self.count = 0;
@@ -102,7 +102,7 @@ impl BlockEncoder {
         Ok(self.parity.chunks_exact(length))
     }
 
-    /// Drops the segments of the block.
+    /// Discards the segments of the block.
     pub fn clear(&mut self) {
         self.count = 0;
         self.longest = 0;
@@ -139,11 +139,11 @@ impl std::fmt::Debug for BlockEncoder {
 /// The parity symbols of a block, all of the same length.
 pub type ParitySymbols<'a> = std::slice::ChunksExact<'a, u8>;
 
-fn check_segment(got: usize, most: usize) -> Result<(), FecError> {
-    // A symbol must have room for its length, so that the constants agree.
+fn check_segment(got: usize, max: usize) -> Result<(), FecError> {
+    // The length of a segment must fit its two bytes in the symbol.
     const { assert!(MAX_SEGMENT + LENGTH_BYTES < 1 << 16) };
-    if got == 0 || got > most {
-        return Err(FecError::SegmentLength { got, most });
+    if got == 0 || got > max {
+        return Err(FecError::SegmentLength { got, max });
     }
     Ok(())
 }

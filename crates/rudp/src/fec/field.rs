@@ -1,16 +1,18 @@
-//! Arithmetic in GF(2^8), the bytes as polynomials over GF(2) modulo x^8 + x^4 + x^3 + x^2 + 1.
+//! Arithmetic in GF(2^8): bytes as polynomials over GF(2) modulo x^8 + x^4 + x^3 + x^2 + 1.
 //!
-//! A byte times a fixed factor is the sum of two products: that of its lower and that of its upper four bits. Sixteen products of each
-//! kind fit into a vector register, and a shuffle looks up as many bytes at once as the register has (J. S. Plank, K. M. Greenan,
-//! E. L. Miller, *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST 2013).
+//! The product of a byte and a fixed factor is the sum of two products: one of the lower and one of
+//! the upper four bits of the byte. The sixteen products of each kind fit into a vector register,
+//! and a shuffle instruction looks up one for each byte of a register (J. S. Plank, K. M. Greenan,
+//! E. L. Miller, *Screaming fast Galois field arithmetic using Intel SIMD instructions*, FAST
+//! 2013).
 
-/// The modulus.
+/// The modulus polynomial.
 const MODULUS: u16 = 0x11d;
 
-/// For each factor its products with 0x00 to 0x0f, and then those with 0x00, 0x10 to 0xf0.
+/// The products of a factor with 0x00 to 0x0f, followed by those with 0x00, 0x10, ..., 0xf0.
 type Products = [u8; 32];
 
-/// 8 KiB, computed by the compiler.
+/// The products of all factors: 8 KiB, computed at compile time.
 static PRODUCTS: [Products; 256] = {
     let mut all = [[0; 32]; 256];
     let mut factor = 0;
@@ -42,10 +44,10 @@ const fn product_by_steps(a: u8, b: u8) -> u8 {
     sum as u8
 }
 
-/// The inverse of each element but zero.
+/// The inverses of all elements except zero.
 static INVERSES: [u8; 256] = {
     let mut all = [0; 256];
-    // The powers of 2 are all elements but zero. 0x8e is the inverse of 2.
+    // The powers of 2 are all elements except zero. 0x8e is the inverse of 2.
     let (mut power, mut inverse) = (1, 1);
     let mut n = 0;
     while n < 255 {
@@ -66,7 +68,7 @@ pub(super) fn product(a: u8, b: u8) -> u8 {
     look_up(&PRODUCTS[usize::from(a)], b)
 }
 
-/// Returns the inverse of an element; zero for zero.
+/// Returns the inverse of an element, or zero for zero.
 pub(super) fn inverse(a: u8) -> u8 {
     INVERSES[usize::from(a)]
 }
@@ -74,9 +76,9 @@ pub(super) fn inverse(a: u8) -> u8 {
 /// Adds `factor` times `term` to `sum`, element by element.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths differ.
 pub(super) fn add_product(sum: &mut [u8], factor: u8, term: &[u8]) {
-    assert_eq!(sum.len(), term.len(), "both have the same length");
+    assert_eq!(sum.len(), term.len(), "the lengths must be equal");
     if factor == 1 {
         (sum.iter_mut().zip(term)).for_each(|(sum, term)| *sum ^= term);
     } else if factor > 0 {
@@ -95,7 +97,7 @@ mod vectors {
 
     use super::Products;
 
-    /// Adds the products of as many elements as fill whole registers. Returns how many.
+    /// Adds the products of as many elements as fill whole registers. Returns their number.
     pub(super) fn add_products(sum: &mut [u8], products: &Products, term: &[u8]) -> usize {
         if !is_x86_feature_detected!("avx2") {
             return 0;
@@ -110,12 +112,12 @@ mod vectors {
     #[target_feature(enable = "avx2")]
     fn add_chunks(sums: &mut [[u8; 32]], products: &Products, terms: &[[u8; 32]]) {
         let (lower, upper) = products.split_at(16);
-        // SAFETY: both halves have 16 bytes, and the load asks for no alignment.
+        // SAFETY: both halves have 16 bytes, and the load does not require alignment.
         let halves = unsafe { [lower, upper].map(|half| _mm_loadu_si128(half.as_ptr().cast())) };
         let [lower, upper] = halves.map(|half| _mm256_broadcastsi128_si256(half));
         let mask = _mm256_set1_epi8(15);
         for (sum, term) in sums.iter_mut().zip(terms) {
-            // SAFETY: each chunk has 32 bytes, and the loads ask for no alignment.
+            // SAFETY: each chunk has 32 bytes, and the loads do not require alignment.
             let (old, term) = unsafe {
                 (
                     _mm256_loadu_si256(sum.as_ptr().cast()),
@@ -126,7 +128,7 @@ mod vectors {
             let high = _mm256_and_si256(_mm256_srli_epi64::<4>(term), mask);
             let high = _mm256_shuffle_epi8(upper, high);
             let new = _mm256_xor_si256(old, _mm256_xor_si256(low, high));
-            // SAFETY: the chunk has 32 bytes, and the store asks for no alignment.
+            // SAFETY: the chunk has 32 bytes, and the store does not require alignment.
             unsafe { _mm256_storeu_si256(sum.as_mut_ptr().cast(), new) };
         }
     }
@@ -134,7 +136,7 @@ mod vectors {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
-    /// There is no kernel for this processor.
+    /// Processes no elements: there is no vector code for this processor.
     pub(super) fn add_products(_: &mut [u8], _: &super::Products, _: &[u8]) -> usize {
         0
     }
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_are_those_of_long_multiplication() {
+    fn products_agree_with_bitwise_multiplication() {
         for a in 0..=255 {
             for b in 0..=255 {
                 assert_eq!(product(a, b), product_by_steps(a, b), "{a} {b}");
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_have_the_products_of_their_elements() {
+    fn vector_products_agree_with_single_products() {
         let term: Vec<u8> = (0..=255).chain(0..77).collect();
         for factor in 0..=255 {
             for length in [0, 1, 31, 32, 33, term.len()] {

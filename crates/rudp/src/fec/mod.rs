@@ -1,17 +1,17 @@
-//! Forward error correction: a systematic block code, so that what is lost need not be asked for.
+//! Forward error correction with a systematic block code.
 //!
-//! | module | idea |
+//! | module | contents |
 //! | --- | --- |
-//! | `encoder` | parity of a block of segments |
-//! | `decoder` | segments that did not come, from those that did and parity |
-//! | `code` | the coefficients of parity, and how to solve for what is missing |
-//! | `field` | the arithmetic of that |
-//! | `policy` | how much parity is worth its bytes |
+//! | `encoder` | computation of the parity symbols of a block |
+//! | `decoder` | recovery of missing segments from received segments and parity symbols |
+//! | `code` | the coefficients of the code, and the solution of its equations |
+//! | `field` | arithmetic of GF(2^8) |
+//! | `policy` | the number of parity symbols |
 //!
-//! A block is a run of consecutive segments of the stream. Its symbols are `length | data | zeros`: two bytes of length,
-//! big endian, then the segment, padded to the longest of the block. Parity is a Reed-Solomon code over GF(2^8) of the
-//! symbols: of k segments and m parity symbols, any k give back all (I. S. Reed, G. Solomon, *Polynomial codes over
-//! certain finite fields*, 1960).
+//! A block consists of consecutive segments of the stream. Its symbols are `length | data | zeros`:
+//! a length of two bytes, big endian, then the segment, padded to the longest one of the block. The
+//! code is a Reed-Solomon code over GF(2^8): any k of the k segments and m parity symbols recover
+//! all segments (I. S. Reed, G. Solomon, *Polynomial codes over certain finite fields*, 1960).
 
 mod code;
 mod decoder;
@@ -23,56 +23,56 @@ pub use decoder::{DecoderStore, Limits, Outcome, ParityId};
 pub use encoder::{BlockEncoder, ParitySymbols};
 pub use policy::{BLOCK_SEGMENTS, LossEstimate, Plan, SMALL_BLOCK};
 
-/// Segments and parity symbols of a block together are no more than this.
+/// The maximum number of segments and parity symbols of a block together.
 pub const MAX_SYMBOLS: usize = 255;
 
-/// No segment is longer.
+/// The maximum length of a segment, in bytes.
 pub const MAX_SEGMENT: usize = 9000;
 
-/// Bytes before the segment in a symbol.
+/// The size of the length field of a symbol, in bytes.
 pub const LENGTH_BYTES: usize = 2;
 
-/// Returns how long the symbols of a block are whose longest segment has this length.
+/// Returns the length of the symbols of a block whose longest segment has this length.
 #[must_use]
 pub const fn symbol_len(longest_segment: usize) -> usize {
     longest_segment + LENGTH_BYTES
 }
 
-/// What is wrong with a block, or with what a peer says about one.
+/// Error in a block, or in a peer's description of one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FecError {
-    /// A segment is empty, or longer than what fits.
-    #[error("a segment of {got} bytes: expected 1 to {most}")]
+    /// A segment is empty or too long.
+    #[error("expected a segment of 1 to {max} bytes, got {got}")]
     SegmentLength {
-        /// What came.
+        /// The length of the segment.
         got: usize,
-        /// The most that fits.
-        most: usize,
+        /// The maximum length.
+        max: usize,
     },
-    /// A block has no segments, or too many with its parity.
+    /// A block has no segments, or too many symbols.
     #[error(
-        "a block of {segments} segments and {parity} parity symbols: expected at least one, and 255 together"
+        "expected at least one segment and at most 255 symbols, got {segments} segments and {parity} parity symbols"
     )]
     BlockSize {
-        /// Segments.
+        /// The number of segments.
         segments: usize,
-        /// Parity symbols.
+        /// The number of parity symbols.
         parity: usize,
     },
     /// The length of a parity symbol is out of range.
-    #[error("a parity symbol of {got} bytes")]
+    #[error("expected a parity symbol within the limits of a segment, got {got} bytes")]
     SymbolLength {
-        /// What came.
+        /// The length of the parity symbol.
         got: usize,
     },
-    /// Packets of one block disagree about it.
-    #[error("two packets disagree about the {what} of a block")]
+    /// Packets of one block contradict each other.
+    #[error("expected packets that agree about the {what} of a block, got two that differ")]
     Conflict {
-        /// About what.
+        /// The property in which they differ.
         what: &'static str,
     },
-    /// What the code gave back is no symbol: somebody encoded other bytes than were sent.
-    #[error("a block decodes to something that is not a segment")]
+    /// The decoded bytes are not a segment: the sender encoded other bytes than it sent.
+    #[error("expected a block that decodes to segments, got other bytes")]
     Corrupt,
 }

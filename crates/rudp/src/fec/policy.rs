@@ -1,47 +1,55 @@
-//! Chooses the number of parity symbols of a block.
+//! Choice of the number of parity symbols of a block.
 
 use std::time::Duration;
 
-/// Segments of a full block. Chosen: 2.4 ms at 1 Gbit/s, and parity for rare losses costs 1 %.
+/// The number of segments of a full block. Chosen: 2.4 ms at 1 Gbit/s, and parity for rare losses
+/// costs 1 %.
 pub const BLOCK_SEGMENTS: usize = 200;
 
-/// Blocks with fewer segments get no parity until a packet is lost. Chosen: one symbol would cost more than a tenth of the bytes.
+/// Blocks with fewer segments get no parity until a packet is lost. Chosen: one symbol would cost
+/// more than a tenth of the bytes.
 pub const SMALL_BLOCK: usize = 8;
 
-/// The smallest target probability that a block cannot be reconstructed. Chosen: in transfers of 200 blocks, one in 300 waits for
-/// a retransmission.
+/// The minimum target probability that a block cannot be reconstructed. Chosen: in transfers of 200
+/// blocks, one in 300 waits for a retransmission.
 const MIN_FAILURE: f64 = 1.5e-5;
 
-/// The largest expected cost of a block's failure, in transmission times of a packet. Chosen: on a path of 110 ms and 1 Gbit/s,
-/// where waiting for a retransmission delays everything, the target probability is [`MIN_FAILURE`].
+/// The maximum expected cost of a block's failure, in transmission times of a packet. Chosen: on a
+/// path of 110 ms and 1 Gbit/s, where waiting for a retransmission delays everything, the target
+/// probability is [`MIN_FAILURE`].
 const MAX_FAILURE_COST_PACKETS: f64 = 0.14;
 
-/// Round trips at the end of a transfer in which a failed block delays the result. Chosen: a transfer that has lasted a time t is in
-/// them with a probability of this number of round trips, divided by t.
+/// Round trips at the end of a transfer in which a failed block delays the result. Chosen: a
+/// transfer that has lasted a time t is in them with a probability of this number of round trips,
+/// divided by t.
 const LAST_ROUND_TRIPS: f64 = 2.0;
 
-/// Bytes in flight up to which a gap never fills the receiver's window. Chosen: the cost of a failure is zero up to here.
+/// Bytes in flight up to which a gap never fills the receiver's window. Chosen: the cost of a
+/// failure is zero up to here.
 const MAX_HARMLESS_FLIGHT_BYTES: f64 = 1e6;
 
-/// With this many more bytes in flight, the data behind a gap fill the window, and every failed block delays the transfer.
-/// Chosen: the cost grows linearly between the two.
+/// The additional bytes in flight at which the data behind a gap fill the window, so that every
+/// failed block delays the transfer. Chosen: the cost grows linearly up to here.
 const BLOCKING_FLIGHT_BYTES: f64 = 8e6;
 
-/// The fewest parity symbols of a full block whose target probability is at most [`MAX_PROTECTED_FAILURE`]. Chosen: the loss of a
-/// path is not known well enough for fewer.
+/// The minimum number of parity symbols of a full block whose target probability is at most
+/// [`MAX_PROTECTED_FAILURE`]. Chosen: the loss of a path is not known well enough for fewer.
 const MIN_FULL_PARITY: usize = 2;
 
-/// The largest target probability of a block that has parity even if no loss is expected. Chosen: above it, parity follows from the
-/// expected loss alone.
+/// The maximum target probability of a block that has parity even if no loss is expected. Chosen:
+/// above it, parity follows from the expected loss alone.
 const MAX_PROTECTED_FAILURE: f64 = 1e-3;
 
-/// The largest ratio of parity symbols to segments. Chosen: parity is at most a fifth of what is sent.
+/// The maximum ratio of parity symbols to segments. Chosen: parity is at most a fifth of what is
+/// sent.
 const MAX_PARITY_SHARE: f64 = 0.25;
 
-/// The most parity symbols of a block. Chosen: takes effect for blocks of more than 160 segments.
+/// The maximum number of parity symbols of a block. Chosen: takes effect for blocks of more than
+/// 160 segments.
 const MAX_PARITY: usize = 40;
 
-/// Packets that the estimate remembers, by exponential forgetting. Chosen: 6 s at 200 Mbit/s.
+/// The memory of the loss estimate, in packets: older ones are forgotten exponentially. Chosen: 6 s
+/// at 200 Mbit/s.
 const MEMORY_PACKETS: f64 = 100_000.0;
 
 /// Weight of the prior, in packets. Chosen: as much as 25 full blocks.
@@ -50,17 +58,19 @@ const PRIOR_PACKETS: f64 = 5_000.0;
 /// The loss of the prior, as a share of packets. Chosen: one packet in 10,000.
 const PRIOR_LOSS: f64 = 1e-4;
 
-/// Factor by which the prior's weight falls with its loss: the weight is divided by one plus this times the loss. Chosen: a prior of
-/// 1 % weighs half as much as one of zero.
+/// Factor by which the prior's weight falls with its loss: the weight is divided by one plus this
+/// times the loss. Chosen: a prior of 1 % weighs half as much as one of zero.
 const PRIOR_DISTRUST: f64 = 100.0;
 
-/// The largest loss that an estimate returns, as a share of packets. Chosen: `tail` computes without underflow up to it.
+/// The maximum loss that an estimate returns, as a share of packets. Chosen: `tail` computes
+/// without underflow up to it.
 const MAX_LOSS: f64 = 0.9;
 
-/// Size of a packet on the wire, in bytes. The MTU of Ethernet.
+/// The size of a packet on the wire, in bytes: the MTU of Ethernet.
 const PACKET_BYTES: f64 = 1500.0;
 
-/// The share of packets that the path loses, with a prior for when few were seen.
+/// An estimate of the share of packets that the path loses. A prior counts while few packets were
+/// observed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossEstimate {
     lost: f64,
@@ -76,7 +86,7 @@ impl Default for LossEstimate {
 }
 
 impl LossEstimate {
-    /// Begins with what a probe or a cache knows about the loss.
+    /// Creates an estimate with a prior for the loss, such as a measured or cached value.
     #[must_use]
     pub fn with_prior(loss: f64) -> Self {
         let prior = if loss.is_finite() {
@@ -92,7 +102,7 @@ impl LossEstimate {
         }
     }
 
-    /// Takes in packets whose fate is now known.
+    /// Adds packets whose outcome is now known.
     pub fn observe(&mut self, lost: u64, total: u64) {
         let total = total.max(lost) as f64;
         let keep = 1.0 - (total / MEMORY_PACKETS).min(1.0);
@@ -108,8 +118,8 @@ impl LossEstimate {
         ((self.lost + self.prior * weight) / (self.total + weight)).clamp(0.0, MAX_LOSS)
     }
 
-    /// Returns a rate that the loss exceeds with a probability of about one in six: the expected one and a standard
-    /// deviation.
+    /// Returns the upper end of the confidence interval of the loss: the expected loss plus one
+    /// standard deviation. The loss exceeds it with a probability of about one in six.
     #[must_use]
     pub fn cautious_rate(&self) -> f64 {
         let rate = self.rate();
@@ -122,38 +132,41 @@ impl LossEstimate {
         PRIOR_PACKETS / (1.0 + PRIOR_DISTRUST * self.prior)
     }
 
-    /// Returns whether any loss was ever seen, or told by the prior.
+    /// Returns whether any loss was observed, or is expected by the prior.
     #[must_use]
     pub fn expects_loss(&self) -> bool {
         self.seen_loss || self.prior > PRIOR_LOSS
     }
 }
 
-/// What decides about the parity of a block.
+/// The inputs to the number of parity symbols of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// The loss of the path.
     pub loss: LossEstimate,
     /// Segments of the block.
     pub segments: usize,
-    /// Bytes still to send after the block. `None`: the application did not say.
+    /// Bytes still to send after the block, or `None` if the application did not say.
     pub bytes_left: Option<u64>,
-    /// For how long the application has been sending without a pause.
+    /// The time for which the application has been sending without a pause.
     pub busy: Duration,
-    /// The rate of sending, in bytes per second.
+    /// The sending rate, in bytes per second.
     pub rate: u64,
     /// The round-trip time.
     pub rtt: Duration,
 }
 
 impl Plan {
-    /// Returns how many parity symbols to make.
+    /// Returns the number of parity symbols to compute.
     ///
-    /// The fewest with which the block fails rarely, by the tail of the binomial distribution. A block that fails costs a
-    /// round trip if it is among the last of what is sent, or if so much comes behind it that the receiver has no room for
-    /// more meanwhile. So one with more than three round trips of data behind it has no parity, and another may fail the
-    /// more often the less is under way, and the longer the application has been sending: what has lasted for long goes on
-    /// for as long, in the median.
+    /// It is the minimum with which the block fails rarely, by the tail of the binomial
+    /// distribution. A failed block costs a round trip in two cases: it is among the last ones, or
+    /// the data behind it fill the receiver's window.
+    ///
+    /// So a block with more than three round trips of data behind it has no parity. For other
+    /// blocks, the target probability grows as fewer bytes are in flight, and as the application
+    /// has been sending for longer. The reason is that a transfer which has lasted for some time
+    /// lasts for the same time again, in the median.
     ///
     /// ```
     /// use transpute_rudp::fec::{LossEstimate, Plan};
@@ -175,17 +188,17 @@ impl Plan {
             return 0;
         }
         let failure = self.failure();
-        let least = match segments >= BLOCK_SEGMENTS / 2 {
+        let min = match segments >= BLOCK_SEGMENTS / 2 {
             _ if failure > MAX_PROTECTED_FAILURE => 0,
             true => MIN_FULL_PARITY,
             false => 1,
         };
         let share = (segments as f64 * MAX_PARITY_SHARE).ceil() as usize;
-        let most = share.min(MAX_PARITY).min(super::MAX_SYMBOLS - segments);
+        let max = share.min(MAX_PARITY).min(super::MAX_SYMBOLS - segments);
         let loss = self.loss.cautious_rate();
-        (least.min(most)..most)
+        (min.min(max)..max)
             .find(|&parity| tail(segments + parity, loss, parity) <= failure)
-            .unwrap_or(most)
+            .unwrap_or(max)
     }
 
     /// Returns the target probability that the block cannot be reconstructed.
@@ -205,19 +218,20 @@ impl Plan {
     }
 }
 
-/// Returns the probability that more than `most` of `n` are lost.
-fn tail(n: usize, loss: f64, most: usize) -> f64 {
+/// Returns the probability that more than `max` of `n` packets are lost.
+fn tail(n: usize, loss: f64, max: usize) -> f64 {
     if loss <= 0.0 {
         return 0.0;
     }
-    // Terms by recurrence; the first one does not underflow for n <= 255 and loss <= 0.9.
+    // The terms are computed by recurrence. The first one does not underflow for n <= 255 and loss
+    // <= 0.9.
     let mut term = (1.0 - loss).powi(n as i32);
     let mut sum = term;
-    for k in 0..most.min(n) {
+    for k in 0..max.min(n) {
         term *= (n - k) as f64 / (k + 1) as f64 * loss / (1.0 - loss);
         sum += term;
     }
-    // What remains of rounding is far below the probabilities compared with.
+    // The rounding error is far below the probabilities that are compared.
     (1.0 - sum).max(0.0)
 }
 
@@ -239,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn full_blocks_have_the_parity_that_was_found_to_work() {
+    fn full_blocks_have_the_measured_number_of_parity_symbols() {
         for (loss, parity) in [(0.0, 2), (0.0001, 2), (0.0005, 3), (0.01, 10)] {
             assert_eq!(plan(loss, 200).parity_count(), parity, "{loss}");
         }
@@ -257,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn small_blocks_are_bare_until_something_is_lost() {
+    fn small_blocks_have_no_parity_before_a_loss() {
         assert_eq!(plan(0.0, 3).parity_count(), 0);
         assert_eq!(plan(0.0, 8).parity_count(), 1);
         let mut lost = plan(0.0, 3);
@@ -267,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_with_time_for_retransmission_have_none() {
+    fn blocks_with_time_for_retransmission_have_no_parity() {
         let mut early = plan(0.01, 200);
         early.bytes_left = Some(100_000_000);
         assert_eq!(early.parity_count(), 0);
@@ -278,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_it_lasts_the_less_is_worth_a_round_trip() {
+    fn parity_decreases_with_the_duration_of_a_transfer() {
         let mut before = usize::MAX;
         for (seconds, expected) in [(0.1, 8), (1.0, 7), (10.0, 5), (100.0, 3)] {
             let mut long = plan(0.01, 200);
@@ -294,19 +308,19 @@ mod tests {
     }
 
     #[test]
-    fn next_door_a_retransmission_is_cheaper() {
-        for (rtt_us, busy_ms, most) in [(500, 0, 4), (500, 1000, 0), (5000, 1000, 2)] {
+    fn parity_decreases_with_the_round_trip_time() {
+        for (rtt_us, busy_ms, max) in [(500, 0, 4), (500, 1000, 0), (5000, 1000, 2)] {
             let mut near = plan(0.01, 100);
             (near.rate, near.rtt) = (12_500_000, Duration::from_micros(rtt_us));
             near.busy = Duration::from_millis(busy_ms);
             let parity = near.parity_count();
-            assert!(parity <= most, "{rtt_us} {busy_ms}: {parity}");
+            assert!(parity <= max, "{rtt_us} {busy_ms}: {parity}");
         }
     }
 
     #[test]
-    fn the_tail_is_the_binomial_one() {
-        // P(X > 0) and P(X > 1) of ten at one half.
+    fn the_tail_is_that_of_the_binomial_distribution() {
+        // P(X > 0) and P(X > 1) of ten packets at a loss of one half.
         assert!((tail(10, 0.5, 0) - 1023.0 / 1024.0).abs() < 1e-12);
         assert!((tail(10, 0.5, 1) - 1013.0 / 1024.0).abs() < 1e-12);
         assert_eq!(tail(10, 0.0, 0), 0.0);
@@ -314,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prior_gives_way_to_evidence() {
+    fn observations_outweigh_the_prior() {
         let mut estimate = LossEstimate::with_prior(0.01);
         assert!((estimate.rate() - 0.01).abs() < 1e-9 && estimate.expects_loss());
         estimate.observe(0, 100_000);

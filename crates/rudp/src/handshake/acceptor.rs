@@ -1,8 +1,9 @@
-//! The listening end before there is a connection: first packets of anybody, at bounded cost.
+//! The acceptor of a listener: first packets from unauthenticated peers, at bounded cost.
 //!
-//! A first packet makes an entry of a bounded table until the connector's messages are complete. Then a connection is made,
-//! which costs a signature and a key exchange. Above a load that the caller sets, a connector must show first that it can
-//! be reached at its address: it gets a token, for which nothing is kept here (RFC 9000, section 8.1.2).
+//! A first packet creates an entry in a bounded table, which stays until the connector's messages
+//! are complete. Then a connection is created, at the cost of a signature and a key exchange. Above
+//! a load that the caller sets, a connector must first prove that it can be reached at its address.
+//! It receives a token, for which the listener keeps no state (RFC 9000, section 8.1.2).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,31 +23,36 @@ use crate::trains::TRAIN_PACKETS;
 use crate::wire::Reader;
 use crate::{Side, Time};
 
-/// Time after which an incomplete entry is dropped. A connector repeats its first messages within one second, so the third
-/// repetition finds the entry.
-const MAX_AGE: Duration = Duration::from_secs(3);
+/// The time after which an incomplete entry is dropped. A connector repeats its first messages
+/// within one second, so its third repetition still finds the entry.
+const HALF_OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Packets of a train that an entry remembers: as many as a connector of this version sends.
+/// The maximum number of train packets that an entry remembers: the number that a connector of this
+/// version sends.
 const MAX_TRAIN: usize = TRAIN_PACKETS as usize;
 
-/// Answers to packets of other versions per second. They are smaller than what they answer, and one is enough for a
-/// connector.
-const VERSION_ANSWERS: u32 = 100;
+/// The maximum number of version negotiation packets per second. They are smaller than the packets
+/// they answer, and a connector needs only one.
+const MAX_VERSION_PACKETS_PER_SECOND: u32 = 100;
 
-/// Source networks whose signatures are counted apart; those beyond share one count.
+/// The maximum number of source networks with a rate limit of their own. Further networks share one
+/// limit.
 const MAX_NETWORKS: usize = 1024;
 
-/// What a listener spends on connectors that are not authenticated yet.
+/// The limits of a listener for connectors that are not authenticated yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AcceptLimits {
-    /// Connectors whose first messages are incomplete, each with up to 16 KiB. Default: 256.
+    /// The maximum number of connectors whose first messages are incomplete, each with up to 16
+    /// KiB. Default: 256.
     pub half_open: usize,
-    /// Handshakes under way from half of which on connectors must show their address, and above which they are ignored.
-    /// Default: 128.
+    /// The maximum number of handshakes in progress, above which new connectors are ignored. From
+    /// half of it on, connectors must validate their address. Default: 128.
     pub handshakes: usize,
-    /// Signatures per second for connectors that have not shown their address. Default: 256, a tenth of a core.
+    /// The maximum number of signatures per second for connectors whose address is not validated.
+    /// Default: 256, a tenth of a core.
     pub signatures: u32,
-    /// Signatures per second for connectors of one network (24 bits of IPv4, 48 bits of IPv6) that have. Default: 64.
+    /// The maximum number of signatures per second for connectors of one network (24 bits of IPv4,
+    /// 48 bits of IPv6) whose address is validated. Default: 64.
     pub signatures_per_network: u32,
 }
 
@@ -61,25 +67,25 @@ impl Default for AcceptLimits {
     }
 }
 
-/// What comes of a datagram.
-pub enum Intake {
-    /// Nothing.
+/// The result of [`Acceptor::handle_datagram`].
+pub enum AcceptResult {
+    /// The datagram was ignored, or more are needed.
     Ignored,
     /// This datagram is to be sent back.
     Reply(Vec<u8>),
-    /// A connection whose handshake has begun.
+    /// A connection whose handshake has started.
     Connection(Box<Connection>),
 }
 
-/// A rate limit with bursts of one second's worth: the generic cell rate algorithm (ITU-T I.371).
+/// A rate limiter that allows bursts of one second: the generic cell rate algorithm (ITU-T I.371).
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct RateLimiter {
     per_second: u32,
-    /// Time at which the bucket would be full again.
+    /// The time at which the bucket would be full again.
     full_at: Time,
 }
 
-impl Bucket {
+impl RateLimiter {
     fn new(per_second: u32) -> Self {
         Self {
             per_second,
@@ -110,49 +116,52 @@ struct HalfOpen {
     began: Time,
     received_bytes: u64,
     retried: bool,
-    /// Packets of the train that follows the first messages: it measures the path although one of them was lost.
+    /// Packets of the train that follows the first messages. They measure the path even if one of
+    /// the messages was lost.
     train: Vec<(Time, TrainPacket)>,
 }
 
-/// The bytes that connections may hold before they can be opened, over all connections of a listener.
+/// The number of early bytes, which connections keep before they have the keys, over all
+/// connections of a listener.
 pub(crate) type EarlyBytes = Arc<AtomicUsize>;
 
-/// Takes first packets and makes connections of them.
+/// Processes first packets and creates connections from them.
 pub struct Acceptor {
     limits: AcceptLimits,
     tokens: Tokens,
     half_open: HashMap<(SocketAddr, Id), HalfOpen>,
-    signatures: Bucket,
-    networks: HashMap<[u8; 6], Bucket>,
-    other_networks: Bucket,
-    versions: Bucket,
+    signatures: RateLimiter,
+    networks: HashMap<[u8; 6], RateLimiter>,
+    other_networks: RateLimiter,
+    versions: RateLimiter,
     early: EarlyBytes,
 }
 
-/// What [`Acceptor::handle_datagram`] needs beside the datagram.
-pub struct Accepting<'a> {
-    /// Settings of a new connection.
+/// The inputs of [`Acceptor::handle_datagram`] other than the datagram.
+pub struct AcceptContext<'a> {
+    /// The settings of a new connection.
     pub config: &'a Config,
     /// Random bytes, different for each call.
     pub entropy: Entropy,
-    /// Connections whose handshake is under way.
+    /// Number of connections whose handshake is in progress.
     pub handshakes: usize,
-    /// Begins a TLS handshake.
+    /// Starts a TLS handshake.
     pub tls: &'a mut BeginTls<'a>,
 }
 
 impl Acceptor {
-    /// Makes an acceptor whose tokens are sealed under this random key. `None`: the cryptographic library refuses.
+    /// Creates an acceptor whose tokens are encrypted with this random key. Returns `None` if the
+    /// cryptographic library fails.
     #[must_use]
     pub fn new(limits: AcceptLimits, token_key: &[u8; 16]) -> Option<Self> {
         Some(Self {
             limits,
             tokens: Tokens::new(token_key)?,
             half_open: HashMap::new(),
-            signatures: Bucket::new(limits.signatures),
+            signatures: RateLimiter::new(limits.signatures),
             networks: HashMap::new(),
-            other_networks: Bucket::new(limits.signatures_per_network),
-            versions: Bucket::new(VERSION_ANSWERS),
+            other_networks: RateLimiter::new(limits.signatures_per_network),
+            versions: RateLimiter::new(MAX_VERSION_PACKETS_PER_SECOND),
             early: EarlyBytes::default(),
         })
     }
@@ -174,67 +183,70 @@ impl Acceptor {
         sizes.sum()
     }
 
-    /// Returns the bytes of data packets that its connections hold before they can be opened: at most 16 MiB.
+    /// Returns the bytes of data packets that the connections keep before they have the keys: at
+    /// most 16 MiB.
     #[must_use]
     pub fn early_bytes(&self) -> usize {
         self.early.load(Ordering::Relaxed)
     }
 
-    /// Takes a datagram of the set-up that belongs to no connection.
+    /// Processes a handshake datagram that belongs to no connection.
     pub fn handle_datagram(
         &mut self,
         now: Time,
         from: SocketAddr,
         datagram: &mut [u8],
-        accepting: Accepting<'_>,
-    ) -> Intake {
+        context: AcceptContext<'_>,
+    ) -> AcceptResult {
         let Some(header) = packet::header(datagram).filter(|_| datagram.len() >= SET_UP_DATAGRAM)
         else {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         match header.kind {
             Kind::Initial => {}
             Kind::Train => {
                 self.take_train(now, (from, header.to), datagram);
-                return Intake::Ignored;
+                return AcceptResult::Ignored;
             }
             Kind::OtherVersion if self.versions.take(now) => {
-                return Intake::Reply(packet::versions(&header));
+                return AcceptResult::Reply(packet::versions(&header));
             }
-            _ => return Intake::Ignored,
+            _ => return AcceptResult::Ignored,
         }
         let key = (from, header.to);
         let is_known = self.half_open.contains_key(&key);
-        if !is_known && let Some(refusal) = self.admit(now, from, datagram, &accepting) {
+        if !is_known && let Some(refusal) = self.admit(now, from, datagram, &context) {
             return refusal;
         }
-        self.take_messages(now, (from, header), datagram, accepting)
+        self.take_messages(now, (from, header), datagram, context)
     }
 
-    /// Makes an entry for a new connector, or returns what it gets instead.
+    /// Creates an entry for a new connector, or returns the result for a connector that is
+    /// rejected.
     fn admit(
         &mut self,
         now: Time,
         from: SocketAddr,
         datagram: &mut [u8],
-        accepting: &Accepting<'_>,
-    ) -> Option<Intake> {
+        context: &AcceptContext<'_>,
+    ) -> Option<AcceptResult> {
         let Some((sealed, _)) = packet::split(datagram) else {
-            return Some(Intake::Ignored);
+            return Some(AcceptResult::Ignored);
         };
         let header = sealed.header;
         let ids = (header.to, header.from);
-        let is_shown = !sealed.token.is_empty() && self.tokens.check(now, from, ids, sealed.token);
-        if accepting.handshakes >= self.limits.handshakes && is_shown {
-            return Some(Intake::Ignored);
+        let is_validated =
+            !sealed.token.is_empty() && self.tokens.check(now, from, ids, sealed.token);
+        if context.handshakes >= self.limits.handshakes && is_validated {
+            return Some(AcceptResult::Ignored);
         }
-        (self.half_open).retain(|_, entry| now.since(entry.began) <= MAX_AGE);
+        (self.half_open).retain(|_, entry| now.since(entry.began) <= HALF_OPEN_TIMEOUT);
         let is_full = self.half_open.len() >= self.limits.half_open;
         let is_busy = is_full
-            || accepting.handshakes >= self.limits.handshakes / 2
+            || context.handshakes >= self.limits.handshakes / 2
             || !self.signatures.has_room(now);
-        if is_busy && !is_shown {
-            return Some(self.ask_to_return(now, from, &header));
+        if is_busy && !is_validated {
+            return Some(self.reply_with_retry(now, from, &header));
         }
         if is_full {
             let oldest = (self.half_open.iter()).min_by_key(|(_, entry)| entry.began);
@@ -243,27 +255,27 @@ impl Acceptor {
             }
         }
         let Some(level) = Level::initial(Side::Listener, &header.to) else {
-            return Some(Intake::Ignored);
+            return Some(AcceptResult::Ignored);
         };
         let entry = HalfOpen {
             level,
             began: now,
             received_bytes: 0,
-            retried: is_shown,
+            retried: is_validated,
             train: Vec::new(),
         };
         self.half_open.insert((from, header.to), entry);
         None
     }
 
-    fn ask_to_return(&mut self, now: Time, from: SocketAddr, header: &Header) -> Intake {
+    fn reply_with_retry(&mut self, now: Time, from: SocketAddr, header: &Header) -> AcceptResult {
         match self.tokens.make(now, from, (header.to, header.from)) {
-            Some(token) => Intake::Reply(packet::retry(header, &token)),
-            None => Intake::Ignored,
+            Some(token) => AcceptResult::Reply(packet::retry(header, &token)),
+            None => AcceptResult::Ignored,
         }
     }
 
-    /// Remembers a packet of a train whose connector has an entry.
+    /// Stores a packet of a train if its connector has an entry.
     fn take_train(&mut self, now: Time, key: (SocketAddr, Id), datagram: &mut [u8]) {
         let size = datagram.len();
         let Some(entry) = (self.half_open.get_mut(&key)).filter(|one| one.train.len() < MAX_TRAIN)
@@ -284,12 +296,12 @@ impl Acceptor {
         now: Time,
         (from, header): (SocketAddr, Header),
         datagram: &mut [u8],
-        accepting: Accepting<'_>,
-    ) -> Intake {
+        context: AcceptContext<'_>,
+    ) -> AcceptResult {
         let key = (from, header.to);
         let size = datagram.len() as u64;
         let Some(entry) = self.half_open.get_mut(&key) else {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         let opened = packet::split(datagram)
             .and_then(|(sealed, _)| entry.level.open(now, sealed))
@@ -298,7 +310,7 @@ impl Acceptor {
             if entry.received_bytes == 0 {
                 self.half_open.remove(&key);
             }
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         entry.received_bytes += size;
         let mut reader = Reader(&frames);
@@ -307,24 +319,24 @@ impl Acceptor {
                 Ok(Frame::Padding) => {}
                 Ok(Frame::Crypto(offset, messages))
                     if entry.level.incoming.insert(offset, messages).is_ok() => {}
-                _ => return Intake::Ignored,
+                _ => return AcceptResult::Ignored,
             }
         }
         if !is_complete(entry.level.incoming.in_order()) {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         }
         let Some(entry) = self.half_open.remove(&key) else {
-            return Intake::Ignored;
+            return AcceptResult::Ignored;
         };
         if entry.retried {
             if !self.network(now, from.ip()).take(now) {
-                return Intake::Ignored;
+                return AcceptResult::Ignored;
             }
         } else if !self.signatures.take(now) {
-            return self.ask_to_return(now, from, &header);
+            return self.reply_with_retry(now, from, &header);
         }
-        let (own, _, seed) = split_entropy(&accepting.entropy);
-        let begun = Begun {
+        let (own, _, seed) = split_entropy(&context.entropy);
+        let hello = CompleteHello {
             level: entry.level,
             first: header.to,
             connector: header.from,
@@ -334,15 +346,14 @@ impl Acceptor {
             train: entry.train,
         };
         let early = Arc::clone(&self.early);
-        let config = accepting.config.clone();
-        let connection =
-            Connection::accept(now, (from, begun), config, (seed, early), accepting.tls);
-        connection.map_or(Intake::Ignored, |connection| {
-            Intake::Connection(Box::new(connection))
+        let config = context.config.clone();
+        let connection = Connection::accept(now, (from, hello), config, (seed, early), context.tls);
+        connection.map_or(AcceptResult::Ignored, |connection| {
+            AcceptResult::Connection(Box::new(connection))
         })
     }
 
-    fn network(&mut self, now: Time, ip: IpAddr) -> &mut Bucket {
+    fn network(&mut self, now: Time, ip: IpAddr) -> &mut RateLimiter {
         let mut network = [0; 6];
         match ip.to_canonical() {
             IpAddr::V4(ip) => network[..3].copy_from_slice(&ip.octets()[..3]),
@@ -355,12 +366,12 @@ impl Acceptor {
             }
         }
         let limit = self.limits.signatures_per_network;
-        (self.networks.entry(network)).or_insert_with(|| Bucket::new(limit))
+        (self.networks.entry(network)).or_insert_with(|| RateLimiter::new(limit))
     }
 }
 
 /// A connector whose first messages are complete.
-pub(crate) struct Begun {
+pub(crate) struct CompleteHello {
     pub(crate) level: Level,
     pub(crate) first: Id,
     pub(crate) connector: Id,
@@ -370,8 +381,8 @@ pub(crate) struct Begun {
     pub(crate) train: Vec<(Time, TrainPacket)>,
 }
 
-/// Returns whether these bytes begin with a whole handshake message: kind (1), length (3, big-endian), body (RFC 8446,
-/// section 4).
+/// Returns whether these bytes start with a complete handshake message: type (1), length (3,
+/// big-endian), body (RFC 8446, section 4).
 fn is_complete(messages: &[u8]) -> bool {
     let Some((&[_, a, b, c], body)) = messages.split_first_chunk() else {
         return false;

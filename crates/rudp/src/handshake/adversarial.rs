@@ -1,24 +1,27 @@
-//! Anybody sends anything to an acceptor, to its connection in the set-up and to a connector in the set-up.
+//! Tests of the handshake against arbitrary datagrams to an acceptor, to its connection and to a
+//! connector.
 //!
-//! [`run`] takes any bytes, so a fuzzer can drive it as well as the properties in `fuzzing`.
+//! [`run`] takes arbitrary bytes, so that a fuzzer can call it as well as the property tests in
+//! `fuzzing`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::level::{Level, public_keys};
-use super::packet::{self, Envelope, Id, Kind, SET_UP_DATAGRAM, Space};
+use super::packet::{self, Id, Kind, PacketTemplate, SET_UP_DATAGRAM, Space};
 use super::reassembly::MAX_MESSAGES;
-use super::{AcceptLimits, Accepting, Acceptor, Intake, is_set_up};
+use super::{AcceptContext, AcceptLimits, AcceptResult, Acceptor, is_set_up};
 use crate::connection::Connection;
 use crate::frame;
 use crate::toy_tls::ToyTls;
 use crate::wire::Reader;
 use crate::{Config, Side, Time, Tls};
 
-/// Bytes that an end in its set-up may send without any of its peer's: eight copies of a flight, a train.
+/// The maximum number of bytes that an end sends in its handshake without an answer: eight copies
+/// of a flight, and a train.
 const MAX_OWN_BYTES: usize = (8 * 2 + 32) * SET_UP_DATAGRAM;
 
-/// No honest end sends so many datagrams at one moment.
+/// The maximum number of datagrams that an end may send at one time.
 const MAX_BATCHES: usize = 200;
 
 const LIMITS: AcceptLimits = AcceptLimits {
@@ -28,17 +31,18 @@ const LIMITS: AcceptLimits = AcceptLimits {
     signatures_per_network: 2,
 };
 
-/// The ids and keys that an attacker on the path knows.
+/// The IDs and keys that an attacker on the path knows.
 struct Attacker {
     first: Id,
     own: Id,
     number: u32,
-    /// What was sent, to be sent again.
+    /// Recorded datagrams, for replay.
     recorded: Vec<Vec<u8>>,
 }
 
 impl Attacker {
-    /// Makes a datagram as the script says: recorded, altered, forged under initial keys, or noise.
+    /// Creates a datagram from the script: a recorded one, an altered one, one forged under initial
+    /// keys, or random bytes.
     fn datagram(&mut self, reader: &mut Reader<'_>) -> Vec<u8> {
         let mut small = || reader.uint(1).unwrap_or(0) as usize;
         let (kind, a, b) = (small(), small(), small());
@@ -69,7 +73,7 @@ impl Attacker {
                 datagram
             }
             4 => {
-                // Retry and version packets with the right ids.
+                // Retry and version negotiation packets with the correct IDs.
                 let answered = packet::Header {
                     kind: Kind::Initial,
                     to: self.first,
@@ -89,7 +93,7 @@ impl Attacker {
         }
     }
 
-    /// Makes a packet under initial keys, which anybody on the path has.
+    /// Creates a packet under initial keys, which anyone on the path can derive.
     fn forged(&mut self, kind: usize, (a, b): (usize, usize), reader: &mut Reader<'_>) -> Vec<u8> {
         let side = [Side::Connector, Side::Listener][kind / 8 % 2];
         let Some(keys) = public_keys(side, &self.first) else {
@@ -102,7 +106,7 @@ impl Attacker {
             Side::Connector => self.first,
             Side::Listener => self.own,
         };
-        let envelope = Envelope {
+        let template = PacketTemplate {
             to_first: to,
             to,
             from: [a as u8; 8],
@@ -122,11 +126,11 @@ impl Attacker {
                 _ => frames.extend(reader.take(a.min(reader.0.len())).unwrap_or_default()),
             }
         }
-        let room = SET_UP_DATAGRAM.saturating_sub(frames.len() + envelope.overhead(Space::Initial));
+        let room = SET_UP_DATAGRAM.saturating_sub(frames.len() + template.overhead(Space::Initial));
         frame::put_padding(&mut frames, room);
         let kind = [Kind::Initial, Kind::Train][b / 64 % 2];
         let mut datagram = Vec::new();
-        level.put(Time::ZERO, &mut datagram, &envelope, kind, &frames);
+        level.put(Time::ZERO, &mut datagram, &template, kind, &frames);
         datagram
     }
 }
@@ -135,7 +139,7 @@ fn tls(side: Side, random: u8, parameters: &[u8]) -> Option<Box<dyn Tls>> {
     Some(Box::new(ToyTls::new(side, [random; 32], parameters)))
 }
 
-/// A connector, an acceptor and the connection that it made, if any.
+/// A connector, an acceptor and the connection that it created, if any.
 pub(super) struct Scene {
     now: Time,
     pub(super) connector: Connection,
@@ -163,8 +167,9 @@ impl Scene {
         })
     }
 
-    /// Gives a datagram to the listener, as a driver does. Returns the bytes that come back at once.
-    pub(super) fn give_listener(&mut self, from: SocketAddr, datagram: &mut [u8]) -> usize {
+    /// Passes a datagram to the listener, as a driver does. Returns the number of bytes that are
+    /// sent back at once.
+    pub(super) fn pass_to_listener(&mut self, from: SocketAddr, datagram: &mut [u8]) -> usize {
         let now = self.now;
         let is_for = |one: &&mut Connection| one.remote() == from || !is_set_up(datagram);
         if let Some(connection) = self.accepted.as_mut().filter(is_for) {
@@ -179,19 +184,22 @@ impl Scene {
             self.sessions += 1;
             tls(Side::Listener, 2, parameters)
         };
-        let accepting = Accepting {
+        let context = AcceptContext {
             config: &self.config,
             entropy: [4; 32],
             handshakes: usize::from(self.accepted.is_some()),
             tls: &mut tls,
         };
-        match (self.acceptor).handle_datagram(now, from, datagram, accepting) {
-            Intake::Ignored => 0,
-            Intake::Reply(reply) => {
-                assert!(reply.len() < size, "an answer to a stranger is smaller");
+        match (self.acceptor).handle_datagram(now, from, datagram, context) {
+            AcceptResult::Ignored => 0,
+            AcceptResult::Reply(reply) => {
+                assert!(
+                    reply.len() < size,
+                    "an answer to an unauthenticated peer must be smaller than its packet"
+                );
                 reply.len()
             }
-            Intake::Connection(connection) => {
+            AcceptResult::Connection(connection) => {
                 self.accepted.get_or_insert(*connection);
                 0
             }
@@ -202,7 +210,7 @@ impl Scene {
         assert!(self.acceptor.half_open() <= LIMITS.half_open);
         let held = LIMITS.half_open * (MAX_MESSAGES + 64 * size_of::<Time>() * 4);
         assert!(self.acceptor.held_bytes() <= held);
-        // A burst of one second's worth, and what came since.
+        // A burst of one second, and the rate for the time since.
         let rate = LIMITS.signatures + LIMITS.signatures_per_network;
         let seconds = 2 + self.now.as_nanos() / 1_000_000_000;
         assert!(self.sessions as u64 <= u64::from(rate) * seconds);
@@ -217,8 +225,8 @@ fn connector(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
 }
 
-/// Reads `script` as datagrams, deliveries and steps of time, and has them all happen. Returns whether both ends were
-/// established.
+/// Interprets `script` as datagrams, deliveries and steps of time, and applies them. Returns
+/// whether both ends were established.
 pub(crate) fn run(script: &[u8]) -> bool {
     let mut reader = Reader(script);
     let options = reader.u8().unwrap_or(0);
@@ -231,18 +239,22 @@ pub(crate) fn run(script: &[u8]) -> bool {
         number: 0,
         recorded: Vec::new(),
     };
-    // From and to the connector's address at the listener; what the connector sent.
-    let (mut given, mut got, mut own) = (0, 0, 0);
+    // Bytes from the connector's address to the listener, bytes back, and bytes that the connector
+    // sent.
+    let (mut sent_bytes, mut received_bytes, mut own_bytes) = (0, 0, 0);
     while !reader.is_empty() {
-        let what = reader.u8().unwrap_or(0);
-        if what & 3 != 0 {
+        let action = reader.u8().unwrap_or(0);
+        if action & 3 != 0 {
             let mut datagram = attacker.datagram(&mut reader);
-            match what & 3 {
+            match action & 3 {
                 1 => {
-                    given += datagram.len();
-                    got += scene.give_listener(connector(1), &mut datagram);
+                    sent_bytes += datagram.len();
+                    received_bytes += scene.pass_to_listener(connector(1), &mut datagram);
                 }
-                2 => drop(scene.give_listener(connector(2 + u16::from(what >> 4)), &mut datagram)),
+                2 => {
+                    let from = connector(2 + u16::from(action >> 4));
+                    scene.pass_to_listener(from, &mut datagram);
+                }
                 _ => (scene.connector).handle_datagram(scene.now, listener(), &mut datagram),
             }
         }
@@ -259,7 +271,7 @@ pub(crate) fn run(script: &[u8]) -> bool {
                 let datagrams = out.chunks(transmit.segment_size).map(<[u8]>::to_vec);
                 sent.extend(datagrams);
                 out.clear();
-                assert!(sent.len() < MAX_BATCHES, "sends without end");
+                assert!(sent.len() < MAX_BATCHES, "the end sends endlessly");
             }
             while end.poll_event().is_some() {}
         }
@@ -270,15 +282,15 @@ pub(crate) fn run(script: &[u8]) -> bool {
                     attacker.recorded.push(datagram.clone());
                 }
                 match index {
-                    0 => own += datagram.len(),
-                    _ => got += datagram.len(),
+                    0 => own_bytes += datagram.len(),
+                    _ => received_bytes += datagram.len(),
                 }
-                // The script decides whether the path delivers it.
-                match (what & 4 != 0, index) {
+                // The script decides whether the path delivers the datagram.
+                match (action & 4 != 0, index) {
                     (false, _) => {}
                     (true, 0) => {
-                        given += datagram.len();
-                        got += scene.give_listener(connector(1), &mut datagram);
+                        sent_bytes += datagram.len();
+                        received_bytes += scene.pass_to_listener(connector(1), &mut datagram);
                     }
                     (true, _) => {
                         (scene.connector).handle_datagram(now, listener(), &mut datagram);
@@ -292,12 +304,12 @@ pub(crate) fn run(script: &[u8]) -> bool {
             .is_some_and(Connection::is_validated);
         let is_first = (scene.accepted.as_ref()).is_none_or(|one| one.remote() == connector(1));
         assert!(
-            is_validated || !is_first || got <= 3 * given,
-            "{got} for {given}"
+            is_validated || !is_first || received_bytes <= 3 * sent_bytes,
+            "{received_bytes} for {sent_bytes}"
         );
         assert!(
-            scene.connector.is_established() || own <= MAX_OWN_BYTES,
-            "{own}"
+            scene.connector.is_established() || own_bytes <= MAX_OWN_BYTES,
+            "{own_bytes}"
         );
         scene.check();
     }

@@ -1,33 +1,36 @@
-//! When the packets of a flight leave.
+//! Timing of the packets of a flight.
 
 use std::time::Duration;
 
 use super::packet::Space;
 use crate::Time;
 
-/// Times that a flight leaves before a timeout is waited for. With 2 % of losses one flight of two packets is lost in
-/// 60,000 (`tests/it/handshake.rs` measures the probability of a handshake in one round trip).
+/// Number of copies of a flight that are sent before a timeout is awaited. With 2 % of losses one
+/// flight of two packets is lost in 60,000 (`tests/it/handshake.rs` measures the probability of a
+/// handshake in one round trip).
 pub(crate) const COPIES: u32 = 3;
 
-/// Time between copies of a flight. Losses come in bursts: a full queue empties within some milliseconds.
+/// The interval between copies of a flight. Losses come in bursts: a full queue empties within some
+/// milliseconds.
 pub(crate) const COPY_SPACING: Duration = Duration::from_millis(5);
 
-/// The round-trip time of a path that nothing is known of (RFC 9002, section 6.2.2), after which a flight is repeated.
+/// The round-trip time that is assumed for an unknown path (RFC 9002, section 6.2.2). After it, a
+/// flight is repeated.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
-/// The longest time between repetitions.
+/// The maximum interval between repetitions.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Which flight it is.
+/// The flight that is being sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Phase {
-    /// Nothing is to be sent.
+    /// No flight.
     #[default]
     Idle,
     /// A flight that the peer answers with its own.
     Hello,
-    /// The connector's last flight. Data follow it at once, which the listener cannot read without it and drops. So two
-    /// copies leave at once, and repetitions begin closer together.
+    /// The connector's last flight. Data follow it at once, and the listener drops them if it lacks
+    /// this flight. So two copies are sent at once, and repetitions start at a shorter interval.
     Finish,
 }
 
@@ -35,7 +38,7 @@ pub(super) enum Phase {
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     phase: Phase,
-    /// The level and place of the next message, while a copy is leaving.
+    /// The level and offset of the next message, while a copy is being sent.
     cursor: Option<(Space, usize)>,
     copies: u32,
     last_copy: Time,
@@ -43,7 +46,7 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Begins a new flight.
+    /// Starts a new flight.
     pub(super) fn begin(&mut self, now: Time, phase: Phase) {
         *self = Self {
             phase,
@@ -52,12 +55,12 @@ impl Flight {
         self.start_copy(now);
     }
 
-    /// Returns whether nothing is to be sent any more.
+    /// Returns whether there is no flight to send.
     pub(super) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle
     }
 
-    /// Returns the level and place of the next message to send.
+    /// Returns the level and offset of the next message to send.
     pub(super) fn cursor(&self) -> Option<(Space, usize)> {
         self.cursor
     }
@@ -66,7 +69,7 @@ impl Flight {
         self.cursor = Some((space, offset));
     }
 
-    /// All of a copy has left.
+    /// Records that a copy was sent completely.
     pub(super) fn on_copy_sent(&mut self) {
         self.cursor = None;
         if self.phase == Phase::Finish && self.copies == 1 {
@@ -103,7 +106,7 @@ impl Flight {
         self.next_copy = Some(now + self.interval());
     }
 
-    /// Returns the time from the latest copy to the next.
+    /// Returns the interval from the latest copy to the next.
     fn interval(&self) -> Duration {
         let repeated = self.copies.saturating_sub(COPIES).min(8);
         match self.phase {
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_leave_close_together_and_repetitions_further_apart() {
+    fn copies_are_sent_close_together_and_repetitions_further_apart() {
         let hello = departures(Phase::Hello, 7);
         assert_eq!(hello, [0, 5, 10, 343, 1009, 2009, 3009]);
         let finish = departures(Phase::Finish, 10);
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_asks_again_is_answered_once_the_copies_have_left() {
+    fn a_repeated_request_is_answered_once_the_copies_are_sent() {
         let mut flight = Flight::default();
         flight.begin(Time::ZERO, Phase::Hello);
         flight.on_copy_sent();

@@ -1,18 +1,18 @@
-//! Packets under initial keys, which anybody on the path can make, and what they can do.
+//! Tests of packets under initial keys, which anyone on the path can forge.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::adversarial::Scene;
 use super::level::{Level, public_keys};
-use super::packet::{Envelope, Id, Kind, Space};
+use super::packet::{Id, Kind, PacketTemplate, Space};
 use crate::connection::Connection;
 use crate::event::CODE_ALERT;
 use crate::frame::{self, Report};
 use crate::trains::SETUP_TRAIN;
 use crate::{ClosedReason, Side, Time};
 
-/// The ids of the connector of [`Scene`].
+/// The IDs of the connector of [`Scene`].
 const FIRST: Id = [3; 8];
 const CONNECTOR: Id = [3; 8];
 
@@ -20,7 +20,7 @@ fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
 }
 
-/// Makes a packet under initial keys, as if this end had sent it.
+/// Creates a packet under initial keys, as if this end had sent it.
 fn forge(side: Side, from: Id, frames: &[u8]) -> Vec<u8> {
     let mut level = Level::new(Space::Initial, public_keys(side, &FIRST).unwrap());
     level.skip_to(1000);
@@ -28,7 +28,7 @@ fn forge(side: Side, from: Id, frames: &[u8]) -> Vec<u8> {
         Side::Connector => FIRST,
         Side::Listener => CONNECTOR,
     };
-    let envelope = Envelope {
+    let template = PacketTemplate {
         to_first: to,
         to,
         from,
@@ -37,7 +37,7 @@ fn forge(side: Side, from: Id, frames: &[u8]) -> Vec<u8> {
     let mut padded = frames.to_vec();
     frame::put_padding(&mut padded, 1100_usize.saturating_sub(frames.len()));
     let mut packet = Vec::new();
-    (level.put(Time::ZERO, &mut packet, &envelope, Kind::Initial, &padded)).unwrap();
+    (level.put(Time::ZERO, &mut packet, &template, Kind::Initial, &padded)).unwrap();
     packet
 }
 
@@ -57,41 +57,43 @@ fn sent(end: &mut Connection, now: Time) -> Vec<Vec<u8>> {
     sent
 }
 
-/// Returns a connector without a train, the listener's connection, and the two datagrams of the listener's flight.
-fn begun() -> (Scene, Connection, Vec<Vec<u8>>) {
+/// Returns a connector without a train, the listener's connection, and the two datagrams of the
+/// listener's flight.
+fn started() -> (Scene, Connection, Vec<Vec<u8>>) {
     let mut scene = Scene::new(false).unwrap();
     for mut datagram in sent(&mut scene.connector, Time::ZERO) {
-        scene.give_listener(address(1), &mut datagram);
+        scene.pass_to_listener(address(1), &mut datagram);
     }
-    let mut accepted = scene.accepted.take().expect("both messages came");
+    let mut accepted = scene.accepted.take().expect("both messages arrived");
     let flight = sent(&mut accepted, Time::ZERO);
     assert_eq!(flight.len(), 2);
     (scene, accepted, flight)
 }
 
-/// Gives datagrams to a connector, one a millisecond.
-fn give(connector: &mut Connection, datagrams: &[&Vec<u8>]) {
+/// Passes datagrams to a connector, one per millisecond.
+fn pass_to(connector: &mut Connection, datagrams: &[&Vec<u8>]) {
     for (datagram, ms) in datagrams.iter().zip(1..) {
         let now = Time::ZERO + Duration::from_millis(ms);
         connector.handle_datagram(now, super::adversarial::listener(), &mut datagram.to_vec());
     }
 }
 
-/// A listener that refuses the first messages has no other keys, so a connector believes such a close until it has others.
+/// A listener that rejects the first messages has no other keys. So a connector accepts such a
+/// close until it has handshake keys.
 #[test]
-fn a_close_under_initial_keys_counts_at_a_connector_that_has_no_other() {
+fn a_connector_without_handshake_keys_accepts_a_close_under_initial_keys() {
     let forged = forge(Side::Listener, [9; 8], &close());
-    let (mut scene, _, _) = begun();
-    give(&mut scene.connector, &[&forged]);
+    let (mut scene, _, _) = started();
+    pass_to(&mut scene.connector, &[&forged]);
     let refused = Some(ClosedReason::RefusedByPeer(40));
     assert_eq!(scene.connector.closed_reason(), refused);
-    let (mut scene, _, flight) = begun();
-    give(&mut scene.connector, &[&flight[0], &flight[1], &forged]);
+    let (mut scene, _, flight) = started();
+    pass_to(&mut scene.connector, &[&flight[0], &flight[1], &forged]);
     assert!(scene.connector.is_established() && !scene.connector.is_closed());
 }
 
 #[test]
-fn a_close_or_report_under_initial_keys_does_nothing_at_a_listener() {
+fn a_listener_ignores_a_close_or_report_under_initial_keys() {
     let mut frames = Vec::new();
     let report = Report {
         train: SETUP_TRAIN,
@@ -100,11 +102,11 @@ fn a_close_or_report_under_initial_keys_does_nothing_at_a_listener() {
     };
     frame::put_report(&mut frames, &report);
     for frames in [close(), frames] {
-        let (mut scene, mut accepted, flight) = begun();
+        let (mut scene, mut accepted, flight) = started();
         let mut forged = forge(Side::Connector, CONNECTOR, &frames);
         accepted.handle_datagram(Time::ZERO, address(1), &mut forged);
         assert!(!accepted.is_closed() && accepted.outgoing_train().is_none());
-        give(&mut scene.connector, &[&flight[0], &flight[1]]);
+        pass_to(&mut scene.connector, &[&flight[0], &flight[1]]);
         for mut datagram in sent(&mut scene.connector, Time::ZERO) {
             accepted.handle_datagram(Time::ZERO, address(1), &mut datagram);
         }
@@ -117,24 +119,24 @@ fn a_close_or_report_under_initial_keys_does_nothing_at_a_listener() {
     }
 }
 
-/// Once a packet of the listener came, its id holds: packets with another id are ignored.
+/// The first packet of a listener determines its ID: packets with another ID are ignored.
 #[test]
 fn packets_of_another_listener_are_ignored_after_the_first() {
     let mut frames = Vec::new();
     frame::put_crypto(&mut frames, 1150, &[0; 60]);
     let forged = forge(Side::Listener, [9; 8], &frames);
-    let (mut scene, _, flight) = begun();
+    let (mut scene, _, flight) = started();
     let closing = forge(Side::Listener, [9; 8], &close());
-    give(
+    pass_to(
         &mut scene.connector,
         &[&flight[0], &forged, &closing, &flight[1]],
     );
     assert!(scene.connector.is_established());
 }
 
-/// Duplicates are ignored, and what arrives before its keys is repeated by the listener.
+/// Duplicates are ignored. The listener repeats packets that arrived before their keys.
 #[test]
-fn the_packets_of_the_flight_may_come_in_any_order_and_number() {
+fn the_packets_of_the_flight_may_arrive_in_any_order_and_number() {
     let orders: [&[usize]; 6] = [
         &[0, 1],
         &[0, 0, 1, 1, 0],
@@ -144,19 +146,19 @@ fn the_packets_of_the_flight_may_come_in_any_order_and_number() {
         &[0, 1, 0, 1, 0, 1],
     ];
     for order in orders {
-        let (mut scene, _, flight) = begun();
+        let (mut scene, _, flight) = started();
         let datagrams: Vec<_> = order.iter().map(|&index| &flight[index]).collect();
-        give(&mut scene.connector, &datagrams);
+        pass_to(&mut scene.connector, &datagrams);
         assert!(scene.connector.is_established(), "{order:?}");
         assert_eq!(scene.connector.closed_reason(), None);
     }
 }
 
-/// Two ends whose connection is over do not keep answering each other.
+/// Two ends whose connection has ended do not answer each other endlessly.
 #[test]
-fn ends_that_are_over_fall_silent() {
-    let (mut scene, mut accepted, flight) = begun();
-    give(&mut scene.connector, &flight.iter().collect::<Vec<_>>());
+fn closed_ends_stop_sending() {
+    let (mut scene, mut accepted, flight) = started();
+    pass_to(&mut scene.connector, &flight.iter().collect::<Vec<_>>());
     scene.connector.close(Time::ZERO, 1);
     accepted.close(Time::ZERO, 2);
     let mut datagrams = 0;

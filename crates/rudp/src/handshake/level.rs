@@ -1,4 +1,4 @@
-//! One level of the handshake: its keys, packet numbers and messages.
+//! One encryption level of the handshake: its keys, packet numbers and messages.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,17 +6,18 @@ use std::time::Duration;
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, UnboundKey};
 use aws_lc_rs::hkdf;
 
-use super::packet::{Envelope, Id, Kind, Sealed, Space};
+use super::packet::{Id, Kind, PacketTemplate, Sealed, Space};
 use super::reassembly::Reassembly;
 use super::tls::{HandshakeKeys, PacketKey, TAG_BYTES};
 use crate::frame::put_seen;
 use crate::seal::nonce;
 use crate::{Side, Time};
 
-/// The salt of the initial keys: public, and of this version only (RFC 9001, section 5.2).
+/// The salt of the initial keys, which is public and specific to this version (RFC 9001, section
+/// 5.2).
 const INITIAL_SALT: &[u8] = b"transpute rudp 3 initial";
 
-/// Packets whose departure is remembered, for the round-trip time.
+/// The maximum number of packets whose sending time is kept for the round-trip time.
 const MAX_REMEMBERED: usize = 32;
 
 /// AES-128-GCM with the nonce of RFC 9001, section 5.3.
@@ -47,14 +48,15 @@ impl hkdf::KeyType for Length {
     }
 }
 
-/// Derives the keys of both directions from a secret that is no secret: an id, or the greetings of plaintext mode.
+/// Derives the keys of both directions from a public value: an ID, or the greetings of plaintext
+/// mode.
 ///
-/// `None`: the library refuses.
+/// Returns `None` if the library fails.
 pub(crate) fn public_keys(side: Side, secret: &[u8]) -> Option<HandshakeKeys> {
     let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, INITIAL_SALT).extract(secret);
     let key_of = |sender: &[u8]| {
-        let expand = |what: &[u8], out: &mut [u8]| {
-            let info = [sender, what];
+        let expand = |label: &[u8], out: &mut [u8]| {
+            let info = [sender, label];
             let expanded = prk.expand(&info, Length(out.len())).ok()?;
             expanded.fill(out).ok()
         };
@@ -68,17 +70,17 @@ pub(crate) fn public_keys(side: Side, secret: &[u8]) -> Option<HandshakeKeys> {
     Some(HandshakeKeys::of(side, connector, listener))
 }
 
-/// One level of the handshake at one end.
+/// One encryption level of the handshake at one end.
 pub(crate) struct Level {
     space: Space,
     keys: HandshakeKeys,
     next_number: u32,
-    /// Messages of this end, in full: they are repeated until the peer has them.
+    /// All messages of this end. They are repeated until the peer has them.
     pub(crate) outgoing: Vec<u8>,
     pub(crate) incoming: Reassembly,
-    /// Numbers and times of packets that may still be answered.
+    /// Numbers and sending times of packets that may still be acknowledged.
     sent: VecDeque<(u32, Time)>,
-    /// The largest number that arrived, and when.
+    /// The largest packet number received, and its arrival time.
     newest: Option<(u32, Time)>,
 }
 
@@ -95,12 +97,12 @@ impl Level {
         }
     }
 
-    /// Makes the initial level, whose keys are derived from the connector's first id.
+    /// Creates the initial level, whose keys are derived from the connector's first ID.
     pub(crate) fn initial(side: Side, first: &Id) -> Option<Self> {
         Some(Self::new(Space::Initial, public_keys(side, first)?))
     }
 
-    /// Goes on with this number.
+    /// Sets the number of the next packet.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn skip_to(&mut self, number: u32) {
         self.next_number = number;
@@ -110,7 +112,7 @@ impl Level {
         self.space
     }
 
-    /// Opens a packet and returns its frames. `None`: it is not authentic.
+    /// Decrypts a packet and returns its frames. Returns `None` if it is not authentic.
     pub(crate) fn open<'a>(&mut self, now: Time, sealed: Sealed<'a>) -> Option<&'a [u8]> {
         let Sealed {
             header,
@@ -120,7 +122,7 @@ impl Level {
             ..
         } = sealed;
         let length = (self.keys.remote).open(number.into(), associated, body)?;
-        // Departures of trains are not remembered at the other end.
+        // The peer does not keep the sending times of train packets.
         let is_timed = header.kind != Kind::Train;
         if is_timed && self.newest.is_none_or(|(newest, _)| number > newest) {
             self.newest = Some((number, now));
@@ -128,18 +130,19 @@ impl Level {
         Some(&body[..length])
     }
 
-    /// Appends a packet of this level. `None`: the library refuses, or numbers are used up.
+    /// Appends a packet of this level. Returns `None` if the library fails or the packet numbers
+    /// are used up.
     pub(crate) fn put(
         &mut self,
         now: Time,
         out: &mut Vec<u8>,
-        envelope: &Envelope,
+        template: &PacketTemplate,
         kind: Kind,
         frames: &[u8],
     ) -> Option<()> {
         let number = self.next_number;
         self.next_number = number.checked_add(1)?;
-        envelope.put(out, (kind, number), &*self.keys.local, frames)?;
+        template.put(out, (kind, number), &*self.keys.local, frames)?;
         if kind != Kind::Train {
             if self.sent.len() == MAX_REMEMBERED {
                 self.sent.pop_front();
@@ -149,14 +152,15 @@ impl Level {
         Some(())
     }
 
-    /// Appends a frame that says which packet of this level came last, if any did.
+    /// Appends a frame that acknowledges the newest packet of this level, if there is one.
     pub(crate) fn put_seen(&self, now: Time, out: &mut Vec<u8>) {
         if let Some((number, at)) = self.newest {
             put_seen(out, self.space, number, now.since(at));
         }
     }
 
-    /// The peer says that this packet came, and how long it held it. Returns the round-trip time.
+    /// Processes the acknowledgement of a packet, which the peer sent `delay` after the packet
+    /// arrived. Returns the round-trip time.
     pub(crate) fn on_seen(&self, now: Time, number: u32, delay: Duration) -> Option<Duration> {
         let (_, at) = self.sent.iter().find(|(sent, _)| *sent == number)?;
         Some(now.since(*at).saturating_sub(delay))
@@ -168,11 +172,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn initial_keys_of_one_end_open_what_the_other_sealed() {
+    fn initial_keys_of_one_end_decrypt_packets_of_the_other() {
         let mut connector = Level::initial(Side::Connector, &[7; 8]).unwrap();
         let mut listener = Level::initial(Side::Listener, &[7; 8]).unwrap();
         let mut other = Level::initial(Side::Listener, &[8; 8]).unwrap();
-        let envelope = Envelope {
+        let template = PacketTemplate {
             to_first: [1; 8],
             to: [3; 8],
             from: [2; 8],
@@ -183,12 +187,12 @@ mod tests {
             .put(
                 Time::ZERO,
                 &mut datagram,
-                &envelope,
+                &template,
                 Kind::Initial,
                 b"frames",
             )
             .unwrap();
-        assert_eq!(datagram.len(), 6 + envelope.overhead(Space::Initial));
+        assert_eq!(datagram.len(), 6 + template.overhead(Space::Initial));
         let open = |level: &mut Level, mut datagram: Vec<u8>| {
             let (sealed, _) = super::super::packet::split(&mut datagram)?;
             level.open(Time::ZERO, sealed).map(<[u8]>::to_vec)

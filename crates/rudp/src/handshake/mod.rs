@@ -1,4 +1,4 @@
-//! The set-up of a connection: a TLS 1.3 handshake in packets of this protocol.
+//! Connection establishment: a TLS 1.3 handshake in packets of this protocol.
 //!
 //! | time | connector | listener |
 //! | --- | --- | --- |
@@ -7,12 +7,14 @@
 //! | 1 round trip | Certificate to Finished, data | |
 //! | 3/2 round trips | | data |
 //!
-//! A *flight* is all messages that an end sends in one turn. Few packets make up a flight, and a lost one would cost a
-//! timeout, so each flight leaves [`COPIES`] times, [`COPY_SPACING`] apart: losses come in bursts. Nothing is acknowledged:
-//! the peer's next flight shows that the last one came, and flights are repeated until then.
+//! A *flight* consists of all messages that an end sends in one turn. It takes only a few packets,
+//! and the loss of one would cost a timeout. So each flight is sent [`COPIES`](flight::COPIES)
+//! times, at an interval of [`COPY_SPACING`](flight::COPY_SPACING) because losses come in bursts.
+//! Flights are not acknowledged: the peer's next flight shows that the last one arrived, and
+//! flights are repeated until then.
 //!
-//! The peer is authenticated when the TLS handshake is complete and not before: no data is sent or delivered until then, and
-//! a report counts from then on.
+//! The peer is authenticated when the TLS handshake is complete, and not before. Until then no data
+//! are sent or delivered, and reports have no effect.
 
 mod acceptor;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -33,19 +35,19 @@ use std::time::Duration;
 
 pub use self::packet::{Id, receiver};
 pub use self::{
-    acceptor::{AcceptLimits, Accepting, Acceptor, Intake},
+    acceptor::{AcceptContext, AcceptLimits, AcceptResult, Acceptor},
     packet::{VERSION, is_set_up},
-    plaintext::{Agreed, PlaintextTls},
+    plaintext::{PlaintextAgreement, PlaintextTls},
     tls::{Alert, BeginTls, DataSecret, EXPORTER_LABEL, HandshakeKeys, PacketKey, TAG_BYTES, Tls},
 };
 pub(crate) use self::{
-    acceptor::{Begun, EarlyBytes},
+    acceptor::{CompleteHello, EarlyBytes},
     packet::{SET_UP_DATAGRAM, Space},
 };
 use self::{
     flight::{Flight, Phase},
     level::Level,
-    packet::{Envelope, Header, Kind},
+    packet::{Header, Kind, PacketTemplate},
     parameters::Parameters,
 };
 use crate::event::{ClosedReason, Violation};
@@ -59,14 +61,15 @@ pub(crate) struct TrainPacket {
     pub(crate) id: u8,
     pub(crate) index: u8,
     pub(crate) count: u8,
-    /// Time from the departure of the first packet of the train to that of this one.
+    /// The time between the sending of the first packet of the train and this one.
     pub(crate) left: Duration,
-    /// Bytes of UDP payload.
+    /// The size in bytes of UDP payload.
     pub(crate) size: u16,
 }
 
 impl TrainPacket {
-    /// Returns what a frame says about the packet of `size` bytes that it is in, if it belongs to a train.
+    /// Returns the train packet that a frame describes, if it is a train frame. `size` is the size
+    /// of the packet that contains it.
     pub(crate) fn of(frame: &Frame<'_>, size: usize) -> Option<Self> {
         match *frame {
             Frame::Train {
@@ -86,38 +89,39 @@ impl TrainPacket {
     }
 }
 
-/// What a datagram of the set-up did.
+/// The effect of a handshake datagram.
 pub(crate) enum SetUpEvent {
     /// The handshake is complete: the peer is authenticated.
     Complete(Box<Complete>),
     Train(TrainPacket),
     Report(Report),
-    /// The stream to the peer must not pass this place.
+    /// The flow-control limit of the stream to the peer.
     Limit(u64),
-    /// The peer ends the connection with this code.
+    /// The peer closes the connection with this code.
     Close(u64),
     Failed(ClosedReason),
 }
 
-/// What a complete handshake established.
+/// The result of a complete handshake.
 pub(crate) struct Complete {
     pub(crate) keys: Keys,
-    /// Place that the stream to the peer must not pass.
+    /// The flow-control limit of the stream to the peer.
     pub(crate) limit: u64,
     pub(crate) rtt: Duration,
-    /// The listener asked for a token, and kept nothing that came before it.
+    /// The listener asked for a token, and kept no packet from before.
     pub(crate) retried: bool,
 }
 
-/// The set-up at one end.
+/// The handshake at one end.
 pub(crate) struct Handshake {
     side: Side,
     /// `None` once the handshake is complete.
     tls: Option<Box<dyn Tls>>,
-    /// An authentic packet of the listener came: its id holds, and nothing that anybody can forge counts any more.
+    /// An authentic packet of the listener arrived: its ID is fixed, and Retry and version
+    /// negotiation packets are ignored from now on.
     is_answered: bool,
-    envelope: Envelope,
-    /// The id to which the connector sent its first packet.
+    template: PacketTemplate,
+    /// The ID to which the connector sent its first packet.
     first: Id,
     initial: Level,
     handshake: Option<Level>,
@@ -125,24 +129,25 @@ pub(crate) struct Handshake {
     began: Time,
     rtt: Option<Duration>,
     retried: bool,
-    /// The peer is known to be where it seems to be.
+    /// The address of the peer is validated.
     validated: bool,
     received_bytes: u64,
     sent_bytes: u64,
-    /// Those of them that were packets of a train.
+    /// Sent bytes that were packets of a train.
     train_bytes: u64,
     give_up_at: Time,
-    /// A report that came before the handshake was complete.
+    /// A report that arrived before the handshake was complete.
     report: Option<Report>,
-    /// The largest limit that came.
+    /// The largest flow-control limit received.
     limit: u64,
 }
 
-/// The randomness of a connection: [`Connection::connect`](crate::Connection::connect) and
-/// [`Acceptor`] take it from their caller, since the protocol has no source of its own.
+/// The random bytes of a connection. [`Connection::connect`](crate::Connection::connect) and
+/// [`Acceptor`] take them from their caller, because the protocol has no source of randomness of
+/// its own.
 pub type Entropy = [u8; 32];
 
-/// Returns two random ids and a random number.
+/// Splits random bytes into two random IDs and a random number.
 pub(crate) fn split_entropy(entropy: &Entropy) -> (Id, Id, u64) {
     let (mut first, mut own, mut seed) = (Id::default(), Id::default(), [0; 8]);
     first.copy_from_slice(&entropy[..8]);
@@ -152,7 +157,7 @@ pub(crate) fn split_entropy(entropy: &Entropy) -> (Id, Id, u64) {
 }
 
 impl Handshake {
-    /// Returns the parameters of a connector, for its TLS library.
+    /// Returns the transport parameters of a connector, for its TLS library.
     pub(crate) fn connector_parameters(first: Id, connector: Id, limit: u64) -> Vec<u8> {
         let parameters = Parameters {
             side: Side::Connector,
@@ -165,68 +170,68 @@ impl Handshake {
         parameters.encode()
     }
 
-    /// Returns the parameters of a listener, for its TLS library.
-    pub(crate) fn listener_parameters(begun: &Begun, limit: u64) -> Vec<u8> {
+    /// Returns the transport parameters of a listener, for its TLS library.
+    pub(crate) fn listener_parameters(hello: &CompleteHello, limit: u64) -> Vec<u8> {
         let parameters = Parameters {
             side: Side::Listener,
-            first: begun.first,
-            connector: begun.connector,
-            listener: begun.listener,
-            retried: begun.retried,
+            first: hello.first,
+            connector: hello.connector,
+            listener: hello.listener,
+            retried: hello.retried,
             limit,
         };
         parameters.encode()
     }
 
-    /// Begins the handshake of a listener with a connector whose first messages are complete.
+    /// Starts the handshake of a listener with a connector whose first messages are complete.
     pub(crate) fn accept(
         now: Time,
-        begun: Begun,
+        hello: CompleteHello,
         tls: Box<dyn Tls>,
         timeout: Duration,
     ) -> (Self, Vec<SetUpEvent>) {
-        let envelope = Envelope {
-            to_first: begun.connector,
-            to: begun.connector,
-            from: begun.listener,
+        let template = PacketTemplate {
+            to_first: hello.connector,
+            to: hello.connector,
+            from: hello.listener,
             token: Vec::new(),
         };
-        let mut this = Self::new(now, Side::Listener, envelope, begun.level, tls, timeout);
-        this.first = begun.first;
-        this.received_bytes = begun.received_bytes;
-        this.retried = begun.retried;
-        // A token shows the address.
-        this.validated = begun.retried;
+        let mut this = Self::new(now, Side::Listener, template, hello.level, tls, timeout);
+        this.first = hello.first;
+        this.received_bytes = hello.received_bytes;
+        this.retried = hello.retried;
+        // A valid token validates the address.
+        this.validated = hello.retried;
         let mut events = Vec::new();
         this.advance(now, &mut events);
         (this, events)
     }
 
-    /// Begins the handshake of a connector. `None`: the cryptographic library refuses.
+    /// Starts the handshake of a connector. Returns `None` if the cryptographic library fails.
     pub(crate) fn connect(
         now: Time,
         (first, own): (Id, Id),
         tls: Box<dyn Tls>,
         timeout: Duration,
     ) -> Option<Self> {
-        let envelope = Envelope {
+        let template = PacketTemplate {
             to_first: first,
-            // Known once the listener answers.
+            // The ID is known once the listener answers.
             to: Id::default(),
             from: own,
             token: Vec::new(),
         };
         let initial = Level::initial(Side::Connector, &first)?;
-        let mut this = Self::new(now, Side::Connector, envelope, initial, tls, timeout);
+        let mut this = Self::new(now, Side::Connector, template, initial, tls, timeout);
         this.first = first;
-        this.pump(now);
+        this.take_messages(now);
         Some(this)
     }
 
     fn new(
         now: Time,
         side: Side,
-        envelope: Envelope,
+        template: PacketTemplate,
         initial: Level,
         tls: Box<dyn Tls>,
         timeout: Duration,
@@ -235,8 +240,8 @@ impl Handshake {
             side,
             tls: Some(tls),
             is_answered: false,
-            first: envelope.from,
-            envelope,
+            first: template.from,
+            template,
             initial,
             handshake: None,
             flight: Flight::default(),
@@ -253,9 +258,9 @@ impl Handshake {
         }
     }
 
-    /// Returns the ids by which packets of the set-up find this end.
+    /// Returns the IDs in handshake packets to this end.
     pub(crate) fn local_ids(&self) -> [Id; 2] {
-        [self.first, self.envelope.from]
+        [self.first, self.template.from]
     }
 
     /// Returns whether the TLS handshake is complete.
@@ -263,12 +268,13 @@ impl Handshake {
         self.tls.is_none()
     }
 
-    /// Returns whether the peer is known to be at its address.
+    /// Returns whether the address of the peer is validated.
     pub(crate) fn is_validated(&self) -> bool {
         self.validated
     }
 
-    /// Takes a datagram of the set-up. Returns whether any of it was authentic, and what it did.
+    /// Processes a handshake datagram. Returns whether any packet in it was authentic, and its
+    /// effects.
     pub(crate) fn handle(&mut self, now: Time, datagram: &mut [u8]) -> (bool, Vec<SetUpEvent>) {
         let mut events = Vec::new();
         let size = datagram.len();
@@ -291,17 +297,18 @@ impl Handshake {
                 continue;
             };
             if self.side == Side::Connector && !self.is_answered {
-                self.envelope.to = header.from;
+                self.template.to = header.from;
                 self.is_answered = true;
-            } else if header.from != self.envelope.to {
-                // Another listener answers, or somebody on the path: the first one counts (RFC 9000, section 7.2).
+            } else if header.from != self.template.to {
+                // The packet is from another listener or from an attacker on the path. Only the
+                // first listener counts (RFC 9000, section 7.2).
                 continue;
             }
             if !std::mem::replace(&mut counted, true) {
                 self.received_bytes += size as u64;
             }
             self.read_frames(now, header.kind, frames, size, &mut events);
-            // The next packet of the datagram may be under keys that follow from the messages of this one.
+            // The keys of the next packet of the datagram may follow from the messages of this one.
             self.advance(now, &mut events);
             if (events.iter()).any(|event| matches!(event, SetUpEvent::Failed(_))) {
                 break;
@@ -310,11 +317,11 @@ impl Handshake {
         (counted, events)
     }
 
-    /// Returns the level that a packet belongs to, if it is for this end.
+    /// Returns the encryption level of a packet, if it is for this end.
     fn level_of(&mut self, header: &Header) -> Option<&mut Level> {
         let is_ours = match header.kind {
             Kind::Initial | Kind::Train if self.side == Side::Listener => header.to == self.first,
-            _ => header.to == self.envelope.from,
+            _ => header.to == self.template.from,
         };
         match header.kind {
             Kind::Initial => is_ours.then_some(&mut self.initial),
@@ -370,7 +377,8 @@ impl Handshake {
                     true
                 }
                 (Ok(Frame::Close(code)), Kind::Initial | Kind::Handshake) => {
-                    // A listener that refuses the first messages has no other keys to say so.
+                    // A listener that rejects the first messages has no handshake keys for its
+                    // close.
                     let is_first = self.side == Side::Connector && self.handshake.is_none();
                     if is_protected || is_first {
                         events.push(SetUpEvent::Close(code));
@@ -380,7 +388,7 @@ impl Handshake {
                 _ => false,
             };
             if !known {
-                // Anybody on the path can make initial packets: they are ignored.
+                // Anyone on the path can forge initial packets, so an invalid one is ignored.
                 if is_protected {
                     let reason = ClosedReason::Violation(Violation::Malformed);
                     events.push(SetUpEvent::Failed(reason));
@@ -390,11 +398,12 @@ impl Handshake {
         }
     }
 
-    /// Takes a piece of messages. Returns whether it could be.
+    /// Processes a piece of the handshake messages. Returns whether it was valid.
     fn on_crypto(&mut self, now: Time, is_protected: bool, offset: u16, messages: &[u8]) -> bool {
         let level = match &mut self.handshake {
             Some(level) if is_protected => level,
-            // The messages of the initial level are complete. The peer repeats them because it lacks the answer.
+            // The messages of the initial level are complete. The peer repeats them because it
+            // lacks the answer.
             Some(_) => {
                 if self.side == Side::Listener {
                     self.flight.repeat(now);
@@ -406,10 +415,11 @@ impl Handshake {
         level.incoming.insert(offset, messages).is_ok()
     }
 
-    /// Returns whether a packet without protection may be the answer to this connector's first packets.
+    /// Returns whether a packet without protection may be the answer to the first packets of this
+    /// connector.
     fn is_first_answer(&self, header: &Header) -> bool {
         self.side == Side::Connector
-            && header.to == self.envelope.from
+            && header.to == self.template.from
             && header.from == self.first
             && !self.is_answered
     }
@@ -420,7 +430,7 @@ impl Handshake {
             && !self.retried
         {
             self.retried = true;
-            self.envelope.token = token.to_vec();
+            self.template.token = token.to_vec();
             self.flight.begin(now, Phase::Hello);
         }
     }
@@ -436,7 +446,7 @@ impl Handshake {
         }))
     }
 
-    /// Passes messages to TLS and takes its own, until nothing moves.
+    /// Passes messages between TLS and the packets until neither side has more.
     fn advance(&mut self, now: Time, events: &mut Vec<SetUpEvent>) {
         loop {
             let is_initial = self.handshake.is_none();
@@ -450,7 +460,7 @@ impl Handshake {
                 events.push(SetUpEvent::Failed(ClosedReason::HandshakeFailed(alert.0)));
                 return;
             }
-            self.pump(now);
+            self.take_messages(now);
             if is_initial == self.handshake.is_none() {
                 break;
             }
@@ -469,8 +479,8 @@ impl Handshake {
         }
     }
 
-    /// Takes the messages that TLS wants to send.
-    fn pump(&mut self, now: Time) {
+    /// Takes the outgoing messages of TLS.
+    fn take_messages(&mut self, now: Time) {
         let Some(tls) = &mut self.tls else { return };
         let mut has_new = false;
         loop {
@@ -492,7 +502,7 @@ impl Handshake {
         }
     }
 
-    /// Checks the peer's parameters and derives the keys of the data packets.
+    /// Checks the peer's transport parameters and derives the keys of the data packets.
     fn complete(&mut self, now: Time) -> Result<Complete, Alert> {
         let mut tls = self.tls.take().ok_or(Alert::INTERNAL_ERROR)?;
         let peer = match self.side {
@@ -504,11 +514,12 @@ impl Handshake {
             .and_then(|bytes| Parameters::decode(bytes, peer))
             .ok_or(Alert::ILLEGAL_PARAMETER)?;
         let (connector, listener) = match self.side {
-            Side::Connector => (self.envelope.from, self.envelope.to),
-            Side::Listener => (self.envelope.to, self.envelope.from),
+            Side::Connector => (self.template.from, self.template.to),
+            Side::Listener => (self.template.to, self.template.from),
         };
         let is_ours = parameters.first == self.first && parameters.connector == connector;
-        // A listener whose load changes may answer one copy of the first messages with a Retry packet and take the next.
+        // A listener whose load changes may answer one copy of the first messages with a Retry
+        // packet and accept the next.
         let is_theirs = self.side == Side::Listener
             || (parameters.listener == listener && (!parameters.retried || self.retried));
         if !is_ours || !is_theirs {
@@ -527,19 +538,19 @@ impl Handshake {
         Ok(Complete {
             keys: keys.map_err(|_| Alert::INTERNAL_ERROR)?,
             limit: parameters.limit.max(self.limit),
-            // Every flight of an honest peer says which packet it answers.
+            // A peer that follows the protocol acknowledges a packet in every flight.
             rtt: (self.rtt).unwrap_or_else(|| now.since(self.began)),
             retried: self.retried,
         })
     }
 
-    /// Returns when something is to be done.
+    /// Returns the time of the next timeout.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let give_up = (!self.is_complete()).then_some(self.give_up_at);
         [self.flight.due(), give_up].into_iter().flatten().min()
     }
 
-    /// Does what is due. Returns whether the handshake is to be given up.
+    /// Handles expired timers. Returns whether the handshake has timed out.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
         self.flight.handle_timeout(now);
         !self.is_complete() && now >= self.give_up_at

@@ -1,13 +1,13 @@
-//! Packets of the set-up: their headers, which everybody can read.
+//! Headers of handshake packets, which are not encrypted.
 //!
 //! | offset | bytes | field |
 //! | --- | --- | --- |
-//! | 0 | 1 | kind |
+//! | 0 | 1 | type |
 //! | 1 | 1 | version; 0 in a list of versions |
-//! | 2 | 8 | id of the receiver |
-//! | 10 | 8 | id of the sender |
+//! | 2 | 8 | ID of the receiver |
+//! | 10 | 8 | ID of the sender |
 //!
-//! docs/rudp.md, "Packets", has the rest of each kind.
+//! docs/rudp.md, "Packets", describes the rest of each type.
 
 use super::tls::{PacketKey, TAG_BYTES};
 use crate::wire::put_uint;
@@ -15,47 +15,49 @@ use crate::wire::put_uint;
 /// The version of this protocol.
 pub const VERSION: u8 = 3;
 
-/// The size of padded packets of the set-up, and of the packets of its trains, in bytes of UDP payload (RFC 9000,
-/// section 14.1).
+/// The size of padded handshake packets, and of the packets of their trains, in bytes of UDP
+/// payload (RFC 9000, section 14.1).
 pub(crate) const SET_UP_DATAGRAM: usize = 1200;
 
-/// A packet with the connector's first messages, or the listener's answer to them.
+/// The type of a packet with the connector's first messages, or the listener's answer to them.
 const INITIAL: u8 = 0x30;
-/// A packet under the keys of the handshake level.
+/// The type of a packet under the handshake keys.
 const HANDSHAKE: u8 = 0x31;
-/// A token that shows where the connector can be reached.
+/// The type of a Retry packet: a token that proves the address of a connector.
 const RETRY: u8 = 0x32;
-/// The versions that the listener knows.
+/// The type of a version negotiation packet: the versions that the listener supports.
 const VERSIONS: u8 = 0x33;
-/// A packet of the connector's train.
+/// The type of a packet of the connector's train.
 const TRAIN: u8 = 0x34;
 
-/// Bytes before the number of a packet.
+/// The size of the header before the packet number, in bytes.
 const PREFIX: usize = 18;
 
-/// Bytes of a sealed packet's header without its token: prefix, number (4), length (2).
+/// The size of a sealed packet's header without its token, in bytes: prefix, packet number (4),
+/// length (2).
 const SEALED_HEADER: usize = PREFIX + 6;
 
-/// The longest token that is taken, in bytes.
+/// The maximum length of a token, in bytes.
 pub(crate) const MAX_TOKEN: usize = 64;
 
-/// The most versions that are read from a list.
+/// The maximum number of versions in a list.
 pub(crate) const MAX_VERSIONS: usize = 8;
 
-/// An id of a connection during the set-up, chosen at random by its receiver.
+/// An ID of a connection during the handshake, chosen at random by its receiver.
 pub type Id = [u8; 8];
 
-/// A level of the handshake: which keys a packet is under.
+/// An encryption level of the handshake, with its own keys and packet numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Space {
-    /// Initial keys, which follow from the connector's first id: integrity against accidents.
+    /// Initial keys, derived from the connector's first ID. They protect against accidental changes
+    /// only.
     Initial,
-    /// Keys that only the two ends have.
+    /// Handshake keys, which only the two ends have.
     Handshake,
 }
 
 impl Space {
-    /// Returns the kind of the packets that carry messages of this level.
+    /// Returns the type of the packets that carry messages of this level.
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Initial => Kind::Initial,
@@ -64,7 +66,7 @@ impl Space {
     }
 }
 
-/// The kind of a packet of the set-up.
+/// The type of a handshake packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Initial,
@@ -72,11 +74,11 @@ pub(crate) enum Kind {
     Retry,
     Versions,
     Train,
-    /// The packet is of another version; only its ids are known.
+    /// The packet has another version; only its IDs can be read.
     OtherVersion,
 }
 
-/// The part of the header that every kind has.
+/// The part of the header that every type has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,
@@ -84,19 +86,19 @@ pub(crate) struct Header {
     pub(crate) from: Id,
 }
 
-/// A packet that was not opened yet.
+/// A packet that is not decrypted yet.
 #[derive(Debug)]
 pub(crate) struct Sealed<'a> {
     pub(crate) header: Header,
     pub(crate) number: u32,
     pub(crate) token: &'a [u8],
-    /// Everything before the frames.
+    /// The associated data: everything before the frames.
     pub(crate) associated: &'a [u8],
-    /// The frames and the tag.
+    /// The encrypted frames and the tag.
     pub(crate) body: &'a mut [u8],
 }
 
-/// Returns whether a datagram begins with a packet of the set-up, by its first byte.
+/// Returns whether a datagram starts with a handshake packet, by its first byte.
 #[must_use]
 pub fn is_set_up(datagram: &[u8]) -> bool {
     datagram
@@ -104,7 +106,7 @@ pub fn is_set_up(datagram: &[u8]) -> bool {
         .is_some_and(|first| first & 0xf0 == INITIAL)
 }
 
-/// Reads the header of a packet of the set-up.
+/// Parses the header of a handshake packet.
 pub(crate) fn header(datagram: &[u8]) -> Option<Header> {
     let (prefix, _) = datagram.split_first_chunk::<PREFIX>()?;
     let kind = match (prefix[0], prefix[1]) {
@@ -128,7 +130,7 @@ pub(crate) fn header(datagram: &[u8]) -> Option<Header> {
     })
 }
 
-/// Splits the first sealed packet off a datagram. `None`: there is none.
+/// Splits the first sealed packet off a datagram. Returns `None` if there is none.
 pub(crate) fn split(datagram: &mut [u8]) -> Option<(Sealed<'_>, &mut [u8])> {
     let header = header(datagram)?;
     let has_token = match header.kind {
@@ -160,20 +162,20 @@ pub(crate) fn split(datagram: &mut [u8]) -> Option<(Sealed<'_>, &mut [u8])> {
     Some((sealed, rest))
 }
 
-/// The fixed parts of the packets that one end sends.
+/// The fixed header fields of the packets that one end sends.
 #[derive(Clone, Debug)]
-pub(crate) struct Envelope {
+pub(crate) struct PacketTemplate {
     /// The receiver of initial packets.
     pub(crate) to_first: Id,
-    /// The receiver of packets under the keys of the handshake.
+    /// The receiver of packets under the handshake keys.
     pub(crate) to: Id,
     pub(crate) from: Id,
     /// The token of a Retry packet, in the connector's initial packets.
     pub(crate) token: Vec<u8>,
 }
 
-impl Envelope {
-    /// Returns how many bytes a packet takes beside its frames.
+impl PacketTemplate {
+    /// Returns the size of a packet without its frames, in bytes.
     pub(crate) fn overhead(&self, space: Space) -> usize {
         let token = match space {
             Space::Initial => 1 + self.token.len(),
@@ -182,7 +184,7 @@ impl Envelope {
         SEALED_HEADER + token + TAG_BYTES
     }
 
-    /// Appends a sealed packet of these frames. `None`: the library refuses.
+    /// Appends a sealed packet with these frames. Returns `None` if the library fails.
     pub(crate) fn put(
         &self,
         out: &mut Vec<u8>,
@@ -216,7 +218,7 @@ impl Envelope {
     }
 }
 
-/// Returns a packet that asks the connector to show with this token where it can be reached.
+/// Returns a Retry packet, which asks the connector to prove its address with this token.
 pub(crate) fn retry(asked: &Header, token: &[u8]) -> Vec<u8> {
     let mut packet = answer(RETRY, VERSION, asked);
     // Tokens have at most 64 bytes.
@@ -225,20 +227,20 @@ pub(crate) fn retry(asked: &Header, token: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Reads the token of a Retry packet.
+/// Parses the token of a Retry packet.
 pub(crate) fn token(packet: &[u8]) -> Option<&[u8]> {
     let (&length, token) = packet.get(PREFIX..)?.split_first()?;
     (usize::from(length) == token.len() && (1..=MAX_TOKEN).contains(&token.len())).then_some(token)
 }
 
-/// Returns a packet with the versions that are known here.
+/// Returns a version negotiation packet with the supported versions.
 pub(crate) fn versions(asked: &Header) -> Vec<u8> {
     let mut packet = answer(VERSIONS, 0, asked);
     packet.extend_from_slice(&[1, VERSION]);
     packet
 }
 
-/// Reads the list of a packet with versions.
+/// Parses the list of a version negotiation packet.
 pub(crate) fn listed_versions(packet: &[u8]) -> Option<&[u8]> {
     let (&count, versions) = packet.get(PREFIX..)?.split_first()?;
     (usize::from(count) == versions.len() && (1..=MAX_VERSIONS).contains(&versions.len()))
@@ -252,7 +254,8 @@ fn answer(kind: u8, version: u8, asked: &Header) -> Vec<u8> {
     packet
 }
 
-/// Returns the id of the receiver of a datagram of the set-up, for a caller that distributes datagrams. It proves nothing.
+/// Returns the ID of the receiver of a handshake datagram, for demultiplexing. It is not
+/// authenticated.
 #[must_use]
 pub fn receiver(datagram: &[u8]) -> Option<Id> {
     Some(header(datagram)?.to)

@@ -1,29 +1,29 @@
-//! Transport parameters: what each end says about itself inside the TLS handshake, which authenticates them.
+//! Transport parameters, which the TLS handshake carries and authenticates.
 //!
-//! | bytes | field | of |
+//! | bytes | field | sender |
 //! | --- | --- | --- |
-//! | 8 | id of the listener in the connector's first packet | both |
-//! | 8 | id of the connector | both |
-//! | 8 | id of the listener | listener |
+//! | 8 | ID of the listener in the connector's first packet | both |
+//! | 8 | ID of the connector | both |
+//! | 8 | ID of the listener | listener |
 //! | 1 | 1 after a Retry packet, otherwise 0 | listener |
-//! | 6 | place that the stream to the sender of the parameters must not pass | both |
-//! | 1, then each 1 | number of versions, versions that the sender knows | both |
+//! | 6 | flow-control limit of the stream to the sender of the parameters | both |
+//! | 1, then each 1 | number of versions, versions that the sender supports | both |
 //!
-//! They repeat what packets said without protection, so that nobody on the path can change it unnoticed (RFC 9000, section
-//! 7.3; RFC 9368).
+//! They repeat fields of unprotected packets, so that a change by an attacker on the path is
+//! detected (RFC 9000, section 7.3; RFC 9368).
 
 use super::packet::{Id, MAX_VERSIONS, VERSION};
 use crate::{Side, wire::Reader, wire::put_uint};
 
-/// What an end says about itself.
+/// The transport parameters of one end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Parameters {
     pub(crate) side: Side,
     pub(crate) first: Id,
     pub(crate) connector: Id,
-    /// Zero in the connector's.
+    /// Zero if the sender is the connector.
     pub(crate) listener: Id,
-    /// False in the connector's.
+    /// `false` if the sender is the connector.
     pub(crate) retried: bool,
     pub(crate) limit: u64,
 }
@@ -42,7 +42,8 @@ impl Parameters {
         bytes
     }
 
-    /// Reads the parameters of the end of this side. `None`: they are malformed, or do not name this version.
+    /// Parses the parameters of the end of this side. Returns `None` if they are malformed, or do
+    /// not contain this version.
     pub(crate) fn decode(bytes: &[u8], side: Side) -> Option<Self> {
         let mut reader = Reader(bytes);
         let id = |reader: &mut Reader<'_>| Id::try_from(reader.take(8).ok()?).ok();
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_read_as_they_were_written_and_no_others() {
+    fn parameters_round_trip_and_malformed_ones_are_rejected() {
         for side in [Side::Connector, Side::Listener] {
             let bytes = parameters(side).encode();
             assert_eq!(Parameters::decode(&bytes, side), Some(parameters(side)));

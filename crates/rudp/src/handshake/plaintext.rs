@@ -1,12 +1,14 @@
-//! A handshake without cryptography, for benchmarks that ask what encryption costs.
+//! A handshake without cryptography, for benchmarks of the cost of encryption.
 //!
-//! It exchanges what a TLS handshake would: random numbers, transport parameters, protocol names, and a message of the
-//! listener. Nobody is authenticated. Messages are framed as in TLS: kind (1 byte), length (3, big-endian), fields; a field is
-//! a length (2, little-endian) and bytes.
+//! It exchanges the contents of a TLS handshake: random numbers, transport parameters, protocol
+//! names, and a message of the listener. Neither end is authenticated. Messages are framed as in
+//! TLS: type (1 byte), length (3, big-endian), fields. A field is a length (2, little-endian) and
+//! bytes.
 //!
-//! | message | kind | level | fields |
+//! | message | type | level | fields |
 //! | --- | --- | --- | --- |
-//! | connector's greeting | 0xf0 | initial | random (16 bytes), parameters, names, separated by newlines |
+//! | connector's greeting | 0xf0 | initial | random (16 bytes), parameters, names, separated by
+//! newlines |
 //! | listener's greeting | 2 | initial | random (16 bytes) |
 //! | listener's answer | 8 | handshake | parameters, name, message |
 //! | connector's confirmation | 20 | handshake | none |
@@ -19,22 +21,23 @@ use super::tls::{Alert, DataSecret, HandshakeKeys, Tls};
 use crate::Side;
 use crate::wire::{Reader, put_uint};
 
-/// The alert of a listener that knows none of the connector's protocol names (RFC 7301, section 3.2).
+/// The alert of a listener that supports none of the connector's protocol names (RFC 7301, section
+/// 3.2).
 const NO_APPLICATION_PROTOCOL: Alert = Alert(120);
 
-/// Bytes in front of the fields of a message.
-const FRAME: usize = 4;
+/// The size of a message's header, in bytes.
+const MESSAGE_HEADER_BYTES: usize = 4;
 
-/// What a plaintext handshake agreed on.
+/// The result of a plaintext handshake.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Agreed {
+pub struct PlaintextAgreement {
     /// The first of the listener's protocol names that the connector offers too.
     pub protocol: String,
     /// The listener's message; empty on the listener's side.
     pub message: Vec<u8>,
 }
 
-/// Where a handshake stands.
+/// The state of a handshake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Step {
     /// This message is to be written next.
@@ -64,30 +67,31 @@ pub struct PlaintextTls {
     peer_random: Vec<u8>,
     peer_parameters: Option<Vec<u8>>,
     protocol: String,
-    agreed: Arc<OnceLock<Agreed>>,
+    agreed: Arc<OnceLock<PlaintextAgreement>>,
 }
 
 impl PlaintextTls {
-    /// Begins at the connector, which offers these protocol names. `agreed` is set when the handshake is complete.
+    /// Creates the connector's end, which offers these protocol names. `agreed` is set when the
+    /// handshake is complete.
     #[must_use]
     pub fn connector(
         random: [u8; 16],
         parameters: &[u8],
         names: &[&str],
-        agreed: Arc<OnceLock<Agreed>>,
+        agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
         Self::new(Side::Connector, random, parameters, names, &[], agreed)
     }
 
-    /// Begins at the listener, which takes these protocol names, preferred ones first, and sends a message of at most
-    /// 8 KiB. `agreed` is set when the handshake is complete.
+    /// Creates the listener's end, which accepts these protocol names in order of preference. It
+    /// sends a message of at most 8 KiB. `agreed` is set when the handshake is complete.
     #[must_use]
     pub fn listener(
         random: [u8; 16],
         parameters: &[u8],
         names: &[&str],
         message: &[u8],
-        agreed: Arc<OnceLock<Agreed>>,
+        agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
         Self::new(Side::Listener, random, parameters, names, message, agreed)
     }
@@ -98,7 +102,7 @@ impl PlaintextTls {
         parameters: &[u8],
         names: &[&str],
         message: &[u8],
-        agreed: Arc<OnceLock<Agreed>>,
+        agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
         Self {
             side,
@@ -157,8 +161,8 @@ impl PlaintextTls {
             Side::Connector => std::mem::take(&mut self.message),
             Side::Listener => Vec::new(),
         };
-        // A handshake completes once.
-        let _ = self.agreed.set(Agreed {
+        // A handshake completes only once.
+        let _ = self.agreed.set(PlaintextAgreement {
             protocol: self.protocol.clone(),
             message,
         });
@@ -232,7 +236,7 @@ impl Tls for PlaintextTls {
             let Some(body) = rest.get(..length).map(<[u8]>::to_vec) else {
                 return Ok(());
             };
-            self.unread.drain(..FRAME + length);
+            self.unread.drain(..MESSAGE_HEADER_BYTES + length);
             self.take_message(expected, &body)?;
         }
     }
@@ -253,7 +257,7 @@ impl Tls for PlaintextTls {
 fn put_message(out: &mut Vec<u8>, message: Message, fields: &[&[u8]]) {
     let length: usize = fields.iter().map(|field| 2 + field.len()).sum();
     out.push(message as u8);
-    // Names, parameters and messages are far below 2^16 bytes together.
+    // Names, parameters and messages together are far below 2^16 bytes.
     out.extend_from_slice(&(length as u32).to_be_bytes()[1..]);
     for field in fields {
         put_uint(out, field.len() as u64, 2);
@@ -275,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_that_knows_none_of_the_names_refuses() {
+    fn a_listener_rejects_a_connector_without_a_common_protocol() {
         let agreed = Arc::new(OnceLock::new());
         let mut connector = PlaintextTls::connector([1; 16], b"p", &["a"], agreed.clone());
         let mut listener = PlaintextTls::listener([2; 16], b"q", &["b"], b"", agreed);

@@ -1,11 +1,13 @@
-//! Handshake messages in order, from pieces that arrive in any order and several times.
+//! Reassembly of handshake messages from pieces that arrive in any order, possibly several times.
 
 use crate::ranges::RangeSet;
 
-/// Bytes of handshake messages at one level; a flight with a certificate and a post-quantum key share has 2,000.
+/// The maximum number of bytes of handshake messages at one level. A flight with a certificate and
+/// a post-quantum key share has 2,000.
 pub(crate) const MAX_MESSAGES: usize = 16 << 10;
 
-/// Separate pieces that are held. An honest flight has one or two packets, so no more than two pieces.
+/// The maximum number of separate pieces that are held. A regular flight has one or two packets,
+/// and so at most two pieces.
 const MAX_PIECES: usize = 64;
 
 /// The incoming messages of one level.
@@ -13,24 +15,24 @@ const MAX_PIECES: usize = 64;
 pub(crate) struct Reassembly {
     bytes: Vec<u8>,
     received: RangeSet,
-    /// Place up to which the messages were read.
+    /// The offset up to which the messages were read.
     read: usize,
 }
 
-/// A piece lies beyond [`MAX_MESSAGES`], or is one more than [`MAX_PIECES`].
+/// Error: a piece ends beyond [`MAX_MESSAGES`], or there are [`MAX_PIECES`] pieces already.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct TooMuch;
+pub(crate) struct LimitExceeded;
 
 impl Reassembly {
-    /// Adds a piece. Bytes that came before are ignored.
-    pub(crate) fn insert(&mut self, offset: u16, piece: &[u8]) -> Result<(), TooMuch> {
+    /// Adds a piece. Bytes that arrived before are ignored.
+    pub(crate) fn insert(&mut self, offset: u16, piece: &[u8]) -> Result<(), LimitExceeded> {
         let start = usize::from(offset);
         let end = start + piece.len();
         if end > MAX_MESSAGES || self.received.len() >= MAX_PIECES {
-            return Err(TooMuch);
+            return Err(LimitExceeded);
         }
         if self.bytes.len() < end {
-            // No more memory than the messages take.
+            // Allocates no more memory than the messages take.
             self.bytes.reserve_exact(end - self.bytes.len());
             self.bytes.resize(end, 0);
         }
@@ -42,18 +44,18 @@ impl Reassembly {
         Ok(())
     }
 
-    /// Returns how many bytes are held.
+    /// Returns the number of bytes of memory held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Returns all bytes that arrived in order, read or not.
+    /// Returns all bytes that are in order, including those that were read.
     pub(crate) fn in_order(&self) -> &[u8] {
         let end = self.received.holding(0).map_or(0, |first| first.end);
         &self.bytes[..end as usize]
     }
 
-    /// Takes the bytes that are next in order.
+    /// Reads the next bytes in order.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let next = self.in_order()[self.read..].to_vec();
         self.read += next.len();
@@ -69,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_in_any_order_make_up_the_messages(
+        fn messages_are_reassembled_from_pieces_in_any_order(
             messages in prop::collection::vec(any::<u8>(), 1..500),
             cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..60),
         ) {
@@ -89,18 +91,18 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_of_a_place_count_and_length_is_bounded() {
+    fn the_first_copy_of_a_byte_counts_and_length_is_bounded() {
         let mut stream = Reassembly::default();
         stream.insert(1, b"bc").unwrap();
         stream.insert(0, b"axy").unwrap();
         assert_eq!(stream.take(), b"abc");
-        assert_eq!(stream.insert(16_383, b"zz"), Err(TooMuch));
+        assert_eq!(stream.insert(16_383, b"zz"), Err(LimitExceeded));
         stream.insert(16_383, b"z").unwrap();
         assert_eq!(stream.take(), b"");
         let mut stream = Reassembly::default();
         for piece in 0..64 {
             stream.insert(2 * piece, b"z").unwrap();
         }
-        assert_eq!(stream.insert(128, b"z"), Err(TooMuch));
+        assert_eq!(stream.insert(128, b"z"), Err(LimitExceeded));
     }
 }

@@ -1,23 +1,26 @@
-//! What an end sends in the set-up, within what its peer's address may get.
+//! Sending during the handshake, within the anti-amplification limit.
 
 use super::Handshake;
 use super::packet::{Kind, SET_UP_DATAGRAM, Space};
 use crate::frame::{CRYPTO_HEADER, put_close, put_crypto, put_padding};
 use crate::{Side, Time};
 
-/// Bytes that an end may send to an address before it is validated, per byte received from it (RFC 9000, section 8.1).
-const AMPLIFICATION: u64 = 3;
+/// The maximum number of bytes sent to an address before it is validated, per byte received from it
+/// (RFC 9000, section 8.1).
+const AMPLIFICATION_FACTOR: u64 = 3;
 
-/// A datagram with less room than this is not filled further, in bytes.
+/// The minimum free space of a datagram for a further packet, in bytes.
 const MIN_PIECE: usize = 64;
 
 impl Handshake {
     /// Returns whether this many bytes may be sent to the peer's address.
     fn may_send(&self, bytes: usize) -> bool {
-        self.validated || self.sent_bytes + bytes as u64 <= AMPLIFICATION * self.received_bytes
+        self.validated
+            || self.sent_bytes + bytes as u64 <= AMPLIFICATION_FACTOR * self.received_bytes
     }
 
-    /// Returns whether this many bytes of a train may be sent: no more than were received, until the address is validated.
+    /// Returns whether this many bytes of a train may be sent: no more than were received, until
+    /// the address is validated.
     pub(crate) fn may_send_train(&self, bytes: usize) -> bool {
         let train_bytes = self.train_bytes + bytes as u64;
         self.validated || (train_bytes <= self.received_bytes && self.may_send(bytes))
@@ -33,7 +36,8 @@ impl Handshake {
         loop {
             let mut frames = Vec::new();
             if let (Some(level), Space::Handshake) = (&self.handshake, space) {
-                // The connector answers packets under the keys of the handshake, the listener initial ones.
+                // The connector acknowledges packets under the handshake keys, the listener initial
+                // packets.
                 let answered = match self.side {
                     Side::Connector => level,
                     Side::Listener => &self.initial,
@@ -45,7 +49,7 @@ impl Handshake {
                 _ => &mut self.initial,
             };
             let taken = out.len() - start;
-            let overhead = self.envelope.overhead(space) + frames.len() + CRYPTO_HEADER;
+            let overhead = self.template.overhead(space) + frames.len() + CRYPTO_HEADER;
             let room = SET_UP_DATAGRAM.saturating_sub(taken + overhead);
             let messages = &level.outgoing[offset.min(level.outgoing.len())..];
             if taken > 0 && room < MIN_PIECE.min(messages.len()) {
@@ -59,7 +63,7 @@ impl Handshake {
                 put_padding(&mut frames, room - piece.len());
             }
             let is_last = offset >= level.outgoing.len();
-            level.put(now, out, &self.envelope, space.kind(), &frames)?;
+            level.put(now, out, &self.template, space.kind(), &frames)?;
             if !is_last {
                 break;
             }
@@ -80,8 +84,8 @@ impl Handshake {
         bytes
     }
 
-    /// Appends a packet of the set-up with these frames: of a train under initial keys at the connector, otherwise under the
-    /// keys of the handshake. Returns its length; `None` if there are no keys yet.
+    /// Appends a train packet with these frames: under initial keys at the connector, and under
+    /// handshake keys at the listener. Returns its length, or `None` if there are no keys yet.
     pub(crate) fn put_train(
         &mut self,
         now: Time,
@@ -93,20 +97,20 @@ impl Handshake {
             Side::Connector => (&mut self.initial, Kind::Train),
             Side::Listener => (self.handshake.as_mut()?, Kind::Handshake),
         };
-        // A packet without a token.
-        let overhead = self.envelope.overhead(Space::Handshake);
+        // The overhead of a packet without a token.
+        let overhead = self.template.overhead(Space::Handshake);
         put_padding(
             frames,
             SET_UP_DATAGRAM.saturating_sub(overhead + frames.len()),
         );
-        level.put(now, out, &self.envelope, kind, frames)?;
+        level.put(now, out, &self.template, kind, frames)?;
         let sent = self.count(out.len() - start);
         self.train_bytes += sent as u64;
         Some(sent)
     }
 
-    /// Appends a packet under the keys of the handshake with these frames. Returns its length; `None` if there are no keys
-    /// yet, or the address may not be sent to.
+    /// Appends a packet under the handshake keys with these frames. Returns its length. Returns
+    /// `None` if there are no keys yet, or the anti-amplification limit is reached.
     pub(crate) fn put_frames(
         &mut self,
         now: Time,
@@ -114,25 +118,26 @@ impl Handshake {
         frames: &[u8],
     ) -> Option<usize> {
         let start = out.len();
-        if !self.may_send(self.envelope.overhead(Space::Handshake) + frames.len()) {
+        if !self.may_send(self.template.overhead(Space::Handshake) + frames.len()) {
             return None;
         }
         let level = self.handshake.as_mut()?;
-        level.put(now, out, &self.envelope, Kind::Handshake, frames)?;
+        level.put(now, out, &self.template, Kind::Handshake, frames)?;
         Some(self.count(out.len() - start))
     }
 
-    /// Appends a packet that ends the connection with this code. Returns its length; `None` if it may not be sent.
+    /// Appends a packet that closes the connection with this code. Returns its length, or `None` if
+    /// it may not be sent.
     pub(crate) fn put_close(&mut self, now: Time, out: &mut Vec<u8>, code: u64) -> Option<usize> {
         let start = out.len();
         let mut frames = Vec::new();
         put_close(&mut frames, code);
         let space = (self.handshake.as_ref()).map_or(Space::Initial, |level| level.space());
-        if !self.may_send(self.envelope.overhead(space) + frames.len()) {
+        if !self.may_send(self.template.overhead(space) + frames.len()) {
             return None;
         }
         let level = self.handshake.as_mut().unwrap_or(&mut self.initial);
-        level.put(now, out, &self.envelope, space.kind(), &frames)?;
+        level.put(now, out, &self.template, space.kind(), &frames)?;
         Some(self.count(out.len() - start))
     }
 }

@@ -1,4 +1,5 @@
-//! Tokens of Retry packets: a connector that returns one can be reached at its address (RFC 9000, section 8.1.2).
+//! Tokens of Retry packets. A connector that returns one can be reached at its address (RFC 9000,
+//! section 8.1.2).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -8,29 +9,32 @@ use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use super::packet::Id;
 use crate::Time;
 
-/// Time for which a token is valid: a round trip of any path, and the repetitions of a lost packet.
-const LIFETIME: Duration = Duration::from_secs(10);
+/// The time for which a token is valid: a round trip of any path, and the repetitions of a lost
+/// packet.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(10);
 
-/// Bytes of nonce, time and tag.
+/// The size of the nonce, in bytes.
 const NONCE: usize = 12;
+/// The size of the creation time, in bytes.
 const TIME: usize = 8;
+/// The size of the authentication tag, in bytes.
 const TAG: usize = 16;
 
-/// Makes and checks tokens under a key that only this listener has.
+/// Creates and checks tokens with a key that only this listener has.
 pub(crate) struct Tokens {
     key: LessSafeKey,
-    /// Number of tokens made, from which nonces follow.
+    /// The number of tokens created so far, from which nonces are derived.
     made: u64,
 }
 
 impl Tokens {
-    /// `None`: the library refuses.
+    /// Returns `None` if the library fails.
     pub(crate) fn new(key: &[u8; 16]) -> Option<Self> {
         let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).ok()?);
         Some(Self { key, made: 0 })
     }
 
-    /// Makes a token for the connector with this address and these ids.
+    /// Creates a token for the connector with this address and these IDs.
     pub(crate) fn make(&mut self, now: Time, to: SocketAddr, ids: (Id, Id)) -> Option<Vec<u8>> {
         self.made += 1;
         let mut nonce = [0; NONCE];
@@ -46,7 +50,7 @@ impl Tokens {
         Some([&nonce[..], &time, tag.as_ref()].concat())
     }
 
-    /// Returns whether this token was made for this connector and is still valid.
+    /// Returns whether this token was created for this connector and is still valid.
     pub(crate) fn check(&self, now: Time, from: SocketAddr, ids: (Id, Id), token: &[u8]) -> bool {
         let Some((nonce, sealed)) = token.split_first_chunk::<NONCE>() else {
             return false;
@@ -60,11 +64,12 @@ impl Tokens {
             .ok()
             .and_then(|time| <[u8; TIME]>::try_from(&*time).ok())
             .map(|time| Time::from_nanos(u64::from_be_bytes(time)));
-        made.is_some_and(|made| now.since(made) <= LIFETIME)
+        made.is_some_and(|made| now.since(made) <= TOKEN_LIFETIME)
     }
 }
 
-/// Returns what a token is bound to: the connector's address and port, and both ids of its packets.
+/// Returns the data that a token is bound to: the connector's address and port, and both IDs of its
+/// packets.
 fn bound(address: SocketAddr, (first, connector): (Id, Id)) -> Vec<u8> {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -84,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_for_one_connector_and_ten_seconds() {
+    fn a_token_is_valid_for_one_connector_and_ten_seconds() {
         let mut tokens = Tokens::new(&[1; 16]).unwrap();
         let here = SocketAddr::from(([192, 0, 2, 1], 7));
         let ids = ([1; 8], [2; 8]);

@@ -1,72 +1,74 @@
-//! What each acknowledgement says about the rate at which the path delivers.
+//! Estimation of the delivery rate from acknowledgements.
 //!
 //! After Y. Cheng, N. Cardwell, S. Hassas Yeganeh, V. Jacobson, *Delivery Rate Estimation*,
-//! draft-cheng-iccrg-delivery-rate-estimation-02, 2022. Added here: the rate of sending over the same packets, which
-//! together with their loss gives the rate of an overflowing bottleneck before the first flight is wholly acknowledged.
+//! draft-cheng-iccrg-delivery-rate-estimation-02, 2022. In addition, the sending rate over the same
+//! packets is computed. Together with their loss it gives the rate of an overflowing bottleneck
+//! before the first flight is completely acknowledged.
 
 use std::time::Duration;
 
 use super::{Feedback, rate_of};
 use crate::Time;
 
-/// What to remember with each packet until it is acknowledged or lost.
+/// The state to keep with each packet until it is acknowledged or lost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SentState {
-    /// Bytes delivered before it left.
+    /// Bytes delivered before it was sent.
     delivered: u64,
-    /// When the last of them was acknowledged.
+    /// The time at which the last of them was acknowledged.
     delivered_at: Time,
-    /// When the first packet of the sampled flight left.
+    /// The time at which the first packet of the sampled flight was sent.
     first_sent_at: Time,
-    /// Bytes sent before that one.
+    /// Bytes sent before that packet.
     first_sent: u64,
-    /// Bytes sent before this one.
+    /// Bytes sent before this packet.
     sent: u64,
-    /// When it left.
+    /// The time at which it was sent.
     sent_at: Time,
     app_limited: bool,
 }
 
-/// What the connection measured of the round-trip time.
+/// The connection's measurements of the round-trip time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RttView {
     /// The sample of this acknowledgement, if it has one.
     pub latest: Option<Duration>,
-    /// Smoothed; zero: not known.
+    /// The smoothed value, or zero if it is not known.
     pub smoothed: Duration,
-    /// The least; zero: not known.
+    /// The minimum, or zero if it is not known.
     pub min: Duration,
 }
 
 /// The rate at which the path delivered a flight of packets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DeliverySample {
-    /// Bytes acknowledged per second, by the slower of sending and acknowledging; zero where the sampled time is shorter
-    /// than the round trip and says nothing.
+    /// Bytes acknowledged per second, limited by the slower of sending and acknowledging. Zero if
+    /// the sampled time is shorter than the round trip, and so shows no rate.
     pub rate: u64,
-    /// Bytes sent per second over the same packets, lost ones included; zero where they left at one moment.
+    /// Bytes sent per second over the same packets, including lost ones. Zero if they were sent at
+    /// one time.
     pub send_rate: u64,
-    /// The sender had nothing more to send: the path may be faster.
+    /// The sender was limited by the application: the path may be faster.
     pub app_limited: bool,
-    /// The time that the sample spans.
+    /// The duration of the sample.
     pub interval: Duration,
-    /// Bytes acknowledged within it.
+    /// Bytes acknowledged in that time.
     pub delivered: u64,
-    /// Bytes delivered before the newest acknowledged packet left.
+    /// Bytes delivered before the newest acknowledged packet was sent.
     pub prior_delivered: u64,
-    /// When the newest acknowledged packet left.
+    /// The time at which the newest acknowledged packet was sent.
     pub sent_at: Time,
     /// Bytes sent before it.
     pub sent: u64,
-    /// When the first packet of the sampled flight left.
+    /// The time at which the first packet of the sampled flight was sent.
     pub sent_from: Time,
 }
 
-/// Makes [`Feedback`] of packets sent, acknowledged and lost.
+/// Computes [`Feedback`] from packets sent, acknowledged and lost.
 ///
-/// Call [`on_sent`](Self::on_sent) per packet that counts as in flight and keep what it returns;
-/// [`on_acked`](Self::on_acked) or [`on_lost`](Self::on_lost) for each packet of an acknowledgement; then
-/// [`take_feedback`](Self::take_feedback) once.
+/// Call [`on_sent`](Self::on_sent) for each packet that counts as in flight, and keep the result.
+/// Call [`on_acked`](Self::on_acked) or [`on_lost`](Self::on_lost) for each packet of an
+/// acknowledgement. Then call [`take_feedback`](Self::take_feedback) once.
 #[derive(Clone, Debug, Default)]
 pub struct DeliverySampler {
     sent: u64,
@@ -74,28 +76,30 @@ pub struct DeliverySampler {
     delivered_at: Time,
     first_sent_at: Time,
     first_sent: u64,
-    /// Until this much is delivered, samples are limited by the application. Zero: they are not.
+    /// The number of delivered bytes until which samples are limited by the application, or zero if
+    /// they are not.
     app_limited_until: u64,
-    /// A round ends when a packet is acknowledged that left after this much was delivered.
+    /// The delivered bytes at the end of the round. It ends when a packet is acknowledged that was
+    /// sent after as many bytes were delivered.
     round_end: u64,
-    /// The newest packet of the acknowledgement in the making.
+    /// The newest packet of the current acknowledgement.
     newest: Option<SentState>,
     acked: (u64, u64),
     lost: (u64, u64),
 }
 
 impl DeliverySampler {
-    /// Makes one that has seen nothing.
+    /// Creates a sampler without history.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A packet leaves; `in_flight` is what was in flight before it.
+    /// Records that a packet is sent. `in_flight` is the number of bytes in flight before it.
     #[must_use]
     pub fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64) -> SentState {
         if in_flight == 0 {
-            // The time without packets in flight is nobody's delivery.
+            // The time without packets in flight does not count for the rate.
             self.first_sent_at = now;
             self.first_sent = self.sent;
             self.delivered_at = now;
@@ -113,7 +117,8 @@ impl DeliverySampler {
         state
     }
 
-    /// There is nothing more to send, and window and pacing would allow it; `in_flight` bytes are under way.
+    /// Records that the application has nothing more to send although window and pacing would allow
+    /// it. `in_flight` is the number of bytes in flight.
     pub fn set_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
@@ -130,7 +135,7 @@ impl DeliverySampler {
         self.delivered
     }
 
-    /// A packet is acknowledged for the first time.
+    /// Records that a packet is acknowledged for the first time.
     pub fn on_acked(&mut self, now: Time, bytes: u64, state: &SentState) {
         self.delivered += bytes;
         self.delivered_at = now;
@@ -143,15 +148,17 @@ impl DeliverySampler {
         }
     }
 
-    /// A packet is found lost.
+    /// Records that a packet is lost.
     pub fn on_lost(&mut self, bytes: u64, _state: &SentState) {
         self.lost.0 += bytes;
         self.lost.1 += 1;
     }
 
-    /// Ends the acknowledgement and returns what it taught. `in_flight` is what remains.
+    /// Ends an acknowledgement and returns the feedback. `in_flight` is the number of bytes that
+    /// remain in flight.
     ///
-    /// [`arrival_rate`](Feedback::arrival_rate) and [`link_capacity`](Feedback::link_capacity) are left to the caller.
+    /// The caller fills in [`arrival_rate`](Feedback::arrival_rate) and
+    /// [`link_capacity`](Feedback::link_capacity).
     pub fn take_feedback(&mut self, now: Time, rtt: RttView, in_flight: u64) -> Feedback {
         let mut feedback = Feedback {
             now,
@@ -181,7 +188,8 @@ impl DeliverySampler {
         let ack_time = self.delivered_at.since(newest.delivered_at);
         let interval = send_time.max(ack_time);
         let delivered = self.delivered - newest.delivered;
-        // Shorter than a round trip: acknowledgements came in a bunch, or of packets long retransmitted.
+        // An interval shorter than a round trip comes from bunched acknowledgements, or from
+        // packets declared lost long ago.
         let trusted = interval >= rtt.min && !interval.is_zero();
         feedback.delivery = Some(DeliverySample {
             rate: if trusted {
@@ -222,7 +230,8 @@ mod tests {
         }
     }
 
-    /// Sends a packet of 1,000 bytes per ms over a path of 100 ms that takes `service` per packet, for 500 packets.
+    /// Sends 500 packets of 1,000 bytes, one per millisecond, over a path with a delay of 100 ms
+    /// that takes `service` per packet.
     fn run(service: Duration) -> (DeliverySampler, Vec<Feedback>) {
         let mut sampler = DeliverySampler::new();
         let mut flight = std::collections::VecDeque::new();
@@ -246,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_the_slower_of_sender_and_path() {
+    fn the_rate_is_limited_by_the_slower_of_sender_and_path() {
         for (service, expected) in [(MS / 2, 1_000_000), (2 * MS, 500_000)] {
             let (_, feedbacks) = run(service);
             let last = feedbacks.last().unwrap().delivery.unwrap();
@@ -270,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_application_limits_until_what_was_in_flight_is_delivered() {
+    fn samples_are_application_limited_until_the_flight_is_delivered() {
         let mut sampler = DeliverySampler::new();
         let first = sampler.on_sent(Time::ZERO, 1000, 0);
         sampler.set_app_limited(1000);
@@ -284,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_counted_once_and_alone_make_no_sample() {
+    fn losses_are_counted_once_and_give_no_sample_alone() {
         let mut sampler = DeliverySampler::new();
         let state = sampler.on_sent(Time::ZERO, 1000, 0);
         sampler.on_lost(1000, &state);

@@ -1,17 +1,18 @@
-//! A rate that somebody knows: a dedicated link, or a share that was agreed.
+//! A fixed rate, for a dedicated link or an agreed share of one.
 
 use std::time::Duration;
 
 use super::{Feedback, RateController, Settings, Snapshot, bytes_in};
 use crate::Time;
 
-/// How much longer than the known round-trip time an acknowledgement may take before the window matters.
-const MARGIN: Duration = Duration::from_millis(25);
+/// The time by which an acknowledgement may exceed the round-trip time before the window limits the
+/// sender.
+const MAX_ACK_LATENESS: Duration = Duration::from_millis(25);
 
-/// The round-trip time assumed until one is known.
-const UNKNOWN_RTT: Duration = Duration::from_millis(250);
+/// The round-trip time that is assumed before it is known.
+const ASSUMED_RTT: Duration = Duration::from_millis(250);
 
-/// Sends at one rate, whatever happens. For links that nobody else uses.
+/// Sends at one rate, regardless of loss. For links without other flows.
 #[derive(Clone, Debug)]
 pub struct Fixed {
     rate: u64,
@@ -21,13 +22,13 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Starts at the fixed rate of the settings.
+    /// Creates a controller with the fixed rate of the settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
             rate: settings.fixed_rate.max(1),
             packet: settings.packet_bytes,
-            rtt: UNKNOWN_RTT,
+            rtt: ASSUMED_RTT,
             min_rtt: Duration::ZERO,
         }
     }
@@ -58,9 +59,10 @@ impl RateController for Fixed {
         self.rate
     }
 
-    /// Four times what is under way at this rate: it stops a sender whose peer is gone, and nothing else.
+    /// Returns four times the bytes in flight at this rate. The window only stops a sender whose
+    /// peer is gone.
     fn window(&self) -> u64 {
-        bytes_in(self.rate, self.rtt + MARGIN)
+        bytes_in(self.rate, self.rtt + MAX_ACK_LATENESS)
             .saturating_mul(4)
             .max(64 * self.packet)
     }
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_but_a_seed_changes_the_rate() {
+    fn only_a_seed_changes_the_rate() {
         let mut fixed = Fixed::new(&Settings::default());
         fixed.on_feedback(&Feedback {
             newly_lost_packets: 1000,

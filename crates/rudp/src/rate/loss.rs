@@ -1,18 +1,21 @@
-//! The loss that a path has at any rate.
+//! The loss floor: the random loss of a path, which occurs at any rate.
 
-/// Packets that the estimate remembers, by exponential forgetting. Chosen: half a second at 700 Mbit/s.
+/// The memory of the estimate, in packets: older ones are forgotten exponentially. Chosen: half a
+/// second at 700 Mbit/s.
 const MEMORY_PACKETS: f64 = 30_000.0;
 
-/// The largest floor, as a share of packets. Chosen: the rate of sending is at most twice the rate of delivery.
+/// The maximum floor, as a share of packets. Chosen: the sending rate is at most twice the delivery
+/// rate.
 const MAX_FLOOR: f64 = 0.5;
 
-/// Packets without loss that the estimate begins with. Chosen: the first lost packet of a connection counts for 0.5 % at most.
+/// The weight of the prior, in packets without loss. Chosen: the first lost packet of a connection
+/// counts for 0.5 % at most.
 const PRIOR_PACKETS: f64 = 200.0;
 
-/// Estimates the share of packets that are lost without any queue being full.
+/// Estimates the share of packets that are lost while no queue is full.
 ///
-/// It is fed with stretches of the transfer in which nothing pointed to congestion, and remembers
-/// the last tens of thousands of packets.
+/// Its input are intervals of a transfer without signs of congestion. It remembers the last tens of
+/// thousands of packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossFloor {
     lost: f64,
@@ -20,28 +23,29 @@ pub(super) struct LossFloor {
 }
 
 impl LossFloor {
-    /// Returns the estimate; zero as long as there is no evidence.
+    /// Returns the estimate. It is zero before the first loss.
     pub(super) fn rate(&self) -> f64 {
         (self.lost / (self.total + PRIOR_PACKETS)).min(MAX_FLOOR)
     }
 
-    /// Takes in a stretch without congestion.
+    /// Adds an interval without congestion.
     pub(super) fn observe(&mut self, lost: u64, total: u64) {
         let keep = 1.0 - (total as f64 / MEMORY_PACKETS).min(1.0);
         self.lost = self.lost * keep + lost as f64;
         self.total = self.total * keep + total as f64;
     }
 
-    /// Forgets everything and takes this rate, which a test of the path has shown.
+    /// Replaces the estimate by this rate, which a test of the path has shown.
     pub(super) fn set(&mut self, rate: f64) {
         self.total = MEMORY_PACKETS / 8.0;
         self.lost = rate * (self.total + PRIOR_PACKETS);
     }
 }
 
-/// Returns whether so many lost packets are too many for a loss rate, and not by chance.
+/// Returns whether the number of lost packets exceeds a loss rate by more than chance.
 ///
-/// Three standard deviations of the binomial distribution, and five packets at least.
+/// The threshold is three standard deviations of the binomial distribution, and at least five
+/// packets.
 pub(super) fn exceeds(lost: u64, total: u64, rate: f64) -> bool {
     let mean = total as f64 * rate;
     lost >= 5 && lost as f64 > mean + 3.0 * (mean * (1.0 - rate)).max(0.0).sqrt()
@@ -68,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn few_losses_prove_nothing() {
+    fn few_losses_are_not_significant() {
         assert!(!exceeds(4, 10, 0.0));
         assert!(exceeds(5, 100, 0.0));
         assert!(!exceeds(30, 1000, 0.02));

@@ -1,13 +1,14 @@
-//! How fast to send: rate controllers, which see numbers and return numbers.
+//! Rate controllers.
 //!
-//! | module | idea |
+//! | module | contents |
 //! | --- | --- |
-//! | `delivery` | what each acknowledgement says about the rate at which the path delivers |
-//! | `bbr` | a model of the path: its rate, its round-trip time, the loss that is just there |
-//! | `sabul` | UDT's increase and decrease, the protocol of the paper (feature `sabul`) |
-//! | `fixed` | a rate that somebody knows |
+//! | `delivery` | estimation of the delivery rate from acknowledgements |
+//! | `bbr` | a model-based controller |
+//! | `sabul` | the controller of UDT, the protocol of the paper (feature `sabul`) |
+//! | `fixed` | a fixed rate |
 //!
-//! All bytes are bytes on the wire: UDP payload and 28 bytes of IP and UDP headers. All rates are bytes per second.
+//! All bytes are bytes on the wire: UDP payload and 28 bytes of IP and UDP headers. All rates are
+//! in bytes per second.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -26,105 +27,107 @@ pub use fixed::Fixed;
 #[cfg(feature = "sabul")]
 pub use sabul::Sabul;
 
-/// Bytes of IPv4 and UDP headers before each UDP payload.
+/// The size of the IPv4 and UDP headers before each UDP payload, in bytes.
 pub const HEADER_BYTES: u64 = 28;
 
-/// Decides how fast to send and how much may be under way.
+/// Determines the sending rate and the maximum of the bytes in flight.
 ///
-/// A controller has no clock and no randomness of its own: the same calls give the same answers.
+/// A controller has no clock and no randomness of its own: the same calls give the same results.
 pub trait RateController: Send + fmt::Debug {
-    /// Returns the name under which [`Kind`] knows it.
+    /// Returns the name of its [`Kind`].
     fn name(&self) -> &'static str;
 
-    /// A packet that counts as in flight leaves; `in_flight` includes it.
+    /// Records that a packet which counts as in flight is sent. `in_flight` includes it.
     ///
-    /// `app_limited` says that there was nothing more to send, so that the path could carry more than it is given.
+    /// `app_limited`: the application has nothing more to send, so that the path could carry more.
     fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64, app_limited: bool);
 
-    /// An acknowledgement came, or packets were found lost without one.
+    /// Processes an acknowledgement, or losses that were detected without one.
     fn on_feedback(&mut self, feedback: &Feedback);
 
-    /// Nothing was heard for so long that the path seems dead.
+    /// Records that the peer has been silent for so long that the path seems dead.
     fn on_timeout(&mut self, now: Time);
 
-    /// Tells what a probe, or a cache, knows about the path. May be called again at any time.
+    /// Sets the rate and round-trip time of the path, as measured by a probe or cached. May be
+    /// called at any time.
     fn seed(&mut self, rate: u64, rtt: Duration);
 
-    /// Returns the rate at which to space packets, in bytes per second.
+    /// Returns the pacing rate, in bytes per second.
     fn pacing_rate(&self) -> u64;
 
-    /// Returns how many bytes may be in flight at most.
+    /// Returns the maximum number of bytes in flight.
     fn window(&self) -> u64;
 
-    /// Returns what the controller believes.
+    /// Returns the state of the controller, for statistics.
     fn snapshot(&self) -> Snapshot;
 }
 
-/// What one acknowledgement taught the sender.
+/// The feedback of one acknowledgement.
 ///
-/// [`DeliverySampler::take_feedback`] puts it together.
+/// [`DeliverySampler::take_feedback`] creates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Feedback {
-    /// When it is.
+    /// The current time.
     pub now: Time,
     /// Bytes acknowledged for the first time.
     pub newly_acked_bytes: u64,
     /// Packets acknowledged for the first time.
     pub newly_acked_packets: u64,
-    /// Bytes of packets now found lost.
+    /// Bytes of packets newly declared lost.
     pub newly_lost_bytes: u64,
-    /// Packets now found lost.
+    /// Packets newly declared lost.
     pub newly_lost_packets: u64,
-    /// The latest sample of the round-trip time, acknowledgement delay taken off, if there is one.
+    /// The latest sample of the round-trip time without the acknowledgement delay, if there is one.
     pub rtt: Option<Duration>,
-    /// The smoothed round-trip time (RFC 9002, section 5.3). Zero: not known.
+    /// The smoothed round-trip time (RFC 9002, section 5.3). Zero if it is not known.
     pub smoothed_rtt: Duration,
-    /// The least round-trip time seen. Zero: not known.
+    /// The minimum round-trip time. Zero if it is not known.
     pub min_rtt: Duration,
-    /// The rate at which the path delivered, where the acknowledgement tells.
+    /// The delivery rate of the path, if the acknowledgement shows it.
     pub delivery: Option<DeliverySample>,
-    /// The rate at which the receiver saw packets arrive, as it says.
+    /// The rate at which packets arrive at the receiver, as it reports.
     pub arrival_rate: Option<u64>,
-    /// The capacity of the bottleneck that the receiver derives from packet pairs, as it says.
+    /// The capacity of the bottleneck that the receiver derives from packet pairs, as it reports.
     pub link_capacity: Option<u64>,
     /// Bytes that remain in flight.
     pub in_flight: u64,
-    /// The first acknowledgement of a packet that was sent after the last round began.
+    /// This is the first acknowledgement of a packet that was sent after the last round began.
     pub round_start: bool,
 }
 
-/// What a controller believes, for statistics and curves.
+/// The state of a controller, for statistics and plots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The name of its state.
+    /// The name of the state.
     pub state: &'static str,
-    /// The rate it takes the bottleneck to have, in bytes per second.
+    /// The estimated rate of the bottleneck, in bytes per second.
     pub bandwidth: u64,
-    /// The round-trip time it takes the path to have without queues.
+    /// The estimated round-trip time of the path without queues.
     pub min_rtt: Duration,
-    /// The rate at which it sends, in bytes per second.
+    /// The pacing rate, in bytes per second.
     pub pacing_rate: u64,
-    /// How many bytes it allows in flight.
+    /// The maximum number of bytes in flight.
     pub window: u64,
-    /// The share of packets it takes the path to lose whatever the rate is.
+    /// The estimated random loss of the path, as a share of packets.
     pub loss_floor: f64,
-    /// How often it took loss, or a queue, for congestion.
+    /// The number of reactions to congestion.
     pub congestion_events: u64,
 }
 
-/// What a controller must know to begin.
+/// The initial settings of a controller.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Settings {
-    /// Bytes of a full packet on the wire.
+    /// The size of a full packet on the wire, in bytes.
     pub packet_bytes: u64,
-    /// How many packets may leave before the first acknowledgement, where nothing is known about the path.
+    /// The number of packets that may be sent before the first acknowledgement, if nothing is known
+    /// about the path.
     pub initial_packets: u64,
     /// The rate of [`Kind::Fixed`] until it is seeded, in bytes per second.
     pub fixed_rate: u64,
 }
 
 impl Default for Settings {
-    /// 1,500-byte packets, 64 of them at once, 100 Mbit/s.
+    /// Returns 1,500-byte packets, 64 of them initially, and 100 Mbit/s.
     fn default() -> Self {
         Self {
             packet_bytes: 1500,
@@ -134,7 +137,7 @@ impl Default for Settings {
     }
 }
 
-/// The controllers, by name.
+/// The kinds of rate controllers.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -168,7 +171,7 @@ impl Kind {
         }
     }
 
-    /// Makes a controller of this kind.
+    /// Creates a controller of this kind.
     #[must_use]
     pub fn controller(self, settings: &Settings) -> Box<dyn RateController> {
         match self {
@@ -196,9 +199,9 @@ impl FromStr for Kind {
     }
 }
 
-/// A name that no rate controller has.
+/// Error: no rate controller has this name.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no rate controller is called {0:?}: expected one of {names}", names = names())]
+#[error("unknown rate controller {0:?}: expected one of {names}", names = names())]
 pub struct UnknownKind(String);
 
 /// Lists the names of the controllers of this build.
@@ -211,19 +214,20 @@ fn names() -> String {
         .join(", ")
 }
 
-/// Returns how many bytes a rate moves in this time, saturating.
+/// Returns the number of bytes that a rate moves in this time. Saturates.
 pub(crate) fn bytes_in(rate: u64, time: Duration) -> u64 {
     let bytes = u128::from(rate).saturating_mul(time.as_nanos()) / 1_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Returns the rate that moves these bytes in this time, saturating; a zero time counts as a nanosecond.
+/// Returns the rate that moves these bytes in this time. Saturates; a zero time counts as a
+/// nanosecond.
 pub(crate) fn rate_of(bytes: u64, time: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
-/// Scales an amount. Casts saturate, and take no number for zero.
+/// Multiplies an amount by a factor. The cast saturates, and turns NaN into zero.
 pub(crate) fn scale(amount: u64, factor: f64) -> u64 {
     (amount as f64 * factor) as u64
 }
@@ -233,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_go_there_and_back() {
+    fn names_round_trip() {
         for &kind in Kind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(kind.controller(&Settings::default()).name(), kind.name());
@@ -245,7 +249,7 @@ mod tests {
         };
         assert_eq!(
             "reno".parse::<Kind>().unwrap_err().to_string(),
-            format!("no rate controller is called \"reno\": expected one of {expected}")
+            format!("unknown rate controller \"reno\": expected one of {expected}")
         );
         assert_eq!("sabul".parse::<Kind>().is_ok(), cfg!(feature = "sabul"));
     }

@@ -1,45 +1,47 @@
-//! UDT's rate control, which the Transputation paper calls SABUL: the protocol that ours is measured against.
+//! The rate control of UDT, which the Transputation paper calls SABUL: a baseline for comparison.
 //!
-//! After Y. Gu, R. Grossman, *UDT: UDP-based data transfer for high-speed wide area networks*, Computer Networks 51
-//! (7), 2007, and draft-gg-udt-03, sections 3.6 and 5.2 (decreasing AIMD). Increase once per 10 ms without loss, by an
-//! amount that depends on the decade of the spare capacity; decrease by an eighth, at once on the first loss after the
-//! last decrease and at random up to five more times in the same epoch. It is here for comparison: random loss holds it
-//! down, as it does the original.
+//! After Y. Gu, R. Grossman, *UDT: UDP-based data transfer for high-speed wide area networks*,
+//! Computer Networks 51 (7), 2007, and draft-gg-udt-03, sections 3.6 and 5.2 (decreasing AIMD). The
+//! rate increases once per 10 ms without loss, by an amount that depends on the decade of the spare
+//! capacity. It decreases by an eighth at once on the first loss after the last decrease. In the
+//! same epoch it decreases up to five more times, at random. As in the original, random loss keeps
+//! the rate low.
 
 use std::time::Duration;
 
 use super::{Feedback, RateController, Settings, Snapshot, bytes_in, rate_of, scale};
 use crate::Time;
 
-/// The clock of the protocol.
+/// The interval of the rate control.
 const SYN: Duration = Duration::from_millis(10);
 
-/// Round-trip time before the first sample.
+/// The round-trip time that is assumed before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 
-/// By how much the packet period grows at a decrease.
+/// The factor by which the packet period grows at a decrease.
 const DECREASE: f64 = 1.125;
 
-/// How many decreases there are in an epoch at most, beside the first.
-const MORE_DECREASES: u32 = 5;
+/// The maximum number of decreases in an epoch after the first.
+const MAX_EXTRA_DECREASES: u32 = 5;
 
-/// The least increase, in packets per SYN.
-const LEAST_INCREASE: f64 = 0.01;
+/// The minimum increase, in packets per SYN.
+const MIN_INCREASE: f64 = 0.01;
 
-/// Packets in flight at the start.
+/// The initial window, in packets.
 const INITIAL_WINDOW: u64 = 16;
 
-/// No more increases than this many are made up for after silence.
-const MOST_INCREASES: u64 = 100;
+/// The maximum number of increases that are made up for after a silence.
+const MAX_INCREASES: u64 = 100;
 
-/// UDT's DAIMD.
+/// The DAIMD rate control of UDT.
 ///
-/// The capacity of the link comes with [`Feedback::link_capacity`], or from a seed; without either, the greatest arrival
-/// rate stands in. A seed does not shorten the slow start: the protocol has none.
+/// The capacity of the link comes with [`Feedback::link_capacity`], or from a seed. Without either,
+/// the maximum arrival rate is used. A seed does not shorten the slow start, as the protocol does
+/// not provide for that.
 #[derive(Clone, Debug)]
 pub struct Sabul {
     packet: u64,
-    /// Time between packets, in nanoseconds. Slow start has none to speak of.
+    /// The time between packets, in nanoseconds. It is negligible in slow start.
     period: f64,
     window_packets: u64,
     slow_start: bool,
@@ -52,10 +54,11 @@ pub struct Sabul {
     loss_since_rate_control: bool,
     /// The period before the last decrease.
     last_decrease_period: f64,
-    /// Bytes sent, and bytes of which the fate is known.
+    /// Bytes sent.
     sent: u64,
+    /// Bytes whose outcome is known.
     resolved: u64,
-    /// What was sent at the last decrease: losses after it begin a new epoch.
+    /// The bytes sent until the last decrease: losses after it start a new epoch.
     epoch_end: u64,
     naks: u64,
     average_naks: f64,
@@ -66,7 +69,7 @@ pub struct Sabul {
 }
 
 impl Sabul {
-    /// Begins with slow start.
+    /// Creates a controller in slow start.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -109,11 +112,12 @@ impl Sabul {
     }
 
     fn set_period(&mut self, period: f64) {
-        // From 1,000 packets per ms to one packet per SYN, as the sender's clock would have it.
+        // The limits are 1,000 packets per ms and, as the sender's clock allows, one packet per
+        // SYN.
         self.period = period.clamp(1000.0, SYN.as_nanos() as f64 * 100.0);
     }
 
-    /// Packets per SYN to add. The spare capacity is counted down to its decade.
+    /// Returns the increase, in packets per SYN. The spare capacity is rounded down to its decade.
     fn increase(&self) -> f64 {
         let rate = self.rate();
         let mut spare = self.capacity.saturating_sub(rate);
@@ -121,14 +125,14 @@ impl Sabul {
             spare = spare.min(self.capacity / 9);
         }
         if spare < self.packet {
-            return LEAST_INCREASE;
+            return MIN_INCREASE;
         }
-        // By multiplication, which is exact: logarithms differ between machines in the last digit.
+        // Multiplication is exact, while logarithms differ between machines in the last digit.
         let mut decade = 1.0;
         while decade < spare as f64 * 8.0 {
             decade *= 10.0;
         }
-        (decade * 1.5e-6 / self.packet as f64).max(LEAST_INCREASE)
+        (decade * 1.5e-6 / self.packet as f64).max(MIN_INCREASE)
     }
 
     fn on_ack(&mut self, feedback: &Feedback) {
@@ -148,7 +152,7 @@ impl Sabul {
             return;
         }
         let syn = SYN.as_nanos() as f64;
-        for _ in 0..ticks.min(MOST_INCREASES) {
+        for _ in 0..ticks.min(MAX_INCREASES) {
             self.set_period(self.period * syn / (self.period * self.increase() + syn));
         }
     }
@@ -163,12 +167,13 @@ impl Sabul {
             self.average_naks = self.average_naks * 0.875 + self.naks as f64 * 0.125;
             self.naks = 1;
             self.decreases = 1;
-            // Casts saturate; the average is at least about one.
+            // The cast saturates; the average is at least about one.
             self.decrease_every = 1 + self.draw() % (self.average_naks.ceil() as u64).max(1);
             self.decrease();
         } else {
             self.naks += 1;
-            if self.decreases < MORE_DECREASES && self.naks.is_multiple_of(self.decrease_every) {
+            if self.decreases < MAX_EXTRA_DECREASES && self.naks.is_multiple_of(self.decrease_every)
+            {
                 self.decreases += 1;
                 self.decrease();
             }
@@ -181,7 +186,7 @@ impl Sabul {
         self.events += 1;
     }
 
-    /// SplitMix64: the protocol wants flows not to decrease in step, nothing more.
+    /// Returns a random number (SplitMix64), which keeps flows from decreasing in step.
     fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.random;
@@ -209,7 +214,7 @@ impl RateController for Sabul {
         let delivered = feedback.delivery.map_or(0, |sample| sample.rate);
         let arrival = feedback.arrival_rate.unwrap_or(delivered);
         if arrival > 0 {
-            // UDT smooths both by an eighth.
+            // UDT smooths the arrival rate and the capacity with a weight of one eighth.
             self.arrival_rate = match self.arrival_rate {
                 0 => arrival,
                 old => (old / 8).saturating_mul(7) + arrival / 8,
@@ -302,7 +307,7 @@ mod tests {
         sabul.on_feedback(&ack(100));
         assert_eq!(sabul.window(), 26 * 1500);
         sabul.on_feedback(&loss(101));
-        // The arrival rate, less the decrease that the loss brings.
+        // The expected rate is the arrival rate after the decrease for the loss.
         let expected = 1_250_000.0 / DECREASE;
         assert!((sabul.pacing_rate() as f64 - expected).abs() < 1000.0);
         sabul.on_feedback(&ack(102));
@@ -310,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_increase_is_the_table_of_the_draft() {
+    fn the_increase_follows_the_table_of_the_draft() {
         // draft-gg-udt-03, section 5.2, for packets of 1,500 bytes: spare Mbit/s, packets per SYN.
         for (spare, packets) in [
             (0.05, 0.01),

@@ -1,4 +1,4 @@
-//! Trains of packets over emulated paths.
+//! Rate estimates from packet trains over emulated paths.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ const TRAIN: usize = 128;
 const BYTES: u64 = 1500;
 const MBIT: f64 = 125_000.0;
 
-/// What may happen to a train beside the path.
+/// Conditions of a train besides the rate of the path.
 #[derive(Clone, Copy, Default)]
 struct Conditions {
-    /// Arrivals are seen in steps of this time only, as with interrupt coalescing.
+    /// The granularity of arrival times, as with interrupt coalescing, in nanoseconds.
     batch: u64,
-    /// Another flow's packets, in shares of the bottleneck's rate.
+    /// The rate of cross traffic, as a share of the bottleneck's rate.
     cross: f64,
     jitter_ms: f64,
     loss: f64,
     reorder: f64,
-    /// Sender's rate in Mbit/s; zero: all at once.
+    /// The sender's rate in Mbit/s. Zero: all packets are sent at once.
     sender_mbit: f64,
-    /// Bytes of the queue before the bottleneck; zero: more than the train has.
+    /// The size of the queue before the bottleneck, in bytes. Zero: larger than the train.
     queue: u64,
 }
 
@@ -31,7 +31,7 @@ fn measure(rate_mbit: f64, seed: u64, conditions: Conditions) -> Option<RateEsti
     send(rate_mbit, seed, conditions).estimate()
 }
 
-/// Sends a train over a path; returns its other end.
+/// Sends a train over a path and returns its receiver.
 fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
     let config = PathConfig {
         delay_ms: 55.0,
@@ -53,7 +53,8 @@ fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
         packet
     };
     let gap = |mbit: f64| (BYTES as f64 / (mbit * MBIT) * 1e9) as u64;
-    // Beside the train, from before it to after it.
+    // The interval between packets of cross traffic, which lasts from before the train until after
+    // it.
     let step = if conditions.cross > 0.0 {
         gap(rate_mbit * conditions.cross)
     } else {
@@ -72,7 +73,8 @@ fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
     }
     if step > 0 {
         let end = start + gap(rate_mbit) * TRAIN as u64 * 3;
-        // Neither too regular nor random: every other gap is half as long.
+        // Every other gap is a third of the next, so that the traffic is neither regular nor
+        // random.
         let mut at = 0;
         let mut n = 0;
         while at < end {
@@ -110,7 +112,8 @@ fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
     receiver
 }
 
-/// Asserts that estimates are within this share of the rate, for several seeds, and prints the worst.
+/// Checks that estimates are within this share of the rate, for several seeds, and prints the
+/// largest error.
 fn assert_within(tolerance: f64, rates: &[f64], conditions: Conditions) {
     for &rate in rates {
         let mut worst: f64 = 0.0;
@@ -136,12 +139,12 @@ fn assert_within(tolerance: f64, rates: &[f64], conditions: Conditions) {
 const RATES: [f64; 6] = [10.0, 50.0, 100.0, 500.0, 1000.0, 2000.0];
 
 #[test]
-fn clean_paths_are_measured_closely() {
+fn the_error_on_a_clean_path_is_small() {
     assert_within(0.01, &RATES, Conditions::default());
 }
 
 #[test]
-fn loss_and_reordering_do_not_matter() {
+fn loss_and_reordering_hardly_change_the_estimate() {
     let conditions = Conditions {
         loss: 0.01,
         reorder: 0.05,
@@ -159,8 +162,8 @@ fn loss_and_reordering_do_not_matter() {
 }
 
 #[test]
-fn batches_of_arrivals_do_not_matter() {
-    // 50 us: a 25th of the train at 1 Gbit/s.
+fn batched_arrivals_hardly_change_the_estimate() {
+    // 50 us are a 25th of the duration of the train at 1 Gbit/s.
     let conditions = Conditions {
         batch: 50_000,
         loss: 0.01,
@@ -171,7 +174,7 @@ fn batches_of_arrivals_do_not_matter() {
 }
 
 #[test]
-fn moderate_jitter_is_borne() {
+fn moderate_jitter_is_tolerated() {
     let conditions = Conditions {
         jitter_ms: 0.2,
         ..Conditions::default()
@@ -180,7 +183,7 @@ fn moderate_jitter_is_borne() {
 }
 
 #[test]
-fn beside_another_flow_the_estimate_lies_between_what_is_left_and_the_whole() {
+fn with_cross_traffic_the_estimate_is_between_available_bandwidth_and_capacity() {
     for rate in RATES {
         for cross in [0.1, 0.3, 0.5] {
             let conditions = Conditions {
@@ -200,7 +203,7 @@ fn beside_another_flow_the_estimate_lies_between_what_is_left_and_the_whole() {
 }
 
 #[test]
-fn a_slow_sender_makes_a_lower_bound() {
+fn a_slow_sender_yields_a_lower_bound() {
     let sender = Conditions {
         sender_mbit: 400.0,
         ..Conditions::default()
@@ -215,8 +218,8 @@ fn a_slow_sender_makes_a_lower_bound() {
     }
 }
 
-/// A train whose packets leave and arrive after so many nanoseconds.
-fn as_told(train: impl Iterator<Item = (u64, u64)>) -> RateEstimate {
+/// Returns the estimate of a train with these sending and arrival times, in nanoseconds.
+fn estimate_of(train: impl Iterator<Item = (u64, u64)>) -> RateEstimate {
     let mut receiver = TrainReceiver::new(TRAIN);
     for (n, (left, at)) in train.enumerate() {
         receiver.push(n, Time::from_nanos(at), Duration::from_nanos(left), BYTES);
@@ -224,7 +227,7 @@ fn as_told(train: impl Iterator<Item = (u64, u64)>) -> RateEstimate {
     receiver.estimate().unwrap()
 }
 
-/// The times after which packets leave a bottleneck that takes so long for each.
+/// Returns the sending and arrival times of packets over a bottleneck with this service time.
 fn through(service: u64, sends: &[u64]) -> impl Iterator<Item = (u64, u64)> {
     let mut free = 0;
     sends.iter().map(move |&left| {
@@ -234,8 +237,8 @@ fn through(service: u64, sends: &[u64]) -> impl Iterator<Item = (u64, u64)> {
 }
 
 #[test]
-fn a_sender_that_is_held_up_tells_by_what_left_fast() {
-    // 12 us for each packet are a gigabit. In the middle the sender has half of a processor.
+fn a_train_with_a_slow_section_is_measured_by_its_fast_ones() {
+    // A service time of 12 us is 1 Gbit/s. In the middle the sender has half of a processor.
     for (slow, pause) in [(16..68, 25_000), (0..90, 24_000), (60..128, 40_000)] {
         let mut at = 0;
         let sends: Vec<u64> = (0..TRAIN)
@@ -244,7 +247,7 @@ fn a_sender_that_is_held_up_tells_by_what_left_fast() {
                 at
             })
             .collect();
-        let estimate = as_told(through(12_000, &sends));
+        let estimate = estimate_of(through(12_000, &sends));
         let share = estimate.rate as f64 / (1000.0 * MBIT);
         assert!((0.9..1.01).contains(&share), "{slow:?}: {estimate:?}");
         assert!(!estimate.is_lower_bound());
@@ -252,11 +255,11 @@ fn a_sender_that_is_held_up_tells_by_what_left_fast() {
 }
 
 #[test]
-fn a_pause_at_one_end_of_a_train_does_not_slow_the_rest() {
+fn a_pause_near_one_end_of_a_train_does_not_lower_the_estimate() {
     let sends: Vec<u64> = (0..TRAIN as u64).map(|n| 1_000 * n).collect();
     for before in [3, 10, TRAIN - 10] {
         let train = through(12_000, &sends).enumerate();
-        let estimate = as_told(train.map(|(n, (left, at))| {
+        let estimate = estimate_of(train.map(|(n, (left, at))| {
             let paused = if n < before { 0 } else { 3_000_000 };
             (left, at + paused)
         }));
@@ -266,8 +269,9 @@ fn a_pause_at_one_end_of_a_train_does_not_slow_the_rest() {
 }
 
 #[test]
-fn what_comes_faster_after_a_pause_on_the_way_is_not_believed() {
-    // As above, but somebody on the way sleeps for 250 of every 400 us and then forwards what came meanwhile four times as fast.
+fn faster_arrivals_after_pauses_on_the_path_are_not_taken_as_the_rate() {
+    // As above, but a hop on the path is suspended for 250 of every 400 us. Then it forwards the
+    // held packets four times as fast.
     for phase in [0, 100_000, 200_000, 300_000] {
         let mut at = 0;
         let sends: Vec<u64> = (0..TRAIN)
@@ -277,7 +281,7 @@ fn what_comes_faster_after_a_pause_on_the_way_is_not_believed() {
             })
             .collect();
         let mut free = 0;
-        let estimate = as_told(through(12_000, &sends).map(|(left, at)| {
+        let estimate = estimate_of(through(12_000, &sends).map(|(left, at)| {
             let in_turn = (at + phase) % 400_000;
             let awake = at + 250_000_u64.saturating_sub(in_turn);
             free = awake.max(free + 3_000);
@@ -289,13 +293,14 @@ fn what_comes_faster_after_a_pause_on_the_way_is_not_believed() {
 }
 
 #[test]
-fn a_train_that_was_pushed_together_shows_no_more_than_was_sent() {
-    // 20 us apart, and kept for 2 ms by somebody on the way who then lets go of it 1 us apart.
+fn the_estimate_of_a_compressed_train_is_limited_by_the_sending_rate() {
+    // Packets are sent 20 us apart. A hop on the path holds them for 2 ms and then forwards them 1
+    // us apart.
     let sends: Vec<u64> = (0..TRAIN as u64).map(|n| 20_000 * n).collect();
     let sent = BYTES as f64 / 20e-6;
     for from in [0, 300_000, 1_200_000] {
         let mut free = 0;
-        let estimate = as_told(sends.iter().map(|&left| {
+        let estimate = estimate_of(sends.iter().map(|&left| {
             let held = if left >= from {
                 left.max(from + 2_000_000)
             } else {
@@ -314,7 +319,7 @@ fn a_train_that_was_pushed_together_shows_no_more_than_was_sent() {
 }
 
 #[test]
-fn what_a_queue_did_not_take_is_told_from_what_the_path_lost() {
+fn overflow_losses_are_distinguished_from_random_losses() {
     for rate in [10.0, 50.0, 200.0] {
         for queue in [20_000, 33_000, 110_000] {
             for loss in [0.0, 0.01, 0.03] {
@@ -325,13 +330,15 @@ fn what_a_queue_did_not_take_is_told_from_what_the_path_lost() {
                         ..Conditions::default()
                     };
                     let receiver = send(rate, seed, conditions);
-                    let (before, came) = receiver.before_overflow();
-                    let case = format!("{rate} Mbit/s, {queue} B, {loss}, {seed}: {came}/{before}");
-                    // What leaves the queue while the train arrives, in a quarter of a millisecond, counts as well.
-                    let most = queue as f64 + rate * MBIT * 0.3e-3;
+                    let (before, received) = receiver.before_overflow();
+                    let case =
+                        format!("{rate} Mbit/s, {queue} B, {loss}, {seed}: {received}/{before}");
+                    // The bytes that leave the queue while the train arrives, in a quarter of a
+                    // millisecond, count as well.
+                    let max = queue as f64 + rate * MBIT * 0.3e-3;
                     let bytes = (before as u64 * BYTES) as f64;
-                    assert!((0.6 * queue as f64..1.4 * most).contains(&bytes), "{case}");
-                    assert!(before - came <= 2 + before / 8, "{case}");
+                    assert!((0.6 * queue as f64..1.4 * max).contains(&bytes), "{case}");
+                    assert!(before - received <= 2 + before / 8, "{case}");
                 }
             }
         }
@@ -340,8 +347,9 @@ fn what_a_queue_did_not_take_is_told_from_what_the_path_lost() {
 
 #[test]
 fn a_train_in_pieces_may_overflow_a_queue_twice() {
-    // What a listener may send before its peer is validated, three packets for each that comes, and the rest a round trip later:
-    // over a slow path the queue is full after 33 packets, and then takes one in three; it is empty again when the rest comes.
+    // A listener sends three packets for each one received until its peer is validated, and the
+    // rest a round trip later. Over a slow path the queue is full after 33 packets and then accepts
+    // one in three. It is empty again when the rest arrives.
     let passes = |n: usize| match n {
         0..33 => true,
         33..78 => n.is_multiple_of(3),
@@ -355,14 +363,14 @@ fn a_train_in_pieces_may_overflow_a_queue_twice() {
         let left = Duration::from_micros(400 * n as u64 + pause);
         receiver.push(n, at, left, BYTES);
     }
-    let (before, came) = receiver.before_overflow();
-    assert!((30..=36).contains(&before), "{came}/{before}");
-    assert!(before - came <= 2, "{came}/{before}");
+    let (before, received) = receiver.before_overflow();
+    assert!((30..=36).contains(&before), "{received}/{before}");
+    assert!(before - received <= 2, "{received}/{before}");
 }
 
 #[test]
-fn losses_all_over_a_train_are_no_overflow() {
-    for (loss, most) in [(0.0, 0), (0.01, 0), (0.03, 1), (0.1, 4)] {
+fn losses_spread_over_a_train_are_not_an_overflow() {
+    for (loss, max) in [(0.0, 0), (0.01, 0), (0.03, 1), (0.1, 4)] {
         let conditions = Conditions {
             loss,
             ..Conditions::default()
@@ -370,12 +378,12 @@ fn losses_all_over_a_train_are_no_overflow() {
         let mistaken = (1..=400)
             .filter(|&seed| send(200.0, seed, conditions).before_overflow().0 < TRAIN)
             .count();
-        assert!(mistaken <= most, "{mistaken} of 400 at {loss}");
+        assert!(mistaken <= max, "{mistaken} of 400 at {loss}");
     }
 }
 
 #[test]
-fn what_cannot_be_told_is_not() {
+fn trains_without_information_have_no_estimate() {
     let mut receiver = TrainReceiver::new(TRAIN);
     assert_eq!(receiver.estimate(), None);
     for n in 0..TRAIN {
@@ -383,7 +391,7 @@ fn what_cannot_be_told_is_not() {
     }
     assert!(receiver.is_complete());
     assert_eq!(receiver.estimate(), None);
-    // Two batches, 100 us apart: at least half of what the second one alone would say.
+    // The estimate of two batches, 100 us apart, is half of the rate of the second batch alone.
     let mut receiver = TrainReceiver::new(TRAIN);
     for n in 0..TRAIN {
         let at = Time::from_nanos(if n < 64 { 0 } else { 100_000 });
@@ -395,7 +403,7 @@ fn what_cannot_be_told_is_not() {
 }
 
 #[test]
-fn strangers_and_copies_do_not_count() {
+fn duplicates_and_invalid_indices_are_ignored() {
     let mut receiver = TrainReceiver::new(usize::MAX);
     for n in (0..4).chain(0..4) {
         receiver.push(

@@ -1,4 +1,4 @@
-//! Blocks with losses come back whole, or are refused.
+//! Forward error correction: blocks with losses are recovered completely or rejected.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use transpute_rudp::fec::{
     BlockEncoder, DecoderStore, FecError, Limits, MAX_SYMBOLS, Outcome, ParityId,
 };
 
-/// Makes segments whose bytes depend on everything.
+/// Returns segments whose bytes depend on position, index and seed.
 fn segments(lengths: &[usize], seed: u8) -> Vec<Vec<u8>> {
     (lengths.iter().enumerate())
         .map(|(n, &length)| (0..length).map(|k| (k * 31 + n * 7) as u8 ^ seed).collect())
@@ -36,7 +36,7 @@ fn id(block: u64, segments: usize, parity: usize, index: usize) -> ParityId {
     }
 }
 
-/// Sends what is not lost, in this order, and returns what was recovered.
+/// Sends all symbols that are not lost, in this order, and returns the recovered segments.
 fn transmit(
     store: &mut DecoderStore,
     block: u64,
@@ -103,13 +103,15 @@ proptest! {
         for &n in lost.iter().filter(|&&n| n < data.len()) {
             prop_assert_eq!(&recovered[&at[n]], &data[n]);
         }
-        // Parity before data may recover what would have come later; then all of it is right, too.
+        // Parity before data may recover segments that would have arrived later. They must be
+        // correct, too.
         for (offset, segment) in &recovered {
             let n = at.binary_search(offset).unwrap();
             prop_assert_eq!(segment, &data[n]);
         }
         prop_assert!(recovered.len() >= missing);
-        // Without any parity nobody knows how large the block is: its data may only be forgotten.
+        // Without any parity symbol the size of the block is not known, so its data stay until the
+        // block is forgotten.
         if lost.len() - missing < parity {
             prop_assert!(outcome.is_some());
             prop_assert_eq!((store.held_bytes(), store.held_blocks()), (0, 0));
@@ -117,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn one_loss_too_many_recovers_nothing(
+    fn nothing_is_recovered_after_one_loss_too_many(
         count in 3usize..=60,
         parity in 1usize..=3,
         seed: u8,
@@ -130,7 +132,7 @@ proptest! {
         let (outcome, recovered) = transmit(&mut store, 0, &data, &symbols, &lost, false);
         prop_assert_eq!(outcome, None);
         prop_assert!(recovered.is_empty());
-        // The retransmission of one of them completes the block.
+        // The retransmission of one segment completes the block.
         let mut late = Vec::new();
         let outcome = store.insert_data(0, 0, &data[0], |_, segment| late.push(segment.to_vec()));
         prop_assert_eq!(outcome, Ok(Outcome::Recovered(parity)));
@@ -138,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_neither_panics_nor_piles_up(
+    fn random_input_neither_panics_nor_exceeds_the_limits(
         steps in prop::collection::vec(
             (any::<bool>(), 0u64..6, any::<u8>(), any::<u8>(), 0u8..8, 0usize..40, any::<u8>(), any::<u64>()),
             0..400,
@@ -169,7 +171,7 @@ fn a_block_without_loss_is_not_decoded() {
     let (outcome, recovered) = transmit(&mut store, 0, &data, &symbols, &[], false);
     assert_eq!(outcome, Some(Outcome::Complete));
     assert!(recovered.is_empty());
-    // Stragglers and repetitions of it are not a new block.
+    // Late packets and duplicates of it do not start a new block.
     assert_eq!(
         store.insert_data(0, 3, &data[3], |_, _| {}),
         Ok(Outcome::Ignored)
@@ -178,7 +180,7 @@ fn a_block_without_loss_is_not_decoded() {
 }
 
 #[test]
-fn parity_is_what_the_document_says() {
+fn parity_agrees_with_the_document() {
     // Computed by hand from docs/rudp.md: the coefficients are 01 01, 7f fc and e2 ff.
     let parity = encode(&[vec![1], vec![2, 4]], 3);
     assert_eq!(parity, [[0, 3, 3, 4], [0, 154, 154, 215], [0, 1, 1, 219]]);
@@ -192,9 +194,9 @@ fn short_blocks_have_short_parity() {
 }
 
 #[test]
-fn the_encoder_refuses_what_no_block_can_have() {
+fn the_encoder_rejects_invalid_segments_and_blocks() {
     let mut encoder = BlockEncoder::new(100).unwrap();
-    let length = |got| FecError::SegmentLength { got, most: 100 };
+    let length = |got| FecError::SegmentLength { got, max: 100 };
     assert_eq!(encoder.push(&[]), Err(length(0)));
     assert_eq!(encoder.push(&[0; 101]), Err(length(101)));
     assert!(BlockEncoder::new(0).is_err() && BlockEncoder::new(10_000).is_err());
@@ -230,8 +232,8 @@ fn contradictions_are_errors() {
     assert_eq!(parity(id(0, 5, 2, 1), &symbols[1]), conflict("shape"));
     assert_eq!(parity(id(0, 4, 2, 1), &symbols[1][..40]), conflict("shape"));
     for got in [2, 1475] {
-        let refused = Err(FecError::SymbolLength { got });
-        assert_eq!(parity(id(1, 4, 2, 1), &vec![0; got]), refused);
+        let rejected = Err(FecError::SymbolLength { got });
+        assert_eq!(parity(id(1, 4, 2, 1), &vec![0; got]), rejected);
     }
     assert!(matches!(
         parity(id(1, 0, 2, 1), &symbols[1]),
@@ -253,7 +255,7 @@ fn contradictions_are_errors() {
         store.insert_data(0, 3, &[0; 41], |_, _| {}),
         conflict("symbol length")
     );
-    // A segment, then parity of a block that has no room for it.
+    // The segment has an index beyond the block size of the parity symbol.
     store.insert_data(9, 5, &data[0], |_, _| {}).unwrap();
     assert_eq!(
         store.insert_parity(id(9, 4, 2, 0), &symbols[0], |_, _| {}),
@@ -262,7 +264,7 @@ fn contradictions_are_errors() {
 }
 
 #[test]
-fn what_decodes_to_no_segment_is_corrupt() {
+fn a_block_that_decodes_to_invalid_segments_is_corrupt() {
     let data = segments(&[40; 4], 1);
     let mut symbols = encode(&data, 1);
     symbols[0][0] ^= 0x80;
@@ -278,7 +280,7 @@ fn what_decodes_to_no_segment_is_corrupt() {
 }
 
 #[test]
-fn the_oldest_block_makes_room() {
+fn the_oldest_block_is_given_up_for_a_newer_one() {
     let limits = Limits {
         blocks: 2,
         ..Limits::default()
@@ -288,7 +290,7 @@ fn the_oldest_block_makes_room() {
         store.insert_data(block, 0, &[1; 10], |_, _| {}).unwrap();
     }
     assert_eq!((store.held_blocks(), store.held_bytes()), (2, 20));
-    // Block 5 is given up, block 3 is older than all that are held.
+    // Block 5 is given up, and block 3 is older than all that are held.
     assert_eq!(
         store.insert_data(5, 1, &[1; 10], |_, _| {}),
         Ok(Outcome::Ignored)
@@ -297,7 +299,7 @@ fn the_oldest_block_makes_room() {
         store.insert_data(3, 1, &[1; 10], |_, _| {}),
         Ok(Outcome::Ignored)
     );
-    // A leap forward leaves no room for what is thousands of blocks behind.
+    // After a much larger block number, blocks thousands of numbers behind are not accepted.
     store.insert_data(1 << 40, 0, &[1; 10], |_, _| {}).unwrap();
     assert_eq!(
         store.insert_data(6, 1, &[1; 10], |_, _| {}),
@@ -306,14 +308,15 @@ fn the_oldest_block_makes_room() {
     assert_eq!(store.held_blocks(), 1);
 }
 
-/// Returns what this thread has computed, in seconds: other work on the machine does not count.
+/// Returns the processor time of this thread, in seconds, so that other work on the machine does
+/// not count.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanos: f64 = text.split(' ').next().unwrap().parse().unwrap();
     nanos * 1e-9
 }
 
-/// Prints the speed of the erasure code.
+/// Prints the throughput of the erasure code.
 #[test]
 #[ignore = "measures; run by hand: cargo test --release -p transpute-rudp --test fec -- --ignored --nocapture speed"]
 fn speed() {

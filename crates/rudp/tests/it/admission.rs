@@ -1,4 +1,4 @@
-//! What a listener spends on connectors that are not authenticated: bytes, memory, signatures.
+//! The cost of unauthenticated connectors for a listener: bytes, memory and signatures.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::sim::address;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// First bytes of packets of the set-up.
+/// First bytes of handshake packets.
 const INITIAL: u8 = 0x30;
 const HANDSHAKE: u8 = 0x31;
 const RETRY: u8 = 0x32;
 const VERSIONS: u8 = 0x33;
 
-/// A table without room: every connector needs a token.
+/// A table without room, so that every connector needs a token.
 const BUSY: AcceptLimits = AcceptLimits {
     half_open: 0,
     handshakes: 128,
@@ -30,7 +30,7 @@ fn listener(limits: AcceptLimits) -> Listener {
     Listener::with_limits(Config::default(), true, 1000, limits)
 }
 
-/// Returns what a connector sends at first: its first messages, then a train.
+/// Returns the first packets of a connector: its first messages, then a train.
 fn first_packets(seed: u64, config: &Config) -> Vec<Vec<u8>> {
     let mut connector = connect(config.clone(), Time::ZERO, true, seed);
     let mut sent = Vec::new();
@@ -38,7 +38,7 @@ fn first_packets(seed: u64, config: &Config) -> Vec<Vec<u8>> {
     sent.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-/// Bytes of datagrams that hold nothing but a packet of a train.
+/// Returns the number of bytes in datagrams that contain only a train packet.
 fn train_bytes(sent: &[(SocketAddr, Vec<u8>)]) -> usize {
     let is_train = |bytes: &&Vec<u8>| bytes[0] == HANDSHAKE && bytes.len() == 1200;
     sent.iter()
@@ -48,49 +48,49 @@ fn train_bytes(sent: &[(SocketAddr, Vec<u8>)]) -> usize {
         .sum()
 }
 
-/// Somebody sends packets of a connector, each several times, and never answers.
+/// An attacker sends packets of a connector, each several times, and does not answer.
 #[test]
-fn an_address_that_is_not_validated_gets_at_most_three_times_what_it_gave() {
+fn an_unvalidated_address_gets_at_most_three_times_the_bytes_it_sent() {
     let packets = first_packets(1, &Config::default());
     assert_eq!(packets.len(), 34);
     for count in 0..=packets.len() {
         for repeats in [1, 2, 5] {
             let mut listener = listener(AcceptLimits::default());
-            let (mut given, mut got, mut trains) = (0, 0, 0);
-            let mut drain = |listener: &mut Listener, now, given: usize| {
+            let (mut received, mut sent_back, mut trains) = (0, 0, 0);
+            let mut drain = |listener: &mut Listener, now, received: usize| {
                 let sent = listener.transmit(now);
-                got += sent.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+                sent_back += sent.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
                 trains += train_bytes(&sent);
-                assert!(got <= 3 * given, "{got} for {given}");
-                assert!(trains <= given, "trains of {trains} for {given}");
-                (got, trains)
+                assert!(sent_back <= 3 * received, "{sent_back} for {received}");
+                assert!(trains <= received, "trains of {trains} for {received}");
+                (sent_back, trains)
             };
             let mut now = Time::ZERO;
             for packet in &packets[..count] {
                 for _ in 0..repeats {
-                    given += packet.len();
+                    received += packet.len();
                     listener.handle_datagram(now, address(1), &mut packet.clone());
-                    drain(&mut listener, now, given);
+                    drain(&mut listener, now, received);
                 }
                 now = now + MS / 10;
             }
             while let Some(at) = listener.next_timeout() {
                 now = at;
                 listener.handle_timeout(now);
-                drain(&mut listener, now, given);
+                drain(&mut listener, now, received);
                 if repeats == 1 {
                     continue;
                 }
-                // What was sent is sent again, for a while.
+                // The first packet is repeated for a while.
                 if now < Time::ZERO + 1000 * MS
                     && let Some(packet) = packets[..count].first()
                 {
-                    given += packet.len();
+                    received += packet.len();
                     listener.handle_datagram(now, address(1), &mut packet.clone());
                 }
             }
-            let (got, trains) = drain(&mut listener, now, given);
-            assert_eq!(got > 0, count >= 2, "{count}");
+            let (sent_back, trains) = drain(&mut listener, now, received);
+            assert_eq!(sent_back > 0, count >= 2, "{count}");
             if count == packets.len() {
                 assert_eq!(trains, 32 * 1200);
             }
@@ -98,9 +98,9 @@ fn an_address_that_is_not_validated_gets_at_most_three_times_what_it_gave() {
     }
 }
 
-/// A flight that the limit held back goes on when more bytes come.
+/// A flight that was stopped by the anti-amplification limit continues when more bytes arrive.
 #[test]
-fn a_flight_resumes_when_more_bytes_come() {
+fn a_flight_resumes_when_more_bytes_arrive() {
     let packets = first_packets(1, &Config::default());
     let mut listener = listener(AcceptLimits::default());
     for packet in &packets[..2] {
@@ -111,16 +111,18 @@ fn a_flight_resumes_when_more_bytes_come() {
     while silent < 2 {
         let sent = listener.transmit(now);
         silent = if sent.is_empty() { silent + 1 } else { 0 };
-        now = listener.next_timeout().expect("it goes on trying");
+        now = listener
+            .next_timeout()
+            .expect("the listener must keep a timer");
         listener.handle_timeout(now);
     }
     let first = &packets[0];
     listener.handle_datagram(now, address(1), &mut first.clone());
     let sent = listener.transmit(now);
-    assert!(!sent.is_empty(), "nothing at {now:?}");
+    assert!(!sent.is_empty(), "expected a datagram at {now:?}, got none");
 }
 
-/// A connector that is asked for a token takes one round trip more.
+/// A connector that receives a Retry packet takes one more round trip.
 #[test]
 fn a_retry_costs_one_round_trip() {
     let connector = connect(Config::default(), Time::ZERO, true, 1);
@@ -138,13 +140,16 @@ fn a_retry_costs_one_round_trip() {
     assert_eq!(link.listener.sessions, 1);
     // Two packets in each of three copies.
     assert_eq!(retries, 6);
-    assert_eq!(listener_trains, 0, "under load there is none");
+    assert_eq!(
+        listener_trains, 0,
+        "a listener under load must not send a train"
+    );
     assert_eq!(link.connector.incoming_train(), None);
 }
 
-/// A token is for one address, one connection and ten seconds.
+/// A token is valid for one address, one connection and ten seconds.
 #[test]
-fn tokens_of_others_are_worth_nothing() {
+fn tokens_of_other_connectors_are_rejected() {
     let connector = connect(Config::default(), Time::ZERO, true, 1);
     let mut link = Link::of(connector, listener(BUSY));
     let mut with_token: Vec<Vec<u8>> = Vec::new();
@@ -179,7 +184,7 @@ fn tokens_of_others_are_worth_nothing() {
     assert_eq!(sessions(address(9), now, &|_| {}), (0, 2));
     let elsewhere = SocketAddr::from(([192, 0, 2, 9], 1));
     assert_eq!(sessions(elsewhere, now, &|_| {}), (0, 2));
-    // A bit of the token; of either id.
+    // Flips a bit of the token, and of either ID.
     for at in [25, 50, 2, 17] {
         let flip = |message: &mut Vec<u8>| message[at] ^= 1;
         assert_eq!(sessions(address(1), now, &flip), (0, 2), "{at}");
@@ -200,8 +205,8 @@ fn forged(first: u8, version: u8, answered: &[u8], list: &[u8]) -> Datagram {
     }
 }
 
-/// One Retry packet counts; a second one, or one for another connection, changes nothing. Neither does one that somebody
-/// forged, where the listener asks for no token.
+/// Only one Retry packet is accepted. A second one, one for another connection and a forged one
+/// have no effect.
 #[test]
 fn retry_packets_count_once() {
     for limits in [BUSY, AcceptLimits::default()] {
@@ -217,7 +222,7 @@ fn retry_packets_count_once() {
         other_connection[3] ^= 1;
         link.inject(forged(RETRY, VERSION, &other_connection, &[1; 36]));
         if limits != BUSY {
-            // Before the listener's first packet.
+            // Injected before the listener's first packet.
             link.run(RTT / 2 - 2 * MS, &mut |_| true);
             link.inject(forged(RETRY, VERSION, answered, &[2; 36]));
         }
@@ -242,7 +247,7 @@ fn retry_packets_count_once() {
     }
 }
 
-/// Turns a packet into one of another version.
+/// Returns a packet with another version.
 fn of_version(packet: &[u8], version: u8) -> Vec<u8> {
     let mut packet = packet.to_vec();
     packet[1] = version;
@@ -256,7 +261,7 @@ fn another_version_gets_the_list_of_versions() {
     for (index, packet) in packets.iter().enumerate() {
         listener.handle_datagram(Time::ZERO, address(1), &mut of_version(packet, 9));
         let replies = listener.transmit(Time::ZERO);
-        // Not for trains.
+        // Train packets are not answered.
         assert_eq!(replies.len(), usize::from(index < 2));
         for (to, reply) in replies {
             assert_eq!(to, address(1));
@@ -264,7 +269,7 @@ fn another_version_gets_the_list_of_versions() {
             assert_eq!(reply[2..10], packet[10..18]);
             assert_eq!(reply[10..18], packet[2..10]);
             assert_eq!(reply[18..], [1, VERSION]);
-            // Nor for one another, nor for short packets.
+            // A version negotiation packet is not answered with another one, nor is a short packet.
             for bytes in [&reply[..], &packet[..1199]] {
                 listener.handle_datagram(Time::ZERO, address(1), &mut of_version(bytes, 9));
                 assert!(listener.transmit(Time::ZERO).is_empty());
@@ -280,7 +285,8 @@ fn another_version_gets_the_list_of_versions() {
     assert_eq!((listener.sessions, listener.acceptor.half_open()), (0, 0));
 }
 
-/// A list without this version ends the set-up with an error that names both; a list that holds it is forged.
+/// A list without this version ends the handshake with an error that names both versions. A list
+/// with this version is forged and ignored.
 #[test]
 fn a_version_mismatch_names_both_versions() {
     let mismatch = Some(ClosedReason::VersionMismatch { ours: 3, theirs: 7 });
@@ -308,7 +314,8 @@ fn a_version_mismatch_names_both_versions() {
     assert!(error.contains('3') && error.contains('7'), "{error}");
 }
 
-/// A hundred thousand first packets a second from addresses that nobody answers at: complete and incomplete ones.
+/// Floods the listener with a hundred thousand first packets per second from random addresses, with
+/// complete and incomplete messages.
 fn flood(limits: AcceptLimits, max_sessions: u64) {
     const SECONDS: u64 = 3;
     const PER_MS: u64 = 100;
@@ -319,19 +326,19 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
     let pool: Vec<_> = (0..200).map(|seed| first_packets(seed, &quiet)).collect();
     let connector = connect(Config::default(), Time::ZERO, true, 12_345);
     let mut link = Link::of(connector, listener(limits));
-    // The honest connector comes in the middle.
-    let mut honest = None;
-    let (mut given, mut got) = (0, 0);
+    // A legitimate connector starts in the middle.
+    let mut legitimate = None;
+    let (mut received, mut sent_back) = (0, 0);
     for ms in 0..SECONDS * 1000 {
         for n in 0..PER_MS {
-            let dice = |label| derive_seed(ms * PER_MS + n, label);
-            let ip = (dice(1) as u32).to_be_bytes();
-            let from = SocketAddr::from((ip, 1 + (dice(2) % 60_000) as u16));
-            let packets = &pool[dice(3) as usize % pool.len()];
-            // One packet of two, or both.
-            let count = 1 + dice(4) as usize % 2;
+            let random = |label| derive_seed(ms * PER_MS + n, label);
+            let ip = (random(1) as u32).to_be_bytes();
+            let from = SocketAddr::from((ip, 1 + (random(2) % 60_000) as u16));
+            let packets = &pool[random(3) as usize % pool.len()];
+            // Sends one packet of two, or both.
+            let count = 1 + random(4) as usize % 2;
             for packet in &packets[..count] {
-                given += packet.len();
+                received += packet.len();
                 (link.listener).handle_datagram(link.now, from, &mut packet.clone());
             }
         }
@@ -342,58 +349,58 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
         assert!(link.listener.handshakes() <= limits.handshakes);
         if ms == 1000 {
             let connector = connect(Config::default(), link.now, true, 12_345);
-            honest = Some(link.now);
+            legitimate = Some(link.now);
             link.connector = connector;
         }
         link.run(MS, &mut |datagram| {
-            let is_honest = datagram.from == address(1) || datagram.to == address(1);
-            if !is_honest {
-                got += datagram.bytes.len();
+            let is_legitimate = datagram.from == address(1) || datagram.to == address(1);
+            if !is_legitimate {
+                sent_back += datagram.bytes.len();
             }
-            is_honest && honest.is_some()
+            is_legitimate && legitimate.is_some()
         });
         link.listener.sweep();
     }
-    assert!(got <= 3 * given, "{got} for {given}");
+    assert!(sent_back <= 3 * received, "{sent_back} for {received}");
     let sessions = link.listener.sessions as u64;
     assert!(sessions > 0 && sessions <= max_sessions, "{sessions}");
     let established = link.seen[0]
         .established
-        .expect("the honest connector gets through");
-    // One round trip more than usual, and a lost copy or two.
-    let took = established.since(honest.unwrap());
+        .expect("expected the legitimate connector to be established");
+    // One more round trip than usual, and one or two lost copies.
+    let took = established.since(legitimate.unwrap());
     assert!(took <= 2 * RTT + 10 * MS, "{took:?}");
-    let is_honest = |one: &mut Connection| one.remote() == address(1) && one.is_established();
-    assert!(link.listener.connections().any(is_honest));
+    let is_legitimate = |one: &mut Connection| one.remote() == address(1) && one.is_established();
+    assert!(link.listener.connections().any(is_legitimate));
 }
 
 #[test]
 fn a_flood_of_first_packets_costs_bounded_memory_and_signatures() {
-    // Half of the handshakes that may be under way, none of which ends, and the honest one.
+    // Half of the maximum number of handshakes, none of which ends, and the legitimate one.
     flood(AcceptLimits::default(), 64 + 1);
 }
 
 #[test]
-fn a_flood_of_first_packets_costs_bounded_signatures_a_second() {
+fn a_flood_of_first_packets_costs_bounded_signatures_per_second() {
     let limits = AcceptLimits {
         handshakes: 1_000_000,
         signatures: 50,
         ..AcceptLimits::default()
     };
-    // A burst of one second's worth, three seconds, and the honest one.
+    // A burst of one second, three seconds of signatures, and the legitimate connector.
     flood(limits, 50 * 4 + 1);
 }
 
-/// Connectors that show their address share the signatures of their network.
+/// Connectors with a validated address share the signatures of their network.
 #[test]
-fn a_network_gets_so_many_signatures_a_second() {
+fn signatures_per_network_are_limited() {
     let limits = AcceptLimits {
         signatures_per_network: 8,
         ..BUSY
     };
     let mut server = listener(limits);
     for number in 0..60 {
-        // Two networks of 24 bits.
+        // There are two networks of 24 bits.
         let network = 2 + number % 2;
         let source = SocketAddr::from(([192, 0, network as u8, number as u8], 1));
         let quiet = Config {
@@ -403,12 +410,12 @@ fn a_network_gets_so_many_signatures_a_second() {
         let mut link = Link::of(connect(quiet, Time::ZERO, true, number), server);
         link.source = source;
         link.run(RTT + RTT / 2 + MS, &mut |datagram| {
-            // No copies: a connector that is refused comes again.
+            // Drops copies, because a rejected connector tries again.
             !(datagram.is_upward && datagram.bytes.len() < 1200)
         });
         server = link.listener;
         server.sweep();
     }
-    // All within a quarter of a second, by their clocks: a burst of eight for each.
+    // All connectors start within a quarter of a second, so each network gets a burst of eight.
     assert_eq!(server.sessions, 16);
 }

@@ -1,4 +1,4 @@
-//! Packets from somebody who has no keys, and from somebody who has and does not follow the protocol.
+//! Packets from attackers without keys, and from peers that have keys and violate the protocol.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::sim::address;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Two ends joined by nothing but function calls, and all that was sent.
+/// Two ends joined by function calls only, and all datagrams that were sent.
 pub(crate) struct Pair {
     pub(crate) connector: Connection,
     pub(crate) listener: Connection,
@@ -59,8 +59,9 @@ impl Pair {
     }
 }
 
-/// Bombards both ends in mid-connection and checks that nothing but counters changes.
-fn bombard(count: u64) {
+/// Sends forged packets to both ends of an established connection, and checks that only counters
+/// change.
+fn send_forgeries(count: u64) {
     let mut pair = Pair::new(Config::default());
     pair.connector.write(&[7; 100_000]);
     pair.exchange();
@@ -94,43 +95,43 @@ fn bombard(count: u64) {
     let was = ignored(&pair.connector) + ignored(&pair.listener);
     let mut datagram = Vec::new();
     for n in 0..count {
-        let dice = |label| derive_seed(n, label);
+        let random = |label| derive_seed(n, label);
         datagram.clear();
-        let template = &pair.recorded[dice(1) as usize % pair.recorded.len()];
-        match dice(2) % 5 {
-            // Noise, sometimes with a plausible header.
+        let template = &pair.recorded[random(1) as usize % pair.recorded.len()];
+        match random(2) % 5 {
+            // Random bytes, some of them with a valid header.
             0 => {
-                let length = (dice(3) % 1500) as usize;
+                let length = (random(3) % 1500) as usize;
                 datagram.extend(
                     (0..length as u64)
                         .map(|at| derive_seed(n, 100 + at / 8).to_le_bytes()[at as usize % 8]),
                 );
-                let keep = (dice(4) % 12) as usize;
+                let keep = (random(4) % 12) as usize;
                 let keep = keep.min(length).min(template.len());
                 datagram[..keep].copy_from_slice(&template[..keep]);
             }
-            // One bit of a real packet.
+            // A real packet with one bit flipped.
             1 => {
                 datagram.extend_from_slice(template);
-                let bit = dice(3) as usize % (datagram.len() * 8);
+                let bit = random(3) as usize % (datagram.len() * 8);
                 datagram[bit / 8] ^= 1 << (bit % 8);
             }
-            2 => datagram.extend_from_slice(&template[..dice(3) as usize % template.len()]),
-            // Replayed, as it was.
+            2 => datagram.extend_from_slice(&template[..random(3) as usize % template.len()]),
+            // A replayed packet.
             3 => datagram.extend_from_slice(template),
-            // A real packet under another number.
+            // A real packet with another packet number.
             _ => {
                 datagram.extend_from_slice(template);
-                let number = dice(3) % 100_000 + 1_000_000;
+                let number = random(3) % 100_000 + 1_000_000;
                 datagram[5..11].copy_from_slice(&number.to_le_bytes()[..6]);
             }
         }
-        // From anywhere, the address of the peer included.
-        let (end, peer) = match dice(5) % 2 {
+        // From the address of the peer or another one.
+        let (end, peer) = match random(5) % 2 {
             0 => (&mut pair.connector, address(2)),
             _ => (&mut pair.listener, address(1)),
         };
-        let from = [peer, address(666)][dice(6) as usize % 2];
+        let from = [peer, address(666)][random(6) as usize % 2];
         end.handle_datagram(pair.now, from, &mut datagram);
     }
     assert_eq!(before, [state(&pair.connector), state(&pair.listener)]);
@@ -143,7 +144,7 @@ fn bombard(count: u64) {
         let mut out = Vec::new();
         assert!(end.poll_transmit(pair.now, &mut out, 8).is_none());
     }
-    // And it still works.
+    // The connection still works.
     pair.listener.write(b"still here");
     pair.exchange();
     let mut buffer = [0; 64];
@@ -152,18 +153,18 @@ fn bombard(count: u64) {
 }
 
 #[test]
-fn a_hundred_thousand_forgeries_change_nothing() {
-    bombard(100_000);
+fn a_hundred_thousand_forgeries_have_no_effect() {
+    send_forgeries(100_000);
 }
 
 #[test]
 #[ignore = "slow: cargo xtask slow-tests"]
-fn ten_million_forgeries_change_nothing() {
-    bombard(10_000_000);
+fn ten_million_forgeries_have_no_effect() {
+    send_forgeries(10_000_000);
 }
 
 #[test]
-fn nobody_there_ends_with_a_typed_error() {
+fn a_missing_peer_is_reported_with_a_typed_error() {
     let mut connector = connect(Config::default(), Time::ZERO, true, 1);
     let mut now = Time::ZERO;
     let mut out = Vec::new();
@@ -188,7 +189,7 @@ fn nobody_there_ends_with_a_typed_error() {
 }
 
 #[test]
-fn a_train_leaves_in_bursts_of_four() {
+fn a_train_is_sent_in_bursts_of_four() {
     for (max_segments, bursts) in [(10, vec![4; 8]), (2, vec![2; 16]), (1, vec![1; 32])] {
         let mut connector = connect(Config::default(), Time::ZERO, true, 1);
         let mut out = Vec::new();
@@ -197,7 +198,7 @@ fn a_train_leaves_in_bursts_of_four() {
             assert_eq!((transmit.segment_size, transmit.len % 1200), (1200, 0));
             left.push(transmit.len / 1200);
         }
-        // Two packets with the ClientHello go before the train.
+        // Two packets with the ClientHello are sent before the train.
         let packets = left.iter().sum::<usize>();
         assert_eq!(packets, 2 + 32);
         assert_eq!(left[..bursts.len()], bursts);
@@ -205,7 +206,7 @@ fn a_train_leaves_in_bursts_of_four() {
 }
 
 #[test]
-fn a_close_reaches_the_other_end_with_its_code() {
+fn a_close_reaches_the_peer_with_its_code() {
     let mut pair = Pair::new(Config::default());
     pair.exchange();
     pair.connector.write(&[1; 1000]);
@@ -225,9 +226,9 @@ fn a_close_reaches_the_other_end_with_its_code() {
     assert_eq!(pair.listener.write(b"x"), 0);
 }
 
-/// A queue that is full for many probe timeouts takes nothing of what is said meanwhile.
+/// A queue that is full for many probe timeouts loses all close notices of that time.
 #[test]
-fn a_close_is_repeated_until_the_other_end_says_the_same() {
+fn a_close_is_repeated_until_the_peer_confirms_it() {
     let mut pair = Pair::new(Config::default());
     pair.exchange();
     pair.connector.close(pair.now, 42);
@@ -252,12 +253,12 @@ fn a_close_is_repeated_until_the_other_end_says_the_same() {
         pair.listener.closed_reason(),
         Some(transpute_rudp::ClosedReason::ClosedByPeer(42))
     );
-    // It has heard the answer, and goes at once.
+    // The connector has received the answer, so it is drained at once.
     assert!(pair.connector.is_drained());
 }
 
-/// All that two ends know of each other after a set-up in which somebody on the path sends everything again, at once and
-/// later, from where it came from and from elsewhere.
+/// Returns the state of two ends after a handshake in which an attacker replays every packet.
+/// Packets are replayed at once and later, from their original address and another one.
 fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
     let mut pair = Pair::new(Config::default());
     pair.connector.write(&[7; 300_000]);
@@ -283,7 +284,7 @@ fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
                 out.clear();
             }
         }
-        // What either end sent comes again to the other, and back to itself.
+        // Replays recent packets to the end that they were for, and to the end that sent them.
         let recent = &recorded[recorded.len().saturating_sub(300)..];
         for (upward, datagram) in recent {
             for repeat in 0..repeats {
@@ -296,7 +297,7 @@ fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
             }
         }
     }
-    let told = |end: &Connection| {
+    let state = |end: &Connection| {
         let stats = end.stats();
         assert_eq!(stats.ignored_replayed > 0, repeats > 0);
         assert!(end.outgoing_train().is_some() && end.incoming_train().is_some());
@@ -317,26 +318,26 @@ fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
             (end.remote(), end.readable()),
         )
     };
-    let (connector, listener) = (told(&pair.connector), told(&pair.listener));
+    let (connector, listener) = (state(&pair.connector), state(&pair.listener));
     assert_eq!(listener.4, (address(1), 300_000));
     (connector, listener)
 }
 
 #[test]
-fn what_is_sent_again_counts_once_and_is_not_answered() {
+fn replayed_packets_have_no_effect_and_no_answer() {
     let undisturbed = set_up(0);
     for repeats in [1, 3] {
         assert_eq!(set_up(repeats), undisturbed, "{repeats}");
     }
 }
 
-/// What was recorded of one connection means nothing to the next one of the same parties.
+/// Packets of one connection are not authentic in the next one of the same parties.
 #[test]
-fn what_was_recorded_of_one_connection_is_foreign_to_another() {
+fn packets_of_one_connection_are_rejected_by_another() {
     let mut first = Pair::new(Config::default());
     first.connector.write(&[7; 100_000]);
     first.exchange();
-    // One that is in its set-up, and one that is established.
+    // Tests a connection during its handshake, and an established one.
     for is_established in [false, true] {
         let mut second = Pair::seeded(Config::default(), 2);
         if is_established {
@@ -352,7 +353,7 @@ fn what_was_recorded_of_one_connection_is_foreign_to_another() {
             for datagram in &first.recorded {
                 end.handle_datagram(second.now, peer, &mut datagram.clone());
                 foreign += 1;
-                // Not even under the id of this connection.
+                // The packet is rejected even with the ID of this connection.
                 if let Some(id) = end.local_id().filter(|_| !is_set_up(datagram)) {
                     let mut renamed = datagram.clone();
                     renamed[1..5].copy_from_slice(&id.to_le_bytes());
@@ -362,7 +363,7 @@ fn what_was_recorded_of_one_connection_is_foreign_to_another() {
             }
             let stats = end.stats();
             assert_eq!(stats.ignored_foreign - before.ignored_foreign, foreign);
-            // A number that came already is not looked at any further.
+            // A packet number that was received already is ignored before authentication.
             let ignored = |stats: &Stats| stats.ignored_forged + stats.ignored_replayed;
             assert_eq!(ignored(&stats) - ignored(&before), forged);
             assert_eq!(stats.received_packets, before.received_packets);

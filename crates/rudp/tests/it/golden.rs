@@ -1,5 +1,5 @@
-//! The bytes on the wire are those that docs/rudp.md describes. A failure means that the format has changed: then the
-//! document and the version in set-up packets change too.
+//! Golden test of the wire format of docs/rudp.md. If it fails, the format has changed: then the
+//! document and the version in handshake packets must change too.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use crate::sim::address;
 /// Runs a short exchange without loss and returns every datagram, `(from the connector, bytes)`.
 fn exchange(encrypted: bool) -> Vec<(bool, Vec<u8>)> {
     let mut config = Config::default();
-    // Losses that are worth correcting.
+    // A loss rate at which parity is sent.
     config.prior.loss = Some(0.05);
     let mut first = Vec::new();
     let (mut connector, mut listener) = pair([config.clone(), config], encrypted, 1, &mut first);
@@ -69,14 +69,14 @@ fn digest(packets: &[(bool, Vec<u8>)]) -> String {
     hex(context.finish().as_ref())
 }
 
-/// Returns a line of the first bytes of a packet.
+/// Returns a line with the first bytes of a packet.
 fn line(is_upward: bool, packet: &[u8]) -> String {
     let side = if is_upward { "C" } else { "L" };
     let shown = hex(&packet[..packet.len().min(64)]);
     format!("{side} {} bytes {shown}\n", packet.len())
 }
 
-/// Returns the answers to a first packet: one that asks for a token, and one with the versions.
+/// Returns the answers to a first packet: a Retry packet and a version negotiation packet.
 fn answers(first: &[u8]) -> String {
     let limits = AcceptLimits {
         half_open: 0,
@@ -96,12 +96,13 @@ fn answers(first: &[u8]) -> String {
 }
 
 #[test]
-fn packets_are_those_of_the_document() {
+fn packets_agree_with_the_document() {
     let packets = exchange(false);
     let mut shown = answers(&packets[0].1);
     let mut kinds = BTreeSet::new();
     for (is_upward, packet) in &packets {
-        // The kind of a packet of the set-up; behind marker and epoch, connection id and packet number, the first frame.
+        // The type of a handshake packet, or the type of the first frame after marker and epoch,
+        // connection ID and packet number.
         let kind = match is_set_up(packet) {
             true => (*is_upward, packet[0], packet.len()),
             false => (*is_upward, packet[11], 0),

@@ -1,4 +1,4 @@
-//! How close to the physical limit transfers come.
+//! Transfer times compared with the physical limit of the path.
 
 use transpute_netem::scenario::PathConfig;
 use transpute_rudp::{Time, rate::Kind};
@@ -28,12 +28,12 @@ fn transfer(setup: &Setup) -> Outcome {
     outcome
 }
 
-/// Runs a cell with a few seeds and returns the median ratio to the limit.
+/// Runs one case with several seeds and returns the median ratio to the limit.
 fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
     let mut ratios = Vec::new();
     let mut overheads = Vec::new();
     let mut line = String::new();
-    // Three for the large ones, and an odd number, for there must be a median.
+    // Uses three seeds for large transfers, and an odd number because of the median.
     for seed in 0..if bytes > 10_000_000 { 3 } else { 5 } {
         let mut setup = Setup::new(&path(rtt, loss, queue), bytes, 100 + seed);
         setup.connector.controller = Kind::Bbr;
@@ -44,17 +44,17 @@ fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
         let stats = outcome.connector.stats().unwrap();
         line += &format!(" {ratio:.3}({:.1}%)", 100.0 * overhead(&stats));
         ratios.push(ratio);
-        // What overflowed the queue was lost as well.
+        // Packets that overflowed the queue were lost as well.
         let lost = (stats.lost_packets as f64 / stats.sent_packets as f64).max(loss);
         overheads.push(overhead(&stats) - 4.0 * lost);
     }
     ratios.sort_by(f64::total_cmp);
     overheads.sort_by(f64::total_cmp);
     let extra = overheads[overheads.len() / 2];
-    // A train of 32 packets that lost none does not show that the path loses none.
+    // A train of 32 packets without loss does not show that the path loses none.
     assert!(
         extra <= 0.04,
-        "{extra} beyond four times the loss of {loss}:{line}"
+        "{extra} more than four times the loss of {loss}:{line}"
     );
     let median = ratios[ratios.len() / 2];
     eprintln!(
@@ -71,7 +71,8 @@ fn check(sizes: &[u64], rtts: &[f64], losses: &[f64], queues: &[f64], prior: boo
         for &loss in losses {
             for &bytes in sizes {
                 for &queue in queues {
-                    // Without a probe the rate is known a round trip after the first flight, and the loss perhaps one later.
+                    // Without a probe the rate is known a round trip after the first flight, and
+                    // the loss perhaps one later.
                     let round = rtt / 1000.0 / limit(rtt, bytes);
                     let bar = match (prior, loss >= 0.01) {
                         (true, false) => 1.2,
@@ -93,7 +94,7 @@ fn check(sizes: &[u64], rtts: &[f64], losses: &[f64], queues: &[f64], prior: boo
 }
 
 #[test]
-fn small_transfers_take_little_more_than_the_path_does() {
+fn small_transfers_are_close_to_the_limit_of_the_path() {
     check(
         &[210_000, 2_770_000],
         &[110.0, 300.0],
@@ -104,7 +105,7 @@ fn small_transfers_take_little_more_than_the_path_does() {
 }
 
 #[test]
-fn large_transfers_take_little_more_than_the_path_does() {
+fn large_transfers_are_close_to_the_limit_of_the_path() {
     check(
         &[30_500_000],
         &[110.0, 300.0],
@@ -116,7 +117,7 @@ fn large_transfers_take_little_more_than_the_path_does() {
 
 #[test]
 #[ignore = "slow: cargo xtask slow-tests"]
-fn huge_transfers_take_little_more_than_the_path_does() {
+fn huge_transfers_are_close_to_the_limit_of_the_path() {
     check(
         &[69_000_000],
         &[110.0, 300.0],
@@ -127,7 +128,7 @@ fn huge_transfers_take_little_more_than_the_path_does() {
 }
 
 #[test]
-fn without_a_probe_the_first_flight_tells_the_rate() {
+fn without_a_probe_the_first_flight_shows_the_rate() {
     check(
         &[30_500_000],
         &[110.0, 300.0],
@@ -137,7 +138,8 @@ fn without_a_probe_the_first_flight_tells_the_rate() {
     );
 }
 
-/// Tables go this way: the evaluator connects, and the garbler answers its first bytes.
+/// Garbled tables are sent in this direction: the evaluator connects, and the garbler answers its
+/// first bytes.
 #[test]
 fn the_listener_starts_at_the_rate_of_the_path() {
     for rtt_ms in [110.0, 300.0] {
@@ -147,7 +149,7 @@ fn the_listener_starts_at_the_rate_of_the_path() {
         outcome.assert_complete("from the listener");
         assert_eq!(outcome.connector.read, setup.down_bytes);
         let seconds = outcome.connector.last_read_at.since(Time::ZERO);
-        // The first byte comes after two round trips.
+        // The first byte arrives after two round trips.
         let ratio = seconds.as_secs_f64() / (1.5 * rtt_ms / 1000.0 + limit(rtt_ms, 36_000_000));
         assert!(ratio < 1.08, "{rtt_ms} ms: {ratio}");
     }
@@ -169,15 +171,16 @@ fn the_start_spares_a_short_queue() {
             ..PathConfig::default()
         };
         let outcome = transfer(&Setup::new(&path, 1_000_000, 1));
-        // The train of the set-up fills the queue; data behind it wait for the report, but for ten packets.
+        // The train of the handshake fills the queue. Data after it, except ten packets, wait for
+        // the report.
         let lost = outcome.connector.stats().unwrap().lost_packets;
         assert!(lost <= 10, "{rtt_ms} ms, {rate_mbit} Mbit/s: {lost} lost");
     }
 }
 
 #[test]
-fn a_slow_path_is_not_written_far_ahead_of() {
-    for (rtt_ms, rate_mbit, most) in [(2.0, 20.0, 300_000), (30.0, 20.0, 600_000)] {
+fn the_application_cannot_write_far_ahead_of_a_slow_path() {
+    for (rtt_ms, rate_mbit, max) in [(2.0, 20.0, 300_000), (30.0, 20.0, 600_000)] {
         let path = PathConfig {
             delay_ms: rtt_ms / 2.0,
             rate_mbit: Some(rate_mbit),
@@ -186,7 +189,7 @@ fn a_slow_path_is_not_written_far_ahead_of() {
         };
         let outcome = transfer(&Setup::new(&path, 12_000_000, 1));
         eprintln!("{rtt_ms} ms: {} bytes ahead", outcome.ahead);
-        assert!(outcome.ahead <= most, "{rtt_ms} ms: {}", outcome.ahead);
+        assert!(outcome.ahead <= max, "{rtt_ms} ms: {}", outcome.ahead);
         let limit = rtt_ms / 2000.0 + 12e6 * 8.0 / (rate_mbit * 1e6);
         let ratio = outcome.transfer().as_secs_f64() / limit;
         assert!(ratio < 1.1, "{rtt_ms} ms: {ratio}");

@@ -1,4 +1,5 @@
-//! The set-up of a connection over paths that lose, reorder, duplicate and alter packets, and with peers that refuse.
+//! The handshake over paths that lose, reorder, duplicate and corrupt packets, and with peers that
+//! reject it.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::toy_tls::{DECRYPT_ERROR, Message, ToyTls};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// First bytes of packets of the set-up.
+/// First bytes of handshake packets.
 const INITIAL: u8 = 0x30;
 const HANDSHAKE: u8 = 0x31;
 
@@ -24,7 +25,7 @@ fn path(rtt_ms: f64) -> PathConfig {
     }
 }
 
-/// Sets connections up over this path and has each carry some bytes both ways.
+/// Establishes connections over this path, and sends some bytes both ways over each.
 fn survives(path: &PathConfig, corrupt: f64, seeds: u64) {
     for seed in 0..seeds {
         for encrypted in [true, false] {
@@ -59,7 +60,7 @@ fn a_handshake_completes_under_reordering_and_duplication() {
 }
 
 #[test]
-fn altered_packets_are_as_good_as_lost() {
+fn corrupted_packets_count_as_lost() {
     survives(&path(40.0), 0.2, 100);
 }
 
@@ -77,10 +78,10 @@ fn a_handshake_completes_under_bursts_of_loss() {
     survives(&path, 0.0, 100);
 }
 
-/// Copies of flights cost no timeout, which is 333 ms at least: a handshake that takes at most three times 10 ms longer
-/// than one and a half round trips has lost no flight.
+/// Copies of flights avoid timeouts, which take at least 333 ms. A handshake that takes at most
+/// three times 10 ms longer than one and a half round trips has lost no flight.
 #[test]
-fn two_percent_of_losses_cost_no_timeout() {
+fn two_percent_loss_causes_no_timeout() {
     const HANDSHAKES: u64 = 20_000;
     let path = PathConfig {
         loss: 0.02,
@@ -91,7 +92,7 @@ fn two_percent_of_losses_cost_no_timeout() {
         let mut setup = Setup::new(&path, 0, seed);
         setup.connector.probe = false;
         setup.listener.probe = false;
-        setup.patience = Duration::from_millis(181);
+        setup.time_limit = Duration::from_millis(181);
         let outcome = run(&setup);
         let ends = [&outcome.connector, &outcome.listener];
         slow += u64::from(ends.iter().any(|end| end.established_at.is_none()));
@@ -146,12 +147,12 @@ fn both_trains_are_reported_within_a_round_trip() {
     let mut outcome = run(&setup);
     outcome.assert_complete("trains");
     let context = outcome.describe();
-    // The train takes 3.2 ms up; a report 0.1 ms down, behind the listener's flight.
-    let told = outcome.connector.estimated_at.expect("a report");
-    assert!(told < Time::ZERO + 106 * MS, "{told:?}");
-    // The other report leaves with the first data.
-    let told = outcome.listener.estimated_at.expect("a report");
-    assert!(told < Time::ZERO + 170 * MS, "{told:?}");
+    // The train takes 3.2 ms up, and the report 0.1 ms down, after the listener's flight.
+    let reported = outcome.connector.estimated_at.expect("a report");
+    assert!(reported < Time::ZERO + 106 * MS, "{reported:?}");
+    // The report of the listener's train is sent with the first data.
+    let reported = outcome.listener.estimated_at.expect("a report");
+    assert!(reported < Time::ZERO + 170 * MS, "{reported:?}");
     let is_near = |rate: Option<u64>, expected: f64| {
         let rate = rate.expect("a rate") as f64;
         assert!((rate / expected - 1.0).abs() < 0.1, "{rate}: {context}");
@@ -161,20 +162,22 @@ fn both_trains_are_reported_within_a_round_trip() {
         (&mut outcome.listener, 5e6, 12.5e6),
     ] {
         let connection = end.connection().unwrap();
-        let sent = connection.outgoing_train().expect("a report came");
-        let came = connection.incoming_train().expect("a train came");
+        let sent = connection.outgoing_train().expect("a report");
+        let arrived = connection
+            .incoming_train()
+            .expect("expected the result of a train");
         is_near(sent.rate, out_rate);
-        is_near(came.rate, in_rate);
-        for train in [sent, came] {
+        is_near(arrived.rate, in_rate);
+        for train in [sent, arrived] {
             assert_eq!((train.sent, train.received), (32, 32));
             assert_eq!((train.clear, train.clear_received), (32, 32));
         }
     }
 }
 
-/// A train whose connector lost a packet of its first messages still counts.
+/// The train counts even if a packet of the connector's first messages was lost.
 #[test]
-fn a_train_counts_although_the_first_messages_were_incomplete() {
+fn a_train_counts_even_if_a_first_message_was_lost() {
     for lost in [0, 1] {
         let mut link = Link::new(&Config::default());
         let mut initials = 0;
@@ -189,7 +192,7 @@ fn a_train_counts_although_the_first_messages_were_incomplete() {
     }
 }
 
-/// The connector repeats its last flight behind its data until the listener has it.
+/// The connector repeats its last flight, after its data, until the listener has it.
 #[test]
 fn the_last_flight_is_repeated_until_it_arrives() {
     let departures = [0, 0, 5, 10, 20, 40, 80, 160, 320, 640];
@@ -210,14 +213,17 @@ fn the_last_flight_is_repeated_until_it_arrives() {
             "{lost}: {established:?}"
         );
         assert_eq!(link.seen[1].read, 3000, "{lost}");
-        assert!(count <= lost + 5, "repetitions end: {count} for {lost}");
+        assert!(
+            count <= lost + 5,
+            "expected the repetitions to end, got {count} for {lost}"
+        );
     }
 }
 
-/// Data that overtake the connector's last messages wait for them, once the address is known to be the connector's.
+/// Data that arrive before the connector's last messages are kept, once the address is validated.
 #[test]
-fn early_data_wait_for_the_last_messages() {
-    // A table without room: every connector needs a token, which shows its address.
+fn early_data_are_kept_until_the_last_messages() {
+    // The table has no room, so that the connector needs a token, which validates its address.
     let limits = AcceptLimits {
         half_open: 0,
         ..AcceptLimits::default()
@@ -249,13 +255,13 @@ fn early_data_wait_for_the_last_messages() {
     let stats = link.connector.stats();
     assert!(
         stats.retransmitted_packets <= retransmitted + 2,
-        "what was held is not sent again: {stats:?}"
+        "expected no retransmission of kept data: {stats:?}"
     );
 }
 
-/// Data from an address that is not known to be the connector's are not held.
+/// Data from an address that is not validated are dropped.
 #[test]
-fn early_data_of_an_unknown_address_are_dropped() {
+fn early_data_from_an_unvalidated_address_are_dropped() {
     let mut link = Link::new(&Config::default());
     link.connector.write(&[1; 200_000]);
     link.run(3 * RTT, &mut |datagram| {
@@ -266,7 +272,7 @@ fn early_data_of_an_unknown_address_are_dropped() {
     assert!(link.accepted().stats().ignored_foreign > 10);
 }
 
-/// What is held is bounded for a connection and for all of them.
+/// The kept data are bounded, for one connection and for all of them.
 #[test]
 fn early_data_are_bounded() {
     let limits = AcceptLimits {
@@ -278,7 +284,7 @@ fn early_data_are_bounded() {
         ..Config::default()
     };
     let mut listener = Listener::with_limits(config.clone(), true, 1000, limits);
-    let mut most = 0;
+    let mut max = 0;
     for number in 0..20 {
         let tls = |parameters: &[u8]| Some(tls(Side::Connector, true, number, parameters));
         let connector = Connection::connect(
@@ -302,17 +308,17 @@ fn early_data_are_bounded() {
         }
         let after = link.listener.acceptor.early_bytes();
         assert!(after - before <= 1 << 20);
-        most = most.max(after);
+        max = max.max(after);
         listener = link.listener;
     }
-    assert!((15 << 20..=16 << 20).contains(&most), "{most}");
+    assert!((15 << 20..=16 << 20).contains(&max), "{max}");
     for connection in listener.connections() {
         assert!(!connection.is_established());
         connection.close(Time::ZERO, 0);
     }
 }
 
-/// Runs a handshake that is to fail, for so long. Returns how both ends closed.
+/// Runs a handshake that is expected to fail, for this time. Returns the reasons of both ends.
 fn failing(
     connector: Connection,
     mut listener: Listener,
@@ -332,7 +338,7 @@ fn failing(
     }
     assert_eq!(
         link.seen[1].established, None,
-        "the listener authenticated nobody"
+        "the listener must not authenticate the connector"
     );
     [
         link.connector.closed_reason(),
@@ -354,9 +360,9 @@ fn connector_with(change: impl FnOnce(&mut ToyTls), wrong: Option<usize>) -> Con
     Connection::connect(address(2), config, Time::ZERO, &entropy(1), tls).unwrap()
 }
 
-/// The end that refuses and the end that is refused both know within two round trips.
+/// Both the rejecting end and its peer know of the rejection within two round trips.
 #[test]
-fn alerts_reach_the_other_end() {
+fn alerts_reach_the_peer() {
     let alert = Alert(42);
     let (here, there) = (
         Some(ClosedReason::HandshakeFailed(42)),
@@ -372,7 +378,8 @@ fn alerts_reach_the_other_end() {
     let refusing = |toy: &mut ToyTls| toy.refusal = Some((Message::ListenerFinished, alert));
     let closed = failing(connector_with(refusing, None), listener, 2 * RTT);
     assert_eq!(closed, [here, there]);
-    // Without keys of the handshake a connector cannot say so: anybody on the path could.
+    // Without handshake keys a connector cannot send a close that the listener accepts, because
+    // anyone on the path could forge it.
     let listener = Listener::new(Config::default(), true, 1000);
     let refusing = |toy: &mut ToyTls| toy.refusal = Some((Message::ServerHello, alert));
     let closed = failing(
@@ -384,21 +391,23 @@ fn alerts_reach_the_other_end() {
     assert_eq!(closed, [here, blocked]);
 }
 
-/// Every id and the mark of a Retry packet in the transport parameters is compared with the packets.
+/// Every ID in the transport parameters, and the flag of a Retry packet, is compared with the
+/// packets.
 #[test]
-fn wrong_transport_parameters_are_refused() {
+fn wrong_transport_parameters_are_rejected() {
     let illegal = Alert::ILLEGAL_PARAMETER.0;
     let (here, there) = (
         Some(ClosedReason::HandshakeFailed(illegal)),
         Some(ClosedReason::RefusedByPeer(illegal)),
     );
-    // First id, own id; the version.
+    // The first ID, the connector's own ID, and the version.
     for at in (0..16).chain([23]) {
         let listener = Listener::new(Config::default(), true, 1000);
         let closed = failing(connector_with(|_| {}, Some(at)), listener, 2 * RTT + 2 * MS);
         assert_eq!(closed, [there, here], "byte {at} of the connector's");
     }
-    // First id, the connector's, own; whether there was a Retry packet; the version.
+    // The first ID, the connector's, the listener's own, the flag of a Retry packet, and the
+    // version.
     for at in (0..25).chain([32]) {
         let mut listener = Listener::new(Config::default(), true, 1000);
         listener.wrong_parameter = Some(at);
@@ -407,12 +416,13 @@ fn wrong_transport_parameters_are_refused() {
     }
 }
 
-/// An end whose messages were not those of its peer notices: here, another number as the listener's random.
+/// An end detects that its peer received other messages: here, another random number of the
+/// listener.
 #[test]
-fn a_handshake_that_was_tampered_with_fails() {
+fn a_handshake_with_changed_messages_fails() {
     assert_eq!(DECRYPT_ERROR, Alert(51));
     let mut link = Link::new(&Config::default());
-    // Somebody on the path answers instead of the listener.
+    // An attacker on the path answers instead of the listener.
     let mut other = Listener::new(Config::default(), true, 5000);
     let mut answers: Vec<Datagram> = Vec::new();
     link.run(RTT / 2 - MS, &mut |datagram| {
@@ -427,7 +437,7 @@ fn a_handshake_that_was_tampered_with_fails() {
         }
         true
     });
-    // Its first packet wins, and the rest comes from the listener.
+    // The attacker's first packet arrives first, and the rest comes from the listener.
     link.inject(answers.swap_remove(0));
     link.run(3 * RTT, &mut |_| true);
     assert_eq!(link.seen[0].established, None);

@@ -1,4 +1,4 @@
-//! A connector and a listener, a fixed delay between them, and a filter that sees every datagram.
+//! A connector and a listener joined by a fixed delay, with a filter for every datagram.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ pub(crate) const DELAY: Duration = Duration::from_millis(20);
 
 pub(crate) const RTT: Duration = Duration::from_millis(40);
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) is_upward: bool,
@@ -24,13 +24,13 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// Returns whether this is a packet of the set-up of this kind, by its first byte.
+    /// Returns whether this is a handshake packet of this type, by its first byte.
     pub(crate) fn is(&self, kind: u8) -> bool {
         self.bytes.first() == Some(&kind)
     }
 }
 
-/// When an end was established, and the bytes that it read.
+/// The observations at one end: when it was established, its events, and the number of bytes read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) established: Option<Time>,
@@ -38,14 +38,14 @@ pub(crate) struct Seen {
     pub(crate) read: usize,
 }
 
-/// Two ends.
+/// A connector and a listener.
 pub(crate) struct Link {
     pub(crate) connector: Connection,
     pub(crate) listener: Listener,
     pub(crate) now: Time,
-    /// Where the connector's packets come from.
+    /// The source address of the connector's packets.
     pub(crate) source: SocketAddr,
-    /// What the connector and the listener's first connection saw.
+    /// The observations at the connector and at the listener's first connection.
     pub(crate) seen: [Seen; 2],
     flying: VecDeque<(Time, Datagram)>,
 }
@@ -67,12 +67,13 @@ impl Link {
         }
     }
 
-    /// Has a datagram arrive after the delay.
+    /// Sends a datagram, which arrives after the delay.
     pub(crate) fn inject(&mut self, datagram: Datagram) {
         self.flying.push_back((self.now + DELAY, datagram));
     }
 
-    /// Runs for this time. `filter` may change a datagram as it leaves; one for which it returns false is lost.
+    /// Runs for this time. `filter` may change a datagram when it is sent, and returns `false` to
+    /// drop it.
     pub(crate) fn run(&mut self, time: Duration, filter: &mut dyn FnMut(&mut Datagram) -> bool) {
         let until = self.now + time;
         loop {
@@ -107,7 +108,7 @@ impl Link {
                     self.inject(datagram);
                 }
             }
-            self.note();
+            self.record();
             let timeouts = [self.connector.next_timeout(), self.listener.next_timeout()];
             let arrival = self.flying.front().map(|(at, _)| *at);
             let next = timeouts.into_iter().chain([arrival]).flatten().min();
@@ -136,7 +137,7 @@ impl Link {
         }
     }
 
-    fn note(&mut self) {
+    fn record(&mut self) {
         let now = self.now;
         let ends = [Some(&mut self.connector), self.listener.connection()];
         let mut buffer = [0; 4096];

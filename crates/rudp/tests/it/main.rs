@@ -1,4 +1,4 @@
-//! Two connections, joined by an emulated path under a virtual clock.
+//! Integration tests: two connections, joined by an emulated path under a virtual clock.
 
 use transpute_rudp::{Alert, Cipher, DataSecret, HandshakeKeys, PacketKey, Side, TAG_BYTES, Tls};
 

@@ -1,4 +1,5 @@
-//! A connector whose address changes, as when a NAT forgets it, and somebody who sends copies of its packets from elsewhere.
+//! A connector whose address changes, as with a NAT rebinding, and an attacker that sends copies of
+//! its packets from elsewhere.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::sim::{Setup, address, run};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Returns a link whose ends are established.
+/// Returns a link with established ends.
 fn established() -> Link {
     let mut link = Link::new(&Config::default());
     link.run(3 * RTT, &mut |_| true);
@@ -18,8 +19,8 @@ fn established() -> Link {
     link
 }
 
-/// Writes at both ends and runs, for so many steps of 20 ms.
-fn talk(link: &mut Link, steps: u32, filter: &mut dyn FnMut(&mut Datagram) -> bool) {
+/// Writes at both ends and runs, for this number of steps of 20 ms.
+fn exchange(link: &mut Link, steps: u32, filter: &mut dyn FnMut(&mut Datagram) -> bool) {
     for _ in 0..steps {
         link.connector.write(&[1; 2000]);
         link.accepted().write(&[2; 2000]);
@@ -28,7 +29,7 @@ fn talk(link: &mut Link, steps: u32, filter: &mut dyn FnMut(&mut Datagram) -> bo
 }
 
 #[test]
-fn a_transfer_goes_on_from_another_port() {
+fn a_transfer_continues_from_another_port() {
     for loss in [0.0, 0.01, 0.1] {
         for seed in 0..5 {
             let path = PathConfig {
@@ -44,10 +45,10 @@ fn a_transfer_goes_on_from_another_port() {
             let context = format!("loss {loss}, seed {seed}");
             outcome.assert_complete(&context);
             let listener = outcome.listener.connection().unwrap();
-            assert_eq!(listener.stats().moves, 1, "{context}");
+            assert_eq!(listener.stats().migrations, 1, "{context}");
             assert_eq!(listener.remote(), address(9), "{context}");
             if loss < 0.1 {
-                // It takes 0.9 s otherwise.
+                // A transfer without a migration takes 0.9 s.
                 let took = outcome.listener.last_read_at.since(Time::ZERO);
                 assert!(took < 1500 * MS, "{context}: {took:?}");
             }
@@ -55,17 +56,17 @@ fn a_transfer_goes_on_from_another_port() {
     }
 }
 
-/// Of another path nothing is known.
+/// Nothing is known about the new path.
 #[test]
-fn estimates_restart_after_a_move() {
+fn estimates_restart_after_a_migration() {
     let mut link = established();
-    talk(&mut link, 50, &mut |_| true);
+    exchange(&mut link, 50, &mut |_| true);
     let before = link.accepted().stats();
-    assert!(before.min_rtt >= RTT && before.moves == 0);
+    assert!(before.min_rtt >= RTT && before.migrations == 0);
     link.source = address(9);
-    // Until the answer to a challenge and a packet have come over the new path.
-    talk(&mut link, 1, &mut |_| true);
-    while link.accepted().stats().moves == 0 {
+    // Runs until the answer to a challenge and a packet have arrived over the new path.
+    exchange(&mut link, 1, &mut |_| true);
+    while link.accepted().stats().migrations == 0 {
         link.run(MS, &mut |_| true);
     }
     let after = link.accepted().stats();
@@ -73,46 +74,47 @@ fn estimates_restart_after_a_move() {
     assert_eq!(after.datagram_size, 1200);
     assert_eq!(link.accepted().remote(), address(9));
     let read = link.seen.clone().map(|seen| seen.read);
-    talk(&mut link, 20, &mut |_| true);
+    exchange(&mut link, 20, &mut |_| true);
     for (seen, before) in link.seen.iter().zip(read) {
-        assert!(seen.read > before, "data go on both ways");
+        assert!(seen.read > before, "expected data in both directions");
     }
     assert!(link.accepted().stats().min_rtt >= RTT);
 }
 
 #[test]
-fn a_connection_moves_once_a_second_at_most() {
+fn a_connection_migrates_at_most_once_per_second() {
     let mut link = established();
     for turn in 0..50 {
         link.source = address(10 + turn % 2);
-        talk(&mut link, 5, &mut |_| true);
+        exchange(&mut link, 5, &mut |_| true);
     }
-    // For five seconds.
-    let moves = link.accepted().stats().moves;
-    assert!((2..=6).contains(&moves), "{moves}");
-    talk(&mut link, 100, &mut |_| true);
+    // The loop takes five seconds.
+    let migrations = link.accepted().stats().migrations;
+    assert!((2..=6).contains(&migrations), "{migrations}");
+    exchange(&mut link, 100, &mut |_| true);
     assert_eq!(link.accepted().remote(), link.source);
     assert!(!link.connector.is_closed() && !link.accepted().is_closed());
 }
 
-/// A copy of a packet that arrives before the packet itself, from elsewhere: the connector answers where it is, and nothing
-/// moves. Elsewhere gets no more than three times what came from there.
+/// A copy of a packet arrives from another address before the packet itself. The connector answers
+/// the challenge at its own address, and the connection does not migrate. The other address gets at
+/// most three times the bytes that came from it.
 #[test]
-fn a_copied_packet_moves_nothing() {
+fn a_copied_packet_causes_no_migration() {
     for copies in [1, 1000] {
         let mut link = established();
-        let (mut given, mut got, mut copied) = (0, 0, 0);
+        let (mut sent, mut received, mut copied) = (0, 0, 0);
         for _ in 0..100 {
             link.connector.write(&[1; 2000]);
             let mut originals = Vec::new();
             link.run(20 * MS, &mut |datagram| {
                 if datagram.is_upward && copied < copies {
                     copied += 1;
-                    given += datagram.bytes.len();
+                    sent += datagram.bytes.len();
                     originals.push(datagram.clone());
                     datagram.from = address(66);
                 }
-                got += usize::from(datagram.to == address(66)) * datagram.bytes.len();
+                received += usize::from(datagram.to == address(66)) * datagram.bytes.len();
                 true
             });
             for original in originals {
@@ -120,37 +122,43 @@ fn a_copied_packet_moves_nothing() {
             }
         }
         link.run(RTT, &mut |_| true);
-        assert!(given > 0 && got > 0, "it is asked there too");
-        assert!(got <= 3 * given, "{got} for {given}");
+        assert!(
+            sent > 0 && received > 0,
+            "expected a challenge to the other address"
+        );
+        assert!(received <= 3 * sent, "{received} for {sent}");
         let accepted = link.accepted();
-        assert_eq!((accepted.stats().moves, accepted.remote()), (0, address(1)));
+        assert_eq!(
+            (accepted.stats().migrations, accepted.remote()),
+            (0, address(1))
+        );
         assert_eq!(link.seen[1].read, 200_000);
     }
 }
 
-/// The smallest packets there are, from addresses where nobody is.
+/// The smallest possible packets, from an address without a peer.
 #[test]
 fn an_unknown_address_gets_few_challenges() {
     let mut link = established();
     link.run(100 * MS, &mut |_| true);
     let mut ping = Vec::new();
-    // A sign of life of the connector, which the listener gets from elsewhere only.
-    let mut got = 0;
+    // A keep-alive packet of the connector, which the listener gets from another address only.
+    let mut received = 0;
     link.run(Duration::from_secs(3), &mut |datagram| {
-        got += usize::from(datagram.to == address(66)) * datagram.bytes.len();
+        received += usize::from(datagram.to == address(66)) * datagram.bytes.len();
         if datagram.is_upward && ping.is_empty() {
             ping = datagram.bytes.clone();
             datagram.from = address(66);
         }
         true
     });
-    assert!(!ping.is_empty() && got > 0);
-    assert!(got <= 3 * ping.len(), "{got} for {}", ping.len());
-    assert_eq!(link.accepted().stats().moves, 0);
+    assert!(!ping.is_empty() && received > 0);
+    assert!(received <= 3 * ping.len(), "{received} for {}", ping.len());
+    assert_eq!(link.accepted().stats().migrations, 0);
 }
 
 #[test]
-fn only_the_connector_moves() {
+fn only_the_connector_migrates() {
     let mut link = established();
     link.accepted().write(&[2; 100_000]);
     link.run(10 * RTT, &mut |datagram| {
@@ -161,9 +169,9 @@ fn only_the_connector_moves() {
         true
     });
     assert_eq!(link.connector.remote(), address(2));
-    assert_eq!(link.connector.stats().moves, 0);
+    assert_eq!(link.connector.stats().migrations, 0);
     assert_eq!(
         link.seen[0].read, 100_000,
-        "authentic packets count wherever they come from"
+        "expected authentic packets to count from any address"
     );
 }

@@ -1,4 +1,4 @@
-//! Interfaces that take smaller packets than usual, and refuse larger ones at once.
+//! Interfaces with a small MTU, which reject larger packets at once.
 
 use std::time::Duration;
 
@@ -18,27 +18,31 @@ fn transfer(interface: Option<(usize, bool)>, probe: bool) -> Outcome {
     setup.interface = interface;
     setup.connector.probe = probe;
     setup.listener.probe = probe;
-    setup.patience = Duration::from_secs(60);
+    setup.time_limit = Duration::from_secs(60);
     run(&setup)
 }
 
 #[test]
-fn a_train_that_is_refused_goes_out_at_the_size_that_fits() {
+fn a_rejected_train_is_sent_at_the_size_that_fits() {
     let usual = transfer(None, true);
-    for (most, said, expected) in [
+    for (max, is_reported, expected) in [
         (1372, true, 1372),
         (1372, false, 1300),
         (1252, true, 1252),
         (1252, false, 1200),
         (1200, true, 1200),
     ] {
-        let outcome = transfer(Some((most, said)), true);
-        let context = format!("{most} {said}");
+        let outcome = transfer(Some((max, is_reported)), true);
+        let context = format!("{max} {is_reported}");
         outcome.assert_complete(&context);
         let stats = outcome.connector.stats().unwrap();
         assert_eq!(stats.datagram_size, expected, "{context}");
-        assert_eq!((stats.lost_packets, stats.mtu_falls), (0, 0), "{context}");
-        // The train told the rate of the path, as always.
+        assert_eq!(
+            (stats.lost_packets, stats.mtu_reductions),
+            (0, 0),
+            "{context}"
+        );
+        // The train measured the rate of the path as usual.
         let rate = outcome.connector.path_estimate.expect("an estimate") as f64;
         assert!((rate / 125e6 - 1.0).abs() < 0.1, "{context}: {rate}");
         assert_eq!(
@@ -51,17 +55,17 @@ fn a_train_that_is_refused_goes_out_at_the_size_that_fits() {
 }
 
 #[test]
-fn a_refused_size_is_not_tried_without_a_train_either() {
-    for said in [false, true] {
-        let outcome = transfer(Some((1372, said)), false);
+fn a_rejected_size_is_not_probed_without_a_train_either() {
+    for is_reported in [false, true] {
+        let outcome = transfer(Some((1372, is_reported)), false);
         outcome.assert_complete("no train");
         let size = outcome.connector.stats().unwrap().datagram_size;
-        assert_eq!(size, if said { 1372 } else { 1300 });
+        assert_eq!(size, if is_reported { 1372 } else { 1300 });
     }
 }
 
 #[test]
-fn an_interface_that_is_too_narrow_is_told_at_once() {
+fn an_interface_that_is_too_narrow_is_reported_at_once() {
     let outcome = transfer(Some((548, true)), true);
     assert_eq!(
         outcome.connector.closed,

@@ -1,7 +1,7 @@
-//! Thousands of random paths: whatever they do, data arrive unaltered and in order and both ends close, or an error says
-//! why.
+//! Thousands of random paths. On each of them, data arrive unaltered and in order and both ends
+//! close, or an error gives the reason.
 //!
-//! A seed that fails goes into `seeds.txt`, which is run first for good.
+//! A seed that fails is added to `seeds.txt`, whose seeds are run first.
 
 use std::time::Duration;
 
@@ -12,12 +12,13 @@ use transpute_rudp::{ClosedReason, FecPolicy};
 
 use crate::sim::{Setup, run};
 
-/// Seeds that failed once.
-const KEPT: &str = include_str!("seeds.txt");
+/// Seeds that failed before.
+const FAILED_SEEDS: &str = include_str!("seeds.txt");
 
-struct Dice(u64);
+/// A generator of random numbers.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 += 1;
         derive_seed(self.0, 99) % sides
@@ -36,30 +37,30 @@ impl Dice {
     }
 }
 
-fn random_path(dice: &mut Dice) -> PathConfig {
+fn random_path(random: &mut Random) -> PathConfig {
     let mut path = PathConfig {
-        delay_ms: [0.01, 1.0, 20.0, 150.0][dice.roll(4) as usize] * (0.5 + dice.unit()),
-        jitter_ms: dice.maybe(3, 20.0),
-        loss: dice.maybe(2, 0.3),
-        reorder: dice.maybe(3, 0.2),
-        duplicate: dice.maybe(3, 0.2),
-        rate_mbit: [None, Some(2.0), Some(20.0), Some(1000.0)][dice.roll(4) as usize],
+        delay_ms: [0.01, 1.0, 20.0, 150.0][random.roll(4) as usize] * (0.5 + random.unit()),
+        jitter_ms: random.maybe(3, 20.0),
+        loss: random.maybe(2, 0.3),
+        reorder: random.maybe(3, 0.2),
+        duplicate: random.maybe(3, 0.2),
+        rate_mbit: [None, Some(2.0), Some(20.0), Some(1000.0)][random.roll(4) as usize],
         ..PathConfig::default()
     };
-    if dice.roll(4) == 0 {
+    if random.roll(4) == 0 {
         path.burst = Some(GilbertElliott {
-            p_enter: 0.01 * dice.unit(),
-            p_leave: 0.05 + 0.3 * dice.unit(),
+            p_enter: 0.01 * random.unit(),
+            p_leave: 0.05 + 0.3 * random.unit(),
             loss_good: 0.0,
             loss_bad: 1.0,
         });
     }
     if path.rate_mbit.is_some() {
-        path.queue_bytes = Some(20_000 + dice.roll(500_000));
+        path.queue_bytes = Some(20_000 + random.roll(500_000));
     }
-    if dice.roll(5) == 0 {
-        let at_s = dice.unit();
-        let lasts = 5.0 * dice.unit();
+    if random.roll(5) == 0 {
+        let at_s = random.unit();
+        let lasts = 5.0 * random.unit();
         let change = |at_s, loss| Change {
             at_s,
             loss: Some(loss),
@@ -71,39 +72,39 @@ fn random_path(dice: &mut Dice) -> PathConfig {
 }
 
 fn random_setup(seed: u64) -> Setup {
-    let mut dice = Dice(derive_seed(seed, 1));
-    let up = random_path(&mut dice);
+    let mut random = Random(derive_seed(seed, 1));
+    let up = random_path(&mut random);
     let mut setup = Setup::new(&up, 0, seed);
-    if dice.roll(2) == 0 {
-        setup.down = random_path(&mut dice);
+    if random.roll(2) == 0 {
+        setup.down = random_path(&mut random);
     }
     let sizes = [0, 1, 1429, 20_000, 150_000];
-    setup.up_bytes = sizes[dice.roll(5) as usize];
-    setup.down_bytes = sizes[dice.roll(5) as usize];
-    setup.corrupt = dice.maybe(3, 0.05);
-    setup.encrypted = dice.roll(4) != 0;
-    setup.segments = 1 + dice.roll(20) as usize;
-    if dice.roll(5) == 0 {
-        let later = Duration::from_millis(dice.roll(500));
+    setup.up_bytes = sizes[random.roll(5) as usize];
+    setup.down_bytes = sizes[random.roll(5) as usize];
+    setup.corrupt = random.maybe(3, 0.05);
+    setup.encrypted = random.roll(4) != 0;
+    setup.segments = 1 + random.roll(20) as usize;
+    if random.roll(5) == 0 {
+        let later = Duration::from_millis(random.roll(500));
         setup.mtu = vec![
             (Duration::ZERO, 1472),
-            (later, [1200, 1300, 1452][dice.roll(3) as usize]),
+            (later, [1200, 1300, 1452][random.roll(3) as usize]),
         ];
     }
     for config in [&mut setup.connector, &mut setup.listener] {
-        config.probe = dice.roll(3) != 0;
-        config.controller = Kind::ALL[dice.roll(3) as usize % Kind::ALL.len()];
-        if dice.roll(3) == 0 {
+        config.probe = random.roll(3) != 0;
+        config.controller = Kind::ALL[random.roll(3) as usize % Kind::ALL.len()];
+        if random.roll(3) == 0 {
             config.fec = FecPolicy::Off;
         }
-        config.max_receive_window = 1 << (20 + dice.roll(4));
+        config.max_receive_window = 1 << (20 + random.roll(4));
         config.idle_timeout = Duration::from_secs(20);
         config.setup_timeout = Duration::from_secs(10);
     }
     setup
 }
 
-/// Runs one seed and returns whether it ended as it should rather than with an error.
+/// Runs one seed and returns whether both ends completed without an error.
 fn check(seed: u64) -> bool {
     let setup = random_setup(seed);
     let outcome = run(&setup);
@@ -119,7 +120,7 @@ fn check(seed: u64) -> bool {
         );
     }
     for end in ends {
-        // A listener that got no complete first messages has no connection.
+        // A listener that did not receive complete first messages has no connection.
         assert!(
             matches!(
                 end.closed,
@@ -143,8 +144,8 @@ fn run_seeds(seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn kept_seeds() {
-    for line in KEPT.lines().filter(|line| !line.starts_with('#')) {
+fn seeds_that_failed_before() {
+    for line in FAILED_SEEDS.lines().filter(|line| !line.starts_with('#')) {
         check(line.split_whitespace().next().unwrap().parse().unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! Ends with a handshake: connectors, and a listener that distributes datagrams to its connections as a driver does.
+//! Connectors, and a listener that demultiplexes datagrams to its connections as a driver does.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use transpute_netem::model::derive_seed;
 use transpute_rudp::{
-    AcceptLimits, Accepting, Acceptor, Config, Connection, Entropy, Id, Intake, PlaintextTls, Side,
-    Time, Tls, is_set_up, receiver,
+    AcceptContext, AcceptLimits, AcceptResult, Acceptor, Config, Connection, Entropy, Id,
+    PlaintextTls, Side, Time, Tls, is_set_up, receiver,
 };
 
 use crate::sim::address;
@@ -24,7 +24,7 @@ pub(crate) fn entropy(seed: u64) -> Entropy {
     entropy
 }
 
-/// Begins a handshake: the toy one, or that of plaintext mode.
+/// Starts a handshake: that of [`ToyTls`], or that of plaintext mode.
 pub(crate) fn tls(side: Side, encrypted: bool, seed: u64, parameters: &[u8]) -> Box<dyn Tls> {
     let random = entropy(seed);
     if encrypted {
@@ -38,17 +38,18 @@ pub(crate) fn tls(side: Side, encrypted: bool, seed: u64, parameters: &[u8]) -> 
     })
 }
 
-/// Begins a connection to port 2.
+/// Starts a connection to port 2.
 pub(crate) fn connect(config: Config, now: Time, encrypted: bool, seed: u64) -> Connection {
     let tls = |parameters: &[u8]| Some(tls(Side::Connector, encrypted, seed, parameters));
     Connection::connect(address(2), config, now, &entropy(seed), tls).expect("the library works")
 }
 
-/// A connection of a listener, with what leads datagrams to it.
+/// A connection of a listener, with the data for demultiplexing.
 struct Served {
     connection: Connection,
-    /// Where its set-up came from, and the ids on packets of it.
+    /// The source address of its handshake.
     from: SocketAddr,
+    /// The IDs in its handshake packets.
     ids: [Id; 2],
 }
 
@@ -60,11 +61,11 @@ pub(crate) struct Listener {
     random: u64,
     served: Vec<Served>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
-    /// TLS sessions begun: each costs a signature.
+    /// Number of TLS sessions started. Each one costs a signature.
     pub(crate) sessions: usize,
-    /// Each connection refuses this message with this alert.
+    /// A message that each connection rejects, with the alert.
     pub(crate) refusal: Option<(Message, transpute_rudp::Alert)>,
-    /// This byte of the transport parameters is wrong.
+    /// The index of a byte of the transport parameters that is changed.
     pub(crate) wrong_parameter: Option<usize>,
 }
 
@@ -102,7 +103,7 @@ impl Listener {
         self.connections().next()
     }
 
-    /// Returns the first connection and gives up the others.
+    /// Returns the first connection and drops the others.
     pub(crate) fn into_connection(self) -> Option<Connection> {
         self.served.into_iter().map(|one| one.connection).next()
     }
@@ -111,14 +112,14 @@ impl Listener {
         self.served.iter_mut().map(|one| &mut one.connection)
     }
 
-    /// Returns the number of handshakes under way.
+    /// Returns the number of handshakes in progress.
     pub(crate) fn handshakes(&self) -> usize {
         let is_under_way =
             |one: &&Served| !one.connection.is_established() && !one.connection.is_drained();
         self.served.iter().filter(is_under_way).count()
     }
 
-    /// Forgets connections that are drained.
+    /// Removes drained connections.
     pub(crate) fn sweep(&mut self) {
         self.served.retain(|one| !one.connection.is_drained());
     }
@@ -131,7 +132,8 @@ impl Listener {
         } else {
             let id = (datagram.get(1..5)).and_then(|id| id.try_into().ok().map(u32::from_le_bytes));
             let by_id = |one: &Served| one.connection.local_id().is_some_and(|own| id == Some(own));
-            // Data may overtake the connector's last messages, before which the listener does not know its id.
+            // Data may arrive before the connector's last messages. The listener does not know its
+            // ID until then.
             let is_early = |one: &Served| one.connection.local_id().is_none() && one.from == from;
             let known = self.served.iter().position(by_id);
             known.or_else(|| self.served.iter().position(is_early))
@@ -161,18 +163,18 @@ impl Listener {
             toy.refusal = refusal;
             Some(Box::new(toy) as Box<dyn Tls>)
         };
-        let accepting = Accepting {
+        let context = AcceptContext {
             config: &self.config,
             entropy: entropy(seed),
             handshakes: self.handshakes(),
             tls: &mut tls,
         };
-        let intake = (self.acceptor).handle_datagram(now, from, datagram, accepting);
+        let result = (self.acceptor).handle_datagram(now, from, datagram, context);
         self.sessions += sessions;
-        match intake {
-            Intake::Ignored => {}
-            Intake::Reply(reply) => self.replies.push_back((from, reply)),
-            Intake::Connection(connection) => {
+        match result {
+            AcceptResult::Ignored => {}
+            AcceptResult::Reply(reply) => self.replies.push_back((from, reply)),
+            AcceptResult::Connection(connection) => {
                 let connection = *connection;
                 let ids = connection.set_up_ids().expect("in its set-up");
                 self.served.push(Served {
@@ -197,7 +199,7 @@ impl Listener {
         }
     }
 
-    /// Returns the next answer to a datagram of no connection, and where it goes.
+    /// Returns the next answer to a datagram of no connection, and its destination.
     pub(crate) fn take_reply(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
         self.replies.pop_front()
     }
@@ -226,8 +228,8 @@ pub(crate) fn transmit(
     }
 }
 
-/// Returns two ends whose handshake has begun: the listener has the connector's first messages, and nothing else was
-/// sent. `datagrams` gets what was.
+/// Returns two ends whose handshake has started: the listener has the connector's first messages,
+/// and nothing else was sent. Appends the sent datagrams to `datagrams`.
 pub(crate) fn pair(
     configs: [Config; 2],
     encrypted: bool,

@@ -1,4 +1,4 @@
-//! The harness: two ends, two directions of a path, one clock.
+//! The simulator: two ends, two directions of a path, and one clock.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use transpute_rudp::{AcceptLimits, ClosedReason, Config, Connection, Event, Read
 
 use crate::serving::{Listener, connect};
 
-/// What a path counts besides UDP payload.
+/// The size of the IP and UDP headers, in bytes.
 const IP_UDP: usize = 28;
 
-/// An IP packet: 28 bytes that nobody looks at, then a datagram.
+/// An IP packet: 28 bytes of headers, which are ignored, and a datagram.
 #[derive(Clone)]
 pub(crate) struct Packet(pub(crate) Vec<u8>);
 
@@ -23,14 +23,14 @@ impl AsRef<[u8]> for Packet {
     }
 }
 
-/// What happens to a transfer.
+/// The parameters of a transfer.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) up: PathConfig,
     pub(crate) down: PathConfig,
-    /// The probability that a packet has a bit flipped.
+    /// The probability that a bit of a packet is flipped.
     pub(crate) corrupt: f64,
-    /// From when on packets may have which size of UDP payload, in both directions.
+    /// The MTU from a time on, in bytes of UDP payload, for both directions.
     pub(crate) mtu: Vec<(Duration, usize)>,
     pub(crate) up_bytes: u64,
     pub(crate) down_bytes: u64,
@@ -38,39 +38,41 @@ pub(crate) struct Setup {
     pub(crate) listener: Config,
     pub(crate) seed: u64,
     pub(crate) encrypted: bool,
-    /// After how long to stop.
-    pub(crate) patience: Duration,
-    /// Segments per batch.
+    /// The time after which the simulation stops.
+    pub(crate) time_limit: Duration,
+    /// The maximum number of segments per batch.
     pub(crate) segments: usize,
-    /// What the interfaces take, in bytes of UDP payload, and whether the system says so when it refuses more.
+    /// The largest datagram of the interfaces, in bytes of UDP payload, and whether the system
+    /// reports it when it rejects a larger one.
     pub(crate) interface: Option<(usize, bool)>,
-    /// How the processes are put to sleep.
+    /// Suspensions of the processes.
     pub(crate) sleep: Option<Sleep>,
-    /// The first 2 ms of what arrives at the listener come so many times faster, as if somebody on the way had slept, and a
-    /// packet takes 3 us to send.
+    /// The factor by which arrivals at the listener are compressed in the first 2 ms, as if a hop
+    /// on the path had been suspended. A packet then takes 3 us to send.
     pub(crate) squeeze: Option<u32>,
-    /// What the listener spends on connectors that are not authenticated.
+    /// The limits of the listener for unauthenticated connectors.
     pub(crate) limits: AcceptLimits,
-    /// From when on the connector's packets come from another port, and packets to the old one are lost.
+    /// The time from which the connector's packets come from another port. Packets to the old port
+    /// are lost from then on.
     pub(crate) rebind: Option<Duration>,
 }
 
 impl Setup {
-    /// Returns where packets of the connector come from.
+    /// Returns the source address of the connector's packets.
     fn connector_address(&self, now: Time) -> SocketAddr {
         let is_moved = self.rebind.is_some_and(|at| now >= Time::ZERO + at);
         address(if is_moved { 9 } else { 1 })
     }
 }
 
-/// A process that gets no processor now and then, for 20 to 50 ms, while its socket goes on taking packets.
+/// A process that is suspended at times, for 20 to 50 ms, while its socket still receives packets.
 #[derive(Clone, Copy)]
 pub(crate) struct Sleep {
-    /// Time awake, in the mean.
+    /// The mean time between suspensions.
     pub(crate) awake: Duration,
-    /// Bytes that the socket holds; what is beyond is lost.
+    /// The size of the socket's buffer in bytes. Packets beyond it are lost.
     pub(crate) socket: usize,
-    /// Timers are looked at before the socket, as by a thread that does not own it.
+    /// Handles timers before the socket, as a thread does that does not own the socket.
     pub(crate) timers_first: bool,
 }
 
@@ -87,7 +89,7 @@ impl Setup {
             listener: Config::default(),
             seed,
             encrypted: true,
-            patience: Duration::from_secs(600),
+            time_limit: Duration::from_secs(600),
             segments: 16,
             interface: None,
             sleep: None,
@@ -98,7 +100,7 @@ impl Setup {
     }
 }
 
-/// What is at one end of the path.
+/// The role of one end.
 enum Role {
     Connector(Box<Connection>),
     Listener(Box<Listener>),
@@ -126,7 +128,7 @@ impl Role {
         }
     }
 
-    /// Does what is due.
+    /// Handles expired timers.
     fn handle_timeout(&mut self, now: Time) {
         if self.next_timeout().is_some_and(|at| at <= now) {
             match self {
@@ -163,22 +165,23 @@ pub(crate) struct End {
     pattern: Vec<u8>,
 }
 
-/// How it went.
+/// The result of a transfer.
 pub(crate) struct Outcome {
     pub(crate) connector: End,
     pub(crate) listener: End,
     pub(crate) now: Time,
-    /// The clock ran out.
+    /// The time limit was reached.
     pub(crate) hung: bool,
-    /// The share of the connector's datagrams that the path, or the listener's socket, lost.
+    /// The share of the connector's datagrams that was lost by the path or by the listener's
+    /// socket.
     pub(crate) lost: f64,
-    /// The most bytes that the connector had written and the listener not read, in the second half of the transfer: what is written
-    /// before anything is known of the path is another matter.
+    /// The maximum number of bytes that the connector had written and the listener had not read, in
+    /// the second half of the transfer. In the first half, the path is not known yet.
     pub(crate) ahead: u64,
 }
 
 impl Outcome {
-    /// From established at the connector to the last byte read by the listener.
+    /// Returns the time from the handshake of the connector to the last byte read by the listener.
     pub(crate) fn transfer(&self) -> Duration {
         let from = self.connector.established_at.expect("established");
         self.listener.last_read_at.since(from)
@@ -230,12 +233,12 @@ impl End {
         }
     }
 
-    /// Returns the connection of this end, if it came to one.
+    /// Returns the connection of this end, if it has one.
     pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
         self.role.connection()
     }
 
-    /// Returns the numbers of the connection, if there is one.
+    /// Returns the statistics of the connection, if there is one.
     pub(crate) fn stats(&self) -> Option<Stats> {
         match &self.role {
             Role::Connector(connection) => Some(connection.stats()),
@@ -243,12 +246,12 @@ impl End {
         }
     }
 
-    /// Returns whether there is no connection, or none that sends anything more.
+    /// Returns whether there is no connection, or it is drained.
     fn is_drained(&mut self) -> bool {
         self.connection().is_none_or(|one| one.is_drained())
     }
 
-    /// Writes and reads what it can, and notes what happened. Panics where data are altered.
+    /// Writes and reads as much as possible, and records events. Panics if data were altered.
     fn work(&mut self, now: Time, buffer: &mut [u8]) {
         let Some(connection) = self.role.connection() else {
             return;
@@ -308,7 +311,7 @@ impl End {
     }
 }
 
-/// The bytes of a stream at a place: different for each place and stream.
+/// Writes the bytes of a stream at an offset, which differ for each offset and stream.
 fn fill(out: &mut Vec<u8>, salt: u64, offset: u64, count: usize) {
     out.clear();
     let mut word = offset / 8;
@@ -332,7 +335,7 @@ struct Direction {
     corrupt: f64,
 }
 
-/// A socket that is not always read, and the process that should.
+/// A socket's buffer, and the suspensions of the process that reads it.
 struct Inbox {
     held: VecDeque<(Time, Vec<u8>)>,
     bytes: usize,
@@ -360,23 +363,23 @@ impl Inbox {
         self.held.push_back((now, datagram.to_vec()));
     }
 
-    fn dice(&mut self, sides: u64) -> u64 {
+    fn random(&mut self, sides: u64) -> u64 {
         self.random = self.random.wrapping_add(1);
         derive_seed(self.random, 78) % sides
     }
 
-    /// Returns whether the process sleeps.
-    fn sleeps(&mut self, now: Time, sleep: Option<Sleep>) -> bool {
+    /// Returns whether the process is suspended.
+    fn is_suspended(&mut self, now: Time, sleep: Option<Sleep>) -> bool {
         let Some(sleep) = sleep else {
             return false;
         };
         if now >= self.next_sleep {
-            let micros = 20_000 + self.dice(30_000);
-            // Not at the very start, which is the set-up.
+            let micros = 20_000 + self.random(30_000);
+            // There is no suspension at the start, during the handshake.
             if self.next_sleep > Time::ZERO {
                 self.asleep_until = now + Duration::from_micros(micros);
             }
-            let awake = self.dice(2 * sleep.awake.as_micros() as u64);
+            let awake = self.random(2 * sleep.awake.as_micros() as u64);
             self.next_sleep = now.max(self.asleep_until) + Duration::from_micros(1 + awake);
         }
         now < self.asleep_until
@@ -438,7 +441,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     let (mut sent, mut taken) = ([0u64; 2], [0u64; 2]);
     let mut ahead = 0;
     loop {
-        // Arrivals: direction 0 goes to end 1.
+        // Arrivals: direction 0 leads to end 1.
         for (index, direction) in directions.iter_mut().enumerate() {
             while let Some(Packet(mut bytes)) = direction.path.dequeue(now.as_nanos()) {
                 let (chance, place) = (direction.chance(), direction.chance());
@@ -459,7 +462,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
         }
         for (index, end) in ends.iter_mut().enumerate() {
             let inbox = &mut inboxes[index];
-            if inbox.sleeps(now, setup.sleep) {
+            if inbox.is_suspended(now, setup.sleep) {
                 continue;
             }
             let timers_first = setup.sleep.is_some_and(|sleep| sleep.timers_first);
@@ -492,10 +495,10 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
                 let mtu = (setup.mtu.iter().rev())
                     .find(|(from, _)| now >= Time::ZERO + *from)
                     .map_or(65_535, |(_, mtu)| *mtu);
-                if let Some((most, said)) = setup.interface
-                    && transmit.segment_size > most
+                if let Some((max, is_reported)) = setup.interface
+                    && transmit.segment_size > max
                 {
-                    let fits = said.then_some(most as u16);
+                    let fits = is_reported.then_some(max as u16);
                     connection.on_refused(transmit.segment_size, fits);
                     continue;
                 }
@@ -541,7 +544,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
             stuck = 0;
         }
         now = now.max(next);
-        if now.since(start) > setup.patience {
+        if now.since(start) > setup.time_limit {
             break;
         }
     }
@@ -557,7 +560,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     }
 }
 
-/// Retransmitted and correcting packets as a share of those sent with data.
+/// Returns retransmitted and parity packets as a share of the packets sent.
 pub(crate) fn overhead(stats: &Stats) -> f64 {
     let extra = stats.retransmitted_packets + stats.parity_packets;
     extra as f64 / stats.sent_packets.max(1) as f64

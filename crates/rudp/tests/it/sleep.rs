@@ -1,5 +1,5 @@
-//! Processes that get no processor for tens of milliseconds, as on a machine with more to do: nothing is sent again that
-//! was not lost, and what bursts do to queues and sockets stays within bounds.
+//! Processes that are suspended for tens of milliseconds, as on a busy machine. Only lost packets
+//! are retransmitted, and bursts do limited harm to queues and sockets.
 
 use std::time::Duration;
 
@@ -23,11 +23,12 @@ const SLEEP: Sleep = Sleep {
     timers_first: false,
 };
 
-/// Runs one transfer for each seed and passes its outcome to `look`. Checks that the mean overhead is at most four times the loss rate
-/// plus 4.5 %.
+/// Runs one transfer for each seed and passes its outcome to `look`. Checks that the mean overhead
+/// is at most four times the loss rate plus 4.5 %.
 ///
-/// The mean is checked because one sample of 32 probe packets may lose more than the path does on average, and then more parity is sent
-/// than necessary. Without any loss among 32 packets the loss rate is still uncertain, so the first round trip carries 4 % of parity.
+/// The mean is checked because one sample of 32 probe packets may lose more than the path does on
+/// average. Then more parity is sent than necessary. Without any loss among 32 packets the loss
+/// rate is still uncertain, so the first round trip carries 4 % of parity.
 fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl FnMut(&Outcome)) {
     let (mut overhead, mut lost) = (0.0, 0.0);
     for seed in 0..seeds {
@@ -38,11 +39,12 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
         outcome.assert_complete(&context);
         assert_eq!(outcome.listener.read, bytes, "{context}");
         let stats = outcome.connector.stats().unwrap();
-        // A socket that overflows as the size is raised looks like a path that takes no such size, but not for long.
-        let most_falls = u64::from(outcome.lost > 0.05);
+        // A socket that overflows just after the size was raised looks like a smaller path MTU, but
+        // not for long.
+        let max_reductions = u64::from(outcome.lost > 0.05);
         let is_large = stats.datagram_size >= 1452;
         assert!(
-            stats.mtu_falls <= most_falls && is_large,
+            stats.mtu_reductions <= max_reductions && is_large,
             "{context}: {}",
             outcome.describe()
         );
@@ -53,12 +55,12 @@ fn check(path: &PathConfig, bytes: u64, sleep: Sleep, seeds: u64, mut look: impl
     let bar = 4.0 * lost + 0.045;
     assert!(
         overhead <= bar,
-        "{path:?}, {bytes} bytes: {overhead} beyond {bar}"
+        "{path:?}, {bytes} bytes: {overhead} is more than {bar}"
     );
 }
 
 #[test]
-fn a_sleeping_process_repeats_only_what_was_lost() {
+fn a_suspended_process_retransmits_only_lost_packets() {
     for timers_first in [false, true] {
         let sleep = Sleep {
             timers_first,
@@ -68,11 +70,11 @@ fn a_sleeping_process_repeats_only_what_was_lost() {
             for (bytes, seeds) in [(2_770_000, 8), (30_500_000, 2)] {
                 check(&path(rtt, loss), bytes, sleep, seeds, |outcome| {
                     let stats = outcome.connector.stats().unwrap();
-                    // Each timeout is followed by two probes, which repeat what may have come.
-                    let most =
-                        stats.lost_packets - stats.spurious_losses + 2 * stats.probe_timeouts;
+                    // Each timeout is followed by two probes, which repeat data that may have
+                    // arrived.
+                    let max = stats.lost_packets - stats.spurious_losses + 2 * stats.probe_timeouts;
                     assert!(
-                        stats.retransmitted_packets <= most && stats.spurious_losses <= 3,
+                        stats.retransmitted_packets <= max && stats.spurious_losses <= 3,
                         "{rtt} ms, {loss}: {}",
                         outcome.describe()
                     );
@@ -83,7 +85,7 @@ fn a_sleeping_process_repeats_only_what_was_lost() {
 }
 
 #[test]
-fn a_socket_that_overflows_costs_what_it_lost() {
+fn an_overflowing_socket_costs_only_what_it_lost() {
     let mut worst: f64 = 0.0;
     let sleep = Sleep {
         socket: 2 << 20,
@@ -95,10 +97,10 @@ fn a_socket_that_overflows_costs_what_it_lost() {
     assert!(worst > 0.05, "no socket has overflowed: {worst}");
 }
 
-/// The emulator, a hypervisor or a radio link was asleep while the train passed, so that it arrived faster than it left: what
-/// follows must not drown the path.
+/// A hop on the path was suspended while the train passed, so that the train arrived faster than it
+/// was sent. The data after it must not overload the path.
 #[test]
-fn a_train_that_was_pushed_together_is_not_believed() {
+fn a_compressed_train_is_not_taken_as_the_rate() {
     for (bytes, queue) in [(2_770_000, 1.0), (30_500_000, 1.0), (30_500_000, 0.3)] {
         let path = PathConfig {
             queue_bdp: Some(queue),
@@ -107,16 +109,16 @@ fn a_train_that_was_pushed_together_is_not_believed() {
         let mut setup = Setup::new(&path, bytes, 1);
         setup.squeeze = Some(9);
         let outcome = run(&setup);
-        outcome.assert_complete("pushed together");
+        outcome.assert_complete("compressed");
         let rate = outcome.connector.path_estimate.expect("an estimate");
         assert!(
             rate > 250_000_000,
-            "not pushed together, or not told: {rate}"
+            "expected a compressed train, got a rate of: {rate}"
         );
-        // The last notice may be on its way when the clock stops.
-        let most = if queue < 1.0 { 0.1 } else { 0.002 };
+        // The last close notice may still be in flight when the simulation ends.
+        let max = if queue < 1.0 { 0.1 } else { 0.002 };
         assert!(
-            outcome.lost <= most,
+            outcome.lost <= max,
             "{bytes} {queue}: {} {}",
             outcome.lost,
             outcome.describe()

@@ -1,4 +1,4 @@
-//! What a packet costs: sealing, opening, and both state machines, without sockets.
+//! A benchmark of the cost of a packet: sealing, opening and both state machines, without sockets.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,8 @@ use transpute_rudp::{Config, Read, Time};
 use crate::serving::pair;
 use crate::sim::address;
 
-/// Prints packets per second through both ends on one core. Judges nothing: machines differ.
+/// Prints the packets per second through both ends on one core. It checks nothing, because machines
+/// differ.
 #[test]
 #[ignore = "measures; run by hand: cargo test --release -p transpute-rudp --test it -- --ignored --nocapture packets_per_second"]
 fn packets_per_second() {

@@ -1,4 +1,4 @@
-//! Whatever the path does, data arrive unaltered or an error says why.
+//! Difficult paths: data arrive unaltered, or an error gives the reason.
 
 use std::time::Duration;
 
@@ -69,20 +69,21 @@ fn a_blackout_of_five_seconds() {
     let outcome = run(&Setup::new(&path, 20_000_000, 1));
     outcome.assert_complete("blackout");
     let seconds = outcome.listener.last_read_at.as_nanos() as f64 / 1e9;
-    // 20 MB take 1.7 s; it was gone for 5 s and is noticed to be back within one.
+    // 20 MB take 1.7 s. The path is dead for 5 s, and its recovery is noticed within one second.
     assert!(seconds < 8.5, "{seconds}: {}", outcome.describe());
 }
 
-/// Whenever the path falls silent during the set-up, whatever that swallows, both ends find each other when it is back.
+/// A blackout at any time during the handshake: both ends connect once the path has recovered.
 #[test]
-fn a_blackout_during_the_set_up() {
+fn a_blackout_during_the_handshake() {
     const DARK_S: f64 = 0.3;
     let change = |at_s, loss| Change {
         at_s,
         loss: Some(loss),
         ..Change::default()
     };
-    // Little to say, so that nothing but the set-up speaks for the connector, and a bulk.
+    // A small transfer, in which the connector sends little besides the handshake, and a bulk
+    // transfer.
     for bytes in [100, 600_000] {
         for cut_ms in (0..90).step_by(2) {
             let from_s = f64::from(cut_ms) / 1e3;
@@ -97,7 +98,7 @@ fn a_blackout_during_the_set_up() {
             let outcome = run(&setup);
             outcome.assert_complete(&format!("{bytes} bytes, dark from {cut_ms} ms"));
             let seconds = outcome.listener.last_read_at.as_nanos() as f64 / 1e9;
-            // The next attempt comes within a second, and then what the transfer takes otherwise.
+            // The next attempt follows within a second, and then the transfer takes its usual time.
             assert!(
                 seconds < from_s + DARK_S + 1.5,
                 "{bytes} bytes, dark from {cut_ms} ms: {seconds} s: {}",
@@ -108,14 +109,14 @@ fn a_blackout_during_the_set_up() {
 }
 
 #[test]
-fn a_drop_of_the_mtu_mid_run() {
+fn a_reduction_of_the_mtu_during_a_transfer() {
     for mtu in [1400, 1200] {
         let mut setup = Setup::new(&base(), 10_000_000, 1);
         setup.mtu = vec![(Duration::ZERO, 1472), (Duration::from_millis(400), mtu)];
         let outcome = run(&setup);
         outcome.assert_complete("mtu");
         let stats = outcome.connector.stats().unwrap();
-        assert!(stats.mtu_falls >= 1 && usize::from(stats.datagram_size) <= mtu);
+        assert!(stats.mtu_reductions >= 1 && usize::from(stats.datagram_size) <= mtu);
         let seconds = outcome.listener.last_read_at.as_nanos() as f64 / 1e9;
         assert!(seconds < 2.5, "{seconds}: {}", outcome.describe());
     }

@@ -1,4 +1,4 @@
-//! A peer that vanishes without a word is reported once nothing was heard from it for the idle timeout.
+//! A peer that disappears without a close is reported after the idle timeout.
 
 use std::time::Duration;
 
@@ -6,21 +6,22 @@ use transpute_rudp::{ClosedReason, Config, Connection, Event, Time};
 
 use crate::adversary::Pair;
 
-/// [`Pair::exchange`] delivers packets this late at most.
+/// The maximum delay of packets in [`Pair::exchange`].
 const TICK: Duration = Duration::from_micros(250);
 
-/// What goes on when the peer vanishes.
+/// The traffic at the time when the peer disappears.
 #[derive(Clone, Copy, Debug)]
 enum Traffic {
-    /// Nothing but signs of life.
+    /// Only keep-alive packets.
     Idle,
-    /// This end has data under way.
+    /// This end has data in flight.
     Sending,
-    /// The peer was sending.
+    /// The peer was sending data.
     Receiving,
 }
 
-/// Runs an end whose packets reach nobody until its connection is over. Returns when that is.
+/// Runs an end whose packets are all lost until its connection has ended. Returns the time of the
+/// end.
 fn run_alone(end: &mut Connection, now: Time) -> Time {
     let mut now = now;
     let mut out = Vec::new();
@@ -28,7 +29,10 @@ fn run_alone(end: &mut Connection, now: Time) -> Time {
         while end.poll_transmit(now, &mut out, 8).is_some() {
             out.clear();
         }
-        now = end.next_timeout().expect("it would wait for ever").max(now);
+        now = end
+            .next_timeout()
+            .expect("an open connection must have a timer")
+            .max(now);
         end.handle_timeout(now);
     }
     now
@@ -56,12 +60,15 @@ fn vanish(config: &Config, idle_timeout: Duration, traffic: Traffic) {
     }
     let context = format!("{traffic:?}, {idle_timeout:?}");
     let mut end = pair.connector;
-    assert!(!end.is_closed(), "{context}: signs of life keep it open");
+    assert!(
+        !end.is_closed(),
+        "{context}: keep-alive packets must keep it open"
+    );
     while end.poll_event().is_some() {}
     let vanished = pair.now;
     let noticed = run_alone(&mut end, vanished);
     let after = noticed.since(vanished);
-    // The last packet came a keep-alive interval before, at the earliest.
+    // The last packet arrived at most a keep-alive interval before.
     let silence = config.keep_alive.unwrap() + 4 * TICK;
     assert!(after <= idle_timeout, "{context}: noticed after {after:?}");
     assert!(
@@ -75,7 +82,10 @@ fn vanish(config: &Config, idle_timeout: Duration, traffic: Traffic) {
         events.contains(&Event::Closed(Some(reason))),
         "{context}: {events:?}"
     );
-    assert!(end.is_drained(), "{context}: nobody is left to tell");
+    assert!(
+        end.is_drained(),
+        "{context}: expected no close notices to a missing peer"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A TCP sender to compete with: CUBIC as in RFC 9438, without fast convergence and HyStart.
+//! A competing TCP sender: CUBIC (RFC 9438), without fast convergence and HyStart.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use transpute_rudp::rate::{Feedback, RateController, Snapshot};
 
 use crate::sim::PACKET;
 
-/// Multiplicative decrease.
+/// The factor of the window at a loss.
 const BETA: f64 = 0.7;
-/// Steepness, in packets per cubic second.
+/// The steepness of the growth, in packets per cubic second.
 const C: f64 = 0.4;
 
-/// Window in packets, moved by acknowledgements and losses alone.
+/// A congestion window in packets, which is driven by acknowledgements and losses only.
 #[derive(Debug)]
 pub(crate) struct Cubic {
     window: f64,
@@ -81,7 +81,7 @@ impl RateController for Cubic {
         let k = (self.top * (1.0 - BETA) / C).cbrt();
         let target = (C * (t - k).powi(3) + self.top).clamp(self.window, self.window * 1.5);
         self.window += (target - self.window) / self.window * acked;
-        // What Reno would have.
+        // The window of Reno.
         self.reno += 3.0 * (1.0 - BETA) / (1.0 + BETA) * acked / self.reno;
         self.window = self.window.max(self.reno);
     }
@@ -93,7 +93,8 @@ impl RateController for Cubic {
 
     fn seed(&mut self, _: u64, _: Duration) {}
 
-    /// Twice the window per round trip, as Linux paces; enough to be driven by acknowledgements.
+    /// Returns twice the window per round trip, as in Linux, so that the sender is driven by
+    /// acknowledgements.
     fn pacing_rate(&self) -> u64 {
         (self.window * PACKET as f64 * 2.0 / self.rtt.as_secs_f64()) as u64
     }

@@ -1,4 +1,4 @@
-//! Rate controllers on an emulated bottleneck, in virtual time.
+//! Tests of rate controllers on an emulated bottleneck, in virtual time.
 
 mod cubic;
 mod sim;
@@ -40,7 +40,7 @@ fn flow(controller: Box<dyn RateController>) -> Flow {
     Flow::new(controller, Duration::ZERO)
 }
 
-/// Runs and prints, so that a failure shows the curve.
+/// Runs a simulation and prints its table, so that a failure shows it.
 fn run(name: &str, config: &PathConfig, flows: Vec<Flow>, seconds: f64) -> Sim {
     let mut sim = Sim::new(config, 7, flows);
     sim.run(seconds);
@@ -59,7 +59,7 @@ fn run(name: &str, config: &PathConfig, flows: Vec<Flow>, seconds: f64) -> Sim {
 }
 
 #[test]
-fn bbr_fills_a_long_fat_path_whatever_is_lost_at_random() {
+fn bbr_fills_a_long_fat_path_despite_random_loss() {
     for rtt in [110.0, 300.0] {
         for loss in [0.0, 0.0005, 0.01] {
             for queue in [1.0, 0.1] {
@@ -111,7 +111,8 @@ fn bbr_recovers_from_a_seed_that_is_too_high() {
                 4.0,
             );
             let flow = &sim.flows[0];
-            // Two and a half round trips after the first packet, it sends no faster than the path is.
+            // Two and a half round trips after the first packet, the pacing rate is at most that of
+            // the path.
             let (pacing, _) = flow.states[3];
             assert!(pacing < 220 * MBIT, "{pacing}");
             let used = flow.mbit(0.5, 4.0);
@@ -133,7 +134,8 @@ fn bbr_grows_to_the_rate_from_a_seed_that_is_too_low() {
 
 #[test]
 fn a_start_up_that_overflows_a_short_queue_finds_the_rate() {
-    // Of a flight that began before the start-up, the rate of sending over all of it is less than that of what was lost.
+    // The sending rate over a flight that began before the start-up is less than that of the lost
+    // packets.
     for factor in [0.5, 0.65, 0.75] {
         for queue in [0.05, 0.17] {
             let config = path(770.0, 170.0, 0.00005, queue);
@@ -148,7 +150,7 @@ fn a_start_up_that_overflows_a_short_queue_finds_the_rate() {
 
 #[test]
 fn bbr_keeps_a_seed_while_little_is_sent() {
-    // One packet long after the seed, much behind it before it is acknowledged.
+    // One packet is sent long after the seed, and many more before it is acknowledged.
     let config = path(33.0, 500.0, 0.0, 1.0);
     let controller = seeded(Kind::Bbr, 33.0, 500.0);
     let flow =
@@ -218,7 +220,7 @@ fn bbr_and_cubic_share_a_bottleneck() {
 }
 
 #[test]
-fn two_of_ours_share_evenly() {
+fn two_bbr_flows_share_evenly() {
     for (known, queue, later) in [
         (true, 1.0, 0),
         (true, 1.0, 5),
@@ -284,7 +286,7 @@ fn bbr_survives_silence_and_heavy_loss() {
 }
 
 #[test]
-fn loss_that_nobody_knew_of_is_learnt_not_obeyed() {
+fn unexpected_random_loss_does_not_lower_the_rate() {
     for loss in [0.05, 0.2] {
         for controller in [seeded(Kind::Bbr, 200.0, 100.0), unknown(Kind::Bbr)] {
             let config = path(200.0, 100.0, loss, 1.0);
@@ -301,7 +303,7 @@ fn loss_that_nobody_knew_of_is_learnt_not_obeyed() {
 }
 
 #[test]
-fn bbr_bears_jitter() {
+fn bbr_tolerates_jitter() {
     for (mbit, rtt, jitter, loss) in [
         (200.0, 100.0, 1.0, 0.001),
         (200.0, 100.0, 5.0, 0.001),
@@ -335,7 +337,7 @@ fn transfers_with_a_seed_that_is_a_little_off_stay_near_the_limit() {
                     let mut sim = Sim::new(&config, 7, vec![flow]);
                     sim.run(10.0);
                     let flow = &sim.flows[0];
-                    // The last acknowledgement takes half a round trip more than the last byte.
+                    // The last acknowledgement arrives half a round trip after the last byte.
                     let took = flow.finished.unwrap().as_nanos() as f64 * 1e-9 - rtt / 2e3;
                     let ratio = took / (rtt / 2e3 + megabytes * 8e-3);
                     let lost = flow.lost as f64 * 1500.0 / flow.sent as f64;
@@ -372,13 +374,13 @@ fn an_application_that_sends_little_does_not_shrink_the_model() {
 
 #[cfg(feature = "sabul")]
 #[test]
-fn sabul_is_held_down_by_random_loss() {
+fn sabul_is_slowed_by_random_loss() {
     let config = path(100.0, 100.0, 0.01, 1.0);
     let mut sim = Sim::new(&config, 7, vec![flow(unknown(Kind::Sabul))]);
     sim.link_capacity = Some(100 * MBIT);
     sim.run(60.0);
     println!("{}", sim.curves(20));
     let used = sim.flows[0].mbit(20.0, 60.0);
-    // Derived: about 11 Mbit/s as soon as every round trip sees a loss.
+    // Derived: about 11 Mbit/s once every round trip has a loss.
     assert!((5.0..18.0).contains(&used), "{used}");
 }

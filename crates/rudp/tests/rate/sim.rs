@@ -10,17 +10,18 @@ use transpute_netem::scenario::PathConfig;
 use transpute_rudp::Time;
 use transpute_rudp::rate::{DeliverySampler, Feedback, RateController, RttView, SentState};
 
-/// Bytes of every packet.
+/// The size of every packet, in bytes.
 pub(crate) const PACKET: u64 = 1500;
 
-/// An acknowledgement leaves after this time, or for so many packets.
+/// The maximum delay of an acknowledgement.
 const ACK_DELAY: Duration = Duration::from_millis(2);
+/// The number of packets after which an acknowledgement is sent at once.
 const ACK_PACKETS: usize = 32;
 
-/// At most this much leaves at once.
-const QUANTUM: Duration = Duration::from_micros(500);
+/// The maximum transmission time of a burst.
+const MAX_BURST: Duration = Duration::from_micros(500);
 
-/// Width of a bin of the curves.
+/// The interval of the tables.
 pub(crate) const BIN: Duration = Duration::from_millis(100);
 
 static ZEROS: [u8; PACKET as usize] = [0; PACKET as usize];
@@ -45,13 +46,14 @@ enum Event {
     Timeout(usize),
 }
 
-/// One sender and what its receiver got.
+/// A sender and the measurements at its receiver.
 pub(crate) struct Flow {
     pub(crate) controller: Box<dyn RateController>,
     start: Time,
-    /// Packets to send; none are sent twice.
+    /// Number of packets to send. Lost packets are not retransmitted.
     limit: u64,
-    /// The rate at which the application has something to send, and until when it is that slow.
+    /// The rate at which the application produces data, and the time until which it is limited to
+    /// that rate.
     source: Option<(u64, Duration)>,
     next_number: u64,
     next_send: Time,
@@ -64,14 +66,14 @@ pub(crate) struct Flow {
     backoff: u32,
     unacked: Vec<u64>,
     arrivals: (u64, Time, Option<u64>),
-    /// What arrived.
+    /// Bytes that arrived.
     pub(crate) delivered: u64,
     pub(crate) sent: u64,
     pub(crate) lost: u64,
     pub(crate) finished: Option<Time>,
     /// Bytes that arrived per bin.
     pub(crate) curve: Vec<u64>,
-    /// State of the controller when a bin began: pacing rate and name of the state.
+    /// The pacing rate and the state name of the controller at the start of each bin.
     pub(crate) states: Vec<(u64, &'static str)>,
 }
 
@@ -102,19 +104,19 @@ impl Flow {
         }
     }
 
-    /// Sends this many bytes and no more.
+    /// Limits the flow to this many bytes.
     pub(crate) fn bytes(mut self, bytes: u64) -> Self {
         self.limit = bytes.div_ceil(PACKET);
         self
     }
 
-    /// Has bytes to send at this rate only, until this time.
+    /// Limits the application to this rate until this time.
     pub(crate) fn source(mut self, rate: u64, until: Duration) -> Self {
         self.source = Some((rate, until));
         self
     }
 
-    /// Mbit/s that arrived between two times, in seconds.
+    /// Returns the rate of arrivals between two times in seconds, in Mbit/s.
     pub(crate) fn mbit(&self, from: f64, to: f64) -> f64 {
         let per_bin = BIN.as_secs_f64();
         let bins = (from / per_bin).round() as usize..(to / per_bin).round() as usize;
@@ -122,7 +124,7 @@ impl Flow {
         bytes as f64 * 8e-6 / (to - from)
     }
 
-    fn note(&mut self, now: Time, rtt: Duration) {
+    fn record(&mut self, now: Time, rtt: Duration) {
         self.rtt.latest = Some(rtt);
         self.rtt.smoothed = if self.rtt.smoothed.is_zero() {
             rtt
@@ -150,7 +152,7 @@ impl Flow {
             }
         }
         if let Some(sent_at) = newest {
-            self.note(now, now.since(sent_at));
+            self.record(now, now.since(sent_at));
         }
         let lost_below = numbers
             .iter()
@@ -168,7 +170,7 @@ impl Flow {
     }
 }
 
-/// The bottleneck, the flows and what will happen.
+/// The bottleneck, the flows and the scheduled events.
 pub(crate) struct Sim {
     path: Path<Packet>,
     back: Duration,
@@ -176,7 +178,7 @@ pub(crate) struct Sim {
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
     pub(crate) now: Time,
-    /// What flows are told about the capacity of the link, as UDT's packet pairs would.
+    /// The capacity of the link that flows are told, as UDT derives it from packet pairs.
     pub(crate) link_capacity: Option<u64>,
 }
 
@@ -205,7 +207,7 @@ impl Sim {
         self.events.push(Reverse((at, self.count, event)));
     }
 
-    /// Runs until this time, or until all flows have sent all.
+    /// Runs until this time, or until all flows have finished.
     pub(crate) fn run(&mut self, seconds: f64) {
         let end = Time::ZERO + Duration::from_secs_f64(seconds);
         while !self.flows.iter().all(|flow| flow.finished.is_some()) {
@@ -266,7 +268,7 @@ impl Sim {
             flow.states
                 .resize(bin + 1, (snapshot.pacing_rate, snapshot.state));
         }
-        let until = now + QUANTUM;
+        let until = now + MAX_BURST;
         while flow.next_send <= until && flow.next_number < flow.limit {
             let outstanding = flow.outstanding();
             let blocked = outstanding + PACKET > flow.controller.window();
@@ -318,7 +320,7 @@ impl Sim {
             flow.curve.resize(bin + 1, 0);
         }
         flow.curve[bin] += PACKET;
-        // The arrival rate over 10 ms at least.
+        // The arrival rate is measured over at least 10 ms.
         flow.arrivals.0 += PACKET;
         let since = now.since(flow.arrivals.1);
         if since >= Duration::from_millis(10) {
@@ -343,11 +345,11 @@ impl Sim {
     fn timeout(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.flows[index];
-        let patience =
+        let timeout =
             (flow.rtt.smoothed * 3 / 2).max(Duration::from_millis(50)) * (1 << flow.backoff.min(4));
-        let patience = patience.min(Duration::from_secs(1));
+        let timeout = timeout.min(Duration::from_secs(1));
         if !flow.in_flight.is_empty()
-            && now.since(flow.last_heard) >= patience
+            && now.since(flow.last_heard) >= timeout
             && !flow.rtt.smoothed.is_zero()
         {
             flow.backoff += 1;
@@ -355,29 +357,29 @@ impl Sim {
                 flow.controller.on_timeout(now);
             }
             flow.probe_due = true;
-            // The last packets may have been lost with nothing behind to show it.
+            // The last packets may have been lost, and no later packet shows it.
             if flow.next_number >= flow.limit {
                 flow.limit += 1;
             }
             self.wake(index);
         }
         self.schedule(
-            now + patience.min(Duration::from_millis(100)),
+            now + timeout.min(Duration::from_millis(100)),
             Event::Timeout(index),
         );
     }
 
-    /// Bytes that wait in the queue of the bottleneck.
+    /// Returns the number of bytes in the queue of the bottleneck.
     pub(crate) fn queued(&self) -> u64 {
         self.path.queued_bytes()
     }
 
-    /// Bytes that found the queue of the bottleneck full.
+    /// Returns the number of bytes dropped because the queue of the bottleneck was full.
     pub(crate) fn overflowed(&self) -> u64 {
         self.path.counters().overflowed_bytes
     }
 
-    /// A table of all flows, for reading.
+    /// Returns a table of all flows, to be printed.
     pub(crate) fn curves(&self, every: usize) -> String {
         let mut text = String::new();
         let bins = self

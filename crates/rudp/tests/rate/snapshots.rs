@@ -1,8 +1,8 @@
-//! Curves of every controller in a few scenarios, compared with files that are checked in: a change to an algorithm shows
-//! as a change to these files.
+//! Snapshots of every controller in several scenarios: a change to an algorithm shows as a change
+//! to these files.
 //!
-//! The simulator has its own clock and a seeded random generator, and the controllers use no function whose result depends
-//! on the machine. So the files are compared exactly.
+//! The simulator has its own clock and a seeded random generator, and the controllers use no
+//! function whose result depends on the machine. So the files are compared exactly.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,8 @@ use transpute_rudp::rate::Kind;
 use super::sim::Sim;
 use super::{MBIT, flow, path, seeded, unknown};
 
-/// The rate of the path, which the fixed controller is told and which SABUL derives from packet pairs.
+/// The rate of the path. The fixed controller gets it as its setting, and SABUL derives it from
+/// packet pairs.
 const RATE_MBIT: f64 = 100.0;
 const RTT_MS: f64 = 50.0;
 
@@ -69,7 +70,7 @@ fn curve(kind: Kind, config: &PathConfig) -> String {
     text
 }
 
-/// Compares a curve with the file of this name.
+/// Compares a table with the file of this name.
 fn compare(name: &str, actual: &str) -> Result<(), String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/rate/snapshots")

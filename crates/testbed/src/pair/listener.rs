@@ -1,4 +1,4 @@
-//! The last line of a stream that matters, whatever else is printed.
+//! The last relevant line of an output stream.
 
 use std::{
     io::{self, Read},
@@ -12,13 +12,13 @@ use std::{
 
 use serde::de::IgnoredAny;
 
-/// The longest line that is kept, in bytes; longer ones are passed over.
+/// Maximum length of a kept line, in bytes. Longer lines are ignored.
 const MAX_LINE: usize = 1 << 20;
 
-/// How much of what a program prints is kept, in bytes: its end.
-const MOST_OUTPUT: usize = 16 << 10;
+/// Number of bytes that are kept of the end of a program's output.
+const MAX_OUTPUT: usize = 16 << 10;
 
-/// The end of what is printed to some streams, in the order it came.
+/// The end of the output on some streams, in order of arrival.
 #[derive(Clone, Default)]
 pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
 
@@ -26,31 +26,31 @@ impl Tail {
     fn take(&self, bytes: &[u8]) {
         let mut kept = lock(&self.0);
         kept.extend_from_slice(bytes);
-        let superfluous = kept.len().saturating_sub(MOST_OUTPUT);
+        let superfluous = kept.len().saturating_sub(MAX_OUTPUT);
         kept.drain(..superfluous);
     }
 
-    /// Returns it as text.
+    /// Returns the output as text.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&lock(&self.0)).into_owned()
     }
 }
 
-/// Reads a stream to its end on a thread of its own.
+/// Reads a stream to its end on a separate thread.
 pub(super) struct Listener {
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<LineParser>>,
     closed: Receiver<()>,
 }
 
 impl Listener {
-    /// Listens for lines of which `matters` is true, and adds everything to a tail.
+    /// Keeps the last line for which `matters` is true. Appends all output to `tail`.
     pub(super) fn to(
         mut stream: impl Read + Send + 'static,
         matters: fn(&[u8]) -> bool,
         tail: &Tail,
     ) -> Self {
         let tail = tail.clone();
-        let heard = Arc::new(Mutex::new(Heard::new(matters)));
+        let heard = Arc::new(Mutex::new(LineParser::new(matters)));
         let shared = Arc::clone(&heard);
         let (open, closed) = channel();
         thread::spawn(move || {
@@ -72,28 +72,29 @@ impl Listener {
         Self { heard, closed }
     }
 
-    /// Waits for the end of the stream, but no longer than that, and returns the last line that matters.
+    /// Waits for the end of the stream, or for the deadline. Returns the last relevant line.
     pub(super) fn last_line(self, deadline: Instant) -> Option<Vec<u8>> {
-        // Nothing is ever sent. Who keeps the stream open for longer has left the group of the command.
+        // Nothing is sent. A process that keeps the stream open for longer has left the command's
+        // process group.
         let _ = (self.closed).recv_timeout(deadline.saturating_duration_since(Instant::now()));
         lock(&self.heard).last.take()
     }
 }
 
 fn lock<T>(kept: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What a thread that panicked has left is whole lines and bytes.
+    // A thread that panicked left complete lines.
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lines, as they come.
-struct Heard {
+/// A parser of the stream into lines.
+struct LineParser {
     matters: fn(&[u8]) -> bool,
     line: Vec<u8>,
     is_too_long: bool,
     last: Option<Vec<u8>>,
 }
 
-impl Heard {
+impl LineParser {
     fn new(matters: fn(&[u8]) -> bool) -> Self {
         Self {
             matters,
@@ -123,12 +124,12 @@ impl Heard {
     }
 }
 
-/// Tells whether a line is a JSON object.
+/// Returns whether a line is a JSON object.
 pub(super) fn is_object(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }
 
-/// Tells whether there is anything in a line.
+/// Returns whether a line is not blank.
 pub(super) fn is_text(line: &[u8]) -> bool {
     !line.trim_ascii().is_empty()
 }
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     fn last(matters: fn(&[u8]) -> bool, pieces: &[&[u8]]) -> Option<String> {
-        let mut heard = Heard::new(matters);
+        let mut heard = LineParser::new(matters);
         for piece in pieces {
             heard.take(piece);
         }
@@ -175,7 +176,7 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         let tail = Tail::default();
         let listener = Listener::to(reader, is_object, &tail);
-        let noise = vec![b' '; MOST_OUTPUT];
+        let noise = vec![b' '; MAX_OUTPUT];
         for text in [&noise, b"\n{\"x\":1}\nbye".as_slice()] {
             io::Write::write_all(&mut writer, text).unwrap();
         }
@@ -183,6 +184,6 @@ mod tests {
         let deadline = Instant::now() + std::time::Duration::from_secs(60);
         assert_eq!(listener.last_line(deadline).unwrap(), b"{\"x\":1}\n");
         let text = tail.text();
-        assert!(text.len() == MOST_OUTPUT && text.ends_with(" \n{\"x\":1}\nbye"));
+        assert!(text.len() == MAX_OUTPUT && text.ends_with(" \n{\"x\":1}\nbye"));
     }
 }

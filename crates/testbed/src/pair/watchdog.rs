@@ -1,8 +1,9 @@
 //! Ends the programs of a path when this process ends, even by SIGKILL.
 //!
-//! A parent-death signal reaches a command only, not what the command has started, and process groups can be left. Network
-//! namespaces are left by nobody without privileges over another one: so a shell waits until this process closes a pipe, or the
-//! kernel does because this process is gone, and then kills every process in the two namespaces.
+//! A parent-death signal reaches a command, but not its child processes, and a process can leave
+//! its group. But no process without privileges can leave its network namespace. So a shell waits
+//! until the pipe from this process is closed, also by the kernel at the end of this process. Then
+//! it kills every process in the two namespaces.
 
 use std::{
     io,
@@ -12,8 +13,9 @@ use std::{
 
 use transpute_netem::lab::{Lab, Side};
 
-/// The namespaces are standard output and standard error. A killed process may take a moment to end, so the shell looks again
-/// until it finds none; it gives up after 100 rounds on what cannot be killed (a process in uninterruptible sleep).
+/// Standard output and standard error are the namespaces. A killed process may take a moment to
+/// end, so the shell repeats the search until it finds none. After 100 rounds it gives up on
+/// processes that cannot be killed (uninterruptible sleep).
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -32,19 +34,20 @@ while [ $rounds -lt 100 ]; do
 done
 "#;
 
-/// A shell that ends all programs on both sides of a path once this is dropped, or this process has ended.
+/// A shell that ends all programs on both sides of a path when this is dropped, or when this
+/// process has ended.
 #[derive(Debug)]
 pub(super) struct Watchdog(Child);
 
 impl Watchdog {
-    /// Starts to watch. Programs that are started before this is done are not protected.
+    /// Starts the watchdog. Programs that are started before are not protected.
     pub(super) fn start(lab: &Lab) -> io::Result<Self> {
         let [a, b] = [lab.namespace(Side::A)?, lab.namespace(Side::B)?];
         (Command::new("/bin/sh").args(["-c", SCRIPT]))
             .stdin(Stdio::piped())
             .stdout(a)
             .stderr(b)
-            // A signal to the group of this process is not for it.
+            // A separate group, so that signals to the group of this process do not reach it.
             .process_group(0)
             .spawn()
             .map(Self)

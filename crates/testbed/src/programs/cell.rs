@@ -1,4 +1,4 @@
-//! Cells: the combinations of an experiment, and what their commands are.
+//! Cells: the combinations of an experiment, with their commands.
 
 use std::{
     collections::BTreeMap,
@@ -13,12 +13,12 @@ use super::{
     plan::{Axes, Experiment, REPETITION},
 };
 
-/// Which form of a [`Plan`] is run.
+/// A form of a [`Plan`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
-    /// All of it.
+    /// All combinations.
     Full,
-    /// What its `quick` tables say, for a look.
+    /// The combinations of its `quick` tables.
     Quick,
 }
 
@@ -29,18 +29,19 @@ pub struct Cell {
     pub experiment: String,
     /// The conditions of the path.
     pub scenario: Scenario,
-    /// What the variables are.
+    /// The values of the variables.
     pub variables: BTreeMap<String, Setting>,
     /// The commands of side A and side B, with placeholders.
     pub templates: [String; 2],
-    /// How often it is run.
+    /// Number of runs.
     pub repetitions: u32,
-    /// How long a run may take.
+    /// Time limit of a run.
     pub time_limit: Duration,
 }
 
 impl Plan {
-    /// Returns all combinations, in the order of the file; of the variables the last by name changes first.
+    /// Returns all combinations, in the order of the file. Of the variables, the last by name
+    /// changes first.
     #[must_use]
     pub fn cells(&self, form: Form) -> Vec<Cell> {
         (self.experiments.iter())
@@ -82,7 +83,7 @@ impl Experiment {
 }
 
 impl Axes {
-    /// Returns how many combinations there are.
+    /// Returns the number of combinations.
     pub(super) fn cells(&self) -> usize {
         (self.variables.values())
             .map(Vec::len)
@@ -102,14 +103,15 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// Returns the name: experiment, scenario and variables, as in `width/eu-us,rtt=10/n=8,way=fast`.
+    /// Returns the name: experiment, scenario and variables, as in
+    /// `width/eu-us,rtt=10/n=8,way=fast`.
     #[must_use]
     pub fn name(&self) -> String {
         self.to_string()
     }
 
-    /// Returns whether `text` is its name, or the start of it up to a `/` or a `,`: an experiment alone, for
-    /// instance.
+    /// Returns whether `text` is the name of this cell, or its beginning up to a `/` or a `,`, such
+    /// as the experiment alone.
     #[must_use]
     pub fn is_named(&self, text: &str) -> bool {
         let name = self.name();
@@ -117,7 +119,7 @@ impl Cell {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ',']))
     }
 
-    /// Returns the commands of side A and side B in a run.
+    /// Returns the commands of side A and side B for a run.
     #[must_use]
     pub fn commands_of(&self, repetition: u32) -> [String; 2] {
         (self.templates)
@@ -129,7 +131,7 @@ impl Cell {
         let mut command = String::with_capacity(template.len());
         for piece in pieces(template) {
             match piece {
-                // Writing into a string cannot fail.
+                // Writing to a string cannot fail.
                 Piece::Placeholder(REPETITION) => {
                     let _ = write!(command, "{repetition}");
                 }
@@ -137,7 +139,7 @@ impl Cell {
                     Some(value) => {
                         let _ = write!(command, "{value}");
                     }
-                    // The plan was checked: there is none.
+                    // The plan was checked, so every placeholder has a variable.
                     None => {
                         let _ = write!(command, "{{{name}}}");
                     }
@@ -149,7 +151,7 @@ impl Cell {
     }
 }
 
-/// What a command is made of.
+/// A part of a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Piece<'a> {
     Text(&'a str),
@@ -164,8 +166,8 @@ pub(super) fn placeholders(command: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Takes a command apart. A placeholder is a name in braces; `${name}` is a variable of the shell, and braces
-/// around anything else are the shell's, or JSON.
+/// Splits a command into text and placeholders. A placeholder is a name in braces. `${name}` is a
+/// variable of the shell, and braces around other text belong to the shell or to JSON.
 fn pieces(command: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = command;
     std::iter::from_fn(move || {
@@ -178,13 +180,14 @@ fn pieces(command: &str) -> impl Iterator<Item = Piece<'_>> {
             None => (rest.len(), None),
         };
         let (piece, after) = rest.split_at(before);
-        // A dollar sign before the brace is never cut off from it: it keeps the name from being found.
+        // A dollar sign stays together with the brace after it, so that the name is not taken for a
+        // placeholder.
         rest = after;
         Some(found.map_or(Piece::Text(piece), Piece::Placeholder))
     })
 }
 
-/// Finds the first placeholder: where its brace is, and its name.
+/// Returns the position and the name of the first placeholder.
 fn next_placeholder(text: &str) -> Option<(usize, &str)> {
     let is_in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     (text.match_indices('{')).find_map(|(start, _)| {

@@ -1,4 +1,4 @@
-//! The file that says what to run.
+//! The plan file.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -14,7 +14,7 @@ impl Plan {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// [`PlanError`], which names the file and the line or the field.
+    /// [`PlanError`], with the file and the line or the field.
     pub fn open(path: &Path) -> Result<Self, PlanError> {
         let cannot = |source| PlanError::Read {
             path: path.to_owned(),
@@ -28,27 +28,27 @@ impl Plan {
                 problem: format!("a plan has at most {MAX_CONFIG_BYTES} bytes"),
             });
         };
-        // Absolute: commands may be told of it, and run in it.
+        // Absolute, because commands may run in another folder.
         let path = std::path::absolute(path).map_err(cannot)?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         Self::parse(&text, &origin, folder)
     }
 
-    /// Reads and checks the text of a file, which errors call `origin`. Scenario files are looked for in
-    /// `folder`.
+    /// Reads and checks the text of a file. Errors contain `origin` as its name. Scenario files are
+    /// searched in `folder`.
     ///
     /// A `title` comes first, then any number of `[[experiment]]` tables:
     ///
-    /// | field | |
+    /// | field | meaning |
     /// | --- | --- |
     /// | `name` | letters, digits and `-._`; rows are grouped by it |
-    /// | `scenario` | the name of a preset or a file, or a list of them |
-    /// | `rtt_ms`, `loss`, `rate_mbit`, `congestion_control` | lists that replace what the scenario says, both ways; may be left out |
-    /// | `variables` | a table of lists: numbers, texts, true and false |
-    /// | `a`, `b` | the commands, for `/bin/sh`; `{name}` is the value of a variable, `{repetition}` counts from 0. Braces after `$`, and around anything that is no name, are the shell's |
-    /// | `repetitions` | runs of each combination; 5 unless given |
-    /// | `time_limit_s` | how long a run may take, in seconds; 300 unless given |
-    /// | `quick` | a table with any of the above but `name`, `a` and `b`, to be taken instead for a quick look; variables that it leaves out keep their lists |
+    /// | `scenario` | a preset or a file, or a list of them |
+    /// | `rtt_ms`, `loss`, `rate_mbit`, `congestion_control` | optional lists that replace values of the scenario, in both directions |
+    /// | `variables` | a table of lists of numbers, texts, and booleans |
+    /// | `a`, `b` | the commands, for `/bin/sh`; `{name}` is the value of a variable, `{repetition}` counts from 0; braces after `$`, and around text that is not a name, belong to the shell |
+    /// | `repetitions` | runs of each combination; default 5 |
+    /// | `time_limit_s` | time limit of a run in seconds; default 300 |
+    /// | `quick` | a table of the fields above except `name`, `a` and `b`, which replace them in a quick run; other variables keep their lists |
     ///
     /// # Examples
     /// ```
@@ -121,7 +121,7 @@ impl Plan {
     }
 }
 
-/// What a file holds.
+/// The content of a plan file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {

@@ -1,11 +1,11 @@
-//! Matrices of any two commands on emulated paths, as files say.
+//! Matrices of any two commands on emulated paths, from a file.
 //!
-//! | | |
+//! | item | content |
 //! | --- | --- |
-//! | [`Plan`] | what a file asks for, checked |
-//! | [`Plan::cells`] | its experiments, multiplied out |
-//! | [`run()`] | runs what has no results yet, and records it |
-//! | [`ProgramRow`], [`read`] | what is recorded of a run |
+//! | [`Plan`] | the checked content of a file |
+//! | [`Plan::cells`] | the combinations of its experiments |
+//! | [`run()`] | runs the cells without results, and records them |
+//! | [`ProgramRow`], [`read`] | the record of a run |
 
 mod cell;
 mod file;

@@ -1,4 +1,4 @@
-//! What a plan file asks for, checked.
+//! The checked content of a plan file.
 
 use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
 
@@ -7,27 +7,27 @@ use transpute_netem::scenario::{Scenario, ScenarioError};
 
 use super::Setting;
 
-/// The most cells of a plan: each is held in memory with its scenario.
+/// Maximum number of cells of a plan. Each is in memory with its scenario.
 pub(super) const MAX_CELLS: usize = 20_000;
 
-/// What commands may name beside the variables of their experiment.
+/// The placeholder for the number of the repetition, which all commands may use.
 pub(super) const REPETITION: &str = "repetition";
 
-/// Matrices of commands, as a file asks for them: see [`Plan::parse`].
+/// Matrices of commands from a file: see [`Plan::parse`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What it is about.
+    /// The title.
     pub title: String,
-    /// What to run, in this order.
+    /// The experiments, in order.
     pub experiments: Vec<Experiment>,
-    /// The folder that paths in it are relative to, commands' too: that of the file.
+    /// The folder of the file. Relative paths in the file and in commands refer to it.
     pub folder: PathBuf,
 }
 
-/// One matrix of a [`Plan`], in its full form and in its quick one.
+/// One matrix of a [`Plan`], in its full and its quick form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// The name, which rows are grouped by.
+    /// The name, by which rows are grouped.
     pub name: String,
     /// The command on side A, which starts first.
     pub a: String,
@@ -37,7 +37,7 @@ pub struct Experiment {
     pub(super) quick: Axes,
 }
 
-/// What an experiment is multiplied out of.
+/// The lists of which an experiment is the product.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axes {
     pub(super) scenarios: Vec<Scenario>,
@@ -46,7 +46,7 @@ pub(super) struct Axes {
     pub(super) time_limit: Duration,
 }
 
-/// Why there is no such plan.
+/// The error of a plan file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -55,27 +55,27 @@ pub enum PlanError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The text is not TOML, or has a field that plans do not have.
+    /// The text is not TOML, or has an unknown field.
     #[error("{origin}:{line}: {problem}")]
     Syntax {
         /// The file.
         origin: String,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem in that line.
         problem: String,
     },
-    /// A field has a value that makes no sense.
+    /// A field has an invalid value.
     #[error("{origin}: {field}: {problem}")]
     Field {
         /// The file.
         origin: String,
         /// The field with the experiment it is in, such as `width: variables.n`.
         field: String,
-        /// What is wrong with it.
+        /// The problem of the value.
         problem: String,
     },
     /// A path of an experiment cannot be emulated.
@@ -85,7 +85,7 @@ pub enum PlanError {
         origin: String,
         /// The experiment.
         experiment: String,
-        /// What is wrong with its scenario.
+        /// The error of the scenario.
         source: ScenarioError,
     },
 }

@@ -1,4 +1,4 @@
-//! What is recorded of a run of two commands: a line of JSON.
+//! The record of a run of two commands: a line of JSON.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,57 +12,58 @@ use transpute_netem::{model::PathCounters, scenario::Scenario};
 use super::{Cell, Setting};
 use crate::row::{Environment, Record, RowError, read_records};
 
-/// The number of this format. It changes when a field changes its meaning.
+/// Version of the format. It changes when a field changes its meaning.
 pub const PROGRAM_ROW_FORMAT: u32 = 1;
 
-/// One run of two commands, under what conditions, and what came of it.
+/// One run of two commands: its conditions and its result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ProgramRow {
     /// [`PROGRAM_ROW_FORMAT`].
     pub format: u32,
     /// The experiment of the file.
     pub experiment: String,
-    /// What the variables of the experiment were.
+    /// The values of the experiment's variables.
     pub variables: BTreeMap<String, Setting>,
     /// The conditions of the path.
     pub scenario: Scenario,
-    /// The commands of side A and side B, as the shell got them.
+    /// The commands of side A and side B, as the shell received them.
     pub commands: [String; 2],
-    /// Which run of its cell this is, from 0. A cell is all of the above.
+    /// Number of the run in its cell, from 0. The fields above define the cell.
     pub repetition: u32,
-    /// What the randomness of the path came from, other than in other repetitions.
+    /// The seed of the path's randomness. It differs between repetitions.
     pub path_seed: u64,
-    /// When it started, in milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// What it ran on.
+    /// The machine and its settings.
     pub environment: Environment,
-    /// How long it had, in seconds.
+    /// Time limit of the run, in seconds.
     pub time_limit_s: f64,
-    /// What went wrong, in one line: a command failed or said nothing, or the run was cut off.
+    /// The error in one line: a command failed or printed no result, or the run was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Whether the command on side B was ended because it had taken [`time_limit_s`](Self::time_limit_s).
+    /// The command on side B was ended at [`time_limit_s`](Self::time_limit_s).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
-    /// From the start of the command on side B to its end, in seconds.
+    /// Time from the start to the end of the command on side B, in seconds.
     pub seconds: f64,
-    /// Exit codes of the commands on side A and side B; nothing for one that a signal ended, as it
-    /// does to a server on side A that does not end by itself.
+    /// Exit codes of the commands on side A and side B. None if a signal ended the command, as for
+    /// a server on side A that does not exit.
     pub codes: [Option<i32>; 2],
-    /// What the commands said of themselves.
+    /// The results that the commands printed.
     pub said: Said,
-    /// What happened to packets from A to B.
+    /// Counters of packets from A to B.
     pub up: PathCounters,
-    /// What happened to packets from B to A.
+    /// Counters of packets from B to A.
     pub down: PathCounters,
-    /// Bytes on the wire from A and from B, headers included, of what has a port of
+    /// Bytes on the wire from A and from B, with headers, of packets that have the port
     /// [`PARTY_PORT`](transpute_netem::lab::PARTY_PORT).
     pub party_bytes: [u64; 2],
-    /// Packets from A and from B that the emulator was too slow to take: lost, but not by the path.
+    /// Number of packets from A and from B that the emulator dropped because it was too slow.
     pub overruns: [u64; 2],
 }
 
-/// What commands said: of each the last line of standard output that is a JSON object, if there is one.
+/// The results that commands printed: the last line of standard output that is a JSON object, if
+/// any.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Said {
     /// The command on side A.
@@ -80,8 +81,8 @@ impl Record for ProgramRow {
 }
 
 impl ProgramRow {
-    /// Returns whether this is a result of a cell: of the same commands under the same conditions, and it
-    /// either worked or was cut off after no less time than it would have now.
+    /// Returns whether this is a result of a cell. It must have the same commands and conditions.
+    /// It must have succeeded, or been cut off after at least the present time limit.
     pub(super) fn is_result_of(&self, cell: &Cell, repetition: u32) -> bool {
         let came_to_an_end = if self.cut_off {
             self.time_limit_s >= cell.time_limit.as_secs_f64()
@@ -97,14 +98,14 @@ impl ProgramRow {
     }
 }
 
-/// Reads the rows of a file. Of runs that were made more than once, because they failed or because a command
-/// was changed, the last row stands in the place of the first.
+/// Reads the rows of a file. If a run was repeated, because it failed or because a command changed,
+/// its last row replaces the first.
 ///
 /// # Errors
-/// [`RowError`], which names the line.
+/// [`RowError`], with the line.
 pub fn read(path: &Path) -> Result<Vec<ProgramRow>, RowError> {
     let mut rows: Vec<ProgramRow> = Vec::new();
-    // By what is cheap to hash; few rows have both in common.
+    // Keyed by fields that are cheap to hash. Few rows share both.
     let mut places: HashMap<(String, u32), Vec<usize>> = HashMap::new();
     for row in read_records::<ProgramRow>(path)? {
         let alike = (places.entry((row.experiment.clone(), row.repetition))).or_default();

@@ -1,4 +1,4 @@
-//! Running cells: each run is two commands on a path of their own, and a row.
+//! Execution of cells. Each run is two commands on a path of their own, and a row.
 
 use std::{
     ops::ControlFlow,
@@ -20,26 +20,28 @@ use crate::{
     },
 };
 
-/// How to run cells.
+/// Options for the execution of cells.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The `transpute` program, which makes the keys.
+    /// The `transpute` program, which generates the keys.
     pub binary: PathBuf,
-    /// The folder that commands run in.
+    /// The working folder of the commands.
     pub folder: PathBuf,
-    /// The file that rows are appended to, one JSON object a line. Runs that it has results of are not run
-    /// again.
+    /// The file to which rows are appended, one JSON object per line. Runs that have a result in it
+    /// are not repeated.
     pub results: PathBuf,
 }
 
-/// Runs what of these cells has no results yet, all of them once before any a second time; and appends the
+/// Runs the cells that have no results, all of them once before any a second time. Appends the
 /// results.
 ///
-/// `report` is called before every run and at the end; nothing more is run once it breaks. When `cancel`
-/// becomes true, the current run is given up, both commands are killed, and the emulated path is taken down.
+/// `report` is called before every run and at the end. If it returns `Break`, no more runs start.
+/// When `cancel` becomes true, the current run is abandoned, both commands are killed, and the
+/// emulated path is removed.
 ///
 /// # Errors
-/// [`RunError`] where nothing more can be run. A command that fails makes a row that says so, and no error.
+/// [`RunError`] if no more runs are possible. A failing command is recorded in its row and is not
+/// an error.
 pub fn run(
     cells: &[Cell],
     options: &Options,
@@ -76,7 +78,7 @@ pub fn run(
     })
 }
 
-/// What all runs share.
+/// The state that all runs share.
 struct Bench<'a> {
     identities: Identities,
     environments: Environments,
@@ -88,7 +90,7 @@ impl Bench<'_> {
     fn run(&mut self, cell: &Cell, repetition: u32) -> Result<ProgramRow, RunError> {
         let environment = self.environments.of(&cell.scenario, self.cancel)?;
         let commands = cell.commands_of(repetition);
-        // Other drops each time, and the same ones when all is run again.
+        // Losses differ between repetitions, and are the same when all is repeated.
         let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
         let scenario = Scenario {
             seed: path_seed,
@@ -143,14 +145,14 @@ impl Bench<'_> {
     }
 }
 
-/// Says in one line what went wrong, if anything did.
+/// Returns the error of a run in one line, if it failed.
 fn problem(outcome: &Outcome, time_limit_s: f64) -> Option<String> {
     let mut problems = Vec::new();
     if outcome.is_cut_off {
         problems.push(format!("cut off after {time_limit_s} s"));
     }
     for (index, side) in ["A", "B"].into_iter().enumerate() {
-        // What became of it when we told it to end is not of its own making.
+        // The exit code of a command that this process ended is not its own result.
         if outcome.is_told[index] {
             continue;
         }

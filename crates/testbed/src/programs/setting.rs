@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// The longest text, in bytes.
+/// Maximum length of a text, in bytes.
 pub(super) const MAX_TEXT: usize = 1024;
 
-/// A value that a variable has in a cell. It stands in commands as it is written here.
+/// The value of a variable in a cell. Commands contain it as it is displayed here.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Setting {
@@ -38,7 +38,8 @@ impl<'de> Deserialize<'de> for Setting {
     }
 }
 
-/// By hand: what an untagged enum says of a value that is none of its kinds helps nobody.
+/// Implemented by hand, because the error message of an untagged enum does not name the accepted
+/// kinds.
 struct Visitor;
 
 impl de::Visitor<'_> for Visitor {
@@ -94,7 +95,7 @@ mod tests {
             assert_eq!(setting.to_string(), printed);
             assert_eq!(serde_json::to_string(&setting).unwrap(), json);
         }
-        // A float stays one where it is whole, or rows would not be recognised.
+        // A whole float stays a float. Otherwise earlier rows would not be recognised.
         let whole = Setting::Number(2.0);
         let json = serde_json::to_string(&whole).unwrap();
         assert_eq!(serde_json::from_str::<Setting>(&json).unwrap(), whole);

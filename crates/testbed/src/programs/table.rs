@@ -1,4 +1,4 @@
-//! What the tables of a file hold, and whether it makes sense.
+//! The tables of a plan file, and their checks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,19 +17,19 @@ use super::{
 };
 use crate::runner::Sweep;
 
-/// The longest name of an experiment or a variable, in bytes.
+/// Maximum length of the name of an experiment or a variable, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The longest command, in bytes.
+/// Maximum length of a command, in bytes.
 const MAX_COMMAND: usize = 64 << 10;
 
-/// More repetitions than anybody has time for.
+/// Maximum number of repetitions, far more than can be run.
 const MAX_REPETITIONS: u32 = 100_000;
 
 /// Seconds of a day.
 const MAX_LIMIT_S: f64 = 86_400.0;
 
-/// How long a run has where the file does not say, in seconds.
+/// Default time limit of a run, in seconds.
 const DEFAULT_LIMIT_S: f64 = 300.0;
 
 const DEFAULT_REPETITIONS: u32 = 5;
@@ -43,7 +43,7 @@ pub(super) struct ExperimentTable {
     #[serde(default)]
     quick: AxesTable,
 
-    // Those of `AxesTable`. Flattening it instead would lose the lines of errors.
+    // The fields of `AxesTable`. Flattening it would lose the line numbers of errors.
     rtt_ms: Option<Vec<f64>>,
     loss: Option<Vec<f64>>,
     rate_mbit: Option<Vec<f64>>,
@@ -67,7 +67,7 @@ struct AxesTable {
     time_limit_s: Option<f64>,
 }
 
-/// What all checks need.
+/// The state that all checks need.
 pub(super) struct Context<'a> {
     pub(super) origin: &'a str,
     pub(super) folder: &'a Path,
@@ -82,7 +82,7 @@ impl Context<'_> {
         }
     }
 
-    /// Finds a scenario by name, or reads its file.
+    /// Returns a preset scenario, or reads a scenario file.
     fn scenario(&self, experiment: &str, name: &str) -> Result<Scenario, PlanError> {
         let is_file = name.ends_with(".toml") || name.contains(std::path::is_separator);
         let loaded = if is_file {
@@ -176,7 +176,7 @@ impl ExperimentTable {
 }
 
 impl AxesTable {
-    /// Returns what this says, and else what `other` says.
+    /// Returns the lists of this table, or those of `other` where this has none.
     fn over(self, other: &Self) -> Self {
         let mut variables = other.variables.clone();
         variables.extend(self.variables);
@@ -210,7 +210,7 @@ impl AxesTable {
         distinct(self.congestion_control.as_ref())
             .map_err(|problem| wrong("congestion_control", problem))?;
         for (variable, values) in &self.variables {
-            // Commands and names of cells see no difference between 1 and "1".
+            // Commands and names of cells do not distinguish 1 and "1".
             let printed: Vec<_> = values.iter().map(ToString::to_string).collect();
             distinct(Some(&printed))
                 .map_err(|problem| wrong(&format!("variables.{variable}"), problem))?;
@@ -225,7 +225,7 @@ impl AxesTable {
         let cells = (lists.into_iter())
             .chain(self.variables.values().map(Vec::len))
             .fold(1, usize::saturating_mul);
-        // Before they are multiplied out.
+        // Checked before the combinations are made.
         if cells > MAX_CELLS {
             let problem = format!("{cells} combinations, more than {MAX_CELLS}");
             return Err(wrong("variables", &problem));
@@ -262,7 +262,7 @@ impl AxesTable {
     }
 }
 
-/// Checks that a list, if there is one, has something in it, and nothing twice.
+/// Checks that a list, if present, is not empty and has no duplicates.
 fn distinct<T: PartialEq>(list: Option<&Vec<T>>) -> Result<(), &'static str> {
     let Some(list) = list else { return Ok(()) };
     if list.is_empty() {

@@ -1,4 +1,4 @@
-//! Files that say what to run, good ones and bad ones.
+//! Tests of valid and invalid plan files.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ fn experiments_multiply() {
 #[test]
 fn the_quick_form_keeps_what_it_does_not_name() {
     let cells = parse(PLAN).unwrap().cells(Form::Quick);
-    // Both round-trip times, both losses and all three ways are left.
+    // Both round-trip times, both losses and all three methods remain.
     assert_eq!(cells.len(), 2 * 2 * 3 + 1);
     assert_eq!(
         cells[0].name(),
@@ -101,7 +101,7 @@ fn cells_are_named_by_the_starts_of_their_names() {
     );
 }
 
-/// Returns a plan of one experiment with these fields in it too.
+/// Returns a plan of one experiment that contains these fields.
 fn experiment(fields: &str) -> String {
     format!(
         "title = \"x\"\n[[experiment]]\nname = \"e\"\nscenario = \"lan\"\na = \"true\"\n\
@@ -198,7 +198,7 @@ fn wrong_values_are_told_with_their_place() {
         (
             "\"lan\"",
             "\"nowhere\"",
-            "sums.toml: e: there is no scenario \"nowhere\"",
+            "sums.toml: e: unknown scenario \"nowhere\"",
         ),
         (
             "\"lan\"",
@@ -253,7 +253,7 @@ proptest! {
         let end = (at + length).min(PLAN.len());
         let spoiled = format!("{}{text}{}", &PLAN[..at], &PLAN[end..]);
         match parse(&spoiled) {
-            // Whatever is taken can be run, and no cell is there twice.
+            // An accepted plan can be run, and has no cell twice.
             Ok(plan) => {
                 let names: Vec<_> = plan.cells(Form::Full).iter().map(Cell::name).collect();
                 prop_assert!(!names.is_empty());
@@ -267,7 +267,7 @@ proptest! {
     fn commands_hold_the_values_of_their_cell(
         width in any::<i64>(), way in "[a-z {}$]{0,12}", before in "[ -&(-z]{0,8}",
     ) {
-        // What would make it another placeholder.
+        // Characters that would make another placeholder.
         prop_assume!(!before.contains(['$', '{']));
         let plan = experiment(&format!("[experiment.quick]\nvariables = {{ n = [{width}] }}"))
             .replace("n = [1]", &format!("n = [{width}], way = ['{way}']"))

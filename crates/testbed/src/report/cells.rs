@@ -1,4 +1,4 @@
-//! Rows that measured the same thing, together.
+//! Groups of rows that measured the same thing.
 
 use transpute_netem::{lab::Timeline, scenario::Scenario};
 
@@ -6,14 +6,14 @@ use crate::row::{Measured, Row};
 
 use super::{Samples, number};
 
-/// All repetitions of one cell of a matrix: rows that differ in nothing but chance.
+/// All repetitions of one cell of a matrix: rows that differ only by chance.
 #[derive(Clone, Debug)]
 pub struct Cell<'a> {
     rows: Vec<&'a Row>,
 }
 
 impl<'a> Cell<'a> {
-    /// Groups rows, in order of first appearance. No cell is empty.
+    /// Groups rows into cells, in order of first appearance. No cell is empty.
     #[must_use]
     pub fn group(rows: &'a [Row]) -> Vec<Self> {
         let mut cells: Vec<(String, Self)> = Vec::new();
@@ -27,13 +27,13 @@ impl<'a> Cell<'a> {
         cells.into_iter().map(|(_, cell)| cell).collect()
     }
 
-    /// Returns a row of the cell: its conditions are those of all.
+    /// Returns a row of the cell. All rows have the same conditions.
     #[must_use]
     pub fn conditions(&self) -> &'a Row {
         self.rows[0]
     }
 
-    /// Returns how many repetitions failed.
+    /// Returns the number of failed repetitions.
     #[must_use]
     pub fn failures(&self) -> usize {
         (self.rows.iter())
@@ -41,13 +41,13 @@ impl<'a> Cell<'a> {
             .count()
     }
 
-    /// Collects a quantity over the repetitions that worked.
+    /// Returns the samples of a quantity over the successful repetitions.
     #[must_use]
     pub fn samples(&self, quantity: impl Fn(&Measured) -> f64) -> Samples {
         self.measured().map(quantity).collect()
     }
 
-    /// Collects a quantity that not all runs have.
+    /// Returns the samples of a quantity that some runs lack.
     #[must_use]
     pub fn some_samples(&self, quantity: impl Fn(&Measured) -> Option<f64>) -> Samples {
         self.measured().filter_map(quantity).collect()
@@ -59,8 +59,8 @@ impl<'a> Cell<'a> {
             .find_map(|measured| Some((measured, measured.timeline.as_ref()?)))
     }
 
-    /// Returns what tells cells apart, as names and values to show: the same names in the same
-    /// order for all cells, the scenario last.
+    /// Returns the properties that distinguish cells, as names and values to display. All cells
+    /// have the same names in the same order, the scenario last.
     pub(super) fn facets(&self) -> [(&'static str, String); 13] {
         let row = self.conditions();
         let scenario = &row.scenario;
@@ -93,14 +93,14 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Returns a text that is equal for rows which differ in nothing but chance, with a scenario in
-/// place of the row's.
+/// Returns a text that is equal for rows that differ only by chance, with `scenario` in place of
+/// the row's.
 pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
     let scenario = Scenario {
         seed: 0,
         name: place_name(scenario),
         description: String::new(),
-        // What is in force is part of the key.
+        // The congestion control in use is another part of the key.
         congestion_control: None,
         ..scenario.clone()
     };
@@ -115,15 +115,15 @@ pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
     )
 }
 
-/// Returns the congestion control in force: what the scenario asks for, else the kernel's default.
-/// A scenario's own may be set for the route alone, so that the default stays what it was.
+/// Returns the congestion control in use: that of the scenario, or the kernel's default. A scenario
+/// may set its own for the route only, so the default in the record stays the same.
 pub(super) fn congestion_control(row: &Row) -> &str {
     let own = row.scenario.congestion_control.as_deref();
     own.unwrap_or(&row.environment.congestion_control)
 }
 
-/// Returns the name of a scenario without the congestion control that a sweep added to it
-/// (`eu-us,cc=bbr`): which one was in force is shown beside it.
+/// Returns the name of a scenario without the congestion control that a sweep appended
+/// (`eu-us,cc=bbr`). The congestion control in use has a column of its own.
 pub(super) fn place_name(scenario: &Scenario) -> String {
     let parts = scenario
         .name
@@ -132,7 +132,7 @@ pub(super) fn place_name(scenario: &Scenario) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// Writes a rate.
+/// Formats a rate.
 pub(super) fn mbit(rate: f64) -> String {
     if rate >= 1000.0 {
         format!("{} Gbit/s", number(rate / 1000.0))
@@ -141,14 +141,14 @@ pub(super) fn mbit(rate: f64) -> String {
     }
 }
 
-/// Writes a probability.
+/// Formats a probability.
 pub(super) fn percent(probability: f64) -> String {
     // Rounded to a millionth of a percent: 0.0005 is 0.05 %, not 0.049999999999999996 %.
     let percent = (probability * 1e8).round() / 1e6;
     format!("{percent} %")
 }
 
-/// Says which way UDP gets through.
+/// Describes the directions in which UDP passes.
 pub(super) fn udp_text(scenario: &Scenario) -> &'static str {
     match (scenario.up.udp_blocked, scenario.down.udp_blocked) {
         (false, false) => "UDP passes",
@@ -162,10 +162,9 @@ fn buffer_text(bytes: u64) -> String {
     format!("buffers {} KiB", bytes >> 10)
 }
 
-/// Returns the cell that repeats one of the paper's over TCP, if there is one.
-///
-/// Other congestion controls and buffers are other experiments: the paper's was Linux's default of
-/// its time, cubic.
+/// Returns the cell that corresponds to one of the paper's over TCP, if there is one. The paper
+/// used Linux's default of its time, cubic, so cells with another congestion control or other
+/// buffers do not correspond.
 pub(super) fn counterpart<'c, 'a>(
     cells: &'c [Cell<'a>],
     circuit: &str,
@@ -208,7 +207,7 @@ mod tests {
         rows[2].repetition = 1;
         rows[2].path_seed = 77;
         rows[2].scenario.seed = 5;
-        // The same as the kernel's own.
+        // The same as the kernel's default.
         rows[2].scenario.name = "eu-us,cc=cubic".to_owned();
         rows[2].scenario.congestion_control = Some("cubic".to_owned());
         rows[4].measured = None;

@@ -1,4 +1,4 @@
-//! What rows say, as charts.
+//! Charts of rows.
 
 use super::{
     Cell,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::row::Row;
 
-/// Makes all charts that the rows have data for, each with a name fit for a file.
+/// Makes all charts for which the rows have data, each with a name that is suitable for a file.
 #[must_use]
 pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
     let cells = Cell::group(rows);
@@ -29,8 +29,8 @@ pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
     figures
 }
 
-/// Draws transports with their congestion control side by side, by scenario: a panel for each
-/// circuit, of the scheme with most cells. Nothing if all runs used the same.
+/// Draws transports with their congestion controls side by side, by scenario. Each circuit has a
+/// panel, for the scheme with most cells. None if all runs used the same transport.
 fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
     let scheme = most_frequent(cells.iter().map(|cell| cell.conditions().scheme.as_str()))?;
     let cells: Vec<&Cell<'_>> = (cells.iter())
@@ -57,7 +57,7 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
                 .iter()
                 .map(|cell| place_name(&cell.conditions().scenario)),
         );
-        // Where there is nothing to compare, there is no place.
+        // Scenarios without a comparison are left out.
         scenarios.retain(|scenario| {
             let there = of_circuit
                 .iter()
@@ -98,8 +98,8 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
     (!figure.is_empty()).then_some(figure)
 }
 
-/// Draws the paper's Table 3 beside ours: a panel for each circuit, a place for each setting and
-/// scheme.
+/// Draws the paper's Table 3 next to ours. Each circuit has a panel, and each setting and scheme a
+/// position.
 fn paper_table_3(cells: &[Cell<'_>]) -> Option<Figure> {
     let circuits = distinct(TABLE_3.iter().map(|cell| cell.circuit));
     let places: Vec<(&str, &str, String)> = (SETTINGS.iter())
@@ -184,7 +184,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 fn most_frequent<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     distinct(names.clone())
         .into_iter()
-        // Of several the first: the maximum of equals would be the last.
+        // Reversed, because `max_by` returns the last of equal maxima and the first is wanted.
         .rev()
         .max_by_key(|name| names.clone().filter(|other| other == name).count())
 }
@@ -222,7 +222,7 @@ mod tests {
             [Point::at(0.0, 100.0), Point::at(1.0, 100.0)]
         );
         assert_eq!(figure(&rows[..2], "transports"), None);
-        // Nothing to compare with, at a place of its own.
+        // A cell without a counterpart.
         rows.push(row("aes128", "mobile", 9.0));
         assert_eq!(figure(&rows, "transports").unwrap(), drawn);
     }

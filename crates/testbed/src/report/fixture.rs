@@ -7,7 +7,7 @@ use crate::row::{Environment, Limit, Measured, PartyRow, ROW_FORMAT, Row};
 /// Returns a row of half-gates over TCP, with a run time in milliseconds. `scenario` is a preset.
 ///
 /// # Panics
-/// If there is no such preset.
+/// Panics if there is no such preset.
 #[must_use]
 pub fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
     let scenario = Scenario::named(scenario).unwrap_or_else(|error| panic!("{error}"));

@@ -1,4 +1,4 @@
-//! A report as a folder of files.
+//! A report, as a folder of files.
 
 use std::{
     fmt::Write as _,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::row::Row;
 
-/// Why a report was not written.
+/// The error of writing a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
@@ -21,28 +21,28 @@ pub enum ReportError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is nothing to report.
+    /// There are no rows.
     #[error("there are no rows to report")]
     Empty,
-    /// A chart cannot be drawn as PNG.
+    /// A chart cannot be converted to PNG.
     #[error("{name}.png: cannot draw the chart")]
     Png {
         /// The name of the chart.
         name: String,
-        /// Why.
+        /// The error of the conversion.
         source: PngError,
     },
 }
 
-/// Writes all tables (CSV) and charts (SVG and PNG) that the rows have data for, and `report.md`
-/// with all of them, into a folder; makes the folder, and overwrites files of an older report.
+/// Writes all tables (CSV) and charts (SVG and PNG) for which the rows have data into a folder, and
+/// `report.md` with all of them. Creates the folder, and overwrites files of an older report.
 /// Returns the files.
 ///
 /// # Errors
-/// If there are no rows, a file cannot be written, or this machine has no font to draw PNG with.
+/// There are no rows, a file cannot be written, or this machine has no font for PNG.
 pub fn write(rows: &[Row], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     if rows.is_empty() {
         return Err(ReportError::Empty);

@@ -1,7 +1,7 @@
-//! From rows of results to tables and charts.
+//! Tables and charts of rows.
 //!
-//! [`tables`] and [`figures`] make what the rows have data for; [`write()`] puts all of it into a
-//! folder. Charts join only what was measured with all else equal.
+//! [`tables`] and [`figures`] make those for which the rows have data. [`write()`] writes all of
+//! them into a folder. A chart combines only measurements whose other conditions are equal.
 
 mod cells;
 pub mod chart;

@@ -1,4 +1,4 @@
-//! When which party reached what, both on one clock.
+//! The phases of both parties, on one clock.
 
 use super::{
     Cell, Table,
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::row::{Measured, PartyRow};
 
-/// At most this many cells are drawn.
+/// Maximum number of drawn cells.
 const MAX_PANELS: usize = 6;
 
-/// A moment of a party since it was connected.
+/// A time of a party since it was connected.
 type Moment = fn(&PartyRow) -> Option<f64>;
 
 const MOMENTS: [(&str, Moment); 7] = [
@@ -32,7 +32,7 @@ const PARTIES: [(&str, Party); 2] = [
     ("evaluator", |measured| &measured.evaluator),
 ];
 
-/// Returns the median moment since the parties' first packet, if runs of the cell tell.
+/// Returns the median time since the parties' first packet, if runs of the cell report it.
 fn median(cell: &Cell<'_>, party: Party, moment: Moment) -> Option<f64> {
     let moments = cell.some_samples(|measured| {
         let party = party(measured);
@@ -41,7 +41,7 @@ fn median(cell: &Cell<'_>, party: Party, moment: Moment) -> Option<f64> {
     moments.median()
 }
 
-/// Writes the moments of both parties, of the cells that have them.
+/// Makes the table of the times of both parties, for the cells that have them.
 pub(super) fn table(cells: &[Cell<'_>], labels: &[String]) -> Table {
     let headers = ["cell", "party"].into_iter();
     let mut table = Table::new(
@@ -60,8 +60,8 @@ pub(super) fn table(cells: &[Cell<'_>], labels: &[String]) -> Table {
     table
 }
 
-/// Draws the moments of both parties, a panel for each path, transport and congestion control: the
-/// cell with the most payload. Nothing if no row has them.
+/// Draws the times of both parties. Each path, transport and congestion control has a panel, for
+/// the cell with the most payload. None if no row has times.
 pub(super) fn figure(cells: &[Cell<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, f64, Panel)> = Vec::new();
     for cell in cells {
@@ -139,7 +139,7 @@ mod tests {
             panic!("two series")
         };
         assert_eq!((garbler.points.len(), evaluator.points.len()), (6, 7));
-        // Marks stay with their names where one is missing.
+        // Marks keep their names if one is missing.
         assert_eq!(garbler.points[5], Point::at(6.0, 286.0));
         assert_eq!(evaluator.points[5], Point::at(5.0, 230.0));
     }

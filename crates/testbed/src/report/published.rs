@@ -1,9 +1,9 @@
-//! Figures that others published, to stand beside ours.
+//! Published figures, for comparison with ours.
 //!
-//! All from M. Brandt, C. Orlandi, K. Shrishak and H. Shulman, "Optimal Transport Layer for Secure
-//! Computation", SECRYPT 2020, pages 130-141, DOI 10.5220/0009826801300141, called *Transputation*
-//! here. Its Figures 1 to 3 are drawings without numbers: only what its text and its tables state
-//! can be compared.
+//! All are from M. Brandt, C. Orlandi, K. Shrishak and H. Shulman, "Optimal Transport Layer for
+//! Secure Computation", SECRYPT 2020, pages 130-141, DOI 10.5220/0009826801300141, called
+//! *Transputation* here. Its Figures 1 to 3 are drawings without numbers, so only its text and its
+//! tables can be compared.
 
 /// A cell of the paper's Table 3, "Experimental results for garbled circuit protocols (Runtime in
 /// ms)". Section 6.3: "The timing in the table include the garbling time, transfer of data from the
@@ -16,29 +16,30 @@ pub struct Published {
     pub scenario: &'static str,
     /// The name of the scheme in this project.
     pub scheme: &'static str,
-    /// Over TCP, in milliseconds.
+    /// Run time over TCP, in milliseconds.
     pub tcp_ms: f64,
-    /// Over SABUL (UDT), in milliseconds.
+    /// Run time over SABUL (UDT), in milliseconds.
     pub sabul_ms: f64,
 }
 
-/// The paper's names of the settings, by the names of our scenarios, with their round-trip times
-/// in milliseconds and rates in Mbit/s (its section 6.2).
+/// The paper's names of the settings by the names of our scenarios, with round-trip times in
+/// milliseconds and rates in Mbit/s (its section 6.2).
 pub const SETTINGS: [(&str, &str, f64, f64); 3] = [
     ("lan", "LAN", 0.5, 10_000.0),
     ("eu-us", "EU-US", 110.0, 1_000.0),
     ("eu-aus", "EU-AUS", 300.0, 1_000.0),
 ];
 
-/// The paper's names of the schemes, by ours: JustGarble takes AES for an ideal cipher with one
-/// fixed key, half-gates assume circularity, and GLNP15 a pseudo-random function only (section 3.1).
+/// The paper's names of the schemes by ours. JustGarble assumes that AES with a fixed key is an
+/// ideal cipher, half-gates assume circularity, and GLNP15 assumes a pseudo-random function only
+/// (section 3.1).
 pub const SCHEMES: [(&str, &str); 3] = [
     ("fixed-key", "JustGarble"),
     ("half-gates", "Half-Gate"),
     ("prf", "GLNP15"),
 ];
 
-/// The paper's Table 3, row by row.
+/// Table 3 of the paper, row by row.
 pub const TABLE_3: [Published; 27] = {
     const fn cell(
         circuit: &'static str,
@@ -90,7 +91,7 @@ pub const TABLE_3: [Published; 27] = {
 mod tests {
     use super::*;
 
-    /// What the paper's section 6.3 says of its own table.
+    /// Statements of the paper's section 6.3 about its table.
     #[test]
     fn the_table_agrees_with_the_text_of_the_paper() {
         let ratio = |scenario: &str| {

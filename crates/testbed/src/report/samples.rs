@@ -1,36 +1,36 @@
-//! What several measurements of one quantity say together.
+//! Statistics of several measurements of one quantity.
 
 /// Measurements of one quantity under the same conditions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Takes one more; what is not a finite number is none.
+    /// Adds a measurement. Values that are not finite are ignored.
     pub fn push(&mut self, value: f64) {
         if value.is_finite() {
             self.0.push(value);
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of measurements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns whether there are no measurements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the arithmetic mean, or nothing of no samples.
+    /// Returns the arithmetic mean. None without measurements.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (!self.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
     }
 
-    /// Returns the median, the middle between the two middle ones where there are two.
+    /// Returns the median: the mean of the two middle values of an even number.
     #[must_use]
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.0.clone();
@@ -43,8 +43,7 @@ impl Samples {
         }
     }
 
-    /// Returns the standard deviation of the population these are samples of (divisor n - 1), or
-    /// nothing of fewer than two.
+    /// Returns the sample standard deviation (divisor n - 1). None for fewer than two measurements.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         let mean = self.mean()?;
@@ -52,7 +51,7 @@ impl Samples {
         (self.len() > 1).then(|| (squares / (self.len() - 1) as f64).sqrt())
     }
 
-    /// Returns the smallest and the largest, or nothing of no samples.
+    /// Returns the smallest and the largest value. None without measurements.
     #[must_use]
     pub fn range(&self) -> Option<(f64, f64)> {
         let smallest = self.0.iter().copied().min_by(f64::total_cmp)?;

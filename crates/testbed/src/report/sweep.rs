@@ -1,4 +1,4 @@
-//! Charts of a quantity against a condition of the path, all else being equal.
+//! Charts of a quantity against one condition of the path, with all other conditions equal.
 
 use super::{
     Cell,
@@ -15,14 +15,14 @@ pub(super) struct Variable {
     pub(super) title: &'static str,
     label: &'static str,
     value: fn(&Row) -> Option<f64>,
-    /// Takes the variable out of a row, so that rows which differ in it alone become equal.
+    /// Removes the variable from a row, so that rows that differ only in it become equal.
     without: fn(&mut Row),
-    /// The facets that show the variable.
+    /// The properties that display the variable.
     shown_by: &'static [&'static str],
 }
 
-/// The conditions that are known to matter: transputation-2020, section 6.1, and
-/// maltitz-carle-smc-assessment, section V-B.
+/// The conditions that are known to affect run time: Transputation (2020), section 6.1, and von
+/// Maltitz and Carle, section V-B.
 pub(super) const VARIABLES: [Variable; 5] = [
     Variable {
         name: "rtt",
@@ -70,7 +70,7 @@ pub(super) const VARIABLES: [Variable; 5] = [
         name: "size",
         title: "circuit size",
         label: "AND gates",
-        // Circuits of one family differ in size alone: `min-of-candidates:25x20` and `...:250x20`.
+        // Circuits of one family differ only in size: `min-of-candidates:25x20` and `...:250x20`.
         value: |row| {
             let parameterised = row.circuit.contains(':');
             let gates = row.measured.as_ref()?.and_gates?;
@@ -86,7 +86,7 @@ fn family(circuit: &str) -> &str {
     circuit.split(':').next().unwrap_or(circuit)
 }
 
-/// Something measured, to draw upwards.
+/// A measured quantity for the vertical axis.
 #[derive(Clone, Copy)]
 struct Quantity {
     title: &'static str,
@@ -94,8 +94,8 @@ struct Quantity {
     of: fn(&Measured, u64) -> Option<f64>,
 }
 
-/// The resources of maltitz-carle's Figures 1 to 13 (duration, cycles, heap, bytes), and processor
-/// time and resident memory, which every machine tells.
+/// The resources in Figures 1 to 13 of von Maltitz and Carle (duration, cycles, heap, bytes), and
+/// processor time and resident memory, which every machine reports.
 const RESOURCES: [Quantity; 6] = [
     Quantity {
         title: "Duration",
@@ -139,21 +139,19 @@ const RESOURCES: [Quantity; 6] = [
     },
 ];
 
-/// The panel that not all machines have data for.
+/// The panel for which not all machines have data.
 const CYCLES: &str = "Cycles";
 
-/// Cells that differ in the variable alone, in its order.
+/// Cells that differ only in the variable, in its order.
 struct Line<'a> {
     cells: Vec<(f64, Cell<'a>)>,
-    /// What is computed along it.
+    /// The circuit of the line.
     circuit: String,
     name: String,
 }
 
-/// Draws run time against a variable, a panel for each circuit; nothing if no rows vary it.
-///
-/// The physical limit is drawn too: that of all lines of a panel where they share it, as all
-/// transports do.
+/// Draws run time against a variable. Each circuit has a panel. None if no rows vary it. The
+/// physical limit is also drawn, once for all lines of a panel that share it, as all transports do.
 pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
     let lines = lines(cells, variable);
     let mut circuits: Vec<&str> = Vec::new();
@@ -179,7 +177,8 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
                     Some(Point::at(*x, limit))
                 })
                 .collect();
-            // One scheme has one limit unless conditions differ: then the lowest stands for all.
+            // Each scheme has one limit unless other conditions differ. Then the lowest limit is
+            // drawn.
             if !limits.iter().any(|limit| limit.name == name) {
                 limits.push(Series {
                     name,
@@ -206,7 +205,8 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
     (!figure.is_empty()).then_some(figure)
 }
 
-/// Draws what runs cost against a variable, a panel for each resource; nothing if no rows vary it.
+/// Draws the resources of runs against a variable. Each resource has a panel. None if no rows vary
+/// it.
 pub(super) fn resources(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
     let mut lines = lines(cells, variable);
     for line in &mut lines {
@@ -255,7 +255,7 @@ fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> Option<f64>) -
     }
 }
 
-/// Finds the lines: at least two values of the variable, all else being equal.
+/// Returns the lines with at least two values of the variable and all other conditions equal.
 fn lines<'a>(cells: &[Cell<'a>], variable: &Variable) -> Vec<Line<'a>> {
     let mut groups: Vec<(String, Line<'a>)> = Vec::new();
     for cell in cells {
@@ -271,7 +271,7 @@ fn lines<'a>(cells: &[Cell<'a>], variable: &Variable) -> Vec<Line<'a>> {
         row.scenario.name.clear();
         let key = key(&row, &row.scenario);
         match groups.iter_mut().find(|(known, _)| *known == key) {
-            // Two scenarios of other names may be the same conditions: one of them will do.
+            // Scenarios with different names may have the same conditions. One of them is drawn.
             Some((_, line)) if line.cells.iter().any(|(known, _)| *known == value) => {}
             Some((_, line)) => line.cells.push((value, cell.clone())),
             None => {
@@ -324,7 +324,7 @@ mod tests {
             row("aes128", "eu-aus", 300.0),
             row("aes128", "eu-us", 110.0),
             row("aes128", "eu-us", 130.0),
-            // 10 Gbit/s: something else differs too.
+            // Another rate, 10 Gbit/s, so it is not part of the line.
             row("aes128", "lan", 3.0),
             row("sha256", "eu-us", 150.0),
         ];

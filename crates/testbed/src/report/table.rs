@@ -1,8 +1,8 @@
-//! Tables for the terminal, for Markdown and for spreadsheets.
+//! Tables for the terminal, Markdown and CSV.
 
 use comfy_table::{CellAlignment, presets};
 
-/// A table of text: the first column to the left, all others to the right.
+/// A table of text. The first column is left-aligned, all others are right-aligned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     title: String,
@@ -21,7 +21,7 @@ impl Table {
         }
     }
 
-    /// Adds a row; it is filled up with blanks, or cut, to the number of headers.
+    /// Adds a row. It is padded with blanks, or truncated, to the number of headers.
     pub fn push(&mut self, row: impl IntoIterator<Item = String>) {
         let mut row: Vec<String> = row.into_iter().collect();
         row.resize(self.headers.len(), String::new());
@@ -34,13 +34,13 @@ impl Table {
         &self.title
     }
 
-    /// Tells whether there are no rows.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Draws the table for a terminal, without the title.
+    /// Formats the table for a terminal, without the title.
     #[must_use]
     pub fn terminal(&self) -> String {
         let mut table = comfy_table::Table::new();
@@ -56,7 +56,7 @@ impl Table {
         format!("{table}\n")
     }
 
-    /// Writes the table as GitHub's Markdown, without the title.
+    /// Formats the table as GitHub Flavored Markdown, without the title.
     #[must_use]
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| {
@@ -70,7 +70,7 @@ impl Table {
         text
     }
 
-    /// Writes the table as comma-separated values (RFC 4180), headers first.
+    /// Formats the table as comma-separated values (RFC 4180), with the headers first.
     #[must_use]
     pub fn csv(&self) -> String {
         let line = |cells: &Vec<String>| {
@@ -93,8 +93,7 @@ fn csv_cell(cell: &str) -> String {
     }
 }
 
-/// Writes a number with about three digits that count, as people read them: `0.123`, `12.3`,
-/// `1234`.
+/// Formats a number with about three significant digits: `0.123`, `12.3`, `1234`.
 #[must_use]
 pub fn number(value: f64) -> String {
     match value.abs() {

@@ -1,4 +1,4 @@
-//! What rows say, as tables.
+//! Tables of rows.
 
 use super::{
     Cell, Table,
@@ -11,7 +11,7 @@ use crate::row::{Measured, PartyRow, Row};
 const MB: f64 = 1e6;
 pub(super) const MIB: f64 = (1 << 20) as f64;
 
-/// Makes all tables that the rows have data for.
+/// Makes all tables for which the rows have data.
 #[must_use]
 pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
     let cells = Cell::group(rows);
@@ -29,7 +29,7 @@ pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
         .collect()
 }
 
-/// Makes a table of the median times of each cell, beside the physical limit.
+/// Makes a table of the median times of each cell, with the physical limit.
 #[must_use]
 pub fn summary(rows: &[Row]) -> Table {
     let cells = Cell::group(rows);
@@ -59,7 +59,7 @@ pub fn summary(rows: &[Row]) -> Table {
     table
 }
 
-/// Times of all cells, with the physical limit.
+/// Makes the table of times of all cells, with the physical limit.
 fn runtimes(cells: &[Cell<'_>]) -> Table {
     let mut table = Table::new(
         "Times: total from the first packet to the output, then the run time, from both parties being connected \
@@ -105,7 +105,7 @@ fn runtimes(cells: &[Cell<'_>]) -> Table {
     table
 }
 
-/// When the evaluator reached what, by cell.
+/// Makes the table of the evaluator's phases, by cell.
 fn phases(cells: &[Cell<'_>]) -> Table {
     let mut table = Table::new(
         "Phases of the evaluator, medians: the durations of connecting and of the handshake, and the other \
@@ -145,7 +145,7 @@ fn phases(cells: &[Cell<'_>]) -> Table {
     table
 }
 
-/// What a run costs, by cell. Columns of what no run has are left out.
+/// Makes the table of the resources of runs, by cell. Columns without values are left out.
 fn resources(cells: &[Cell<'_>]) -> Table {
     type Quantity = fn(&Measured) -> Option<f64>;
     let quantities: [(&str, Quantity); 16] = [
@@ -225,8 +225,8 @@ fn billions(count: Option<u64>) -> Option<f64> {
     Some(count? as f64 / 1e9)
 }
 
-/// The paper's Table 3, with ours beside: TCP cells of the three preset scenarios, batch 1, of the
-/// rows' main congestion control and buffers.
+/// Makes the paper's Table 3 with our figures: TCP cells of the three preset scenarios with batch
+/// 1, with the rows' main congestion control and buffers.
 fn paper_table_3(cells: &[Cell<'_>]) -> Table {
     let mut table = Table::new(
         "Table 3 of Transputation (2020) and this reproduction: run time in ms, published and ours",
@@ -274,7 +274,7 @@ fn paper_table_3(cells: &[Cell<'_>]) -> Table {
     table
 }
 
-/// Runs that failed, and why.
+/// Makes the table of failed runs, with their errors.
 fn failures(rows: &[Row]) -> Table {
     let mut table = Table::new("Runs that failed", ["run", "why"]);
     for row in rows.iter().filter(|row| row.measured.is_none()) {
@@ -291,7 +291,7 @@ fn failures(rows: &[Row]) -> Table {
     table
 }
 
-/// What the rows were measured on.
+/// Makes the table of the machines and settings of the rows.
 fn environments(rows: &[Row]) -> Table {
     type Value = fn(&Row) -> String;
     let mut table = Table::new("Environments", ["what", "value"]);
@@ -326,7 +326,7 @@ fn environments(rows: &[Row]) -> Table {
     table
 }
 
-/// Names cells by what tells them apart, and by circuit and scenario in any case.
+/// Returns names for cells: circuit and scenario, and the properties that distinguish them.
 fn labels(cells: &[Cell<'_>]) -> Vec<String> {
     let facets: Vec<_> = cells.iter().map(Cell::facets).collect();
     let always = ["circuit", "transport", "scheme", "scenario"];
@@ -354,7 +354,7 @@ fn labels(cells: &[Cell<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Processor seconds of a party.
+/// Returns the processor seconds of a party.
 pub(super) fn cpu(party: &PartyRow) -> f64 {
     party.user_s + party.system_s
 }
@@ -382,7 +382,7 @@ mod tests {
             row("mincut", "eu-us", 640.0),
             row("mincut", "mobile", 9.0),
         ];
-        // Another congestion control is not the paper's experiment.
+        // Another congestion control does not correspond to the paper's experiment.
         let mut bbr = row("mincut", "eu-us", 1.0);
         bbr.environment.congestion_control = "bbr".to_owned();
         rows.insert(0, bbr);
@@ -426,7 +426,7 @@ mod tests {
             headers.contains("garbler peak heap MiB,evaluator peak heap MiB,garbler MiB"),
             "{text}"
         );
-        // The parties' own bytes, whatever else was on the path.
+        // Only bytes of the parties count, not cross traffic.
         let end = "0.300,0.300,5.00,5.00,20.0,20.0,1.10,1.10,10.0 %,0,0,0\r\n";
         assert!(values.ends_with(end), "{text}");
         rows[0].measured.as_mut().unwrap().garbler.cycles = Some(1_500_000_000);

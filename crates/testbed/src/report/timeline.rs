@@ -1,4 +1,4 @@
-//! How full the path was in the course of runs.
+//! The load of the path over time.
 
 use transpute_netem::lab::Timeline;
 
@@ -8,15 +8,14 @@ use super::{
     chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
 };
 
-/// At most this many points are drawn a direction: more than a chart has pixels say nothing.
+/// Maximum number of points per direction, about the number of pixels of a chart.
 const MAX_POINTS: usize = 400;
 
-/// At most this many runs are drawn.
+/// Maximum number of drawn runs.
 const MAX_PANELS: usize = 6;
 
-/// Draws the rate at which bytes arrived in the course of a run, for each transport, congestion
-/// control and scenario that a run with a timeline has: the run with the most payload. Nothing if no
-/// row has a timeline.
+/// Draws the rate of arriving bytes over the time of a run. Each transport, congestion control and
+/// scenario has a panel, for the run with the most payload. None if no row has a timeline.
 pub(super) fn timelines(cells: &[Cell<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, u64, Panel)> = Vec::new();
     for cell in cells {
@@ -39,7 +38,7 @@ pub(super) fn timelines(cells: &[Cell<'_>]) -> Option<Figure> {
             None => chosen.push((path, bytes, panel)),
         }
     }
-    // The first of those with the most payload, in their order.
+    // The first runs of those with the most payload, in their original order.
     let mut sizes: Vec<u64> = chosen.iter().map(|(_, bytes, _)| *bytes).collect();
     sizes.sort_unstable_by(|one, other| other.cmp(one));
     let least = sizes.get(MAX_PANELS - 1).copied().unwrap_or(0);
@@ -54,7 +53,7 @@ pub(super) fn timelines(cells: &[Cell<'_>]) -> Option<Figure> {
     (!figure.is_empty()).then_some(figure)
 }
 
-/// Draws a timeline; long ones in longer intervals.
+/// Draws a timeline, with longer intervals for a longer run.
 fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
     let length = timeline.up.len().max(timeline.down.len());
     let merged = length.div_ceil(MAX_POINTS).max(1);
@@ -65,7 +64,7 @@ fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
         points: (bytes.chunks(merged).enumerate())
             .map(|(number, chunk)| {
                 let bits = chunk.iter().map(|bytes| *bytes as f64 * 8.0).sum::<f64>();
-                // The last interval may be shorter; it counts as if nothing followed.
+                // The last interval may be shorter. It counts as a full interval.
                 Point::at((number as f64 + 0.5) * step, bits / 1e6 / step)
             })
             .collect(),

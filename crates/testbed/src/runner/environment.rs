@@ -1,4 +1,4 @@
-//! What runs run on.
+//! The machine and settings of runs.
 
 use std::{
     collections::HashMap, fs, io, path::Path, process::Command, sync::atomic::AtomicBool,
@@ -18,22 +18,22 @@ use crate::{
     row::Environment,
 };
 
-/// How long a program that only prints something may take.
+/// Time limit of a program that only prints something.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What emulates the path.
+/// The emulator of the path.
 const EMULATOR: &str =
     "transpute-testbed: two network namespaces, TUN devices, user-space forwarder";
 
-/// What runs run on, by what scenarios say of it.
+/// The machine and settings of runs, by the settings of scenarios that affect them.
 pub(crate) struct Environments {
-    /// Without what is in force inside the namespaces.
+    /// The environment without the settings inside the namespaces.
     outside: Environment,
     inside: HashMap<(Option<String>, Option<u64>), Environment>,
 }
 
 impl Environments {
-    /// Asks this machine and this `transpute`.
+    /// Describes this machine and this `transpute`.
     pub(crate) fn new(binary: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
         Ok(Self {
             outside: describe(binary, cancel)?,
@@ -41,7 +41,7 @@ impl Environments {
         })
     }
 
-    /// Describes what the parties of a scenario run on.
+    /// Describes the environment of the parties of a scenario.
     pub(crate) fn of(
         &mut self,
         scenario: &Scenario,
@@ -82,14 +82,14 @@ fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment, RunError>
     })
 }
 
-/// Adds what is in force inside the namespaces of a scenario.
+/// Adds the settings inside the namespaces of a scenario.
 pub(super) fn describe_inside(
     environment: &mut Environment,
     scenario: &Scenario,
     cancel: &AtomicBool,
 ) -> Result<(), RunError> {
-    // Like those of the runs, but with a path that loses nothing and takes no time: asking must not
-    // use up what happens to the packets of a run, and must come to an end.
+    // A path like that of the runs, but without loss and delay. It must not use up the random
+    // numbers of a run's path, and it must complete.
     let lab = Lab::start(&Scenario {
         up: PathConfig::default(),
         down: PathConfig::default(),
@@ -97,7 +97,7 @@ pub(super) fn describe_inside(
         ..scenario.clone()
     })?;
     let ask = |setting: &str| {
-        // Which namespace such a file tells of depends on who reads it.
+        // The content of such a file depends on the namespace of the reader.
         let mut command = lab.command(Side::A, "cat");
         command.arg(format!("/proc/sys/net/ipv4/{setting}"));
         printed(command, cancel).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -108,16 +108,15 @@ pub(super) fn describe_inside(
     Ok(())
 }
 
-/// Returns the congestion control of a connection over the path.
-///
-/// The sysctl does not tell: a scenario's own may be set for the route alone.
+/// Returns the congestion control of a connection over the path. The sysctl is not enough, because
+/// a scenario may set it for the route only.
 fn congestion_control(lab: &Lab) -> io::Result<String> {
     let listener = lab.listen(Side::B, 0)?;
     let connection = lab.connect(Side::A, listener.local_addr()?)?;
     Ok(tcp_congestion(&connection)?)
 }
 
-/// Runs a command and returns what it prints.
+/// Runs a command. Returns its output.
 fn printed(command: Command, cancel: &AtomicBool) -> Result<String, RunError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let finished = Process::start(command)
@@ -137,7 +136,7 @@ fn printed(command: Command, cancel: &AtomicBool) -> Result<String, RunError> {
     Ok(finished.stdout.trim().to_owned())
 }
 
-/// Returns what a file of one line holds; nothing where it cannot be read.
+/// Returns the content of a file of one line, or an empty text if it cannot be read.
 fn line(path: &str) -> String {
     fs::read_to_string(path)
         .unwrap_or_default()
@@ -145,7 +144,7 @@ fn line(path: &str) -> String {
         .to_owned()
 }
 
-/// Returns what follows a name and a colon in a file.
+/// Returns the text after a name and a colon in a file.
 fn field(path: &str, name: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     (text.lines())
@@ -168,7 +167,8 @@ mod tests {
         let available = line(&format!("{sysctl}/tcp_available_congestion_control"));
         let never = AtomicBool::new(false);
         let mut asked = vec![None];
-        // One that is not the default: where everybody may use it, and where only routes may name it.
+        // Congestion controls other than the default: one that all users may set, and one that only
+        // routes may set.
         asked.extend(
             available
                 .split(' ')
@@ -176,7 +176,7 @@ mod tests {
                 .map(Some),
         );
         for name in asked {
-            // Nothing would get through the path itself.
+            // No packet would pass the path itself.
             let mut scenario = Scenario::named("eu-aus").unwrap().with_loss(1.0);
             scenario.congestion_control = name.map(str::to_owned);
             let mut environment = Environment::default();

@@ -1,4 +1,4 @@
-//! Why a matrix cannot go on.
+//! The error of a matrix.
 
 use std::{io, path::PathBuf};
 
@@ -7,11 +7,11 @@ use transpute_netem::lab::LabError;
 
 use crate::{measure::MeasureError, row::RowError};
 
-/// Why a matrix cannot go on.
+/// The error of a matrix.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// There is nothing to run.
+    /// There are no runs.
     #[error("nothing to run: {0} is empty")]
     Empty(&'static str),
     /// The results cannot be written.
@@ -19,10 +19,10 @@ pub enum RunError {
     Results {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another runner appends to the results.
+    /// Another runner has locked the results.
     #[error("{}: in use by another run", path.display())]
     Locked {
         /// The file.
@@ -31,7 +31,7 @@ pub enum RunError {
     /// The results of an earlier run cannot be read.
     #[error(transparent)]
     Rows(#[from] RowError),
-    /// Keys and inputs cannot be put into files.
+    /// Keys and inputs cannot be written to files.
     #[error("cannot prepare keys and inputs")]
     Prepare(#[source] io::Error),
     /// A circuit does not exist or cannot be evaluated.
@@ -39,30 +39,30 @@ pub enum RunError {
     Circuit {
         /// The circuit.
         circuit: String,
-        /// One line.
+        /// The reason, in one line.
         reason: String,
     },
-    /// A program that a run needs does not work.
+    /// A program that a run needs failed.
     #[error("{program}: {reason}")]
     Tool {
         /// The program.
         program: String,
-        /// One line.
+        /// The reason, in one line.
         reason: String,
     },
-    /// Traffic over the path does not flow.
+    /// Traffic over the path failed.
     #[error("no traffic over the emulated path")]
     Flow(#[source] io::Error),
     /// The path cannot be emulated.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Whoever asked for it wants it no more.
+    /// The caller cancelled the run.
     #[error("interrupted")]
     Cancelled,
 }
 
 impl RunError {
-    /// Keeps a cancellation apart from all other reasons.
+    /// Converts an error. A cancellation stays one.
     pub(super) fn from_measure(
         error: MeasureError,
         other: impl FnOnce(MeasureError) -> Self,

@@ -1,10 +1,10 @@
-//! How long the rest will take.
+//! The estimate of the remaining time.
 
 use std::time::Duration;
 
-/// What runs have taken, by cell.
+/// The durations of runs, by cell.
 pub(super) struct Estimate {
-    /// Sum and count.
+    /// Sum and count of the durations of each cell.
     cells: Vec<(Duration, u32)>,
 }
 
@@ -15,14 +15,14 @@ impl Estimate {
         }
     }
 
-    /// Records how long a run of a cell took.
+    /// Records the duration of a run of a cell.
     pub(super) fn record(&mut self, cell: usize, time: Duration) {
         self.cells[cell].0 += time;
         self.cells[cell].1 += 1;
     }
 
-    /// Estimates how long runs of these cells will take: each as long as those of its cell have, or
-    /// else as the average of all other cells. Nothing before the first run.
+    /// Estimates the duration of runs of these cells. A cell without runs counts as the average of
+    /// all other cells. None before the first run.
     pub(super) fn remaining(&self, cells: impl Iterator<Item = usize>) -> Option<Duration> {
         let means: Vec<_> = (self.cells.iter())
             .map(|&(sum, count)| sum.checked_div(count))
@@ -46,7 +46,7 @@ mod tests {
         estimate.record(0, seconds(1));
         estimate.record(0, seconds(3));
         estimate.record(1, seconds(10));
-        // 2 s, 10 s, and 6 s for the one that is unknown.
+        // 2 s, 10 s, and 6 s for the unknown one.
         assert_eq!(
             estimate.remaining([0, 1, 2, 2].into_iter()),
             Some(seconds(24))

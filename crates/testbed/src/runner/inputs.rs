@@ -1,4 +1,4 @@
-//! Inputs for a circuit, and what must come out.
+//! Inputs of a circuit, and the expected outputs.
 
 use std::{
     collections::HashMap,
@@ -15,24 +15,24 @@ use serde::Deserialize;
 use super::error::RunError;
 use crate::measure::{Patience, Process};
 
-/// How long a circuit may take to be generated, or evaluated in the clear.
+/// Time limit for generating a circuit, or for its plain evaluation.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What all inputs come from: every run of a circuit computes the same.
+/// The seed of all inputs. Every run of a circuit has the same inputs.
 const INPUT_SEED: u64 = 0x7472_616e_7370;
 
-/// Inputs of both parties for one circuit, in files, and the outputs they lead to.
+/// The inputs of both parties for one circuit, in files, and the expected outputs.
 #[derive(Clone, Debug)]
 pub(super) struct CircuitInputs {
-    /// `N=@FILE` of the garbler.
+    /// Arguments `N=@FILE` of the garbler.
     pub(super) garbler: Vec<String>,
-    /// `N=@FILE` of the evaluator.
+    /// Arguments `N=@FILE` of the evaluator.
     pub(super) evaluator: Vec<String>,
     /// The output values in hexadecimal digits.
     pub(super) outputs: Vec<String>,
 }
 
-/// Makes inputs for circuits as they are needed.
+/// Generates the inputs of circuits on demand.
 pub(super) struct InputMaker<'a> {
     binary: &'a Path,
     folder: PathBuf,
@@ -56,7 +56,7 @@ pub(super) struct OutputValue {
 }
 
 impl<'a> InputMaker<'a> {
-    /// Makes inputs with the help of this `transpute`, in this folder.
+    /// Generates inputs with this `transpute`, in this folder.
     pub(super) fn new(binary: &'a Path, folder: &Path) -> Self {
         Self {
             binary,
@@ -65,10 +65,8 @@ impl<'a> InputMaker<'a> {
         }
     }
 
-    /// Returns the inputs for a circuit.
-    ///
-    /// The first input value is the garbler's, all others are the evaluator's: the default of
-    /// `transpute run`.
+    /// Returns the inputs of a circuit. The first input value belongs to the garbler and all others
+    /// to the evaluator, as is the default of `transpute run`.
     pub(super) fn inputs(
         &mut self,
         circuit: &str,
@@ -104,7 +102,7 @@ impl<'a> InputMaker<'a> {
         Ok(inputs)
     }
 
-    /// Runs `transpute circuit` and reads its JSON.
+    /// Runs `transpute circuit` and parses its JSON.
     fn ask<T: for<'de> Deserialize<'de>>(
         &self,
         circuit: &str,

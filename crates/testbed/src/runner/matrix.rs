@@ -1,14 +1,14 @@
-//! What to run: cells, and how sweeps and lists multiply to them.
+//! The cells of a matrix, and the product of sweeps and lists.
 
 use std::{fmt, time::Duration};
 
 use transpute_netem::scenario::{Scenario, ScenarioError};
 use transpute_transport::{Registry, TransportError};
 
-/// Everything to run, as the product of lists.
+/// A matrix of runs, as the product of lists.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// The conditions.
+    /// The conditions of paths.
     pub scenarios: Vec<Scenario>,
     /// Circuits, as `transpute run --circuit` takes them.
     pub circuits: Vec<String>,
@@ -18,16 +18,16 @@ pub struct Matrix {
     pub transports: Vec<String>,
     /// Evaluations per run.
     pub batches: Vec<u64>,
-    /// Whether the parties encrypt and authenticate.
+    /// The parties use encryption and authentication.
     pub encrypted: bool,
-    /// Runs of each cell.
+    /// Number of runs of each cell.
     pub repetitions: u32,
 }
 
 /// One combination of a [`Matrix`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The conditions.
+    /// The conditions of the path.
     pub scenario: Scenario,
     /// The circuit.
     pub circuit: String,
@@ -35,19 +35,19 @@ pub struct Cell {
     pub scheme: String,
     /// The transport.
     pub transport: String,
-    /// Evaluations.
+    /// Number of evaluations.
     pub batch: u64,
-    /// Whether the parties encrypt and authenticate.
+    /// The parties use encryption and authentication.
     pub encrypted: bool,
-    /// After how long a run is cut off: that is a result then, and no failure. Not one of the
-    /// conditions that tell cells apart. Runs of a [`Matrix`] are not cut off.
+    /// Time after which a run is cut off. That is then a result and not a failure. It is not one of
+    /// the conditions that distinguish cells. Runs of a [`Matrix`] are not cut off.
     pub cut_off: Option<Duration>,
-    /// Whether that a run fails is a result, so that it is not tried again: of a transport over UDP
-    /// behind a firewall, for instance. Not one of the conditions either.
+    /// A failure is a result, so that the run is not repeated: for example, of a transport over UDP
+    /// behind a firewall. It is not one of the conditions either.
     pub may_fail: bool,
 }
 
-/// What a run of it is called while it is waited for.
+/// The name of a run in messages about progress.
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -61,15 +61,15 @@ impl fmt::Display for Cell {
     }
 }
 
-/// The name of the transport that chooses for itself.
+/// The name of the transport that chooses among others.
 pub const AUTO: &str = "auto";
 
-/// The name that stands for all transports of a registry.
+/// The name for all transports of a registry.
 const ALL: &str = "all";
 
 impl Matrix {
-    /// Returns the transports that are named, with their settings: all of a registry if one of the names is `all`. The name `auto`
-    /// stands for the one that the parties choose.
+    /// Returns the transports of a list of names with settings, or all of a registry if one of the
+    /// names is `all`. The name `auto` stands for the choice of the parties.
     ///
     /// # Errors
     /// Those of [`Registry::get`].
@@ -114,29 +114,29 @@ impl Matrix {
     }
 }
 
-/// Values that replace those of scenarios, each in turn. An empty list leaves them alone.
+/// Values that replace those of scenarios, each in turn. An empty list replaces nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     /// Round-trip times in milliseconds.
     pub rtt_ms: Vec<f64>,
-    /// Probabilities of independent loss, both ways.
+    /// Probabilities of independent loss, in both directions.
     pub loss: Vec<f64>,
-    /// Rates in Mbit/s, both ways.
+    /// Rates in Mbit/s, in both directions.
     pub rate_mbit: Vec<f64>,
-    /// Whether UDP is blocked both ways; where not, scenarios are left alone.
+    /// Blocks UDP in both directions. `false` leaves scenarios as they are.
     pub block_udp: bool,
     /// TCP congestion controls.
     pub congestion_control: Vec<String>,
-    /// Largest socket buffers in bytes.
+    /// Maximum socket buffers in bytes.
     pub socket_buffer: Vec<u64>,
 }
 
 impl Sweep {
-    /// Returns every scenario with every combination of values, checked. What was replaced is added
-    /// to the name, as in `eu-us,rtt=50,loss=0.01`.
+    /// Returns every scenario with every combination of values, checked. The replaced values are
+    /// appended to the name, as in `eu-us,rtt=50,loss=0.01`.
     ///
     /// # Errors
-    /// [`ScenarioError::Field`] for a combination that makes no sense.
+    /// [`ScenarioError::Field`] for an invalid combination.
     pub fn apply(&self, scenarios: &[Scenario]) -> Result<Vec<Scenario>, ScenarioError> {
         let mut swept = scenarios.to_vec();
         swept = replace(swept, &self.rtt_ms, "rtt", |scenario, &rtt| {

@@ -1,7 +1,7 @@
-//! Running a matrix: every repetition is two real processes on a path of its own.
+//! Execution of a matrix. Every run is two processes on a path of their own.
 //!
-//! Repetitions are interleaved (A B C A B C), so that whatever drifts hits all cells alike. Each is
-//! recorded before the next one starts; a matrix that was interrupted goes on where it was.
+//! Repetitions are interleaved (A B C A B C), so that drift affects all cells alike. Each run is
+//! recorded before the next one starts. An interrupted matrix continues where it stopped.
 
 pub(crate) mod environment;
 mod error;
@@ -36,54 +36,54 @@ pub(crate) use repetition::Identities;
 use store::Store;
 use transpute_netem::scenario::Scenario;
 
-/// How far a matrix is.
+/// The progress of a matrix.
 #[derive(Debug)]
 pub struct Progress<'a, C = Cell, R = Row> {
-    /// Runs that are over.
+    /// Number of runs that have ended.
     pub done: u64,
-    /// All runs that were not in the results before.
+    /// Number of runs without earlier results.
     pub total: u64,
-    /// Of the runs that are over, those that failed.
+    /// Number of ended runs that failed.
     pub failed: u64,
-    /// How long the rest will take, once there is something to judge by.
+    /// Estimated remaining time, after the first run.
     pub remaining: Option<Duration>,
-    /// What runs next; nothing at the end.
+    /// The next cell. None at the end.
     pub next: Option<&'a C>,
-    /// Why the run before failed, if it did.
+    /// The error of the previous run, if it failed.
     pub error: Option<&'a str>,
-    /// The row of the run before, which is in the results by now; nothing at the start.
+    /// The row of the previous run, which is recorded already. None at the start.
     pub last: Option<&'a R>,
 }
 
-/// What became of a matrix.
+/// The result of a matrix.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Summary {
-    /// Runs that were measured.
+    /// Number of measured runs.
     pub measured: u64,
-    /// Runs that failed; rows say why, and the next start tries them again.
+    /// Number of failed runs. Their rows have the errors, and the next start repeats them.
     pub failed: u64,
-    /// Runs that were cut off, of cells that say after how long.
+    /// Number of runs that were cut off, of cells with a limit.
     pub cut_off: u64,
-    /// Runs whose results were there before.
+    /// Number of runs with earlier results.
     pub skipped: u64,
 }
 
-/// Returns what is in force for TCP within the namespaces of a scenario: its congestion control and its buffers. The rest stays
-/// empty.
+/// Returns the settings of TCP inside the namespaces of a scenario: its congestion control and its
+/// buffers. Other fields stay empty.
 ///
 /// # Errors
-/// [`RunError`]: the path cannot be emulated, or does not tell.
+/// [`RunError`]: the path cannot be emulated, or the settings cannot be read.
 pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> {
     let mut environment = Environment::default();
     environment::describe_inside(&mut environment, scenario, &AtomicBool::new(false))?;
     Ok(environment)
 }
 
-/// Runs what of a matrix has no results yet, and appends them: see [`run_cells`].
+/// Runs the cells of a matrix that have no results, and appends the results: see [`run_cells`].
 ///
 /// # Errors
-/// [`RunError`] where nothing more can be measured. A run that fails is a row with its reason, and
-/// no error.
+/// [`RunError`] if no more runs are possible. A failed run is recorded in its row and is not an
+/// error.
 pub fn run(
     matrix: &Matrix,
     options: &Options,
@@ -97,7 +97,7 @@ pub fn run(
     run_cells(&cells, matrix.repetitions, options, cancel, report)
 }
 
-/// Returns the rows that are of a matrix: those of this run and of earlier ones.
+/// Returns the rows of a matrix, of this run and of earlier ones.
 #[must_use]
 pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
     let cells = matrix.cells();
@@ -105,16 +105,16 @@ pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// Runs what of these cells has no results yet, in this order, all of them once before any a second
-/// time; and appends the results.
+/// Runs the cells that have no results, in this order, all of them once before any a second time.
+/// Appends the results.
 ///
-/// `report` is called before every run and at the end; nothing more is run once it breaks. When
-/// `cancel` becomes true, the current run is given up, both parties are killed, and the emulated path
-/// is taken down.
+/// `report` is called before every run and at the end. If it returns `Break`, no more runs start.
+/// When `cancel` becomes true, the current run is abandoned, both parties are killed, and the
+/// emulated path is removed.
 ///
 /// # Errors
-/// [`RunError`] where nothing more can be measured. A run that fails is a row with its reason, and
-/// no error.
+/// [`RunError`] if no more runs are possible. A failed run is recorded in its row and is not an
+/// error.
 pub fn run_cells(
     cells: &[Cell],
     repetitions: u32,
@@ -139,7 +139,7 @@ pub fn run_cells(
         identities: Identities::new(&options.binary, &work.0, cancel)?,
         inputs: InputMaker::new(&options.binary, &work.0),
     };
-    // Nobody should wait for hours to learn of a typing error in the last circuit.
+    // All circuits are checked first, so that a typing error in the last one is reported at once.
     for &(_, cell) in &to_do.runs {
         bench.inputs.inputs(&cells[cell].circuit, cancel)?;
     }
@@ -155,23 +155,23 @@ pub fn run_cells(
     })
 }
 
-/// What came of a run whose row was recorded, with why it was no other.
+/// The result of a run whose row was recorded, with the reason for a failure.
 pub(crate) enum Ending {
     Measured,
     CutOff(String),
     Failed(String),
 }
 
-/// Runs that have no results yet, in order: all cells once before any a second time.
+/// Runs without results, in order: all cells once before any a second time.
 pub(crate) struct Series<'a, C> {
     cells: &'a [C],
-    /// Repetition and index of the cell.
+    /// Pairs of the repetition and the index of the cell.
     pub(crate) runs: Vec<(u32, usize)>,
     skipped: u64,
 }
 
 impl<'a, C> Series<'a, C> {
-    /// Finds the runs of `cells` that `has` knows no result of.
+    /// Returns the runs of `cells` for which `has` has no result.
     pub(crate) fn new(
         cells: &'a [C],
         repetitions: impl Fn(&C) -> u32,
@@ -199,7 +199,8 @@ impl<'a, C> Series<'a, C> {
         }
     }
 
-    /// Makes them with `run`, until `report` breaks, `cancel` becomes true or nothing more can be measured.
+    /// Executes them with `run`, until `report` breaks, `cancel` becomes true or no more runs are
+    /// possible.
     pub(crate) fn run<R>(
         self,
         cancel: &AtomicBool,
@@ -249,7 +250,7 @@ impl<'a, C> Series<'a, C> {
                 return Err(RunError::Cancelled);
             }
         }
-        // There is nothing left to break off.
+        // The result is ignored, because all runs have ended.
         let _ = report(Progress {
             done: total,
             total,
@@ -276,14 +277,14 @@ fn missing(matrix: &Matrix) -> &'static str {
     .unwrap_or("the number of repetitions")
 }
 
-/// A folder for keys and inputs beside the results, removed on drop; and what a killed runner has
-/// left of it, at the next start.
+/// A folder for keys and inputs next to the results. It is removed on drop, or at the next start
+/// after a kill.
 pub(crate) struct WorkFolder(pub(crate) PathBuf);
 
 impl WorkFolder {
-    /// Makes the folder. Whoever does this has locked the results, so nobody else uses it.
+    /// Creates the folder. The caller has locked the results, so no other process uses it.
     pub(crate) fn new(results: &Path) -> Result<Self, RunError> {
-        // Absolute: the parties are other processes.
+        // Absolute, because the parties are other processes.
         let results = std::path::absolute(results).map_err(RunError::Prepare)?;
         let name = results.file_name().unwrap_or_default().to_string_lossy();
         let path = results.with_file_name(format!(".{name}.transpute-testbed"));
@@ -300,7 +301,7 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // The next start removes what is left.
+        // The next start removes the rest after an error.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

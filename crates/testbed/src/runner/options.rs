@@ -1,32 +1,32 @@
-//! How to run a matrix.
+//! Options for the execution of a matrix.
 
 use std::{path::PathBuf, time::Duration};
 
 use crate::live::Live;
 
-/// How to run a matrix.
+/// Options for the execution of a matrix.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The `transpute` program, which both parties are.
+    /// The `transpute` program of both parties.
     pub binary: PathBuf,
-    /// The file that rows are appended to, one JSON object a line. Runs that it holds are not run
-    /// again.
+    /// The file to which rows are appended, one JSON object per line. Runs that have a result in it
+    /// are not repeated.
     pub results: PathBuf,
-    /// How long one run may take before it counts as failed.
+    /// Time limit of a run, after which it has failed.
     pub timeout: Duration,
-    /// Which rows have what arrived when, which for long runs is most of the row.
+    /// The rows that contain a timeline, which is most of the row of a long run.
     pub timelines: Timelines,
-    /// Where runs can be looked at while they go on.
+    /// The handle on which runs in progress are shown.
     pub live: Option<Live>,
 }
 
-/// Which rows have what arrived when.
+/// The rows that contain a timeline.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Timelines {
-    /// None.
+    /// No rows.
     None,
-    /// Those of the first repetition of each cell.
+    /// The first repetition of each cell.
     First,
-    /// All.
+    /// All rows.
     All,
 }

@@ -1,4 +1,4 @@
-//! One party of a run as a process: its command line, and what it tells.
+//! One party of a run as a process: its command line and its report.
 
 use std::{
     path::Path,
@@ -14,7 +14,7 @@ use crate::{
     row::{PartyRow, SelectionRow},
 };
 
-/// How a party knows itself and the other.
+/// The identity of a party, and its peer's.
 #[derive(Clone, Debug)]
 pub(super) struct Keys<'a> {
     /// Its key file.
@@ -23,7 +23,7 @@ pub(super) struct Keys<'a> {
     pub(super) peer: &'a str,
 }
 
-/// Adds to `transpute` the arguments of a party.
+/// Adds the arguments of a party to a `transpute` command.
 pub(super) fn arguments(
     command: &mut Command,
     cell: &Cell,
@@ -53,7 +53,7 @@ pub(super) fn arguments(
     }
 }
 
-/// What of the JSON of `transpute run` is recorded.
+/// The recorded fields of the JSON of `transpute run`.
 #[derive(Deserialize)]
 pub(super) struct Report {
     transport: String,
@@ -66,9 +66,9 @@ pub(super) struct Report {
     times_ms: Times,
     rtt_ms: Option<f64>,
     peak_heap_bytes: Option<u64>,
-    /// When the party was connected, by the system's clock: nanoseconds since 1970.
+    /// Time at which the party was connected, by the system's clock, in nanoseconds since 1970.
     connected_unix_ns: Option<u64>,
-    /// Nothing unless the party chose the transport.
+    /// None unless the party chose the transport.
     selection: Option<Selection>,
 }
 
@@ -121,7 +121,8 @@ struct Times {
 }
 
 impl Report {
-    /// Returns the record, with what the process took, and when the parties' first packet was sent.
+    /// Returns the record, with the resources of the process and the time of the parties' first
+    /// packet.
     pub(super) fn row(
         &self,
         process: Duration,
@@ -157,12 +158,12 @@ impl Report {
         }
     }
 
-    /// Returns the transport that was chosen, unless it was asked for.
+    /// Returns the chosen transport. None if it was set by name.
     pub(super) fn chosen(&self) -> Option<String> {
         Some(self.selection.as_ref()?.transport.clone())
     }
 
-    /// Returns how it was chosen.
+    /// Returns the choice of the transport.
     pub(super) fn selection(&self) -> Option<SelectionRow> {
         let selection = self.selection.as_ref()?;
         let mut predictions = selection.predictions.iter();
@@ -181,7 +182,7 @@ impl Report {
 
     fn connected_at_ms(&self, first_packet: Option<SystemTime>) -> Option<f64> {
         let first = first_packet?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        // Both fit for some centuries to come; the difference is exact before it is rounded.
+        // Both fit for centuries. The difference is exact before it is rounded.
         let since = i128::from(self.connected_unix_ns?) - i128::try_from(first.as_nanos()).ok()?;
         Some(since as f64 / 1e6)
     }

@@ -29,20 +29,20 @@ use crate::{
     row::{Limit, Measured, ROW_FORMAT, Row},
 };
 
-/// How long making a key may take.
+/// Time limit for generating a key.
 const KEY_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a party may take to end once the other one has failed.
+/// Time for a party to end after the other one has failed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The keys of both parties: where they are, and their fingerprints.
+/// The key files of both parties, and their fingerprints.
 pub(crate) struct Identities {
     pub(crate) garbler: (PathBuf, String),
     pub(crate) evaluator: (PathBuf, String),
 }
 
 impl Identities {
-    /// Makes keys in a folder.
+    /// Generates keys in a folder.
     pub(crate) fn new(binary: &Path, folder: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
         let make = |name: &str| {
             let path = folder.join(name);
@@ -67,7 +67,7 @@ impl Identities {
     }
 }
 
-/// What all runs of a matrix share.
+/// The state that all runs of a matrix share.
 pub(super) struct Bench<'a> {
     pub(super) options: &'a Options,
     pub(super) cancel: &'a AtomicBool,
@@ -76,10 +76,10 @@ pub(super) struct Bench<'a> {
     pub(super) inputs: InputMaker<'a>,
 }
 
-/// Why a run is to be recorded as failed, or all of them are to end.
+/// The reason to record a run as failed, or to end all runs.
 enum Stop {
     Run(String),
-    /// The run was cut off so many milliseconds after the first packet, if there was one.
+    /// The run was cut off this many milliseconds after the first packet, if there was one.
     CutOff(Option<f64>, String),
     All(RunError),
 }
@@ -91,14 +91,14 @@ impl From<RunError> for Stop {
 }
 
 impl Bench<'_> {
-    /// Makes one run.
+    /// Executes one run.
     pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<Row, RunError> {
         let inputs = self.inputs.inputs(&cell.circuit, self.cancel)?;
-        // Other drops each time, and the same ones when all is run again.
+        // Losses differ between repetitions, and are the same when all is repeated.
         let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        // A path of its own for every run: nothing is left of the last one's flows, and the kernel
-        // remembers no congestion window.
+        // Every run has a path of its own. So no packets of the last run remain, and the kernel has
+        // no cached congestion window.
         let mut lab = Lab::start(&Scenario {
             seed: path_seed,
             ..cell.scenario.clone()
@@ -172,7 +172,7 @@ impl Bench<'_> {
                 return Process::start_counted(command).map_err(|error| failed(role, error));
             };
             command.arg("--tell-phases");
-            let process = Process::start_counted_and_heard(command, shown.hears(side))
+            let process = Process::start_counted_observed(command, shown.on_stderr(side))
                 .map_err(|error| failed(role, error))?;
             shown.party(side, process.id());
             Ok(process)
@@ -185,7 +185,7 @@ impl Bench<'_> {
         let evaluator = start(Side::B, "evaluator", connect, &inputs.evaluator)?;
         let evaluator = evaluator.finish(patience);
         if let Err(error @ MeasureError::TooLong { .. }) = &evaluator {
-            // Neither will come to an end soon: both are killed.
+            // The run would not end soon, so both are killed.
             let first = lab.party_traffic().first_packet;
             let after = first.and_then(|first| first.elapsed().ok());
             return Err(Stop::CutOff(
@@ -200,8 +200,8 @@ impl Bench<'_> {
         let [up, down] = lab.counters();
         let parties = lab.party_traffic();
         drop(cross);
-        let (evaluator, report) = told("evaluator", evaluator)?;
-        let (garbler, garbler_report) = told("garbler", garbler)?;
+        let (evaluator, report) = report_of("evaluator", evaluator)?;
+        let (garbler, garbler_report) = report_of("garbler", garbler)?;
         check_outputs(&report, cell.batch, &inputs.outputs)?;
         let evaluator = report.row(evaluator.wall, evaluator.usage, parties.first_packet);
         let garbler = garbler_report.row(garbler.wall, garbler.usage, parties.first_packet);
@@ -245,7 +245,7 @@ fn failed(who: &str, error: MeasureError) -> Stop {
     }
 }
 
-/// Returns an error with its causes on one line.
+/// Formats an error with its sources on one line.
 fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
     let mut line = format!("{start}{error}");
     let mut cause = error.source();
@@ -256,8 +256,8 @@ fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// Returns what a party that ended well has told.
-fn told(who: &str, end: Result<Finished, MeasureError>) -> Result<(Finished, Report), Stop> {
+/// Returns the report of a party that succeeded.
+fn report_of(who: &str, end: Result<Finished, MeasureError>) -> Result<(Finished, Report), Stop> {
     let finished = end.map_err(|error| failed(who, error))?;
     if !finished.status.success() {
         let complaint = finished.complaint();
@@ -284,7 +284,7 @@ fn check_outputs(report: &Report, batch: u64, expected: &[String]) -> Result<(),
     )))
 }
 
-/// Returns what was counted between two moments; a peak is that of the later one.
+/// Returns the difference of counters. A peak is that of the later time.
 fn since(now: PathCounters, before: PathCounters) -> PathCounters {
     PathCounters {
         packets_in: now.packets_in.saturating_sub(before.packets_in),

@@ -1,4 +1,4 @@
-//! The file of results, which a run that was interrupted goes on with.
+//! The file of results, with which an interrupted run continues.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -11,7 +11,7 @@ use std::{
 use super::{error::RunError, matrix::Cell};
 use crate::row::{Record, Row, read_records};
 
-/// A results file that nobody else appends to.
+/// A results file that is locked against other processes.
 #[derive(Debug)]
 pub(crate) struct Store<R = Row> {
     file: File,
@@ -19,11 +19,11 @@ pub(crate) struct Store<R = Row> {
     done: Vec<R>,
 }
 
-/// How long a lock may outlive a run that was killed while it started a process: until that process runs its own program,
-/// it has the file too.
+/// Time for which a lock may outlive a runner that was killed while it started a process: until the
+/// process executes its program, it has the file open too.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Locks the file, or finds it locked by a run that goes on.
+/// Locks the file. Fails if a running process has locked it.
 fn lock(file: &File) -> Result<(), TryLockError> {
     let start = Instant::now();
     loop {
@@ -37,7 +37,7 @@ fn lock(file: &File) -> Result<(), TryLockError> {
 }
 
 impl<R: Record> Store<R> {
-    /// Opens the file, or makes it, and cuts off a line that was not written to its end.
+    /// Opens or creates the file. Removes an incomplete last line.
     pub(crate) fn open(path: &Path) -> Result<Self, RunError> {
         let cannot = |source| RunError::Results {
             path: path.to_owned(),
@@ -64,7 +64,7 @@ impl<R: Record> Store<R> {
         })
     }
 
-    /// Returns what is in the file, in order.
+    /// Returns the rows of the file, in order.
     pub(crate) fn done(&self) -> &[R] {
         &self.done
     }
@@ -87,8 +87,8 @@ impl<R: Record> Store<R> {
 }
 
 impl Store {
-    /// Returns whether this repetition has a result: it was measured before, or it was cut off or
-    /// failed where that is one.
+    /// Returns whether this repetition has a result: it was measured, or it was cut off or failed
+    /// where that counts as a result.
     pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
         (self.done.iter()).any(|row| {
             let cut_off = row.cut_off_ms.is_some() && cell.cut_off.is_some();
@@ -101,7 +101,7 @@ fn is_run_of(row: &Row, cell: &Cell, repetition: u32) -> bool {
     row.repetition == repetition && is_of(row, cell)
 }
 
-/// Returns whether a row is of a run of this cell.
+/// Returns whether a row belongs to a run of this cell.
 pub(super) fn is_of(row: &Row, cell: &Cell) -> bool {
     row.circuit == cell.circuit
         && row.scheme == cell.scheme
@@ -111,7 +111,7 @@ pub(super) fn is_of(row: &Row, cell: &Cell) -> bool {
         && row.scenario == cell.scenario
 }
 
-/// Returns the position after the last end of a line.
+/// Returns the position after the last newline.
 fn end_of_lines(file: &mut File) -> io::Result<u64> {
     use std::io::Read;
 
@@ -183,7 +183,7 @@ mod tests {
         std::fs::write(&path, torn).unwrap();
         let mut store = Store::<Row>::open(&path).unwrap();
         store.append(failed(&cell("b"), 1)).unwrap();
-        // A failure is no result: it is tried again.
+        // A failure is not a result, so the run is repeated.
         assert!(!store.has(&cell("b"), 1));
         drop(store);
         let circuits: Vec<_> = (read_rows(&path).unwrap().into_iter())

@@ -1,67 +1,77 @@
-//! Decides when the path is congested, and which rate its bottleneck then has.
+//! Detection of congestion, and the rate of the bottleneck that follows from it.
 
 use std::time::Duration;
 
-use super::{Bbr, COMPETITION, State, Suspicion};
+use super::{Bbr, LossTest, MIN_COMPETITION_TIME, State};
 use crate::rate::loss::exceeds;
 use crate::rate::{DeliverySample, Feedback, rate_of, scale};
 
-/// The share of packets that may be lost, beyond the floor, without congestion. `BBR.LossThresh` of draft-ietf-ccwg-bbr.
+/// The maximum loss beyond the floor that is not congestion, as a share of packets.
+/// `BBR.LossThresh` of draft-ietf-ccwg-bbr.
 const TOLERATED_LOSS: f64 = 0.02;
 /// The factor by which the rate falls when other flows fill the queue. Chosen: it falls by 15 %;
 /// BBR and CUBIC fall by 30 %.
 const BETA: f64 = 0.85;
-/// The share of a bottleneck's rate that is used once it is found. Chosen: the remaining 3 % empty the queue.
+/// The share of a bottleneck's rate that is used once it is found. Chosen: the remaining 3 % empty
+/// the queue.
 const HEADROOM: f64 = 0.97;
-/// The smallest growth of the round-trip time that disproves a seed, as a part of the smallest round-trip time: 1/40.
-/// Chosen: a seed 6 % too high causes it within half a round trip.
+/// The minimum growth of the round-trip time that disproves a seed, as a part of the minimum
+/// round-trip time: 1/40. Chosen: a seed 6 % too high causes it within half a round trip.
 const SEED_QUEUE_DIVISOR: u32 = 40;
-/// The same in absolute terms. Chosen: less is attributed to timers of the hosts.
+/// The minimum growth of the round-trip time that disproves a seed, in absolute terms. Chosen: less
+/// is attributed to timers of the hosts.
 const MIN_SEED_QUEUE: Duration = Duration::from_micros(2500);
-/// The time over which that growth is measured is longer than this part of the smallest round-trip time: 1/4. Chosen: growth
-/// over a shorter time is ignored.
+/// The minimum time over which that growth is measured, as a part of the minimum round-trip time:
+/// 1/4. Chosen: growth over a shorter time is ignored.
 const SEED_TIME_DIVISOR: u32 = 4;
-/// The same in absolute terms. Chosen: takes effect below a round-trip time of 80 ms.
+/// The minimum time over which that growth is measured, in absolute terms. Chosen: takes effect
+/// below a round-trip time of 80 ms.
 const MIN_SEED_TIME: Duration = Duration::from_millis(20);
-/// The smallest excess of the seed over the bottleneck, as a share of the bottleneck, at which the rate is lowered. Chosen: a seed closer
-/// to the bottleneck's rate is kept.
+/// The minimum excess of the seed over the bottleneck, as a share of the bottleneck, at which the
+/// rate is lowered. Chosen: a seed closer to the bottleneck's rate is kept.
 const MIN_SEED_EXCESS: f64 = 0.06;
-/// Rounds of cruising before a queue is attributed to other flows. Chosen: an earlier queue may be this flow's own.
+/// Rounds of cruising before a queue is attributed to other flows. Chosen: an earlier queue may be
+/// this flow's own.
 const MIN_SHARED_ROUNDS: u64 = 2;
-/// The longest time that one judgement adds to the time with a queue. Chosen: half of
-/// [`COMPETITION`], so that one judgement after a silence does not decide.
+/// The maximum time that one evaluation adds to the time with a queue. Chosen: half of
+/// [`MIN_COMPETITION_TIME`], so that one evaluation after a silence does not decide.
 const MAX_QUEUE_STEP: Duration = Duration::from_secs(1);
-/// The standard deviations by which losses exceed the expected number before the CUBIC window shrinks: chance does so
-/// once in about 700 judgements.
+/// The standard deviations by which losses exceed the expected number before the CUBIC window
+/// shrinks. Chance does so once in about 700 evaluations.
 const LOSS_DEVIATIONS: f64 = 3.0;
-/// The fewest packets of a stretch that ends a suspicion. Chosen: shorter stretches have too few packets for a loss rate.
+/// The minimum number of packets of an interval that ends a loss test. Chosen: shorter intervals
+/// have too few packets for a loss rate.
 const MIN_CLEAN_PACKETS: u64 = 32;
-/// A round-trip time of this many times the smallest one, and [`MIN_DEEP_QUEUE`] more, shows a queue longer than the
-/// bandwidth-delay product. Chosen: a probe of ours adds a tenth of one.
+/// The factor of the minimum round-trip time that shows a queue longer than the bandwidth-delay
+/// product, together with [`MIN_DEEP_QUEUE`]. Chosen: a probe of this flow adds a tenth of one.
 const DEEP_QUEUE_ROUND_TRIPS: u32 = 2;
-/// Added to the above. Chosen: on paths below 20 ms it is the larger part.
+/// The time added to [`DEEP_QUEUE_ROUND_TRIPS`] round trips. Chosen: on paths below 20 ms it is the
+/// larger part.
 const MIN_DEEP_QUEUE: Duration = Duration::from_millis(20);
-/// In a deep queue, a delivery rate below this share of the rate of sending shows congestion without any loss. Chosen: smaller
-/// differences wait for losses.
+/// In a deep queue, a delivery rate below this share of the sending rate shows congestion without
+/// any loss. Chosen: smaller differences wait for losses.
 const CONGESTED_DELIVERY: f64 = 0.6;
-/// A start-up ends when the queue holds this part of the smallest round-trip time: 1/4. Chosen:
-/// it then ends without waiting for a loss.
+/// The queue that ends the start-up, as a part of the minimum round-trip time: 1/4. Chosen: the
+/// start-up then ends without waiting for a loss.
 const STARTUP_QUEUE_DIVISOR: u32 = 4;
-/// The same in absolute terms. Chosen: takes effect below a round-trip time of 12 ms.
+/// The queue that ends the start-up, in absolute terms. Chosen: takes effect below a round-trip
+/// time of 12 ms.
 const MIN_STARTUP_QUEUE: Duration = Duration::from_millis(3);
-/// The shortest stretch whose delivery rate is believed. Chosen: below, the target follows from loss and the rate of sending.
+/// The minimum duration of an interval whose delivery rate is used. Chosen: below it, the target
+/// follows from loss and the sending rate.
 const MIN_DELIVERY_TIME: Duration = Duration::from_millis(10);
-/// A rate below this share of the expected one replaces it. Chosen: smaller differences are attributed to measurement.
+/// The share of the expected rate below which a measured rate replaces it. Chosen: smaller
+/// differences are attributed to measurement.
 const SHARP_DECREASE: f64 = 0.8;
-/// If less is sent and this share of the suspected loss remains, the loss belongs to the path. Chosen: the
-/// loss of the path stays, apart from chance, and loss by congestion falls with the rate.
+/// The share of the tested loss that must remain at a lower sending rate if the loss is the path's
+/// own. Chosen: random loss stays, apart from chance, and loss by congestion falls with the rate.
 const PERSISTENT_LOSS: f64 = 0.7;
-/// The factor of the rate, at most, with which a suspicion is tested. Chosen: as far as a reaction to congestion.
-const SUSPICION_RATE: f64 = BETA;
+/// The maximum factor of the rate during a loss test. Chosen: as much as a reaction to congestion.
+const LOSS_TEST_RATE: f64 = BETA;
 
 impl Bbr {
-    /// Compares the seed with how the queue grows: at a rate r into a bottleneck of rate c, by (r - c) / c seconds each
-    /// second.
+    /// Compares the seed with the growth of the queue. At a rate r into a bottleneck of rate c, it
+    /// grows by (r - c) / c seconds per second.
     pub(super) fn check_seed(&mut self, feedback: &Feedback) {
         let (Some((until, first)), Some(rtt), Some(sample)) =
             (self.seed_check, feedback.rtt, feedback.delivery)
@@ -89,10 +99,10 @@ impl Bbr {
         }
     }
 
-    /// Returns the rate of sending to which loss and queue are attributed.
+    /// Returns the sending rate to which loss and queue are attributed.
     fn send_rate(&self, sample: &DeliverySample) -> u64 {
-        // A flight that began before the last reaction was sent at two rates, and one that waited for the application says
-        // little about the path: then what was intended must do.
+        // A flight that began before the last reaction was sent at two rates, and one that waited
+        // for the application says little about the path. In these cases the intended rate is used.
         if sample.sent_from >= self.epoch_at && sample.send_rate > 0 && !sample.app_limited {
             sample.send_rate
         } else {
@@ -100,62 +110,64 @@ impl Bbr {
         }
     }
 
-    /// Judges a complete stretch of feedback.
-    pub(super) fn judge(&mut self, feedback: &Feedback) {
-        let stretch = std::mem::take(&mut self.stretch);
-        let Some(least_rtt) = stretch.least_rtt else {
+    /// Evaluates a complete interval of feedback.
+    pub(super) fn evaluate(&mut self, feedback: &Feedback) {
+        let interval = std::mem::take(&mut self.interval);
+        let Some(lowest_rtt) = interval.lowest_rtt else {
             return;
         };
-        let total = stretch.acked + stretch.lost;
+        let total = interval.acked + interval.lost;
         let base = if feedback.min_rtt.is_zero() {
             self.min_rtt
         } else {
             self.min_rtt.min(feedback.min_rtt)
         };
-        self.update_noise(least_rtt);
-        let queue = least_rtt > base + self.queue_margin(base);
+        self.update_noise(lowest_rtt);
+        let queue = lowest_rtt > base + self.queue_margin(base);
         self.probe_queue |= queue;
         if self.state == State::Cruise
             && self.reaction_seen()
-            && self.rounds_here() >= MIN_SHARED_ROUNDS
+            && self.rounds_in_state() >= MIN_SHARED_ROUNDS
         {
-            // We send less than the path carries, and have for a while: a queue that stays is somebody else's.
+            // This flow has been sending less than the path carries for a while, so a queue that
+            // stays is that of other flows.
             self.shared = queue;
-            let step = (self.now.since(self.queue_judged)).min(MAX_QUEUE_STEP);
-            self.queue_judged = self.now;
+            let step = (self.now.since(self.queue_evaluated)).min(MAX_QUEUE_STEP);
+            self.queue_evaluated = self.now;
             self.queue_time = match queue {
-                true => (self.queue_time + step).min(2 * COMPETITION),
+                true => (self.queue_time + step).min(2 * MIN_COMPETITION_TIME),
                 false => self.queue_time.saturating_sub(step),
             };
         }
-        let (lost, expected) = (stretch.lost as f64, total as f64 * self.floor.rate());
-        if let Some(rival) = &mut self.rival
+        let (lost, expected) = (interval.lost as f64, total as f64 * self.floor.rate());
+        if let Some(cubic) = &mut self.cubic
             && queue
             && lost > expected + LOSS_DEVIATIONS * expected.sqrt()
         {
-            rival.on_loss(self.now, self.smoothed_rtt);
+            cubic.on_loss(self.now, self.smoothed_rtt);
         }
-        let loss = stretch.lost as f64 / total.max(1) as f64;
+        let loss = interval.lost as f64 / total.max(1) as f64;
         let sample = feedback.delivery.unwrap_or_default();
         let whole = sample.sent_from >= self.epoch_at;
-        // In a start-up the stretch left faster than the flight of which it is the end.
-        let send_rate = self.send_rate(&sample).max(stretch.send_rate());
+        // In a start-up, the packets of the interval were sent faster than the flight that they
+        // end.
+        let send_rate = self.send_rate(&sample).max(interval.send_rate());
         let floor = self.floor.rate();
         let through = (1.0 - loss) / (1.0 - floor);
-        if !exceeds(stretch.lost, total, floor + TOLERATED_LOSS) {
+        if !exceeds(interval.lost, total, floor + TOLERATED_LOSS) {
             if !queue {
-                self.floor.observe(stretch.lost, total);
+                self.floor.observe(interval.lost, total);
                 if self.reaction_seen() && total >= MIN_CLEAN_PACKETS {
-                    self.suspicion = None;
+                    self.loss_test = None;
                 }
             }
-            let deep_queue = least_rtt > base * DEEP_QUEUE_ROUND_TRIPS + MIN_DEEP_QUEUE;
+            let deep_queue = lowest_rtt > base * DEEP_QUEUE_ROUND_TRIPS + MIN_DEEP_QUEUE;
             let slow = sample.rate > 0
                 && sample.rate < scale(sample.send_rate.min(self.rate()), CONGESTED_DELIVERY);
             if deep_queue && slow && whole && !sample.app_limited && self.reaction_seen() {
                 self.congested(sample.rate, true);
             } else if self.state == State::Startup
-                && least_rtt > base + (base / STARTUP_QUEUE_DIVISOR).max(MIN_STARTUP_QUEUE)
+                && lowest_rtt > base + (base / STARTUP_QUEUE_DIVISOR).max(MIN_STARTUP_QUEUE)
                 && self.reaction_seen()
             {
                 self.leave_startup();
@@ -165,28 +177,29 @@ impl Bbr {
         if !self.reaction_seen() {
             return;
         }
-        // A queue that overflows is full in the end, but may have been empty when the stretch began. Then too little was lost
-        // to tell the rate of the bottleneck, but what came through since tells it.
-        let filled = stretch.last_rtt > base + self.queue_margin(base);
+        // An overflowing queue is full at the end of the interval, but may have been empty at its
+        // start. Then the loss understates the excess, and the bytes delivered in the interval show
+        // the rate of the bottleneck.
+        let filled = interval.last_rtt > base + self.queue_margin(base);
         if queue || filled {
             let mut target = scale(send_rate, through);
-            let time = feedback.now.since(stretch.started);
+            let time = feedback.now.since(interval.started);
             if time >= MIN_DELIVERY_TIME && !sample.app_limited {
-                let came = scale(rate_of(stretch.bytes, time), 1.0 / (1.0 - floor));
+                let came = scale(rate_of(interval.bytes, time), 1.0 / (1.0 - floor));
                 if came < scale(target, SHARP_DECREASE) {
                     target = came;
                 }
             }
             self.congested(target, false);
-        } else if let Some(suspicion) = self.suspicion.take() {
-            // So many lost may be as many as expected, by chance.
-            let lost = stretch.lost as f64;
-            if lost + lost.sqrt() > PERSISTENT_LOSS * suspicion.loss * total as f64 {
-                // Less was sent and as much was lost: it is the path.
+        } else if let Some(loss_test) = self.loss_test.take() {
+            // The loss of the test may be as high as expected by chance.
+            let lost = interval.lost as f64;
+            if lost + lost.sqrt() > PERSISTENT_LOSS * loss_test.loss * total as f64 {
+                // The rate was lower and the loss was not, so the loss is the path's own.
                 self.floor.set(loss);
-                self.set_rate(suspicion.bandwidth);
+                self.set_rate(loss_test.bandwidth);
                 self.flat_rounds = 0;
-                self.enter(if suspicion.startup {
+                self.enter(if loss_test.startup {
                     State::Startup
                 } else {
                     State::Cruise
@@ -197,7 +210,7 @@ impl Bbr {
         } else {
             let bandwidth = self.rate();
             let startup = self.state == State::Startup;
-            self.suspicion = Some(Suspicion {
+            self.loss_test = Some(LossTest {
                 loss,
                 bandwidth,
                 startup,
@@ -205,17 +218,18 @@ impl Bbr {
             self.events += 1;
             self.seed_check = None;
             self.set_rate(
-                scale(send_rate, through * HEADROOM).min(scale(bandwidth, SUSPICION_RATE)),
+                scale(send_rate, through * HEADROOM).min(scale(bandwidth, LOSS_TEST_RATE)),
             );
             self.enter(State::Cruise);
         }
     }
 
-    /// Lowers the rate to that of the bottleneck, `target`. `found`: our own rate exceeded it, not that of other flows.
+    /// Lowers the rate to `target`, the rate of the bottleneck. `found`: this flow alone exceeded
+    /// it, not its share among other flows.
     pub(super) fn congested(&mut self, target: u64, found: bool) {
         self.events += 1;
         self.seed_check = None;
-        self.suspicion = None;
+        self.loss_test = None;
         self.streak = 0;
         let before = self.rate();
         let probing = match self.state {
@@ -224,7 +238,7 @@ impl Bbr {
             State::Cruise | State::ProbeRtt => false,
         };
         let rate = if target < scale(before, SHARP_DECREASE) || found {
-            // Nothing we believed holds.
+            // The model of the rate is invalid.
             self.queue_time = Duration::ZERO;
             scale(target, HEADROOM)
         } else if probing && !self.shared {

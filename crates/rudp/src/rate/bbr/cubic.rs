@@ -1,29 +1,30 @@
-//! The window that a CUBIC flow would have in our place (RFC 9438).
+//! The congestion window of a CUBIC flow under the same conditions (RFC 9438).
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// What remains of the window after a loss (RFC 9438, section 4.6).
+/// The factor of the window at a loss (RFC 9438, section 4.6).
 const BETA: f64 = 0.7;
-/// Steepness of the growth in packets per cubic second (section 5.1).
+/// The steepness of the growth, in packets per cubic second (section 5.1).
 const C: f64 = 0.4;
-/// Packets per round trip by which the window grows that is as aggressive as Reno's with this `BETA` (section 4.3).
+/// The growth of the window in packets per round trip that is as aggressive as Reno's with this
+/// `BETA` (section 4.3).
 const RENO_GROWTH: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// The largest growth in a round trip, as a factor (section 4.4).
+/// The maximum growth in a round trip, as a factor (section 4.4).
 const MAX_GROWTH: f64 = 1.5;
 
-/// A window in packets that follows time and losses only.
+/// A congestion window in packets that depends on time and losses only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CubicWindow {
     packets: f64,
-    /// The window before the last loss.
+    /// The window before the last loss (`W_max`).
     top: f64,
-    /// When the current growth began, at which window.
+    /// The start of the current growth, and the window at that time.
     epoch: (Time, f64),
     reno: f64,
     updated: Time,
-    /// Losses before that time belong to the last reduction.
+    /// The time before which losses belong to the last reduction.
     recovered: Time,
 }
 
@@ -44,13 +45,14 @@ impl CubicWindow {
         self.packets
     }
 
-    /// Leaves out the time since the last update: the application did not use the window (section 5.8).
+    /// Excludes the time since the last update from the growth, because the application did not use
+    /// the window (section 5.8).
     pub(super) fn pause(&mut self, now: Time) {
         self.epoch.0 = self.epoch.0 + now.since(self.updated);
         self.updated = now;
     }
 
-    /// Grows by the time since the last update.
+    /// Grows the window by the time since the last update.
     pub(super) fn grow(&mut self, now: Time, rtt: Duration) {
         let rounds = now.since(self.updated).as_secs_f64() / rtt.as_secs_f64().max(1e-4);
         self.updated = now;
@@ -58,12 +60,12 @@ impl CubicWindow {
         let k = ((self.top - from).max(0.0) / C).cbrt();
         let t = (now.since(since) + rtt).as_secs_f64();
         let target = C * (t - k).powi(3) + self.top;
-        let most = self.packets * MAX_GROWTH.powf(rounds.min(1.0));
+        let max = self.packets * MAX_GROWTH.powf(rounds.min(1.0));
         self.reno += RENO_GROWTH * rounds;
-        self.packets = target.clamp(self.packets, most).max(self.reno.min(most));
+        self.packets = target.clamp(self.packets, max).max(self.reno.min(max));
     }
 
-    /// Reduces the window for a loss, once in a round trip.
+    /// Reduces the window for a loss, at most once per round trip.
     pub(super) fn on_loss(&mut self, now: Time, rtt: Duration) {
         if now < self.recovered {
             return;
@@ -90,7 +92,7 @@ mod tests {
         Time::ZERO + Duration::from_secs_f64(seconds)
     }
 
-    /// Grows until then, every tenth of a round trip.
+    /// Grows the window until this time, in steps of a tenth of a round trip.
     fn grow(window: &mut CubicWindow, from: f64, until: f64) {
         let steps = ((until - from) / 0.01).round() as u32;
         for step in 1..=steps {
@@ -99,11 +101,12 @@ mod tests {
     }
 
     #[test]
-    fn the_window_returns_to_that_of_the_loss_after_k_seconds() {
+    fn the_window_reaches_its_previous_maximum_after_k_seconds() {
         let mut window = CubicWindow::new(at(0.0), 1000.0);
         window.on_loss(at(1.0), RTT);
         assert_eq!(window.packets(), 700.0);
-        // K = cbrt(1000 * 0.3 / 0.4) (RFC 9438, figure 2). The window is that of one round trip later.
+        // K = cbrt(1000 * 0.3 / 0.4) (RFC 9438, figure 2). The window is that of one round trip
+        // later.
         let k = 750_f64.cbrt();
         grow(&mut window, 1.0, 1.0 + k - 0.1);
         assert!((window.packets() - 1000.0).abs() < 1.0, "{window:?}");
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_grows_as_renos_does() {
+    fn a_small_window_grows_like_renos() {
         let mut window = CubicWindow::new(at(0.0), 20.0);
         window.on_loss(at(0.0), Duration::from_millis(10));
         for step in 1..=100_u32 {

@@ -1,59 +1,62 @@
-//! When to probe for more, and when to let queues run empty.
+//! The probing cycle: when to probe for bandwidth, and when to drain the queue.
 
 use std::time::Duration;
 
 use super::{Bbr, EPOCH_ROUNDS, MIN_CRUISE_ROUNDS, STARTUP_GAIN, State};
 use crate::rate::{Feedback, scale};
 
-/// What remains of the rate after a probe that took from others.
-const SHARED: f64 = 0.94;
-/// The smallest gain of a gentle probe. Chosen: a flow near its greatest rate probes by 8 %.
+/// The factor of the rate after a probe that took capacity from other flows.
+const SHARED_FACTOR: f64 = 0.94;
+/// The minimum gain of a first probe. Chosen: a flow near its maximum rate probes by 8 %.
 const MIN_PROBE_GAIN: f64 = 1.08;
-/// The step of a gentle probe as a share of the greatest rate seen.
+/// The step of a first probe, as a share of the maximum rate seen.
 const PROBE_SHARE: f64 = 0.05;
-/// The largest gain of a gentle probe. Chosen: a flow reaches it below a tenth of its greatest rate.
+/// The maximum gain of a first probe. Chosen: a flow reaches it below a tenth of its maximum rate.
 const MAX_PROBE_GAIN: f64 = 1.5;
-/// What a probe may add to a queue, as a share of rate and round-trip time.
+/// The maximum volume that a probe adds to a queue, as a share of the bandwidth-delay product.
 const PROBE_VOLUME: f64 = 0.1;
-/// What it may add in any case, in packets.
+/// The volume that a probe may always add, in packets.
 const PROBE_PACKETS: u64 = 32;
-/// The second probe of a row.
-const BOLD_GAIN: f64 = 1.25;
-/// A start-up after two probes: what they found need not be far from all there is, and a whole round is sent before the
-/// loss of what is too much shows.
-const SECOND_STARTUP_GAIN: f64 = 1.6;
-/// By how much it grows with every round that finds more.
+/// The gain of a second probe, after a first one that was delivered in full.
+const SECOND_PROBE_GAIN: f64 = 1.25;
+/// The gain of a start-up after two probes. The available rate may be only slightly higher than
+/// they found, and a whole round is sent before a loss shows an excess.
+const RESTART_GAIN: f64 = 1.6;
+/// The factor by which that gain grows with every round that finds a higher rate.
 const STARTUP_GROWTH: f64 = 1.4;
-/// Up to so many rounds more than the least are between probes.
+/// The maximum number of random rounds between probes beyond the minimum.
 const CRUISE_SPREAD: u64 = 5;
-/// The longest time between probes. Chosen: takes effect above a round-trip time of 200 ms.
+/// The maximum time between probes. Chosen: takes effect above a round-trip time of 200 ms.
 const MAX_CRUISE: Duration = Duration::from_secs(2);
-/// The time after which the smallest round-trip time is measured again. `BBR.ProbeRTTInterval` of draft-ietf-ccwg-bbr.
+/// The time after which the minimum round-trip time is measured again. `BBR.ProbeRTTInterval` of
+/// draft-ietf-ccwg-bbr.
 const MIN_RTT_VALIDITY: Duration = Duration::from_secs(5);
 /// The duration of that measurement. `BBR.ProbeRTTDuration` of the draft.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
-/// A start-up continues while each round raises the rate by this factor. As in draft-ietf-ccwg-bbr.
+/// The factor by which each round of a start-up must raise the rate. As in draft-ietf-ccwg-bbr.
 const STARTUP_INCREASE: f64 = 1.25;
-/// Rounds without such an increase that end a start-up: three, as in the draft.
+/// The number of rounds without such an increase that end a start-up: three, as in the draft.
 const MAX_FLAT_ROUNDS: u64 = 3;
-/// Rounds after which a queue is taken as drained. As in draft-ietf-ccwg-bbr. At `DRAIN_GAIN` they remove three
-/// quarters of a bandwidth-delay product.
+/// The number of rounds after which a queue is taken as drained. As in draft-ietf-ccwg-bbr. At
+/// `DRAIN_GAIN` they remove three quarters of a bandwidth-delay product.
 const MAX_DRAIN_ROUNDS: u64 = 3;
-/// The part of the greatest rate that is forgotten with each probe: 1/50. Chosen: it halves in 34 probes.
+/// The part of the maximum rate that is forgotten with each probe: 1/50. Chosen: it halves in 34
+/// probes.
 const CEILING_DECAY: u64 = 50;
-/// The shortest probe, as a share of a round trip. Chosen: shorter ones hardly raise a rate measured over a round trip.
+/// The minimum duration of a probe, as a share of a round trip. Chosen: shorter ones hardly raise a
+/// rate measured over a round trip.
 const MIN_PROBE_SHARE: f64 = 0.1;
-/// A probe counts as delivered in full if the rate grew by this share of the addition. Chosen: the rest is attributed to
-/// measurement.
+/// The share of a probe's addition by which the rate must grow if the probe was delivered in full.
+/// Chosen: the rest is attributed to measurement.
 const PROBE_DELIVERED: f64 = 0.6;
-/// The factor by which a probe must raise the rate to have taken from other flows. Chosen: smaller increases are
-/// attributed to measurement.
+/// The factor by which a probe must raise the rate to have taken capacity from other flows. Chosen:
+/// smaller increases are attributed to measurement.
 const PROBE_TAKEN: f64 = 1.01;
-/// Complete probes in a row after which a start-up begins.
+/// The number of fully delivered probes in a row after which a start-up begins.
 const PROBES_BEFORE_STARTUP: u32 = 2;
 
 impl Bbr {
-    /// Moves on in the cycle, after feedback was judged.
+    /// Advances the state machine after feedback was evaluated.
     pub(super) fn step(&mut self, feedback: &Feedback) {
         match self.state {
             State::Startup => {
@@ -73,17 +76,18 @@ impl Bbr {
                 }
             }
             State::Drain => {
-                if feedback.in_flight <= self.bdp() || self.rounds_here() >= MAX_DRAIN_ROUNDS {
+                if feedback.in_flight <= self.bdp() || self.rounds_in_state() >= MAX_DRAIN_ROUNDS {
                     self.enter(State::Cruise);
                 }
             }
             State::Cruise => {
                 let long =
-                    self.now.since(self.state_since) >= MAX_CRUISE && self.rounds_here() >= 1;
+                    self.now.since(self.state_since) >= MAX_CRUISE && self.rounds_in_state() >= 1;
                 let app_limited = feedback.delivery.is_none_or(|sample| sample.app_limited);
-                // Before that, the rate that a probe would keep is one of a path that was filled for less than a round.
+                // Before that, the path was filled for less than a round, so a probe would keep too
+                // low a rate.
                 let filled = self.round >= self.busy_round + 2;
-                let due = filled && (self.rounds_here() >= self.cruise_rounds || long);
+                let due = filled && (self.rounds_in_state() >= self.cruise_rounds || long);
                 if feedback.round_start && due && !app_limited && self.reaction_seen() {
                     self.start_probe();
                 }
@@ -95,15 +99,15 @@ impl Bbr {
                 }
             }
             State::Wait => {
-                if self.resolved >= self.probe_end || self.rounds_here() >= EPOCH_ROUNDS {
+                if self.resolved >= self.probe_end || self.rounds_in_state() >= EPOCH_ROUNDS {
                     self.end_probe();
                 }
             }
             State::ProbeRtt => {
                 let over = self.now.since(self.state_since) >= PROBE_RTT_DURATION + self.min_rtt;
-                if over && self.rounds_here() >= 1 {
-                    if let Some(least) = self.probe_rtt_least.take() {
-                        self.min_rtt = least;
+                if over && self.rounds_in_state() >= 1 {
+                    if let Some(min) = self.probe_rtt_min.take() {
+                        self.min_rtt = min;
                     }
                     self.min_rtt_seen = self.now;
                     self.enter(State::Cruise);
@@ -112,13 +116,13 @@ impl Bbr {
         }
         let stale = self.now.since(self.min_rtt_seen) > MIN_RTT_VALIDITY;
         if stale && matches!(self.state, State::Cruise | State::Drain) && feedback.in_flight > 0 {
-            self.probe_rtt_least = None;
+            self.probe_rtt_min = None;
             self.enter(State::ProbeRtt);
         }
     }
 
     pub(super) fn start_probe(&mut self) {
-        // The cycle before the last is forgotten.
+        // Only the last two cycles are kept.
         if self.bandwidth[1] > 0 {
             self.bandwidth = [self.bandwidth[1], 0];
         }
@@ -128,7 +132,7 @@ impl Bbr {
             let step = self.ceiling as f64 * PROBE_SHARE / rate.max(1) as f64;
             (1.0 + step).clamp(MIN_PROBE_GAIN, MAX_PROBE_GAIN)
         } else {
-            BOLD_GAIN
+            SECOND_PROBE_GAIN
         };
         self.probe_from = rate;
         self.probe_best = 0;
@@ -136,21 +140,21 @@ impl Bbr {
         self.enter(State::Up);
     }
 
-    /// How much of a round trip a probe lasts.
+    /// Returns the duration of a probe as a share of a round trip.
     pub(super) fn probe_share(&self) -> f64 {
         let packets = (PROBE_PACKETS * self.packet) as f64 / self.bdp().max(1) as f64;
         (PROBE_VOLUME.max(packets) / (self.probe_gain - 1.0)).clamp(MIN_PROBE_SHARE, 1.0)
     }
 
     pub(super) fn end_probe(&mut self) {
-        // Rates are measured over a round trip, of which the probe may be a part.
+        // Rates are measured over a round trip, and the probe may last only a part of it.
         let expected = 1.0 + PROBE_DELIVERED * (self.probe_gain - 1.0) * self.probe_share();
         if !self.probe_queue && self.probe_best >= scale(self.probe_from, expected) {
             self.streak += 1;
             if self.streak >= PROBES_BEFORE_STARTUP {
                 self.flat_rounds = 0;
                 self.round_bandwidth = self.rate();
-                self.startup_gain = SECOND_STARTUP_GAIN;
+                self.startup_gain = RESTART_GAIN;
                 self.enter(State::Startup);
             } else {
                 self.start_probe();
@@ -158,9 +162,10 @@ impl Bbr {
         } else {
             let took = self.probe_best > scale(self.probe_from, PROBE_TAKEN);
             if self.probe_queue && (took || self.shared) {
-                // More for us, and yet a queue: somebody else got less. Give some of it back, in proportion, which takes more
-                // from a large flow than from a small one.
-                let rate = scale(self.rate(), SHARED);
+                // The probe raised the rate of this flow, and yet there is a queue: it took
+                // capacity from other flows. Returns some of it. The reduction is proportional, so
+                // that a large flow returns more than a small one.
+                let rate = scale(self.rate(), SHARED_FACTOR);
                 self.set_rate(rate);
             }
             self.streak = 0;
@@ -176,14 +181,15 @@ impl Bbr {
     }
 
     pub(super) fn drain(&mut self) {
-        // Two flows that always probe in the same round would never learn their shares.
+        // The random interval keeps two flows from always probing in the same round, where they
+        // would not learn their shares.
         self.cruise_rounds =
             MIN_CRUISE_ROUNDS + mix(self.sent ^ self.now.as_nanos()) % CRUISE_SPREAD;
         self.enter(State::Drain);
     }
 }
 
-/// The finaliser of SplitMix64.
+/// Returns a hash of the bits: the finalizer of SplitMix64.
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,10 +1,11 @@
-//! A model of the path: its rate, its round-trip time without queues, and the loss that is just there.
+//! A model-based rate controller. It models the rate of the path, its round-trip time without
+//! queues, and its random loss.
 //!
-//! | module | idea |
+//! | module | contents |
 //! | --- | --- |
-//! | `congestion` | when the path is congested, and the rate of its bottleneck |
-//! | `cubic` | what a CUBIC flow would send in our place |
-//! | `cycle` | when to probe for more, and when to let queues run empty |
+//! | `congestion` | detection of congestion, and the rate of the bottleneck |
+//! | `cubic` | the congestion window of a CUBIC flow |
+//! | `cycle` | the probing cycle |
 
 mod congestion;
 mod cubic;
@@ -19,56 +20,61 @@ use super::{
 };
 use crate::Time;
 
-/// Pacing in start-up: 4 ln 2, with which the rate doubles each round.
+/// The pacing gain of a start-up: 4 ln 2, with which the rate doubles each round.
 const STARTUP_GAIN: f64 = 2.77;
-/// Pacing while the queue that a start-up or congestion left runs empty.
+/// The pacing gain that drains the queue after a start-up or congestion.
 const DRAIN_GAIN: f64 = 0.75;
-/// Pacing below the rate of the model, so that queues do not stay.
-const MARGIN: f64 = 0.99;
-/// What may be in flight, as a multiple of rate and round-trip time.
+/// The pacing gain of the cruise state, below 1 so that queues drain.
+const CRUISE_GAIN: f64 = 0.99;
+/// The maximum of the bytes in flight, as a multiple of the bandwidth-delay product.
 const WINDOW_GAIN: f64 = 2.25;
-/// For how long acknowledgements, timers and schedulers may hold up what has arrived. On paths of less than a
-/// millisecond this is longer than the round trip, and the window must not be what limits the rate.
-const SLACK: Duration = Duration::from_millis(1);
-/// The smallest number of rounds between probes. Chosen: with `CRUISE_SPREAD`, 6 to 10 rounds.
+/// The time by which acknowledgements, timers and schedulers may delay the processing of arrived
+/// packets. On paths below a millisecond it is longer than the round-trip time. The window grows by
+/// it, so that it does not limit the rate.
+const HOST_DELAY: Duration = Duration::from_millis(1);
+/// The minimum number of rounds between probes. Chosen: with `CRUISE_SPREAD`, 6 to 10 rounds.
 const MIN_CRUISE_ROUNDS: u64 = 6;
-/// Rounds before the first probe of a seeded path.
-const FIRST_PROBE: u64 = 2;
-/// The growth of the round-trip time that shows a queue, as a part of the smallest one: 1/16. Chosen: a probe
-/// that finds no capacity adds a tenth, which is more.
+/// The number of rounds before the first probe of a seeded path.
+const SEEDED_CRUISE_ROUNDS: u64 = 2;
+/// The growth of the round-trip time that shows a queue, as a part of the minimum one: 1/16.
+/// Chosen: a probe that finds no capacity adds a tenth, which is more.
 const QUEUE_DIVISOR: u32 = 16;
-/// The same in absolute terms. Chosen: takes effect below a round-trip time of 24 ms.
+/// The growth of the round-trip time that shows a queue, in absolute terms. Chosen: takes effect
+/// below a round-trip time of 24 ms.
 const MIN_QUEUE: Duration = Duration::from_micros(1500);
-/// The growth of the round-trip time that shows a queue, as a multiple of its usual change. Measured in
-/// virtual time, at 20 Mbit/s and 60 ms with 20 ms of jitter: a flow uses 99 % of the path. Without this margin, one with a seed of
-/// 70 % stayed at 60 % for seconds.
+/// The growth of the round-trip time that shows a queue, as a multiple of its usual change.
+/// Measured in virtual time, at 20 Mbit/s and 60 ms with 20 ms of jitter: a flow uses 99 % of the
+/// path. Without this margin, one with a seed of 70 % stayed at 60 % for seconds.
 const NOISE_MARGIN: u32 = 3;
-/// Packets that a judgement about loss needs, unless a round is over.
-const WINDOW_PACKETS: u64 = 256;
-/// The shortest stretch whose rate of sending is believed. Chosen: the judgement does without those of shorter ones.
-const MIN_STRETCH: Duration = Duration::from_millis(5);
-/// Rounds after which a reaction is taken as seen, even if the packet counts do not say so.
+/// The number of packets after which loss is evaluated before the end of a round.
+const INTERVAL_PACKETS: u64 = 256;
+/// The minimum duration of an interval whose sending rate is used. Chosen: the evaluation ignores
+/// the rate of shorter ones.
+const MIN_INTERVAL: Duration = Duration::from_millis(5);
+/// The number of rounds after which feedback on a reaction is assumed, even if the packet counts do
+/// not show it.
 const EPOCH_ROUNDS: u64 = 3;
-/// A queue that lasts this long in the cruise state is kept full by other flows. Without such a delay the queue that a start-up leaves
-/// behind counts as one of theirs, on paths with several bandwidth-delay products of queue (the test
+/// The time with a queue in the cruise state after which other flows are assumed to keep it full. A
+/// start-up leaves a queue behind on paths with several bandwidth-delay products of queue. Without
+/// such a delay, that queue would be attributed to other flows (the test
 /// `the_start_spares_a_short_queue`).
-const COMPETITION: Duration = Duration::from_secs(2);
-/// The lowest rate, in packets per second. Chosen: a packet leaves every 50 ms.
+const MIN_COMPETITION_TIME: Duration = Duration::from_secs(2);
+/// The minimum rate, in packets per second. Chosen: a packet is sent every 50 ms.
 const MIN_PACKET_RATE: u64 = 20;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// Doubling each round.
+    /// The rate doubles each round.
     Startup,
-    /// Letting a queue run empty.
+    /// The queue is drained.
     Drain,
-    /// At the rate of the model.
+    /// The flow sends at the rate of the model.
     Cruise,
-    /// At more than that, for a round trip or a part of it.
+    /// A probe: the flow sends faster than that, for a round trip or a part of it.
     Up,
     /// The round trip after which the effect of a probe shows.
     Wait,
-    /// Little in flight, to see the round-trip time.
+    /// Only a few packets are in flight, so that the minimum round-trip time is measured.
     ProbeRtt,
 }
 
@@ -85,28 +91,30 @@ impl State {
     }
 }
 
-/// A stretch of feedback on which loss and queue are judged.
+/// An interval of feedback, over which loss and queue are evaluated.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stretch {
+struct Interval {
     started: Time,
     acked: u64,
     lost: u64,
-    /// Bytes acknowledged after the first feedback of the stretch, which covers an unknown time before it.
+    /// Bytes acknowledged after the first feedback of the interval. That one covers an unknown time
+    /// before it.
     bytes: u64,
-    least_rtt: Option<Duration>,
+    lowest_rtt: Option<Duration>,
     last_rtt: Duration,
-    /// When its first and its last packet left, and how many bytes before each.
+    /// The sending times of the first and the last packet, and the bytes sent before each.
     left: Option<[(Time, u64); 2]>,
-    /// The application had nothing to send for a part of it.
+    /// The application had nothing to send for a part of the interval.
     app_limited: bool,
 }
 
-impl Stretch {
-    /// Returns the rate at which its packets left; zero if it is too short to tell, or had to wait for the application.
+impl Interval {
+    /// Returns the sending rate of the packets, or zero if the interval is too short or waited for
+    /// the application.
     fn send_rate(&self) -> u64 {
         match self.left {
             Some([(from, before), (to, until)])
-                if to.since(from) >= MIN_STRETCH && !self.app_limited =>
+                if to.since(from) >= MIN_INTERVAL && !self.app_limited =>
             {
                 rate_of(until - before, to.since(from))
             }
@@ -115,9 +123,9 @@ impl Stretch {
     }
 }
 
-/// Loss without a queue that is being put to the test.
+/// A test of loss without a queue: the loss, and the rate and state before the test.
 #[derive(Clone, Copy, Debug)]
-struct Suspicion {
+struct LossTest {
     loss: f64,
     bandwidth: u64,
     startup: bool,
@@ -125,81 +133,91 @@ struct Suspicion {
 
 /// The model-based controller.
 ///
-/// After N. Cardwell, I. Swett, J. Beshay, *BBR Congestion Control*, draft-ietf-ccwg-bbr: send at the greatest rate that
-/// the path was seen to deliver, bound what is in flight by twice the product of rate and round-trip time, probe for
-/// more in cycles, and let the queue run empty now and then to see the round-trip time. What differs, and why:
+/// It follows N. Cardwell, I. Swett, J. Beshay, *BBR Congestion Control*, draft-ietf-ccwg-bbr. It
+/// sends at the maximum rate that the path was seen to deliver, and limits the bytes in flight to
+/// about twice the bandwidth-delay product. It probes for more bandwidth in cycles, and drains the
+/// queue from time to time to measure the round-trip time. The differences, and their reasons:
 ///
-/// - **It begins at a seeded rate** where a probe or a cache knows one, without slow start, and checks it within the
-///   first round trip: against the loss beyond what the path always has, and against a growing queue.
-/// - **Random loss is not congestion.** Loss in stretches without a queue is the path's own; an estimate of it, the
-///   floor, is taken off before loss counts, and added to what delivery says about the rate. Loss above the floor without
-///   a queue is put to a test: send less for a round; if as large a share is lost, it is the path's own.
-/// - **Loss with a queue is congestion**, and says what the bottleneck gives: the rate of sending times the share that
-///   came through. The model goes there at once, without waiting for a filter to forget. In the middle of a cycle
-///   somebody else must be pushing; then it goes lower still.
-/// - **Probes are gentle**: a few percent for a round, so that a queue of a tenth of a round trip holds them. The step
-///   is a share of the greatest rate seen, the same for large and small flows, and decreases are proportional: flows
-///   that share a bottleneck converge (D.-M. Chiu, R. Jain, 1989). If a probe is delivered in full, the next one is
-///   bolder, and the third is a start-up.
-/// - **Beside flows that keep the queue full it sends what a CUBIC flow would** (RFC 9438). To such flows a rate that leaves the queue
-///   alone is room to grow. Copa switches between two modes for the same reason (V. Arun, H. Balakrishnan, *Copa*, NSDI 2018).
+/// - **It starts at a seeded rate** where a probe or a cache provides one, without slow start. It
+///   checks the seed within the first round trip, against loss beyond the floor and against a
+///   growing queue.
+/// - **Random loss is not congestion.** Loss without a queue is attributed to the path. An estimate
+///   of it, the floor, is subtracted before loss counts, and the measured delivery rate is raised
+///   by it. Loss above the floor without a queue is tested by sending less for a round: if the loss
+///   rate stays the same, it is random loss.
+/// - **Loss with a queue is congestion**, and shows the rate of the bottleneck: the sending rate
+///   times the share of packets that was delivered. The model takes this rate at once, without
+///   waiting until a filter forgets the old one. In the middle of a cycle the cause must be another
+///   flow, and then the rate is lowered further.
+/// - **Probes are gentle**: a few percent for a round, which a queue of a tenth of a round trip can
+///   hold. The step is a share of the maximum rate seen, the same for large and small flows, and
+///   decreases are proportional. So flows that share a bottleneck converge (D.-M. Chiu, R. Jain,
+///   1989). If a probe is delivered in full, the next one has a higher gain, and the third is a
+///   start-up.
+/// - **Against flows that keep the queue full, it sends at the rate of a CUBIC flow** (RFC 9438).
+///   Such flows would take over the capacity of a flow that keeps the queue empty. Copa switches
+///   between two modes for the same reason (V. Arun, H. Balakrishnan, *Copa*, NSDI 2018).
 #[derive(Clone, Debug)]
 pub struct Bbr {
     packet: u64,
     initial_window: u64,
     state: State,
-    /// The greatest delivery rates of the cycle before and of this one.
+    /// The maximum delivery rates of the previous cycle and of the current one.
     bandwidth: [u64; 2],
-    /// The greatest rate of the last cycles, slowly forgotten: the scale of the probes.
+    /// The maximum rate of the last cycles, which decays slowly. It determines the step of the
+    /// probes.
     ceiling: u64,
     min_rtt: Duration,
     min_rtt_seen: Time,
-    /// The least round-trip time of the stretch before, and how much it changes between two of them.
-    stretch_rtt: Option<Duration>,
+    /// The minimum round-trip time of the previous interval.
+    interval_rtt: Option<Duration>,
+    /// The usual change of that minimum from one interval to the next.
     rtt_noise: Duration,
     floor: LossFloor,
-    stretch: Stretch,
-    suspicion: Option<Suspicion>,
+    interval: Interval,
+    loss_test: Option<LossTest>,
     round: u64,
     round_bandwidth: u64,
     flat_rounds: u64,
     state_since: Time,
     state_round: u64,
-    /// Rounds to cruise.
+    /// Number of rounds of the cruise state.
     cruise_rounds: u64,
-    /// Probes delivered in full, in a row.
+    /// Number of probes delivered in full, in a row.
     streak: u32,
     probe_gain: f64,
     startup_gain: f64,
-    /// What was sent when the probe ended.
+    /// The bytes sent until the end of the probe.
     probe_end: u64,
-    /// The rate before it.
+    /// The rate before the probe.
     probe_from: u64,
     probe_best: u64,
     probe_queue: bool,
-    /// A queue stood while we cruised.
+    /// There was a queue in the cruise state, so other flows share the bottleneck.
     shared: bool,
-    /// Time with a queue in the cruise state, minus time without one; at most twice [`COMPETITION`].
+    /// The time with a queue in the cruise state, minus the time without one; at most twice
+    /// [`MIN_COMPETITION_TIME`].
     queue_time: Duration,
-    /// When `queue_time` was last changed.
-    queue_judged: Time,
-    /// The window of a CUBIC flow that began when `queue_time` reached [`COMPETITION`].
-    rival: Option<CubicWindow>,
+    /// The time at which `queue_time` was last changed.
+    queue_evaluated: Time,
+    /// The window of a CUBIC flow that started when `queue_time` reached [`MIN_COMPETITION_TIME`].
+    cubic: Option<CubicWindow>,
     /// The smoothed round-trip time, queues included.
     smoothed_rtt: Duration,
-    /// The queue that is being drained is the work of a probe of ours.
+    /// The queue that is being drained was built by this flow.
     own_queue: bool,
-    probe_rtt_least: Option<Duration>,
+    probe_rtt_min: Option<Duration>,
     sent: u64,
     resolved: u64,
-    /// What was sent at the last reaction, and the round: until then, feedback is about the time before.
+    /// The bytes sent until the last reaction. Feedback on these bytes is about the time before it.
     epoch_end: u64,
     epoch_round: u64,
     epoch_at: Time,
     reacting: bool,
-    /// Time and round-trip time of the first packet of a seeded path, until the seed is trusted.
+    /// The round until which the seed is checked, with the sending time and round-trip time of its
+    /// first packet. `None` once the seed is trusted.
     seed_check: Option<(u64, Option<(Time, Duration)>)>,
-    /// The round in which the application last began to send, after it had sent nothing.
+    /// The round in which the application last started to send after a pause.
     busy_round: u64,
     timed_out: bool,
     now: Time,
@@ -207,7 +225,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// Begins with start-up.
+    /// Creates a controller in start-up.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let packet = settings.packet_bytes.max(1);
@@ -219,11 +237,11 @@ impl Bbr {
             ceiling: 0,
             min_rtt: Duration::ZERO,
             min_rtt_seen: Time::ZERO,
-            stretch_rtt: None,
+            interval_rtt: None,
             rtt_noise: Duration::ZERO,
             floor: LossFloor::default(),
-            stretch: Stretch::default(),
-            suspicion: None,
+            interval: Interval::default(),
+            loss_test: None,
             round: 0,
             round_bandwidth: 0,
             flat_rounds: 0,
@@ -239,11 +257,11 @@ impl Bbr {
             probe_queue: false,
             shared: false,
             queue_time: Duration::ZERO,
-            queue_judged: Time::ZERO,
-            rival: None,
+            queue_evaluated: Time::ZERO,
+            cubic: None,
             smoothed_rtt: Duration::ZERO,
             own_queue: false,
-            probe_rtt_least: None,
+            probe_rtt_min: None,
             sent: 0,
             resolved: 0,
             epoch_end: 0,
@@ -271,7 +289,7 @@ impl Bbr {
             State::Startup => self.startup_gain,
             State::Drain => DRAIN_GAIN,
             State::Up => self.probe_gain,
-            State::Cruise | State::Wait | State::ProbeRtt => MARGIN,
+            State::Cruise | State::Wait | State::ProbeRtt => CRUISE_GAIN,
         }
     }
 
@@ -281,42 +299,42 @@ impl Bbr {
         self.state_round = self.round;
     }
 
-    fn rounds_here(&self) -> u64 {
+    fn rounds_in_state(&self) -> u64 {
         self.round - self.state_round
     }
 
-    /// Replaces what the model knows about the rate.
+    /// Replaces the rate of the model.
     fn set_rate(&mut self, rate: u64) {
         self.bandwidth = [rate.max(MIN_PACKET_RATE * self.packet), 0];
         self.round_bandwidth = self.bandwidth[0];
         self.begin_epoch();
     }
 
-    /// From now on, feedback about packets that have left already says nothing about what we do.
+    /// Starts a new epoch: feedback on packets that were sent before is not about the new rate.
     fn begin_epoch(&mut self) {
         self.epoch_end = self.sent;
         self.epoch_round = self.round;
         self.epoch_at = self.now;
         self.reacting = true;
-        self.stretch = Stretch::default();
+        self.interval = Interval::default();
     }
 
-    /// Whether feedback is about packets that left after the last reaction.
+    /// Returns whether feedback is about packets that were sent after the last reaction.
     fn reaction_seen(&self) -> bool {
         self.resolved >= self.epoch_end || self.round >= self.epoch_round + EPOCH_ROUNDS
     }
 
-    /// By how much the round-trip time must have grown to show a queue.
+    /// Returns the growth of the round-trip time that shows a queue.
     fn queue_margin(&self, base: Duration) -> Duration {
         let noise = (self.rtt_noise * NOISE_MARGIN).min(base / 2);
         (base / QUEUE_DIVISOR).max(MIN_QUEUE).max(noise)
     }
 
-    /// Learns how much the round-trip time changes from one stretch of feedback to the next. Queues grow and shrink over
-    /// many of them; what jumps is the path's own jitter.
-    fn update_noise(&mut self, least_rtt: Duration) {
-        if let Some(before) = self.stretch_rtt.replace(least_rtt) {
-            let jump = least_rtt.abs_diff(before);
+    /// Updates the usual change of the round-trip time from one interval of feedback to the next.
+    /// Queues grow and shrink over many intervals, so sudden changes are jitter of the path.
+    fn update_noise(&mut self, lowest_rtt: Duration) {
+        if let Some(before) = self.interval_rtt.replace(lowest_rtt) {
+            let jump = lowest_rtt.abs_diff(before);
             self.rtt_noise = if self.rtt_noise.is_zero() {
                 jump
             } else {
@@ -330,43 +348,44 @@ impl Bbr {
             return;
         };
         if self.state == State::ProbeRtt {
-            let least = self.probe_rtt_least.get_or_insert(rtt);
-            *least = rtt.min(*least);
+            let min = self.probe_rtt_min.get_or_insert(rtt);
+            *min = rtt.min(*min);
         }
         if self.min_rtt.is_zero() || rtt < self.min_rtt {
             self.min_rtt = rtt;
         }
-        // Close enough: the queue was empty, so there is nothing to find out by a probe.
+        // The queue was empty, so the minimum need not be measured by a probe.
         if rtt <= self.min_rtt + self.min_rtt / QUEUE_DIVISOR {
             self.min_rtt_seen = feedback.now;
         }
     }
 
-    /// Updates the window that a CUBIC flow would have, while other flows keep the queue full.
-    fn update_rival(&mut self, feedback: &Feedback) {
+    /// Updates the window of a CUBIC flow, while other flows keep the queue full.
+    fn update_cubic(&mut self, feedback: &Feedback) {
         self.smoothed_rtt = feedback.smoothed_rtt;
-        match (&mut self.rival, self.queue_time >= COMPETITION) {
-            (_, false) => self.rival = None,
-            (Some(rival), true) if feedback.delivery.is_some_and(|it| it.app_limited) => {
-                rival.pause(self.now);
+        match (&mut self.cubic, self.queue_time >= MIN_COMPETITION_TIME) {
+            (_, false) => self.cubic = None,
+            (Some(cubic), true) if feedback.delivery.is_some_and(|it| it.app_limited) => {
+                cubic.pause(self.now);
             }
-            (Some(rival), true) => rival.grow(self.now, feedback.smoothed_rtt),
+            (Some(cubic), true) => cubic.grow(self.now, feedback.smoothed_rtt),
             (None, true) => {
                 let flight = bytes_in(self.rate(), feedback.smoothed_rtt);
                 let packets = flight as f64 / self.packet as f64;
-                self.rival = Some(CubicWindow::new(self.now, packets));
+                self.cubic = Some(CubicWindow::new(self.now, packets));
             }
         }
     }
 
-    /// Returns the bytes that a CUBIC flow would have in flight; zero if no other flow keeps the queue full.
-    fn rival_window(&self) -> u64 {
-        let rival = self.rival.filter(|_| self.state != State::ProbeRtt);
-        rival.map_or(0, |rival| (rival.packets() * self.packet as f64) as u64)
+    /// Returns the bytes that a CUBIC flow would have in flight, or zero if no other flow keeps the
+    /// queue full.
+    fn cubic_bytes(&self) -> u64 {
+        let cubic = self.cubic.filter(|_| self.state != State::ProbeRtt);
+        cubic.map_or(0, |cubic| (cubic.packets() * self.packet as f64) as u64)
     }
 
     fn update_rate(&mut self, sample: &DeliverySample) {
-        // What the path loses anyway does not fill the bottleneck: it may be sent in addition.
+        // Random loss does not fill the bottleneck, so the sending rate may be higher by it.
         let rate = scale(sample.rate, 1.0 / (1.0 - self.floor.rate()));
         if rate == 0 || !self.reaction_seen() || (sample.app_limited && rate <= self.rate()) {
             return;
@@ -385,11 +404,11 @@ impl RateController for Bbr {
     fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64, app_limited: bool) {
         self.now = self.now.max(now);
         if in_flight <= bytes {
-            // Nothing of ours was under way, so the queue is as empty as a probe would make it.
+            // No packet of this flow was in flight, so the queue is as empty as after a probe.
             self.min_rtt_seen = self.now;
             if app_limited || self.sent == 0 {
                 self.busy_round = self.round;
-                (self.queue_time, self.rival) = (Duration::ZERO, None);
+                (self.queue_time, self.cubic) = (Duration::ZERO, None);
             }
         }
         self.sent += bytes;
@@ -400,9 +419,9 @@ impl RateController for Bbr {
         self.resolved += feedback.newly_acked_bytes + feedback.newly_lost_bytes;
         self.round += u64::from(feedback.round_start);
         self.update_rtt(feedback);
-        self.update_rival(feedback);
+        self.update_cubic(feedback);
         if self.timed_out {
-            // What a blackout swallowed says nothing about rates.
+            // Packets lost in a blackout do not show a rate.
             if !self.reaction_seen() {
                 return;
             }
@@ -413,34 +432,35 @@ impl RateController for Bbr {
         }
         self.check_seed(feedback);
         if self.reacting && self.reaction_seen() {
-            // What was counted until now is the past, and so may be what this one found lost.
+            // The packets counted so far, and those that this feedback reports lost, were sent
+            // before the reaction.
             self.reacting = false;
-            self.stretch = Stretch::default();
+            self.interval = Interval::default();
             self.step(feedback);
             return;
         }
-        let stretch = &mut self.stretch;
-        if stretch.acked + stretch.lost == 0 {
-            stretch.started = feedback.now;
+        let interval = &mut self.interval;
+        if interval.acked + interval.lost == 0 {
+            interval.started = feedback.now;
         } else {
-            stretch.bytes += feedback.newly_acked_bytes;
+            interval.bytes += feedback.newly_acked_bytes;
         }
-        stretch.acked += feedback.newly_acked_packets;
-        stretch.lost += feedback.newly_lost_packets;
+        interval.acked += feedback.newly_acked_packets;
+        interval.lost += feedback.newly_lost_packets;
         if let Some(sample) = &feedback.delivery {
             let newest = (sample.sent_at, sample.sent);
-            let first = stretch.left.map_or(newest, |[first, _]| first);
-            stretch.left = Some([first.min(newest), newest.max(first)]);
-            stretch.app_limited |= sample.app_limited;
+            let first = interval.left.map_or(newest, |[first, _]| first);
+            interval.left = Some([first.min(newest), newest.max(first)]);
+            interval.app_limited |= sample.app_limited;
         }
         if let Some(rtt) = feedback.rtt {
-            stretch.last_rtt = rtt;
-            stretch.least_rtt = Some(stretch.least_rtt.map_or(rtt, |least| least.min(rtt)));
+            interval.last_rtt = rtt;
+            interval.lowest_rtt = Some(interval.lowest_rtt.map_or(rtt, |min| min.min(rtt)));
         }
-        let many = stretch.acked + stretch.lost >= WINDOW_PACKETS
-            && feedback.now.since(stretch.started) >= feedback.smoothed_rtt / 8;
+        let many = interval.acked + interval.lost >= INTERVAL_PACKETS
+            && feedback.now.since(interval.started) >= feedback.smoothed_rtt / 8;
         if many || feedback.round_start {
-            self.judge(feedback);
+            self.evaluate(feedback);
         }
         self.step(feedback);
     }
@@ -450,8 +470,8 @@ impl RateController for Bbr {
         self.timed_out = true;
         self.begin_epoch();
         self.seed_check = None;
-        self.suspicion = None;
-        (self.queue_time, self.rival) = (Duration::ZERO, None);
+        self.loss_test = None;
+        (self.queue_time, self.cubic) = (Duration::ZERO, None);
     }
 
     fn seed(&mut self, rate: u64, rtt: Duration) {
@@ -462,8 +482,8 @@ impl RateController for Bbr {
         self.set_rate(rate);
         self.ceiling = self.rate();
         self.streak = 0;
-        self.suspicion = None;
-        self.cruise_rounds = FIRST_PROBE;
+        self.loss_test = None;
+        self.cruise_rounds = SEEDED_CRUISE_ROUNDS;
         self.seed_check = Some((self.round + 2, None));
         self.enter(State::Cruise);
     }
@@ -477,7 +497,7 @@ impl RateController for Bbr {
             };
             return scale(rate_of(self.initial_window, rtt), STARTUP_GAIN);
         }
-        let rate = match self.rival_window() {
+        let rate = match self.cubic_bytes() {
             0 => scale(self.rate(), self.gain()),
             window => rate_of(window, self.smoothed_rtt.max(self.min_rtt)),
         };
@@ -495,8 +515,8 @@ impl RateController for Bbr {
                 scale(bdp, self.startup_gain.max(WINDOW_GAIN)).max(self.initial_window)
             }
             _ => {
-                let window = scale(bdp, WINDOW_GAIN) + bytes_in(self.rate(), SLACK);
-                window.max(self.rival_window()) + 16 * self.packet
+                let window = scale(bdp, WINDOW_GAIN) + bytes_in(self.rate(), HOST_DELAY);
+                window.max(self.cubic_bytes()) + 16 * self.packet
             }
         }
     }
