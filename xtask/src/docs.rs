@@ -29,7 +29,18 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Names every link of README.md and docs/ whose file or heading does not exist, and every page that the summary lacks.
+/// Folders whose files pages name in code spans.
+const FOLDERS: [&str; 6] = [
+    "crates/",
+    "docs/",
+    "examples/",
+    "benches/",
+    "xtask/",
+    "circuits/",
+];
+
+/// Names every link of README.md and docs/ whose file or heading does not exist, every file that a code span names and that does
+/// not exist, and every page that the summary lacks.
 ///
 /// Pages of the book link to files of the book only, because others are not part of it. Generated results are exempt.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
@@ -47,6 +58,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
                 complaints.push(format!("{}: {target}: {problem}", path.display()));
             }
         }
+        let missing = named_files(&pages[path]).filter(|file| !root.join(file).exists());
+        complaints.extend(missing.map(|file| format!("{}: there is no {file}", path.display())));
     }
     let is_missing = |path: &&PathBuf| {
         path.starts_with("docs") && **path != Path::new(SUMMARY) && !listed.contains(path)
@@ -140,6 +153,18 @@ fn links(text: &str) -> Vec<&str> {
     targets
 }
 
+/// Returns the files and folders of the repository that the code spans of a page name.
+fn named_files(text: &str) -> impl Iterator<Item = &str> {
+    let is_file = |span: &&str| {
+        FOLDERS.iter().any(|folder| span.starts_with(folder))
+            && !span.contains([' ', '*', '{', '<', '…'])
+            && !span.contains("NAME")
+    };
+    prose(text)
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .filter(is_file)
+}
+
 /// Returns the anchors of the headings of a page, as mdBook and GitHub derive them.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -204,7 +229,7 @@ mod tests {
         );
         write(
             "docs/a.md",
-            "# Two words\n\n[here](#two-words) [there](#three) [out](../README.md)\n\n```\n[fenced](no.md)\n```\n",
+            "# Two words\n\n[here](#two-words) [there](#three) [out](../README.md) `docs/a.md` `crates/gone.rs`\n\n```\n[fenced](no.md)\n```\n",
         );
         write(
             "docs/c.md",
@@ -218,6 +243,7 @@ mod tests {
                 "README.md: docs/b.md: no such file",
                 "docs/a.md: #three: no such heading",
                 "docs/a.md: ../README.md: outside of the book: name the file instead",
+                "docs/a.md: there is no crates/gone.rs",
                 "docs/c.md: ../../x: outside of the repository",
                 "docs/SUMMARY.md: lacks docs/c.md",
             ]
