@@ -1,7 +1,7 @@
 //! Checks the links of the documents, and builds them as a book.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     error::Error,
     fs, io,
     path::{Component, Path, PathBuf},
@@ -11,9 +11,10 @@ use std::{
 /// The page that lists all others in the order of the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Checks all links, and builds the book if mdBook is installed.
+/// Checks all links and tables of fields, and builds the book if mdBook is installed.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = check(root)?;
+    complaints.extend(check_fields(root)?);
     match Command::new("mdbook")
         .arg("build")
         .current_dir(root)
@@ -37,6 +38,25 @@ const FOLDERS: [&str; 6] = [
     "benches/",
     "xtask/",
     "circuits/",
+];
+
+/// Pages that list the fields of files in JSON, with the sources whose public fields these are.
+const FIELDS: [(&str, &[&str]); 2] = [
+    (
+        "docs/records.md",
+        &[
+            "crates/testbed/src/row.rs",
+            "crates/testbed/src/programs/row.rs",
+            "crates/netem/src/model/counters.rs",
+        ],
+    ),
+    (
+        "docs/model-file.md",
+        &[
+            "crates/select/src/model.rs",
+            "crates/select/src/goodness.rs",
+        ],
+    ),
 ];
 
 /// Names every link of README.md and docs/ whose file or heading does not exist, every file that a code span names and that does
@@ -67,6 +87,36 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let missing = paths.iter().filter(is_missing);
     complaints.extend(missing.map(|path| format!("{SUMMARY}: lacks {}", path.display())));
     Ok(complaints)
+}
+
+/// Names every public field of the sources in [`FIELDS`] that its page lacks.
+fn check_fields(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut complaints = Vec::new();
+    for (page, sources) in FIELDS {
+        let text = fs::read_to_string(root.join(page))?;
+        for source in sources {
+            let code = fs::read_to_string(root.join(source))
+                .map_err(|error| format!("{source}, whose fields {page} lists: {error}"))?;
+            let missing = missing_fields(&text, &code);
+            complaints.extend(missing.map(|field| format!("{page}: lacks `{field}` of {source}")));
+        }
+    }
+    Ok(complaints)
+}
+
+/// Returns the public fields of a source that no code span of a page contains.
+fn missing_fields<'a>(page: &str, source: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let documented: HashSet<&str> = prose(page)
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .flat_map(|span| span.split(move |c| !is_name(c)))
+        .collect();
+    let fields: Vec<&str> = (source.lines())
+        .filter_map(|line| line.strip_prefix("    pub ")?.split_once(": "))
+        .map(|(field, _)| field)
+        .filter(|field| field.chars().all(is_name) && !documented.contains(field))
+        .collect();
+    fields.into_iter()
 }
 
 /// Checks one link; notes its target if the page is the summary.
@@ -215,6 +265,19 @@ mod tests {
     fn the_links_of_the_documents_resolve() {
         let complaints = check(&crate::root()).unwrap();
         assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+
+    #[test]
+    fn the_documents_list_the_fields_of_files() {
+        let complaints = check_fields(&crate::root()).unwrap();
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+
+    #[test]
+    fn missing_fields_are_found() {
+        let source = "pub struct Row {\n    pub total_ms: f64,\n    pub lost: u64,\n    hidden: u8,\n}\n    pub fn f(a: u8) {}\n";
+        let missing: Vec<_> = missing_fields("| `measured.total_ms` |\n", source).collect();
+        assert_eq!(missing, ["lost"]);
     }
 
     #[test]
