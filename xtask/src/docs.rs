@@ -59,13 +59,15 @@ const FIELDS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Names every link of README.md and docs/ whose file or heading does not exist, every file that a code span names and that does
+/// Names every link of README.md, docs/ and examples/ whose file or heading does not exist, every file that a code span names and that does
 /// not exist, and every page that the summary lacks.
 ///
 /// Pages of the book link to files of the book only, because others are not part of it. Generated results are exempt.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut paths = vec![PathBuf::from("README.md")];
-    collect_pages(root, Path::new("docs"), &mut paths)?;
+    for folder in ["docs", "examples"] {
+        collect_pages(root, Path::new(folder), &mut paths)?;
+    }
     let mut pages = HashMap::new();
     for path in &paths {
         pages.insert(path.clone(), fs::read_to_string(root.join(path))?);
@@ -249,6 +251,10 @@ fn collect_pages(
     names.sort();
     for path in names {
         if root.join(&path).is_dir() {
+            // Build output of workspaces within.
+            if path.ends_with("target") {
+                continue;
+            }
             collect_pages(root, &path, pages)?;
         } else if path.extension().is_some_and(|extension| extension == "md") {
             pages.push(path);
@@ -285,6 +291,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir(root.join("docs")).unwrap();
+        fs::create_dir(root.join("examples")).unwrap();
         let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
         write(
             "README.md",

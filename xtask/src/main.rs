@@ -22,7 +22,7 @@ usage: cargo xtask <chore>
 
   circuits          write the circuit files under circuits/ anew
   circuits --check  fail unless they are what would be written
-  docs              check the links of README.md and docs/, and build the book if mdbook is installed
+  docs              check links and fields in documents, and build the book if mdbook is installed
   fuzz-check        fail unless the targets of the fuzzer compile
   reproduce         run the published experiments anew and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
