@@ -51,10 +51,7 @@ impl Subject {
 /// If the environment names a back end that is unknown, or that this CPU cannot run.
 #[must_use]
 pub fn backend() -> Backend {
-    match Backend::wanted() {
-        Ok(wanted) => wanted.unwrap_or_else(Backend::best),
-        Err(error) => panic!("{}: {error}", Backend::VARIABLE),
-    }
+    Backend::best().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The circuits that garbling is measured on: small, larger, wide as can be, serial.

@@ -98,26 +98,3 @@ pub async fn neighbours(
     let connecting = (connecting.identity(other).peer(one_is)).connect(listening.local_address());
     Ok((listening, connecting))
 }
-
-/// Ends a connection on which something went wrong, so that the peer hears what; returns what it was.
-pub async fn part(connection: Connection, error: Box<dyn Error>) -> Box<dyn Error> {
-    // Whatever becomes of the connection, that came first.
-    let _ = connection.close().await;
-    error
-}
-
-/// Writes an error with all its causes in one line.
-#[must_use]
-pub fn causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        // Some errors name their cause themselves.
-        if !text.ends_with(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
-}

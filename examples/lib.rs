@@ -2,21 +2,15 @@
 //! another machine.
 #![forbid(unsafe_code)]
 
-mod answer;
 mod ends;
 mod graph;
-mod lines;
-mod usage;
 
-pub use answer::{Answer, end, tell};
-pub use ends::{Ends, causes, neighbours, part};
+pub use ends::{Ends, neighbours};
 pub use graph::{Graph, GraphError};
-pub use lines::{LineError, Lines};
-pub use usage::Usage;
 
 use std::error::Error;
 
-use transpute::{Bits, Circuit, OutputPolicy, Party, Results, Role, garble::Backend};
+use transpute::{Bits, Circuit, OutputPolicy, Party, Results, Role};
 
 /// Where the parties are. Without `--role` both run in this program, over an encrypted connection
 /// of this machine.
@@ -34,15 +28,13 @@ pub struct Place {
 /// learned.
 ///
 /// # Errors
-/// Any of a bad combination of arguments, a bad key file, the connection or the protocol. Also if the environment variable
-/// `TRANSPUTE_AES` names an AES back end that this machine cannot run.
+/// Any of a bad combination of arguments, a bad key file, the connection or the protocol.
 pub async fn compute(
     circuit: &Circuit,
     place: &Place,
     output_to: OutputPolicy,
     input: impl Fn(Role) -> Bits,
 ) -> Result<Vec<(Role, Results)>, Box<dyn Error>> {
-    Backend::wanted()?;
     let Some(role) = place.role else {
         return both(circuit, output_to, input).await;
     };

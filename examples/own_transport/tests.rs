@@ -5,7 +5,7 @@ use tokio::io::AsyncReadExt;
 use transpute::{
     Identity, Registry,
     transport::{
-        Security, Transport, TransportError,
+        BindError, ConnectError, HandshakeError, Security, Transport, TransportError,
         conformance::{self, Mode, Options, Port},
     },
 };
@@ -45,7 +45,10 @@ async fn a_peer_with_another_key_is_refused() {
         let error = refused.reader_mut().read_u8().await.unwrap_err();
         let error = TransportError::from_io(error);
         assert!(
-            matches!(error, TransportError::PeerRefusedUs { .. }),
+            matches!(
+                error,
+                TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })
+            ),
             "{error}"
         );
         Unix::default().connect(&path, &friend).await.unwrap()
@@ -62,10 +65,14 @@ async fn a_path_in_use_and_a_path_of_nobody_are_named() {
     let path = folder.path().join("socket").display().to_string();
     let unix = Unix::default();
     let nobody = unix.connect(&path, &Security::Plaintext).await;
-    assert!(matches!(nobody, Err(TransportError::Connect { address, .. }) if address == path));
+    assert!(
+        matches!(nobody, Err(TransportError::Connect(ConnectError::Connect { address, .. })) if address == path)
+    );
     let _first = unix.listen(&path, &Security::Plaintext).await.unwrap();
     let second = unix.listen(&path, &Security::Plaintext).await;
-    assert!(matches!(second, Err(TransportError::Listen { address, .. }) if address == path));
+    assert!(
+        matches!(second, Err(TransportError::Bind(BindError::Listen { address, .. })) if address == path)
+    );
 }
 
 #[test]

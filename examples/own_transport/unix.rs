@@ -4,7 +4,8 @@ use std::{fs, io, sync::Arc};
 use async_trait::async_trait;
 use tokio::net::{UnixListener, UnixStream};
 use transpute::transport::{
-    Link, Listener, Profile, Security, Settings, Transport, TransportError,
+    BindError, ConnectError, Link, Listener, Profile, Security, Settings, Transport,
+    TransportError,
     secure::{self, Handshakes, Stream},
 };
 
@@ -40,7 +41,7 @@ impl Transport for Unix {
         let (address, handshakes) = (at.to_owned(), Handshakes::new(s)?);
         match UnixListener::bind(at) {
             Ok(socket) => Ok(Box::new(Port(socket, address, self.0, handshakes))),
-            Err(source) => Err(TransportError::Listen { address, source }),
+            Err(source) => Err(BindError::Listen { address, source }.into()),
         }
     }
 
@@ -48,7 +49,7 @@ impl Transport for Unix {
         let open = async { about(UnixStream::connect(to).await?, to, self.0) };
         let address = to.to_owned();
         let (stream, about) =
-            (open.await).map_err(|source| TransportError::Connect { address, source })?;
+            (open.await).map_err(|source| ConnectError::Connect { address, source })?;
         secure::connect(stream, security, about).await
     }
 }
@@ -67,7 +68,7 @@ impl Listener for Port {
             let accepted = socket.accept().await;
             let address = address.clone();
             (accepted.and_then(|(stream, _)| about(stream, &address, *tuning)))
-                .map_err(|source| TransportError::Accept { address, source })
+                .map_err(|source| BindError::Accept { address, source }.into())
         };
         handshakes.next(next).await
     }

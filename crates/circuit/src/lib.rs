@@ -45,6 +45,7 @@ mod cache;
 pub mod catalogue;
 mod circuit;
 pub mod generators;
+mod hex;
 mod program;
 mod split;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use bristol::BristolError;
 pub use builder::{Bit, Builder, FixedValue, Int, UInt, Value, Word};
 pub use cache::{CacheError, ProgramCache, SourceKey};
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
+pub use hex::hex;
 pub use program::{
     Batch, BatchKind, INVERT, Load, LoadError, OutputBit, Program, ProgramError, ProgramGate,
     Progress,

@@ -20,14 +20,10 @@ fn run(circuit: &Circuit, inputs: &[&str]) -> String {
     circuit.evaluate(&bits).unwrap().to_hex()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn aes_passes_fips_197_appendix_c() {
     let plaintext = "00112233445566778899aabbccddeeff";
-    let key: String = hex(&(0..32).collect::<Vec<u8>>());
+    let key: String = transpute_circuit::hex(&(0..32).collect::<Vec<u8>>());
     for (circuit, digits, ciphertext) in [
         (aes128(), 32, "69c4e0d86a7b0430d8cdb78070b4c55a"),
         (aes192(), 48, "dda97ca4864cdfe06eaf70a0ec0d7191"),
@@ -119,7 +115,7 @@ fn compression_passes_known_answers() {
     let abc = format!("61626380{}18", "0".repeat(118));
     assert_eq!(run(&circuit, &[&abc, initial]), ABC);
     // The 56-byte message of FIPS 180-4 needs two blocks.
-    let first = format!("{}8000000000000000", hex(MESSAGE_56));
+    let first = format!("{}8000000000000000", transpute_circuit::hex(MESSAGE_56));
     let second = format!("{}1c0", "0".repeat(125));
     let state = run(&circuit, &[&first, initial]);
     assert_eq!(run(&circuit, &[&second, &state]), DIGEST_56);
@@ -134,7 +130,10 @@ fn messages_hash_to_the_published_digests() {
     let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     assert_eq!(run(&sha256(0).unwrap(), &[""]), empty);
     assert_eq!(run(&sha256(3).unwrap(), &["616263"]), ABC);
-    assert_eq!(run(&sha256(56).unwrap(), &[&hex(MESSAGE_56)]), DIGEST_56);
+    assert_eq!(
+        run(&sha256(56).unwrap(), &[&transpute_circuit::hex(MESSAGE_56)]),
+        DIGEST_56
+    );
 }
 
 #[test]
@@ -148,8 +147,11 @@ fn messages_of_all_paddings_agree_with_the_reference() {
         .collect();
     for length in [1, 54, 55, 57, 63, 64, 65, 119, 120, 1000] {
         let circuit = sha256(length).unwrap();
-        let expected = hex(&Sha256::digest(&message[..length]));
-        assert_eq!(run(&circuit, &[&hex(&message[..length])]), expected);
+        let expected = transpute_circuit::hex(&Sha256::digest(&message[..length]));
+        assert_eq!(
+            run(&circuit, &[&transpute_circuit::hex(&message[..length])]),
+            expected
+        );
         let blocks = (length + 9).div_ceil(64);
         assert!(circuit.count(Op::And) <= 22_397 * blocks);
     }

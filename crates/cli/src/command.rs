@@ -126,6 +126,8 @@ fn definition<T: Testbed>() -> clap::Command {
 
 /// Rejects an AES back end in the environment that is unknown or not available.
 fn check_backend() -> Result<(), Failure> {
-    let wanted = transpute::garble::Backend::wanted();
-    (wanted.map(drop)).map_err(|error| Failure::usage("TRANSPUTE_AES").because(error))
+    match transpute::garble::Backend::best() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage("cannot choose an AES implementation").because(error)),
+    }
 }

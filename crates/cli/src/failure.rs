@@ -10,6 +10,7 @@ use std::{
 use transpute::{
     Fingerprint, SessionError, TransportError,
     session::{AbortReason, Field},
+    transport::{AddressError, ConnectError, HandshakeError, RegistryError, UnsupportedError},
 };
 
 /// What went wrong, by exit code.
@@ -191,7 +192,10 @@ fn is_refusal(error: &(dyn Error + 'static)) -> bool {
         _ => false,
     };
     if let Some(error) = error.downcast_ref::<TransportError>() {
-        matches!(error.root(), TransportError::PeerRefusedUs { .. })
+        matches!(
+            error.root(),
+            TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })
+        )
     } else if let Some(error) = error.downcast_ref::<SessionError>() {
         of_session(error)
     } else {
@@ -239,13 +243,15 @@ fn remedy(error: &SessionError) -> Option<&'static str> {
 
 fn before_session(error: &TransportError) -> Kind {
     match error.root() {
-        TransportError::UnknownTransport { .. }
-        | TransportError::UnknownSetting { .. }
-        | TransportError::InvalidSetting { .. }
-        | TransportError::CongestionControl { .. }
-        | TransportError::InvalidAddress { .. }
-        | TransportError::NoPinnedPeer => Kind::Usage,
-        TransportError::DuplicateTransport { .. } => Kind::Other,
+        TransportError::Registry(
+            RegistryError::UnknownTransport { .. }
+            | RegistryError::UnknownSetting { .. }
+            | RegistryError::InvalidSetting { .. },
+        )
+        | TransportError::Unsupported(UnsupportedError::CongestionControl { .. })
+        | TransportError::Address(AddressError::InvalidAddress { .. })
+        | TransportError::Handshake(HandshakeError::NoPinnedPeer) => Kind::Usage,
+        TransportError::Registry(RegistryError::DuplicateTransport { .. }) => Kind::Other,
         _ => Kind::Peer,
     }
 }
@@ -260,13 +266,16 @@ fn in_session(error: &SessionError) -> Kind {
         // The connecting side learns at its first read what the listening side thinks of it.
         SessionError::Link(error) => match error.downcast_ref() {
             Some(
-                TransportError::PeerRefusedUs { .. }
-                | TransportError::WrongPeer { .. }
-                | TransportError::SecurityMismatch { .. }
-                | TransportError::NoCommonTransport { .. }
-                | TransportError::NotTranspute { .. }
-                | TransportError::Timeout { .. }
-                | TransportError::ClosedDuringHandshake,
+                TransportError::Connect(ConnectError::Timeout { .. })
+                | TransportError::Handshake(
+                    HandshakeError::PeerRefusedUs { .. }
+                    | HandshakeError::WrongPeer { .. }
+                    | HandshakeError::SecurityMismatch { .. }
+                    | HandshakeError::NoCommonTransport { .. }
+                    | HandshakeError::NotTranspute { .. }
+                    | HandshakeError::Timeout { .. }
+                    | HandshakeError::ClosedDuringHandshake,
+                ),
             ) => Kind::Peer,
             _ => Kind::Protocol,
         },
@@ -277,6 +286,8 @@ fn in_session(error: &SessionError) -> Kind {
 
 #[cfg(test)]
 mod tests {
+    use transpute::transport::StreamError;
+
     use super::*;
 
     #[test]
@@ -295,12 +306,17 @@ mod tests {
         let code = |error: SessionError| Failure::from(transpute::Error::from(error)).code();
         assert_eq!(code(SessionError::Closed), 6);
         let of_link = |error: TransportError| code(SessionError::Link(Box::new(error)));
-        assert_eq!(of_link(TransportError::Truncated), 6);
-        assert_eq!(of_link(TransportError::ClosedDuringHandshake), 4);
-        let unknown = TransportError::UnknownTransport {
+        assert_eq!(of_link(TransportError::Stream(StreamError::Truncated)), 6);
+        assert_eq!(
+            of_link(TransportError::Handshake(
+                HandshakeError::ClosedDuringHandshake
+            )),
+            4
+        );
+        let unknown = TransportError::Registry(RegistryError::UnknownTransport {
             name: "smoke".into(),
             known: vec![],
-        };
+        });
         assert_eq!(Failure::from(transpute::Error::from(unknown)).code(), 2);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use transpute::{
     Choice, Scheme, TransportError,
     auto::{Auto, registry},
-    transport::{auto::Offer, check_address},
+    transport::{RegistryError, auto::Offer, check_address},
 };
 
 use crate::{output, suggest};
@@ -61,7 +61,7 @@ pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
     }
     match registry().get(text) {
         Ok(_) => Ok(choice),
-        Err(TransportError::UnknownTransport { name, mut known }) => {
+        Err(TransportError::Registry(RegistryError::UnknownTransport { name, mut known })) => {
             known.insert(0, Auto::NAME.to_owned());
             Err(unknown_transport(&name, &known))
         }
@@ -72,7 +72,9 @@ pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
 /// Parses names of transports, separated by commas.
 pub(crate) fn parse_offer(text: &str) -> Result<Offer, String> {
     Offer::among(&registry(), text.split(',')).map_err(|error| match error {
-        TransportError::UnknownTransport { name, known } => unknown_transport(&name, &known),
+        TransportError::Registry(RegistryError::UnknownTransport { name, known }) => {
+            unknown_transport(&name, &known)
+        }
         error => error.to_string(),
     })
 }

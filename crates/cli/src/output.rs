@@ -123,11 +123,6 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Formats bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Formats a count with its noun. `one` is the singular.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };

@@ -115,14 +115,8 @@ impl ConnectionHandle {
         config: Config,
         inputs: Box<dyn Inputs>,
     ) -> Running {
-        let inputs = Some(inputs);
-        let call = Call {
-            program,
-            split,
-            config,
-            inputs,
-        };
-        self.call(role, call, None)
+        let call = Call::new(program, split, config);
+        self.call(role, call.with_inputs(inputs), None)
     }
 
     /// Prepares a run before the inputs are known: its tables are garbled and sent. The peer must
@@ -142,12 +136,7 @@ impl ConnectionHandle {
         config: Config,
     ) -> Result<PreparedRun, SessionError> {
         let (prepared, is_prepared) = oneshot::channel();
-        let call = Call {
-            program,
-            split,
-            config,
-            inputs: None,
-        };
+        let call = Call::new(program, split, config);
         let running = self.call(role, call, Some(prepared));
         is_prepared.await.unwrap_or(Err(SessionError::Closed))?;
         Ok(PreparedRun { running })

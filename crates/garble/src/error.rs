@@ -11,7 +11,7 @@ use crate::{Backend, Scheme};
 #[non_exhaustive]
 pub enum GarbleError {
     /// The CPU lacks the instructions of the requested back end.
-    #[error("the AES back end {wanted} is not available on this machine")]
+    #[error("the AES back end {wanted} is not available on this machine, expected one of {}", names(&Backend::available()))]
     BackendUnavailable {
         /// The back end requested.
         wanted: Backend,
@@ -22,8 +22,8 @@ pub enum GarbleError {
         /// The name given.
         found: String,
     },
-    /// No back end has this name.
-    #[error("unknown AES back end {found:?}")]
+    /// The environment variable [`Backend::VARIABLE`] names no back end.
+    #[error("unknown AES back end {found:?} in {}, expected one of {}", Backend::VARIABLE, names(&Backend::ALL))]
     UnknownBackend {
         /// The name given.
         found: String,
@@ -136,4 +136,9 @@ fn rekey_periods(scheme: Scheme) -> &'static str {
         Scheme::HalfGates => "a power of two from 1 to 2^20",
         _ => "1",
     }
+}
+
+fn names(backends: &[Backend]) -> String {
+    let names: Vec<_> = backends.iter().map(ToString::to_string).collect();
+    names.join(", ")
 }

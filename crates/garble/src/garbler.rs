@@ -36,7 +36,7 @@ use crate::{
 /// let program = Arc::new(Program::compile(&circuit));
 /// let split = InputSplit::first_to_garbler(program.input_widths());
 /// let params = Params::random(Scheme::HalfGates, 1, &mut rand::rng());
-/// let (backend, limit, sid) = (Backend::best(), 65536, [7; 32]);
+/// let (backend, limit, sid) = (Backend::best()?, 65536, [7; 32]);
 ///
 /// let mut garbler = Garbler::new(program.clone(), &split, params, Seed::random(), backend)?;
 /// let mut evaluator = Evaluator::new(program, &split, params, backend)?;
@@ -503,7 +503,7 @@ mod tests {
         for scheme in Scheme::ALL {
             for lanes in [1, crate::LANES] {
                 let params = Params::random(scheme, 1, &mut rand::rng());
-                let (backend, limit) = (Backend::best(), 1 << 16);
+                let (backend, limit) = (Backend::best().unwrap(), 1 << 16);
                 let mut garbler =
                     Garbler::new(program.clone(), &split, params, Seed::random(), backend)
                         .unwrap()
@@ -557,7 +557,14 @@ mod tests {
             let params = Params::random(scheme, 1, &mut rand::rng());
             let garbler = || {
                 let seed = Seed::from_bytes([5; 32]);
-                Garbler::new(program.clone(), &split, params, seed, Backend::best()).unwrap()
+                Garbler::new(
+                    program.clone(),
+                    &split,
+                    params,
+                    seed,
+                    Backend::best().unwrap(),
+                )
+                .unwrap()
             };
             let garble = |garbler: &mut Garbler| {
                 let mut tables = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroUsize, str::FromStr};
 
-use transpute_garble::{Backend, Scheme};
+use transpute_garble::{Backend, GarbleError, Scheme};
 use transpute_ot::BaseOt;
 
 use crate::{
@@ -85,8 +85,9 @@ pub struct Config {
     /// counts. Default 40 MiB; to hide a round trip completely it must reach rate times RTT, 36 MiB at 1 Gbit/s and 300 ms.
     /// In other connections [`ConnectionConfig::window`](crate::ConnectionConfig::window) counts.
     pub table_lead: u64,
-    /// The AES implementation of this side.
-    pub backend: Backend,
+    /// The AES implementation of this side; `None` is [`Backend::best`]: the one that the environment variable `TRANSPUTE_AES`
+    /// names, else the fastest. A name that this CPU cannot use ends the run with an error.
+    pub backend: Option<Backend>,
     /// On how many threads this side garbles or evaluates a batch, in a connection for one run. With 1, the default, the connection
     /// computes where it is called; with more, it starts as many threads of its own, of use if there
     /// are as many idle cores and groups of evaluations. Each may hold 32 MiB of tables.
@@ -108,7 +109,7 @@ impl Default for Config {
             chunk_len: 64 << 10,
             output_check: true,
             table_lead: 40 << 20,
-            backend: Backend::best(),
+            backend: None,
             threads: NonZeroUsize::MIN,
         }
     }
@@ -128,6 +129,11 @@ impl Config {
             self.other_schemes = allowed;
             self.scheme = scheme;
         }
+    }
+
+    /// Returns the AES implementation to compute with.
+    pub(crate) fn backend(&self) -> Result<Backend, GarbleError> {
+        self.backend.map_or_else(Backend::best, Ok)
     }
 
     /// Checks the settings that do not depend on a circuit.
@@ -161,7 +167,7 @@ impl Config {
                     base: self.base_ot,
                     path,
                     costs: Costs::measured(self.base_ot),
-                    stock: None,
+                    pool: None,
                 });
                 Ok((choice.chosen.plan, Some(choice)))
             }

@@ -434,12 +434,13 @@ impl EvaluatorCore {
         self.skips_setup = theirs.announces_setup() && !theirs.has_begun(self.terms.plan);
         let sid = self.terms.session_id(payload, &self.hello.encode())?;
         let config = &self.terms.config;
+        let backend = config.backend()?;
         let evaluator = || {
             let evaluator = Evaluator::new(
                 self.terms.program.clone(),
                 &self.terms.split,
                 theirs.params(config),
-                config.backend,
+                backend,
             )?;
             Ok::<_, SessionError>(if self.terms.is_prepared {
                 evaluator.expecting_garbler_labels()

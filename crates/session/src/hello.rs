@@ -28,7 +28,7 @@ const FLAG_EAGER: u8 = 8;
 /// hello has the expected plan with this bit. Both parties then do the same:
 ///
 /// * If the garbler demands a plan, that one is done.
-/// * Else the evaluator's is done, unless that is open and the stock, and the garbler's is not the stock: then the garbler's.
+/// * Else the evaluator's is done, unless that is open and the pool, and the garbler's is not the pool: then the garbler's.
 /// * If both demand a plan and they differ, the run ends with a disagreement.
 ///
 /// So no plan is ever done that a party did not demand or leave open. A party that began another
@@ -295,8 +295,8 @@ impl Hello {
         };
         let scheme = SchemeTerms::agree(&garbler.schemes, &evaluator.schemes);
         self.terms.compare(&theirs.terms, scheme.is_some())?;
-        // The stock demands nothing: it is there for runs that both sides begin with it.
-        let leaves_it = evaluator.ot & OPEN != 0 && evaluator.plan() == Some(OtPlan::Stock);
+        // The pool demands nothing: it is there for runs that both sides begin with it.
+        let leaves_it = evaluator.ot & OPEN != 0 && evaluator.plan() == Some(OtPlan::Pool);
         let decides = if garbler.ot & OPEN == 0 || leaves_it {
             garbler
         } else {
@@ -363,7 +363,11 @@ impl Terms {
         };
         // The circuit first: with different circuits most of the rest differs as a consequence.
         if self.circuit != theirs.circuit {
-            return differ(Field::Circuit, hex(&self.circuit), hex(&theirs.circuit));
+            return differ(
+                Field::Circuit,
+                transpute_circuit::hex(&self.circuit),
+                transpute_circuit::hex(&theirs.circuit),
+            );
         }
         if (self.garbler_bits, self.evaluator_bits, self.split)
             != (theirs.garbler_bits, theirs.evaluator_bits, theirs.split)
@@ -430,7 +434,7 @@ impl Terms {
             OtPlan::None => total == 0,
             OtPlan::Direct => !is_prepared && (1..=OtPlan::direct_maximum(base)).contains(&total),
             OtPlan::Extension(_) => !is_prepared && total > 0,
-            OtPlan::Stock => self.plan() == Some(OtPlan::Stock),
+            OtPlan::Pool => self.plan() == Some(OtPlan::Pool),
         }
     }
 
@@ -439,17 +443,13 @@ impl Terms {
             "{} bits from the garbler and {} from the evaluator (split {})",
             self.garbler_bits,
             self.evaluator_bits,
-            hex(&self.split[..4])
+            transpute_circuit::hex(&self.split[..4])
         )
     }
 }
 
 fn plan_text(code: u8) -> String {
     OtPlan::from_code(code & !OPEN).map_or_else(|| format!("plan {code}"), |p| p.to_string())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Takes fixed-size fields off the front of a slice.

@@ -39,7 +39,7 @@ pub(crate) enum GarblerOt {
         unchecked: Option<(u64, UncheckedRows)>,
     },
     /// From the pool of a connection.
-    Stock,
+    Pool,
 }
 
 /// What the garbler answers the evaluator's base-OT message with.
@@ -67,7 +67,7 @@ impl GarblerOt {
                 let (base, seed) = (Some(base), draw_seed(rng));
                 (Self::Direct { base, seed }, message.unwrap_or_default())
             }
-            OtPlan::Stock => (Self::Stock, Vec::new()),
+            OtPlan::Pool => (Self::Pool, Vec::new()),
             OtPlan::Extension(kind) => {
                 let delta = Zeroizing::new(match correlation {
                     Some(label) => block(label),
@@ -114,7 +114,7 @@ impl GarblerOt {
         transfers: &Transfers,
     ) -> Result<SetupAnswer, SessionError> {
         match self {
-            Self::None | Self::Stock => Err(unexpected_setup()),
+            Self::None | Self::Pool => Err(unexpected_setup()),
             Self::Direct { base, seed } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
                 let mut rng = SecretRng::from_seed(**seed);
@@ -266,7 +266,7 @@ pub(crate) enum EvaluatorOt {
         deviation: Option<fn(&mut [u8])>,
     },
     /// From the pool of a connection.
-    Stock {
+    Pool {
         /// What was asked for and not answered, with the number of its first transfer.
         open: VecDeque<(u64, Asked)>,
     },
@@ -301,9 +301,9 @@ impl EvaluatorOt {
     ) -> (Self, Vec<u8>) {
         match plan {
             OtPlan::None => (Self::None, Vec::new()),
-            OtPlan::Stock => {
+            OtPlan::Pool => {
                 let open = VecDeque::new();
-                (Self::Stock { open }, Vec::new())
+                (Self::Pool { open }, Vec::new())
             }
             OtPlan::Direct => {
                 let as_bools: Zeroizing<Vec<bool>> = Zeroizing::new(choices.iter().collect());
@@ -346,7 +346,7 @@ impl EvaluatorOt {
     pub(crate) fn take_choices(&mut self) -> Option<Bits> {
         match self {
             Self::Direct { choices, .. } => Some(std::mem::take(choices)),
-            Self::Stock { open } => {
+            Self::Pool { open } => {
                 let mut all = Bits::new();
                 for (_, asked) in open.drain(..) {
                     let choices = asked.into_choices();
@@ -367,7 +367,7 @@ impl EvaluatorOt {
 
     /// Waits for the answer to corrections of transfers from `first` on.
     pub(crate) fn expect(&mut self, first: u64, asked: Asked) {
-        if let Self::Stock { open } = self {
+        if let Self::Pool { open } = self {
             open.push_back((first, asked));
         }
     }
@@ -380,7 +380,7 @@ impl EvaluatorOt {
         message: &[u8],
     ) -> Result<Corrections, SessionError> {
         match self {
-            Self::None | Self::Stock { .. } => Err(unexpected_setup()),
+            Self::None | Self::Pool { .. } => Err(unexpected_setup()),
             Self::Direct { base, keys, .. } => {
                 let base = base.take().ok_or_else(unexpected_setup)?;
                 *keys = base.finish(sid, message)?;
@@ -473,7 +473,7 @@ impl EvaluatorOt {
         };
         match self {
             Self::None => Err(no_question),
-            Self::Stock { open } => {
+            Self::Pool { open } => {
                 let Some((_, asked)) = open.pop_front().filter(|(due, _)| *due == first) else {
                     return Err(no_question);
                 };

@@ -44,7 +44,7 @@ pub enum OtPlan {
     /// Base OTs and an extension.
     Extension(Extension),
     /// From the pool of the connection.
-    Stock,
+    Pool,
 }
 
 impl OtPlan {
@@ -86,7 +86,7 @@ impl OtPlan {
         match code {
             0 => Some(Self::None),
             1 => Some(Self::Direct),
-            0x40 => Some(Self::Stock),
+            0x40 => Some(Self::Pool),
             _ if code & 0xf0 == 0x10 => Extension::from_code(code & 0x0f).ok().map(Self::Extension),
             _ => None,
         }
@@ -104,7 +104,7 @@ impl OtPlan {
     pub fn flights(self) -> u32 {
         match self {
             // The garbler's decoding information waits for the evaluator's hello.
-            Self::None | Self::Direct | Self::Stock => 2,
+            Self::None | Self::Direct | Self::Pool => 2,
             Self::Extension(_) => 3,
         }
     }
@@ -114,7 +114,7 @@ impl OtPlan {
             Self::None => 0,
             Self::Direct => 1,
             Self::Extension(extension) => 0x10 | extension.code(),
-            Self::Stock => 0x40,
+            Self::Pool => 0x40,
         }
     }
 }
@@ -125,7 +125,7 @@ impl fmt::Display for OtPlan {
             Self::None => f.pad("none"),
             Self::Direct => f.pad("direct"),
             Self::Extension(extension) => extension.fmt(f),
-            Self::Stock => f.pad("stock"),
+            Self::Pool => f.pad("pool"),
         }
     }
 }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn codes_of_plans_are_read_back() {
         let extensions = Extension::ALL.map(OtPlan::Extension);
-        let others = [OtPlan::None, OtPlan::Direct, OtPlan::Stock];
+        let others = [OtPlan::None, OtPlan::Direct, OtPlan::Pool];
         for plan in extensions.into_iter().chain(others) {
             assert_eq!(OtPlan::from_code(plan.code()), Some(plan));
         }

@@ -96,7 +96,7 @@ pub(crate) struct Question {
     /// How fast both sides are.
     pub costs: Costs,
     /// Transfers in the pool of the connection; `None` if there is none.
-    pub stock: Option<u64>,
+    pub pool: Option<u64>,
 }
 
 /// A plan, and when it has the evaluator hold all labels of its inputs.
@@ -174,10 +174,10 @@ fn predictions(question: &Question) -> Vec<(u64, Prediction)> {
         let (bytes, seconds) = extended(question, kind, cost);
         add(OtPlan::Extension(kind), bytes, seconds);
     }
-    if question.stock.is_some_and(|stock| stock >= n) {
+    if question.pool.is_some_and(|pool| pool >= n) {
         let (up, down) = (n.div_ceil(8), n.saturating_mul(32));
         let seconds = rtt(question) + transfer(question, up, down);
-        add(OtPlan::Stock, up.saturating_add(down), seconds);
+        add(OtPlan::Pool, up.saturating_add(down), seconds);
     }
     all
 }
@@ -292,7 +292,7 @@ mod tests {
                 to_evaluator: rate,
             },
             costs: Costs::measured(BaseOt::Ristretto255),
-            stock: None,
+            pool: None,
         }
     }
 
@@ -358,13 +358,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stock_is_used_if_it_is_large_enough() {
-        let with = |stock| Question {
-            stock: Some(stock),
+    fn a_pool_is_used_if_it_is_large_enough() {
+        let with = |pool| Question {
+            pool: Some(pool),
             ..question(5000, 110.0, 1e3)
         };
-        assert_eq!(chosen(with(5000)), OtPlan::Stock);
-        assert_ne!(chosen(with(4999)), OtPlan::Stock);
+        assert_eq!(chosen(with(5000)), OtPlan::Pool);
+        assert_ne!(chosen(with(4999)), OtPlan::Pool);
     }
 
     #[test]

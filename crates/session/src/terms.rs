@@ -52,6 +52,7 @@ impl Terms {
         is_prepared: bool,
     ) -> Result<Self, SessionError> {
         config.check()?;
+        config.backend()?;
         Ok(Self {
             choices: split.evaluator_bits(),
             total_choices: total_choices(&split, &config)?,
@@ -69,7 +70,7 @@ impl Terms {
 
     /// Plans the transfers again for a path; says whether the plan changed. Transfers from the connection's pool do not depend on the path.
     pub(crate) fn replan(&mut self, path: KnownPath) -> Result<bool, SessionError> {
-        if self.plan == OtPlan::Stock {
+        if self.plan == OtPlan::Pool {
             return Ok(false);
         }
         self.config.path = Some(path);

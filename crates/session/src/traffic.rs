@@ -131,7 +131,7 @@ impl Transfers {
     fn new(plan: OtPlan, config: &Config, count: u64, tables: u128) -> Self {
         let base = config.base_ot;
         match plan {
-            OtPlan::None | OtPlan::Stock => Self::default(),
+            OtPlan::None | OtPlan::Pool => Self::default(),
             OtPlan::Direct => Self {
                 setup: framed(base.sender_len(count as usize)),
                 answers: numbered(reply_len(false) * count as usize),

@@ -10,8 +10,7 @@ use axum::{
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
-
-use super::token::hex;
+use transpute::circuit::hex;
 
 /// An embedded file.
 struct Asset {

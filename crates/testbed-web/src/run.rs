@@ -261,7 +261,7 @@ fn conditions(scenario: &Scenario) -> String {
         ..scenario.clone()
     };
     let digest = Sha256::digest(format!("{same:?}"));
-    super::token::hex(&digest[..8])
+    transpute::circuit::hex(&digest[..8])
 }
 
 #[cfg(test)]

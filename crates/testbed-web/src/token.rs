@@ -43,7 +43,7 @@ impl Token {
     pub fn random() -> Result<Self, TokenError> {
         let mut bytes = Zeroizing::new([0; RANDOM_BYTES]);
         getrandom::fill(&mut *bytes).map_err(|error| TokenError::Random(error.to_string()))?;
-        Ok(Self(Zeroizing::new(hex(&*bytes))))
+        Ok(Self(Zeroizing::new(transpute::circuit::hex(&*bytes))))
     }
 
     /// Reads the token in a file. Whitespace around it is ignored.
@@ -87,11 +87,6 @@ impl fmt::Debug for Token {
 /// Compares digests in constant time, so that not even the length shows in the timing.
 fn same(a: &[u8], b: &[u8]) -> bool {
     Sha256::digest(a).ct_eq(&Sha256::digest(b)).into()
-}
-
-/// Returns bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

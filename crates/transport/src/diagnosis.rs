@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{Security, TransportError};
+use crate::{ConnectError, Security, TransportError};
 
 /// Replaces the error of a connector that was refused over TCP, if the listener uses another
 /// transport.
@@ -14,7 +14,7 @@ pub(crate) async fn explain_refused(
 ) -> TransportError {
     let is_refused = matches!(
         &error,
-        TransportError::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused
+        TransportError::Connect(ConnectError::Connect { source, .. }) if source.kind() == io::ErrorKind::ConnectionRefused
     );
     match is_refused {
         true => ask(address, security, ours).await.unwrap_or(error),

@@ -71,7 +71,10 @@ mod transport;
 mod udp;
 
 pub use self::{
-    error::TransportError,
+    error::{
+        AddressError, BindError, ConnectError, HandshakeError, RegistryError, StreamError,
+        TransportError, UnsupportedError,
+    },
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
     path_class::PathClass,

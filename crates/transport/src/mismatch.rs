@@ -6,7 +6,7 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::TransportError;
+use crate::{HandshakeError, TransportError};
 
 /// Returns the error with both sides' descriptions, or the reason for which the peer's is missing.
 pub(crate) async fn tell(
@@ -14,10 +14,10 @@ pub(crate) async fn tell(
     ours: &str,
 ) -> TransportError {
     match exchange(stream, ours).await {
-        Ok(theirs) => TransportError::NoCommonTransport {
+        Ok(theirs) => TransportError::Handshake(HandshakeError::NoCommonTransport {
             ours: ours.into(),
             theirs,
-        },
+        }),
         Err(error) => error,
     }
 }
@@ -42,8 +42,8 @@ async fn exchange(
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_ (),".contains(byte);
     match String::from_utf8(text) {
         Ok(text) if text.as_bytes().iter().all(is_plain) => Ok(text),
-        _ => Err(TransportError::NotTranspute {
+        _ => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: "it has no common transport with this side and names none".into(),
-        }),
+        })),
     }
 }

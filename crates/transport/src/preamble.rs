@@ -19,7 +19,7 @@ use tokio::{
     time::Sleep,
 };
 
-use crate::TransportError;
+use crate::{HandshakeError, StreamError, TransportError};
 
 /// The first bytes of each side of a plaintext link: protocol name, version, and plaintext.
 pub(crate) const PREAMBLE: [u8; 22] = *b"transpute/1 plaintext\n";
@@ -50,10 +50,10 @@ impl Dialect {
 /// Returns the error for a peer whose first bytes are not the preamble.
 pub(crate) fn not_plaintext(first: &[u8]) -> TransportError {
     match Dialect::of(first) {
-        Dialect::Tls => TransportError::SecurityMismatch {
+        Dialect::Tls => TransportError::Handshake(HandshakeError::SecurityMismatch {
             ours: "plaintext",
             theirs: "TLS",
-        },
+        }),
         _ => unknown(first),
     }
 }
@@ -61,12 +61,14 @@ pub(crate) fn not_plaintext(first: &[u8]) -> TransportError {
 /// Returns the error of a failed TLS handshake with a peer that sent these bytes first.
 pub(crate) fn not_tls(first: &[u8], error: io::Error) -> TransportError {
     match Dialect::of(first) {
-        Dialect::Plaintext => TransportError::SecurityMismatch {
+        Dialect::Plaintext => TransportError::Handshake(HandshakeError::SecurityMismatch {
             ours: "TLS",
             theirs: "plaintext",
-        },
+        }),
         Dialect::Unknown if !first.is_empty() => unknown(first),
-        _ if error.kind() == io::ErrorKind::UnexpectedEof => TransportError::ClosedDuringHandshake,
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => {
+            TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
+        }
         _ => TransportError::from_io(error),
     }
 }
@@ -75,9 +77,9 @@ pub(crate) fn not_tls(first: &[u8], error: io::Error) -> TransportError {
 /// and truncated to a line.
 pub(crate) fn unknown(first: &[u8]) -> TransportError {
     let shown = &first[..first.len().min(PREAMBLE.len())];
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("it sent \"{}\"", shown.escape_ascii()),
-    }
+    })
 }
 
 /// Reads the peer's preamble and nothing after it.
@@ -90,7 +92,9 @@ pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), Tr
             .await
             .map_err(TransportError::from_io)?;
         if read == 0 {
-            return Err(TransportError::ClosedDuringHandshake);
+            return Err(TransportError::Handshake(
+                HandshakeError::ClosedDuringHandshake,
+            ));
         }
         length += read;
         // Compared as it arrives, so that a shorter wrong text does not cause a wait.
@@ -206,7 +210,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
     fn poll_check(&mut self, cx: &Context<'_>, half: Half) -> Poll<Result<(), TransportError>> {
         match self.state {
             State::Checked => return Poll::Ready(Ok(())),
-            State::Failed => return Poll::Ready(Err(TransportError::Closed)),
+            State::Failed => return Poll::Ready(Err(TransportError::Stream(StreamError::Closed))),
             State::Waiting { .. } => {}
         }
         self.wakers.put(half, cx.waker());
@@ -239,16 +243,18 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(TransportError::from_io(error))),
                 Poll::Pending => {
                     ready!(deadline.as_mut().poll(cx));
-                    return Poll::Ready(Err(TransportError::Timeout {
+                    return Poll::Ready(Err(TransportError::Handshake(HandshakeError::Timeout {
                         waiting_for: "the peer's plaintext preamble",
                         address: limit.address.clone(),
                         after: limit.after,
-                    }));
+                    })));
                 }
             }
             let read = buf.filled().len();
             if read == 0 {
-                return Poll::Ready(Err(TransportError::ClosedDuringHandshake));
+                return Poll::Ready(Err(TransportError::Handshake(
+                    HandshakeError::ClosedDuringHandshake,
+                )));
             }
             *length += read;
             if got[..*length] != PREAMBLE[..*length] {
@@ -367,10 +373,10 @@ mod tests {
         let error = reader.read(&mut buf).await.unwrap_err();
         assert!(matches!(
             TransportError::from_io(error),
-            TransportError::SecurityMismatch {
+            TransportError::Handshake(HandshakeError::SecurityMismatch {
                 ours: "plaintext",
                 theirs: "TLS"
-            }
+            })
         ));
         for again in [
             reader.read(&mut buf).await.err(),
@@ -378,7 +384,7 @@ mod tests {
         ] {
             assert!(matches!(
                 TransportError::from_io(again.unwrap()),
-                TransportError::Closed
+                TransportError::Stream(StreamError::Closed)
             ));
         }
     }
@@ -439,8 +445,13 @@ mod tests {
         assert!(
             matches!(
                 errors,
-                [TransportError::Timeout { .. }, TransportError::Closed]
-                    | [TransportError::Closed, TransportError::Timeout { .. }]
+                [
+                    TransportError::Handshake(HandshakeError::Timeout { .. }),
+                    TransportError::Stream(StreamError::Closed)
+                ] | [
+                    TransportError::Stream(StreamError::Closed),
+                    TransportError::Handshake(HandshakeError::Timeout { .. })
+                ]
             ),
             "{errors:?}"
         );

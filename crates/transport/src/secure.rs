@@ -115,13 +115,13 @@ impl fmt::Debug for Stream {
 
 /// Authenticates the connecting end of a stream and makes it a link.
 ///
-/// The link fulfils the contract of [`Link`] if the stream delivers bytes in order, waits while the
-/// peer does not read, and reports a vanished peer.
+/// The link keeps the promises of [`Link`] if the stream delivers bytes in order, waits while the peer does not read, and reports a
+/// peer that vanishes.
 ///
 /// # Errors
-/// [`TransportError::NoPinnedPeer`]; [`TransportError::Timeout`]; [`TransportError::WrongPeer`],
-/// [`TransportError::SecurityMismatch`], [`TransportError::NoCommonTransport`],
-/// [`TransportError::NotTranspute`] and the other errors of the TCP transport.
+/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer); [`ConnectError::Timeout`](crate::ConnectError::Timeout); [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
+/// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch), [`HandshakeError::NoCommonTransport`](crate::HandshakeError::NoCommonTransport), [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the others of the
+/// TCP transport.
 pub async fn connect<S>(
     stream: S,
     security: &Security,
@@ -168,10 +168,10 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    /// Prepares handshakes.
+    /// Prepares for handshakes.
     ///
     /// # Errors
-    /// [`TransportError::NoPinnedPeer`].
+    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer).
     pub fn new(security: &Security) -> Result<Self, TransportError> {
         // Errors of the keys are reported before a peer connects.
         Acceptor::new(security, &[], "")?;

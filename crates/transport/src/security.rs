@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Fingerprint, Identity, TransportError};
+use crate::{Fingerprint, HandshakeError, Identity, TransportError};
 
 /// How a link is protected. Both sides must ask for the same.
 #[derive(Clone, Debug)]
@@ -41,8 +41,10 @@ impl Security {
         let mut security = self.clone();
         if let Self::Tls { identity, .. } | Self::Unpinned { identity } = &mut security {
             let said = identity.saying(message);
-            let said = said.map_err(|error| TransportError::Tls {
-                detail: error.to_string(),
+            let said = said.map_err(|error| {
+                TransportError::Handshake(HandshakeError::Tls {
+                    detail: error.to_string(),
+                })
             })?;
             *identity = Arc::new(said);
         }

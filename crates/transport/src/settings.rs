@@ -1,6 +1,6 @@
 //! Settings after a transport's name: `tcp-striped:n=4,cc=bbr`.
 
-use crate::TransportError;
+use crate::{RegistryError, TransportError};
 
 /// The settings after the name of a transport.
 ///
@@ -19,10 +19,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Parses `key=value` pairs.
+    /// Reads `key=value` pairs.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`] if an item is not of that form or a key is repeated.
+    /// [`RegistryError::InvalidSetting`] if an item is not of that form or a key comes twice.
     pub fn parse(transport: &'static str, text: &str) -> Result<Self, TransportError> {
         let mut settings = Self {
             transport,
@@ -51,10 +51,10 @@ impl Settings {
         }
     }
 
-    /// Takes the value of `key`, if it is given. `parse` converts it, or returns what was expected.
+    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what was expected.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`] with the text of `parse`.
+    /// [`RegistryError::InvalidSetting`] with what `parse` says.
     pub fn take<T>(
         &mut self,
         key: &'static str,
@@ -74,24 +74,24 @@ impl Settings {
     /// Checks that every setting was taken.
     ///
     /// # Errors
-    /// [`TransportError::UnknownSetting`], which lists the requested keys.
+    /// [`RegistryError::UnknownSetting`], which lists the keys that were asked for.
     pub(crate) fn finish(self) -> Result<(), TransportError> {
         match self.left.into_iter().next() {
             None => Ok(()),
-            Some((key, _)) => Err(TransportError::UnknownSetting {
+            Some((key, _)) => Err(TransportError::Registry(RegistryError::UnknownSetting {
                 transport: self.transport,
                 key,
                 known: self.known,
-            }),
+            })),
         }
     }
 
     fn wrong(&self, setting: &str, reason: &str) -> TransportError {
-        TransportError::InvalidSetting {
+        TransportError::Registry(RegistryError::InvalidSetting {
             transport: self.transport,
             setting: setting.into(),
             reason: reason.into(),
-        }
+        })
     }
 }
 

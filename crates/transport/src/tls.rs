@@ -25,14 +25,14 @@ use rustls::{
 };
 
 use crate::{
-    Fingerprint, Identity, PROTOCOL, TransportError, UNPINNED_PROTOCOL, error::PinMismatch,
+    Fingerprint, HandshakeError, Identity, PROTOCOL, UNPINNED_PROTOCOL, error::PinMismatch,
 };
 
 /// Makes the configuration of the connecting side.
 pub(crate) fn client_config(
     identity: &Identity,
     peers: &[Fingerprint],
-) -> Result<Arc<ClientConfig>, TransportError> {
+) -> Result<Arc<ClientConfig>, HandshakeError> {
     client(identity, Accepted::only(peers)?)
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn client_config(
 pub(crate) fn server_config(
     identity: &Identity,
     peers: &[Fingerprint],
-) -> Result<Arc<ServerConfig>, TransportError> {
+) -> Result<Arc<ServerConfig>, HandshakeError> {
     server(identity, Accepted::only(peers)?)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn server_config(
 /// that does so too.
 pub(crate) fn unpinned_client_config(
     identity: &Identity,
-) -> Result<Arc<ClientConfig>, TransportError> {
+) -> Result<Arc<ClientConfig>, HandshakeError> {
     client(identity, Accepted::Any)
 }
 
@@ -56,11 +56,11 @@ pub(crate) fn unpinned_client_config(
 /// that does so too.
 pub(crate) fn unpinned_server_config(
     identity: &Identity,
-) -> Result<Arc<ServerConfig>, TransportError> {
+) -> Result<Arc<ServerConfig>, HandshakeError> {
     server(identity, Accepted::Any)
 }
 
-fn client(identity: &Identity, accepted: Accepted) -> Result<Arc<ClientConfig>, TransportError> {
+fn client(identity: &Identity, accepted: Accepted) -> Result<Arc<ClientConfig>, HandshakeError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let protocol = accepted.protocol();
     let pins = Pins::new(accepted, &provider);
@@ -76,7 +76,7 @@ fn client(identity: &Identity, accepted: Accepted) -> Result<Arc<ClientConfig>, 
     Ok(Arc::new(config))
 }
 
-fn server(identity: &Identity, accepted: Accepted) -> Result<Arc<ServerConfig>, TransportError> {
+fn server(identity: &Identity, accepted: Accepted) -> Result<Arc<ServerConfig>, HandshakeError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let protocol = accepted.protocol();
     let pins = Pins::new(accepted, &provider);
@@ -109,12 +109,12 @@ pub(crate) struct Established {
 pub(crate) fn established(
     connection: &CommonState,
     unnamed: &str,
-) -> Result<Established, TransportError> {
+) -> Result<Established, HandshakeError> {
     let transport = transport_of(connection.alpn_protocol(), PROTOCOL, unnamed)?;
     let peer = connection
         .peer_certificates()
         .and_then(<[_]>::first)
-        .ok_or_else(|| TransportError::Tls {
+        .ok_or_else(|| HandshakeError::Tls {
             detail: "the peer presented no certificate".into(),
         })
         .and_then(|certificate| fingerprint(certificate).map_err(|error| explain(&error)))?;
@@ -129,7 +129,7 @@ pub(crate) fn established(
 pub(crate) fn established_unpinned(
     connection: &CommonState,
     unnamed: &str,
-) -> Result<(String, String), TransportError> {
+) -> Result<(String, String), HandshakeError> {
     let alpn = connection.alpn_protocol();
     let transport = transport_of(alpn, UNPINNED_PROTOCOL, unnamed)?;
     Ok((cipher(connection), transport.into()))
@@ -185,14 +185,14 @@ pub(crate) fn transport_of<'a>(
     alpn: Option<&'a [u8]>,
     protocol: &str,
     default: &'a str,
-) -> Result<&'a str, TransportError> {
+) -> Result<&'a str, HandshakeError> {
     let name = alpn.and_then(|name| str::from_utf8(name).ok());
     match name.and_then(|name| name.strip_prefix(protocol)) {
         Some("") => Some(default),
         Some(rest) => rest.strip_prefix(OVER),
         None => None,
     }
-    .ok_or_else(|| TransportError::NotTranspute {
+    .ok_or_else(|| HandshakeError::NotTranspute {
         evidence: "it named no protocol in its TLS handshake".into(),
     })
 }
@@ -207,10 +207,10 @@ pub(crate) fn cipher(connection: &CommonState) -> String {
 }
 
 /// Returns the meaning of an error of the TLS library.
-pub(crate) fn explain(error: &rustls::Error) -> TransportError {
+pub(crate) fn explain(error: &rustls::Error) -> HandshakeError {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => {
-            PinMismatch::find(&**inner).unwrap_or_else(|| TransportError::Tls {
+            PinMismatch::find(&**inner).unwrap_or_else(|| HandshakeError::Tls {
                 detail: error.to_string(),
             })
         }
@@ -221,19 +221,19 @@ pub(crate) fn explain(error: &rustls::Error) -> TransportError {
             | AlertDescription::CertificateUnknown
             | AlertDescription::UnknownCA
             | AlertDescription::UnsupportedCertificate),
-        ) => TransportError::PeerRefusedUs {
+        ) => HandshakeError::PeerRefusedUs {
             alert: format!("{alert:?}"),
         },
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)
-        | rustls::Error::NoApplicationProtocol => TransportError::NotTranspute {
+        | rustls::Error::NoApplicationProtocol => HandshakeError::NotTranspute {
             evidence:
                 "its TLS handshake names another protocol, version or transport, or only one side pins keys"
                     .into(),
         },
-        rustls::Error::NoCertificatesPresented => TransportError::NotTranspute {
+        rustls::Error::NoCertificatesPresented => HandshakeError::NotTranspute {
             evidence: "it presented no certificate in its TLS handshake".into(),
         },
-        _ => TransportError::Tls {
+        _ => HandshakeError::Tls {
             detail: error.to_string(),
         },
     }
@@ -254,9 +254,9 @@ enum Accepted {
 }
 
 impl Accepted {
-    fn only(peers: &[Fingerprint]) -> Result<Self, TransportError> {
+    fn only(peers: &[Fingerprint]) -> Result<Self, HandshakeError> {
         if peers.is_empty() {
-            return Err(TransportError::NoPinnedPeer);
+            return Err(HandshakeError::NoPinnedPeer);
         }
         Ok(Self::Only(peers.to_vec()))
     }
@@ -327,9 +327,32 @@ pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprin
     ))
 }
 
-/// Cannot be reached with TLS 1.3 as the only version, and rejects in any case.
-fn refuse_tls12() -> Result<HandshakeSignatureValid, rustls::Error> {
-    Err(rustls::Error::General("TLS 1.2 is not spoken here".into()))
+/// Defines the methods about signatures that the verifiers of servers and of clients share.
+macro_rules! signature_checks {
+    () => {
+        /// Cannot be reached with TLS 1.3 as the only version, and rejects in any case.
+        fn verify_tls12_signature(
+            &self,
+            _message: &[u8],
+            _certificate: &CertificateDer<'_>,
+            _signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Err(rustls::Error::General("TLS 1.2 is not spoken here".into()))
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            self.check_signature(message, certificate, signed)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![SignatureScheme::ED25519]
+        }
+    };
 }
 
 impl ServerCertVerifier for Pins {
@@ -345,27 +368,7 @@ impl ServerCertVerifier for Pins {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        refuse_tls12()
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.check_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
+    signature_checks!();
 }
 
 impl ClientCertVerifier for Pins {
@@ -383,27 +386,7 @@ impl ClientCertVerifier for Pins {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        refuse_tls12()
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.check_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
+    signature_checks!();
 
     fn client_auth_mandatory(&self) -> bool {
         true

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 #[cfg(unix)]
 use crate::auto::candidate::SharedPort;
-use crate::{Link, Profile, Settings, TransportError, security::Security};
+use crate::{Link, Profile, RegistryError, Settings, TransportError, security::Security};
 
 /// A transport of bytes between two parties.
 ///
@@ -21,12 +21,12 @@ pub trait Transport: Send + Sync {
     /// Returns one line about its use.
     fn describe(&self) -> &'static str;
 
-    /// Returns this transport with the settings that follow its name. `None` if it has no settings,
-    /// which is the default. It takes the settings that it knows ([`Settings::take`]).
-    /// [`Registry::get`] rejects the others.
+    /// Returns this transport set up as the settings say that follow its name; `None` if it has none, as by default.
+    ///
+    /// It takes those it knows ([`Settings::take`]); [`Registry::get`] refuses the others.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`].
+    /// [`RegistryError::InvalidSetting`].
     fn configure(
         &self,
         settings: &mut Settings,
@@ -52,27 +52,27 @@ pub trait Transport: Send + Sync {
 
     /// Starts to listen.
     ///
-    /// `address` is `host:port`, with an IPv6 host in brackets. With port 0 the system chooses a
-    /// port, which [`Listener::local_address`] returns.
+    /// `address` is `host:port`, with an IPv6 host in brackets; port 0 lets the system choose one, which
+    /// [`Listener::local_address`] then tells.
     ///
     /// # Errors
-    /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
-    /// [`TransportError::NoPinnedPeer`].
+    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), [`BindError::Listen`](crate::BindError::Listen),
+    /// [`HandshakeError::NoPinnedPeer`].
     async fn listen(
         &self,
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError>;
 
-    /// Connects to a listening peer, once. Retries are left to the caller.
+    /// Connects to a listening peer, once: trying again while the peer is not up yet is the caller's business.
     ///
-    /// The peer is authenticated when this returns, unless `security` is plaintext. It may still
-    /// reject this side; the first read then returns [`TransportError::PeerRefusedUs`].
+    /// The peer is authenticated when this returns (unless `security` is plaintext). It may still refuse *us*; that
+    /// shows at the first read, as [`HandshakeError::PeerRefusedUs`].
     ///
     /// # Errors
-    /// Those of addresses as for [`listen`](Self::listen), [`TransportError::Connect`],
-    /// [`TransportError::Timeout`], and errors of the peer: [`TransportError::WrongPeer`],
-    /// [`TransportError::SecurityMismatch`], [`TransportError::NotTranspute`] and others.
+    /// Those of addressing as in [`listen`](Self::listen), [`ConnectError::Connect`](crate::ConnectError::Connect), [`ConnectError::Timeout`](crate::ConnectError::Timeout),
+    /// and what is wrong with the peer: [`HandshakeError::WrongPeer`], [`HandshakeError::SecurityMismatch`],
+    /// [`HandshakeError::NotTranspute`] and the rest.
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError>;
 }
 
@@ -85,11 +85,11 @@ pub trait Listener: Send {
 
     /// Waits for the next link.
     ///
-    /// Only an authenticated peer becomes a link. Unknown peers, garbage and failed handshakes are
-    /// logged and dropped, and listening continues. Cancel-safe.
+    /// Only an authenticated peer becomes a link. Strangers, garbage and broken handshakes are logged and dropped, and
+    /// listening continues. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if the listening socket itself fails.
+    /// [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself is broken.
     async fn accept(&mut self) -> Result<Link, TransportError>;
 }
 
@@ -109,11 +109,13 @@ impl Registry {
     /// Adds a transport.
     ///
     /// # Errors
-    /// [`TransportError::DuplicateTransport`] if its name is taken.
+    /// [`RegistryError::DuplicateTransport`] if its name is taken.
     pub fn register(&mut self, transport: Arc<dyn Transport>) -> Result<(), TransportError> {
         let name = transport.name();
         if self.find(name).is_some() {
-            return Err(TransportError::DuplicateTransport { name: name.into() });
+            return Err(TransportError::Registry(
+                RegistryError::DuplicateTransport { name: name.into() },
+            ));
         }
         self.transports.push(transport);
         Ok(())
@@ -124,12 +126,11 @@ impl Registry {
         self.transports.retain(|transport| keeps(transport.name()));
     }
 
-    /// Returns the transport of a name with settings: `tcp`, `tcp:cc=bbr`,
-    /// `tcp-striped:n=4,cc=bbr`.
+    /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
-    /// [`TransportError::UnknownTransport`], which lists the known names;
-    /// [`TransportError::UnknownSetting`] and [`TransportError::InvalidSetting`].
+    /// [`RegistryError::UnknownTransport`], which lists the known names; [`RegistryError::UnknownSetting`] and
+    /// [`RegistryError::InvalidSetting`].
     pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
         let (name, settings) = match text.split_once(':') {
             Some((name, settings)) => (name, Some(settings)),
@@ -137,7 +138,7 @@ impl Registry {
         };
         let transport = self
             .find(name)
-            .ok_or_else(|| TransportError::UnknownTransport {
+            .ok_or_else(|| RegistryError::UnknownTransport {
                 name: name.into(),
                 known: self.names().map(str::to_owned).collect(),
             })?;
@@ -205,7 +206,7 @@ mod tests {
         );
         assert!(matches!(
             registry.register(registry.get("tcp").unwrap()),
-            Err(TransportError::DuplicateTransport { name }) if name == "tcp"
+            Err(TransportError::Registry(RegistryError::DuplicateTransport { name })) if name == "tcp"
         ));
         registry.retain(|name| name != "tcp");
         assert!(registry.get("tcp").is_err() && registry.get("udp").is_ok());

@@ -4,7 +4,8 @@ use std::{io, net::UdpSocket, sync::Arc, time::Duration};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    Identity, Link, Listener, Quic, QuicOptions, Security, Tcp, Transport, TransportError,
+    AddressError, BindError, ConnectError, HandshakeError, Identity, Link, Listener, Quic,
+    QuicOptions, Security, StreamError, Tcp, Transport, TransportError,
 };
 
 fn identity() -> Arc<Identity> {
@@ -48,7 +49,7 @@ async fn nobody_there_and_nobody_answering_are_told_apart() {
     let address = silent.local_addr().unwrap().to_string();
     let error = quic.connect(&address, &security).await.unwrap_err();
     assert!(
-        matches!(&error, TransportError::Timeout { address: named, .. } if *named == address),
+        matches!(&error, TransportError::Connect(ConnectError::Timeout { address: named, .. }) if *named == address),
         "{error}"
     );
     drop(silent);
@@ -56,7 +57,7 @@ async fn nobody_there_and_nobody_answering_are_told_apart() {
     if cfg!(target_os = "linux") {
         let error = quic.connect(&address, &security).await.unwrap_err();
         assert!(
-            matches!(&error, TransportError::Connect { address: named, source }
+            matches!(&error, TransportError::Connect(ConnectError::Connect { address: named, source })
                 if *named == address && source.kind() == io::ErrorKind::ConnectionRefused),
             "{error}"
         );
@@ -72,7 +73,7 @@ async fn addresses_are_named_in_errors() {
     let address = first.local_address();
     let taken = quic.listen(&address, &security).await.err().unwrap();
     assert!(
-        matches!(&taken, TransportError::Listen { address: named, source }
+        matches!(&taken, TransportError::Bind(BindError::Listen { address: named, source })
             if *named == address && source.kind() == io::ErrorKind::AddrInUse),
         "{taken}"
     );
@@ -80,12 +81,12 @@ async fn addresses_are_named_in_errors() {
     for bad in ["localhost", "::1:7700"] {
         assert!(matches!(
             quic.connect(bad, &security).await,
-            Err(TransportError::InvalidAddress { address, .. }) if address == bad
+            Err(TransportError::Address(AddressError::InvalidAddress { address, .. })) if address == bad
         ));
     }
     assert!(matches!(
         quic.connect("127.0.0.1:0", &security).await,
-        Err(TransportError::Connect { .. })
+        Err(TransportError::Connect(ConnectError::Connect { .. }))
     ));
 }
 
@@ -108,11 +109,11 @@ async fn no_pin_no_link() {
     let security = Security::tls(identity(), []);
     assert!(matches!(
         quic.listen("127.0.0.1:0", &security).await.err(),
-        Some(TransportError::NoPinnedPeer)
+        Some(TransportError::Handshake(HandshakeError::NoPinnedPeer))
     ));
     assert!(matches!(
         quic.connect("127.0.0.1:1", &security).await,
-        Err(TransportError::NoPinnedPeer)
+        Err(TransportError::Handshake(HandshakeError::NoPinnedPeer))
     ));
 }
 
@@ -196,7 +197,10 @@ async fn a_stream_that_is_cut_is_no_complete_one() {
     drop((a_reader, writer));
     for _ in 0..2 {
         let error = TransportError::from_io(reader.read(&mut got).await.unwrap_err());
-        assert!(matches!(error, TransportError::Truncated), "{error}");
+        assert!(
+            matches!(error, TransportError::Stream(StreamError::Truncated)),
+            "{error}"
+        );
     }
 }
 

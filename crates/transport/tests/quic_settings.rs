@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_transport::{Identity, Link, Registry, Security, TransportError};
+use transpute_transport::{HandshakeError, Identity, Link, Registry, Security, TransportError};
 
 fn identity() -> Arc<Identity> {
     Arc::new(Identity::generate().unwrap())
@@ -90,7 +90,7 @@ async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
     tokio::select! {
         result = quic.connect(&address, &pinned) => {
             let error = result.unwrap_err();
-            assert!(matches!(error, TransportError::NotTranspute { .. }), "{error}");
+            assert!(matches!(error, TransportError::Handshake(HandshakeError::NotTranspute { .. })), "{error}");
         }
         link = listener.accept() => panic!("{link:?}"),
     }
@@ -108,7 +108,7 @@ async fn a_listener_with_pins_takes_nobody_without() {
     tokio::select! {
         result = quic.connect(&address, &security) => {
             let error = result.unwrap_err();
-            assert!(matches!(error, TransportError::NotTranspute { .. }), "{error}");
+            assert!(matches!(error, TransportError::Handshake(HandshakeError::NotTranspute { .. })), "{error}");
         }
         link = listener.accept() => panic!("{link:?}"),
     }

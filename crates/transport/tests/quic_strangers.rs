@@ -4,6 +4,8 @@ mod parties;
 
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UdpSocket,
@@ -86,26 +88,18 @@ async fn endless_garbage_does_not_grow_memory() {
 #[cfg(target_os = "linux")]
 async fn flood(address: &str, greeting: &[u8], packets: u32) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let mut state = 0x2545_f491_4f6c_dd1d_u64 + u64::from(packets);
-    let mut draw = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = StdRng::seed_from_u64(packets.into());
     for index in 0..packets {
         let mut packet = greeting.to_vec();
         if index % 2 == 0 {
-            for byte in &mut packet {
-                *byte = draw() as u8;
-            }
+            random.fill_bytes(&mut packet);
         } else {
-            for _ in 0..1 + draw() % 8 {
-                let at = draw() as usize % packet.len();
-                packet[at] ^= 1 << (draw() % 8);
+            for _ in 0..1 + random.next_u64() % 8 {
+                let at = random.next_u64() as usize % packet.len();
+                packet[at] ^= 1 << (random.next_u64() % 8);
             }
         }
-        packet.truncate(1 + draw() as usize % packet.len());
+        packet.truncate(1 + random.next_u64() as usize % packet.len());
         socket.send_to(&packet, address).await.unwrap();
         if index % 64 == 0 {
             tokio::task::yield_now().await;

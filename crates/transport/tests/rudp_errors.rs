@@ -11,7 +11,8 @@ use std::{
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    Identity, Link, Listener, Rudp, RudpOptions, Security, Tcp, Transport, TransportError,
+    ConnectError, HandshakeError, Identity, Link, Listener, Rudp, RudpOptions, Security,
+    StreamError, Tcp, Transport, TransportError,
 };
 
 fn securities() -> (Security, Security) {
@@ -49,7 +50,10 @@ async fn another_transport_is_named() {
             .await
             .unwrap_err();
         assert!(
-            matches!(error, TransportError::NoCommonTransport { .. }),
+            matches!(
+                error,
+                TransportError::Handshake(HandshakeError::NoCommonTransport { .. })
+            ),
             "{error}"
         );
     }
@@ -69,7 +73,7 @@ async fn plaintext_on_one_side_only_is_an_error_that_names_both() {
             .await
             .unwrap_err();
         match error {
-            TransportError::SecurityMismatch { ours, theirs } => {
+            TransportError::Handshake(HandshakeError::SecurityMismatch { ours, theirs }) => {
                 assert_eq!([ours, theirs], expected);
             }
             error => panic!("{error}"),
@@ -109,7 +113,10 @@ async fn blocked_udp_is_named_with_the_way_out() {
     let connect = rudp.connect(&relay.address, &connecting);
     let error = beside(&mut *listener, connect).await.unwrap_err();
     assert!(
-        matches!(error, TransportError::UdpBlocked { .. }),
+        matches!(
+            error,
+            TransportError::Connect(ConnectError::UdpBlocked { .. })
+        ),
         "{error}"
     );
     let text = error.to_string();
@@ -213,5 +220,8 @@ async fn a_short_outage_is_survived_and_a_long_one_is_noticed() {
     relay.faults.cut.store(true, Ordering::Relaxed);
     let read = tokio::time::timeout(Duration::from_secs(20), reader.read(&mut [0; 1])).await;
     let error = TransportError::from_io(read.unwrap().unwrap_err());
-    assert!(matches!(error, TransportError::PeerVanished), "{error}");
+    assert!(
+        matches!(error, TransportError::Stream(StreamError::PeerVanished)),
+        "{error}"
+    );
 }

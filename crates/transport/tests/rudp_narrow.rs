@@ -12,7 +12,8 @@ use transpute_netem::{
     testing::{skip, unless_skipped},
 };
 use transpute_transport::{
-    Identity, Link, Listener, Rudp, RudpOptions, Security, Transport, TransportError,
+    ConnectError, Identity, Link, Listener, Rudp, RudpOptions, Security, StreamError, Transport,
+    TransportError,
 };
 
 /// The MTU, for the part that runs inside.
@@ -92,7 +93,7 @@ async fn pair() -> (
             accepted = &mut accept => (accepted.unwrap(), connect.await),
             connected = &mut connect => match connected {
                 Ok(_) => (accept.await.unwrap(), connected),
-                Err(_) => (Err(TransportError::Closed), connected),
+                Err(_) => (Err(TransportError::Stream(StreamError::Closed)), connected),
             },
         }
     };
@@ -142,7 +143,10 @@ async fn link_is_refused() {
     let (_, connected, _listener) = pair().await;
     let error = connected.unwrap_err();
     assert!(
-        matches!(error, TransportError::UdpBlocked { .. }),
+        matches!(
+            error,
+            TransportError::Connect(ConnectError::UdpBlocked { .. })
+        ),
         "{error}"
     );
 }

@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 use transpute_transport::{
-    LinkReader, LinkWriter, Listener, Rudp, Security, Transport, TransportError,
+    BindError, LinkReader, LinkWriter, Listener, Rudp, Security, Transport, TransportError,
     auto::{AutoListener, Offer},
 };
 
@@ -58,7 +58,7 @@ async fn carries_both_ways(a: &mut Halves, b: &mut Halves) {
 }
 
 fn is_taken(error: &TransportError) -> bool {
-    matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    matches!(error, TransportError::Bind(BindError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse)
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod parties;
 
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::net::UdpSocket;
 use transpute_transport::Rudp;
 
@@ -12,15 +13,10 @@ use self::parties::Parties;
 /// Random datagrams, which look like the first ones of connections that are not there yet.
 async fn flood(address: &str, packets: u32) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let mut state = 0x2545_f491_4f6c_dd1d_u64 + u64::from(packets);
+    let mut random = StdRng::seed_from_u64(packets.into());
     let mut packet = [0; 1400];
     for index in 0..packets {
-        for byte in &mut packet {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            *byte = state as u8;
-        }
+        random.fill_bytes(&mut packet);
         packet[0] = 0x10;
         socket
             .send_to(&packet[..1 + index as usize % 1400], address)

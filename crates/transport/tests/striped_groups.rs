@@ -19,8 +19,8 @@ use tokio::{
     time::timeout,
 };
 use transpute_transport::{
-    Identity, Link, LinkReader, LinkWriter, Listener, Registry, Security, StripedOptions,
-    TcpStriped, Transport, TransportError,
+    Identity, Link, LinkReader, LinkWriter, Listener, Registry, Security, StreamError,
+    StripedOptions, TcpStriped, Transport, TransportError,
 };
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
@@ -434,7 +434,7 @@ async fn a_stripe_that_dies_when_it_has_carried_something_ends_the_link() {
         assert!(
             matches!(
                 error,
-                TransportError::Truncated | TransportError::ConnectionReset
+                TransportError::Stream(StreamError::Truncated | StreamError::ConnectionReset)
             ),
             "{error}"
         );

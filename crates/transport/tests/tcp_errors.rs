@@ -7,7 +7,8 @@ use tokio::{
     net::TcpListener,
 };
 use transpute_transport::{
-    Identity, Link, Listener, Security, Tcp, TcpOptions, Transport, TransportError,
+    AddressError, BindError, HandshakeError, Identity, Link, Listener, Security, Tcp, TcpOptions,
+    Transport, TransportError,
 };
 
 fn identity() -> Arc<Identity> {
@@ -98,12 +99,18 @@ async fn a_peer_that_hangs_up_or_says_nothing_is_reported() {
     // Not accepted: the kernel completes the connection and nobody answers.
     let error = tcp.connect(&address, &security).await.unwrap_err();
     assert!(
-        matches!(&error, TransportError::Timeout { address: named, .. } if *named == address),
+        matches!(&error, TransportError::Handshake(HandshakeError::Timeout { address: named, .. }) if *named == address),
         "{error}"
     );
     let link = tcp.connect(&address, &Security::Plaintext).await.unwrap();
     let error = read_error(link).await;
-    assert!(matches!(error, TransportError::Timeout { .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            TransportError::Handshake(HandshakeError::Timeout { .. })
+        ),
+        "{error}"
+    );
 
     let hang_up = async {
         // The two of before, and the one of now.
@@ -117,7 +124,10 @@ async fn a_peer_that_hangs_up_or_says_nothing_is_reported() {
     let (_, result) = tokio::join!(hang_up, tcp.connect(&address, &security));
     let error = result.unwrap_err();
     assert!(
-        matches!(error, TransportError::ClosedDuringHandshake),
+        matches!(
+            error,
+            TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
+        ),
         "{error}"
     );
 }
@@ -151,7 +161,7 @@ async fn addresses_are_named_in_errors() {
         .err()
         .unwrap();
     assert!(
-        matches!(&taken, TransportError::Listen { address: named, source }
+        matches!(&taken, TransportError::Bind(BindError::Listen { address: named, source })
             if *named == address && source.kind() == io::ErrorKind::AddrInUse),
         "{taken}"
     );
@@ -159,7 +169,7 @@ async fn addresses_are_named_in_errors() {
     for bad in ["localhost", "::1:7700"] {
         assert!(matches!(
             tcp.connect(bad, &Security::Plaintext).await,
-            Err(TransportError::InvalidAddress { address, .. }) if address == bad
+            Err(TransportError::Address(AddressError::InvalidAddress { address, .. })) if address == bad
         ));
     }
 }
@@ -170,11 +180,11 @@ async fn no_pin_no_link() {
     let security = Security::tls(identity(), []);
     assert!(matches!(
         tcp.listen("127.0.0.1:0", &security).await.err(),
-        Some(TransportError::NoPinnedPeer)
+        Some(TransportError::Handshake(HandshakeError::NoPinnedPeer))
     ));
     assert!(matches!(
         tcp.connect("127.0.0.1:1", &security).await,
-        Err(TransportError::NoPinnedPeer)
+        Err(TransportError::Handshake(HandshakeError::NoPinnedPeer))
     ));
 }
 

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_transport::{Registry, Security, TransportError};
+use transpute_transport::{Registry, Security, TransportError, UnsupportedError};
 
 #[tokio::test]
 async fn a_congestion_control_asked_for_is_in_force_on_both_sides() {
@@ -53,7 +53,10 @@ async fn one_that_does_not_exist_is_an_error_that_says_which_do() {
         let connecting = transport.connect("127.0.0.1:9", &security).await.err();
         for error in [listening.unwrap(), connecting.unwrap()] {
             assert!(
-                matches!(error, TransportError::CongestionControl { .. }),
+                matches!(
+                    error,
+                    TransportError::Unsupported(UnsupportedError::CongestionControl { .. })
+                ),
                 "{error}"
             );
             let message = error.to_string();

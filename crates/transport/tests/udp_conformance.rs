@@ -11,7 +11,7 @@ use std::{
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    Identity, Registry, Security, Transport, TransportError, Udp,
+    Identity, Registry, Security, StreamError, Transport, TransportError, Udp,
     conformance::{self, Mode, Port},
 };
 
@@ -60,7 +60,7 @@ async fn a_loss_ends_both_sides_with_its_figures_and_nothing_is_altered() {
         let read = tokio::time::timeout(Duration::from_secs(20), reading).await;
         let received = TransportError::from_io(read.unwrap().unwrap_err());
         assert!(sent.starts_with(&got) && got.len() < sent.len());
-        let TransportError::PacketsLost { arrived, sent } = &received else {
+        let TransportError::Stream(StreamError::PacketsLost { arrived, sent }) = &received else {
             panic!("{received}");
         };
         assert!(arrived < sent, "{received}");
@@ -68,7 +68,10 @@ async fn a_loss_ends_both_sides_with_its_figures_and_nothing_is_altered() {
         assert!(text.contains("rudp") && text.contains("tcp"), "{text}");
         let error = TransportError::from_io(sending.await.unwrap().unwrap_err());
         assert!(
-            matches!(error, TransportError::PacketsLost { .. }),
+            matches!(
+                error,
+                TransportError::Stream(StreamError::PacketsLost { .. })
+            ),
             "{error}"
         );
     }

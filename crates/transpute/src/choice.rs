@@ -3,7 +3,7 @@
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
 use transpute_select::Candidate;
-use transpute_transport::{Registry, Transport, TransportError, auto::Offer};
+use transpute_transport::{Registry, RegistryError, Transport, TransportError, auto::Offer};
 
 use crate::auto::Auto;
 
@@ -39,10 +39,10 @@ impl Choice {
                         format!("{only} is the only transport registered"),
                     ),
                     (_, false) => {
-                        return Err(TransportError::UnknownTransport {
+                        return Err(TransportError::Registry(RegistryError::UnknownTransport {
                             name: Auto::NAME.to_owned(),
                             known: names.into_iter().map(str::to_owned).collect(),
-                        });
+                        }));
                     }
                     (_, true) => {
                         let has_all = Offer::all().names().all(|name| offer.allows(name));

@@ -11,7 +11,7 @@ use transpute::{
     auto::Auto,
     select::{Candidate, Chooser, ModelChooser, PathEstimate, Prediction, Ranked, Workload},
     transport::{
-        Link, Listener, Profile, Security, Transport, TransportError,
+        BindError, ConnectError, Link, Listener, Profile, Security, Transport, TransportError,
         auto::Offer,
         secure::{self, Handshakes, Stream},
     },
@@ -40,14 +40,14 @@ impl Transport for Mine {
         let (address, handshakes) = (at.to_owned(), Handshakes::new(s)?);
         match TcpListener::bind(at).await {
             Ok(socket) => Ok(Box::new(Listening(socket, handshakes))),
-            Err(source) => Err(TransportError::Listen { address, source }),
+            Err(source) => Err(TransportError::Bind(BindError::Listen { address, source })),
         }
     }
 
     async fn connect(&self, to: &str, security: &Security) -> Result<Link, TransportError> {
         let address = to.to_owned();
         let stream = TcpStream::connect(to).await;
-        let stream = stream.map_err(|source| TransportError::Connect { address, source })?;
+        let stream = stream.map_err(|source| ConnectError::Connect { address, source })?;
         let about = Stream::new(NAME, "here", to);
         secure::connect(stream, security, about).await
     }
@@ -68,7 +68,7 @@ impl Listener for Listening {
         let next = || async {
             let (stream, peer) = socket.accept().await.map_err(|source| {
                 let address = address.clone();
-                TransportError::Accept { address, source }
+                TransportError::Bind(BindError::Accept { address, source })
             })?;
             let mut about = Stream::new(NAME, "here", peer.to_string());
             about.peer_ip = Some(peer.ip());

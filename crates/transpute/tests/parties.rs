@@ -7,7 +7,8 @@ use std::{net::TcpStream, sync::Arc, time::Duration};
 use adder::{adder, number};
 use transpute::{
     Bits, Choice, Error, Identity, OutputPolicy, Party, Registry, SessionError, TransportError,
-    select::PaperRules, transport::auto::Offer,
+    select::PaperRules,
+    transport::{ConnectError, RegistryError, auto::Offer},
 };
 
 #[tokio::test]
@@ -71,14 +72,16 @@ async fn what_cannot_work_is_said_before_anything_is_sent() {
     let unknown = party().transport("pigeon").connect("127.0.0.1:1");
     assert!(matches!(
         unknown.run(number(1)).await,
-        Err(Error::Transport(TransportError::UnknownTransport { .. }))
+        Err(Error::Transport(TransportError::Registry(
+            RegistryError::UnknownTransport { .. }
+        )))
     ));
     let foreign = party().garbler_inputs([2]).connect("127.0.0.1:1");
     assert!(matches!(foreign.run(number(1)).await, Err(Error::Split(_))));
     let refused = party().transport(Choice::Auto).connect("127.0.0.1:1");
     let refused = refused.run(number(1)).await;
     assert!(
-        matches!(&refused, Err(Error::Transport(error)) if matches!(error.root(), TransportError::Connect { .. })),
+        matches!(&refused, Err(Error::Transport(error)) if matches!(error.root(), TransportError::Connect(ConnectError::Connect { .. }))),
         "{refused:?}"
     );
 }
@@ -161,7 +164,9 @@ async fn only_what_is_registered_can_be_offered_or_chosen() {
     };
     assert!(matches!(
         listening("rudp").await.err(),
-        Some(Error::Transport(TransportError::UnknownTransport { .. }))
+        Some(Error::Transport(TransportError::Registry(
+            RegistryError::UnknownTransport { .. }
+        )))
     ));
     let listening = listening("tcp").await.unwrap();
     let connecting = Party::evaluator(&circuit)

@@ -3,7 +3,10 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use thiserror::Error;
-use transpute::{CircuitError, IdentityError, SessionError, TransportError};
+use transpute::{
+    CircuitError, IdentityError, SessionError, TransportError,
+    transport::{ConnectError, HandshakeError, StreamError},
+};
 
 use crate::wire::{Refusal, WireError};
 
@@ -96,13 +99,16 @@ impl Failure {
         };
         matches!(
             source.root(),
-            TransportError::Connect { .. }
-                | TransportError::Timeout { .. }
-                | TransportError::ClosedDuringHandshake
-                | TransportError::Truncated
-                | TransportError::ConnectionReset
-                | TransportError::Closed
-                | TransportError::PeerVanished
+            TransportError::Connect(ConnectError::Connect { .. } | ConnectError::Timeout { .. })
+                | TransportError::Handshake(
+                    HandshakeError::Timeout { .. } | HandshakeError::ClosedDuringHandshake
+                )
+                | TransportError::Stream(
+                    StreamError::Truncated
+                        | StreamError::ConnectionReset
+                        | StreamError::Closed
+                        | StreamError::PeerVanished
+                )
         )
     }
 

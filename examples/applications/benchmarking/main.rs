@@ -30,7 +30,7 @@ mod wire;
 use std::process::ExitCode;
 
 use clap::Parser;
-use transpute_examples::causes;
+use transpute_applications::causes;
 
 use commands::Cli;
 use failure::Failure;

@@ -216,8 +216,12 @@ async fn connect(
     loop {
         match transport.connect(address, security).await {
             Err(error)
-                if matches!(error.root(), transpute::TransportError::Connect { .. })
-                    && Instant::now() + RETRY_PAUSE < deadline =>
+                if matches!(
+                    error.root(),
+                    transpute::TransportError::Connect(
+                        transpute::transport::ConnectError::Connect { .. }
+                    )
+                ) && Instant::now() + RETRY_PAUSE < deadline =>
             {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }

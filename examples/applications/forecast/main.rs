@@ -33,7 +33,8 @@ use std::{error::Error, process::ExitCode};
 use clap::Parser;
 use rand::rngs::StdRng;
 use transpute::{Bits, Role};
-use transpute_examples::{Place, causes};
+use transpute_applications::causes;
+use transpute_examples::Place;
 
 use args::{Args, Command, ComputeArgs, of_role};
 use division::{Approach, Division, Shares};

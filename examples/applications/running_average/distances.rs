@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use thiserror::Error;
-use transpute_examples::{LineError, Lines};
+use transpute_applications::{LineError, Lines};
 
 /// Maximum length of a line in a file of distances, in bytes.
 const MAX_LINE: usize = 64;

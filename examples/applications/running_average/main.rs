@@ -14,7 +14,8 @@ use std::{error::Error, path::PathBuf, process::ExitCode, time::Instant};
 
 use clap::{Args, Parser, Subcommand};
 use transpute::Role;
-use transpute_examples::{Ends, end, neighbours, tell};
+use transpute_applications::{end, tell};
+use transpute_examples::{Ends, neighbours};
 
 use crate::{
     circuit::{MAX_ROUNDS, Opened},

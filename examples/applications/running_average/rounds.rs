@@ -12,7 +12,7 @@ use transpute::{
     driver::{DriverOptions, RunOutcome},
     session::ConnectionConfig,
 };
-use transpute_examples::{Answer, Usage, part};
+use transpute_applications::{Answer, Usage, part};
 
 use crate::circuit::{Opened, circuit, distances_to_bits, sum_to_bits, sums_from_bits};
 

@@ -4,7 +4,7 @@ use clap::Parser;
 
 use crate::{Cli, circuit::Opened, distances::random, rounds::Rounds};
 
-#[path = "../../processes.rs"]
+#[path = "../processes.rs"]
 mod processes;
 
 use processes::{Keys, act, text};

@@ -3,7 +3,7 @@
 use std::{fmt, io, path::PathBuf};
 
 use thiserror::Error;
-use transpute_examples::LineError;
+use transpute_applications::LineError;
 
 /// The reason why a table cannot be read, written or used.
 #[derive(Debug, Error)]

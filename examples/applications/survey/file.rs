@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use transpute_examples::Lines;
+use transpute_applications::Lines;
 
 use crate::{
     error::{Problem, TableError, shortened},

@@ -5,7 +5,8 @@ use std::{error::Error, fmt::Write, path::PathBuf, time::Instant};
 use clap::Args;
 use serde::Serialize;
 use transpute::{Connection, Role};
-use transpute_examples::{Answer, Place, Usage, neighbours, part, tell};
+use transpute_applications::{Answer, Usage, part, tell};
+use transpute_examples::{Place, neighbours};
 
 use crate::{
     file::{Shares, read_answers},

@@ -26,7 +26,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
-use transpute_examples::end;
+use transpute_applications::end;
 
 use crate::{
     file::{read_answers, write_answers},

@@ -12,7 +12,8 @@ use serde::Serialize;
 use transpute::{
     Bits, Config, Evaluation, InputError, Inputs, OutputPolicy, Party, Program, Results, Role,
 };
-use transpute_examples::{Answer, Place, Usage, neighbours, tell};
+use transpute_applications::{Answer, Usage, tell};
+use transpute_examples::{Place, neighbours};
 
 use crate::{
     error::TableError,

@@ -10,7 +10,7 @@ use transpute::{
 
 use crate::{
     failure::Failure,
-    output::{self, counted, grouped, hex},
+    output::{self, counted, grouped},
     source::{self, Loaded, Origin},
 };
 
@@ -101,7 +101,7 @@ impl Info {
                 xor: program.xor_count(),
                 slots: program.slot_count(),
                 batches: program.batches().len(),
-                digest: hex(program.digest()),
+                digest: transpute::circuit::hex(program.digest()),
             },
             name: loaded.name,
         }

@@ -8,7 +8,10 @@ use tokio::{
 };
 use transpute::select::{End, Workload};
 use transpute::transport::{Link, Security};
-use transpute::{Transport, TransportError};
+use transpute::{
+    Transport, TransportError,
+    transport::{ConnectError, RegistryError},
+};
 
 use super::{
     LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
@@ -73,9 +76,13 @@ fn find_transport(args: &Args) -> Result<(std::sync::Arc<dyn Transport>, Option<
         let text = &args.link.transport;
         let separator = if text.contains(':') { ',' } else { ':' };
         match super::transport(&format!("{text}{separator}rate={rate}"), None) {
-            Err(TransportError::UnknownSetting { key, .. }) if key == "rate" => output::note(
-                format!("--rate-hint: {text} does not use the rate of the path"),
-            ),
+            Err(TransportError::Registry(RegistryError::UnknownSetting { key, .. }))
+                if key == "rate" =>
+            {
+                output::note(format!(
+                    "--rate-hint: {text} does not use the rate of the path"
+                ))
+            }
             found => return Ok((found.map_err(before_link)?, Some(rate))),
         }
     }
@@ -220,8 +227,10 @@ impl Client<'_> {
             {
                 Ok(link) => return Ok((link, cpu, started_ns)),
                 Err(error)
-                    if matches!(error.root(), TransportError::Connect { .. })
-                        && Instant::now() + RETRY_PAUSE < deadline =>
+                    if matches!(
+                        error.root(),
+                        TransportError::Connect(ConnectError::Connect { .. })
+                    ) && Instant::now() + RETRY_PAUSE < deadline =>
                 {
                     sleep(RETRY_PAUSE).await;
                 }

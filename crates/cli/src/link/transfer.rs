@@ -6,8 +6,8 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::{Instant, timeout},
 };
-use transpute::TransportError;
 use transpute::transport::{LinkReader, LinkWriter, conformance::Pattern};
+use transpute::{TransportError, transport::StreamError};
 
 use super::{IDLE, measure::now, on_link};
 use crate::failure::{Failure, Kind};
@@ -56,7 +56,7 @@ pub(super) async fn send(writer: &mut LinkWriter, bytes: u64, seed: u64) -> Resu
         while sent < length {
             let written = step(writer.write(&buffer[sent..length])).await?;
             if written == 0 {
-                return Err(on_link(TransportError::Closed));
+                return Err(on_link(TransportError::Stream(StreamError::Closed)));
             }
             sent += written;
         }
@@ -80,7 +80,7 @@ pub(super) async fn receive(
         let room = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
         let read = step(reader.read(&mut buffer[..room])).await?;
         if read == 0 {
-            return Err(on_link(TransportError::Truncated));
+            return Err(on_link(TransportError::Stream(StreamError::Truncated)));
         }
         first_ns.get_or_insert_with(now);
         left -= read as u64;

@@ -7,7 +7,7 @@ use transpute::{Milestone, Program, Results, Scheme, session::Planned};
 
 use super::Args;
 use crate::{
-    output::{OutputValue, grouped, hex, milliseconds},
+    output::{OutputValue, grouped, milliseconds},
     scheme::SchemeReport,
     selection::SelectionReport,
 };
@@ -157,7 +157,7 @@ impl RunReport {
             selection: report.selection.as_deref().map(SelectionReport::new),
             circuit: CircuitReport {
                 name: args.terms.circuit.clone(),
-                digest: hex(program.digest()),
+                digest: transpute::circuit::hex(program.digest()),
                 inputs: program.input_widths().to_vec(),
                 outputs: program.output_widths().to_vec(),
                 and: program.and_count(),

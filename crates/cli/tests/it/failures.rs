@@ -337,3 +337,11 @@ fn log_filters_are_checked() {
     });
     assert!(process.finish().expect(0).stderr.contains("loaded"));
 }
+
+#[test]
+fn an_unknown_aes_implementation_is_rejected_with_the_known_ones() {
+    let party = garbler("aes128").and(["--input", "dec:1"]).0;
+    Process::start_with(party, |command| command.env("TRANSPUTE_AES", "fastest"))
+        .finish()
+        .fails(2, "expected one of portable, aes-ni, vaes256, vaes512");
+}

@@ -1,13 +1,17 @@
 //! Tests of the driver over in-memory streams.
 
+#[path = "../../../session/src/tests/chain.rs"]
+mod chain;
 mod many;
 mod single;
 
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program};
+use transpute_circuit::{Bits, Circuit, InputSplit, Program};
 use transpute_session::{Call, Config, FrameKind, HEADER_LEN, Role};
+
+use self::chain::chain;
 
 /// Returns a frame with a payload of bytes of value 7.
 pub(crate) fn frame(kind: FrameKind, len: usize) -> Vec<u8> {
@@ -29,30 +33,12 @@ struct Setup {
 impl Setup {
     /// Returns a chain of AND and XOR gates.
     fn chain(ands: u32, evaluations: usize) -> Self {
-        let inputs = 16;
-        let mut gates = Vec::new();
-        for step in 0..ands {
-            let previous = match step {
-                0 => 3,
-                _ => inputs + 2 * step - 1,
-            };
-            gates.push(Gate {
-                op: Op::And,
-                a: previous,
-                b: step * 7 % inputs,
-            });
-            gates.push(Gate {
-                op: Op::Xor,
-                a: inputs + 2 * step,
-                b: step * 5 % inputs,
-            });
-        }
-        let wires = inputs + gates.len() as u32;
-        let outputs = vec![wires - 1, wires - 2, 0];
+        let circuit = chain(ands);
         let mut rng = StdRng::seed_from_u64(3);
+        let inputs = circuit.input_bits();
         let bits = |_| (0..inputs).map(|_| rng.next_u32() & 1 == 1).collect();
         Self {
-            circuit: Circuit::new(vec![8, 8], vec![2, 1], gates, outputs).unwrap(),
+            circuit,
             config: Config {
                 batch: evaluations as u64,
                 ..Config::default()

@@ -18,7 +18,12 @@ fn adder() -> Arc<Program> {
 
 fn pair(program: &Arc<Program>, scheme: Scheme) -> Pair {
     let split = InputSplit::first_to_garbler(program.input_widths());
-    Pair::new(program, split, fixed_params(scheme, 1), Backend::best())
+    Pair::new(
+        program,
+        split,
+        fixed_params(scheme, 1),
+        Backend::best().unwrap(),
+    )
 }
 
 /// Evaluates altered chunks of an addition; returns the decoded outputs with and without the check.

@@ -19,7 +19,7 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
     let split = InputSplit::first_to_garbler(program.input_widths());
     let order = ReadOrder::new(&program, &split);
     let count = split.evaluator_bits();
-    let (params, backend) = (fixed_params(scheme, 1), Backend::best());
+    let (params, backend) = (fixed_params(scheme, 1), Backend::best().unwrap());
     let secret = Seed::from_bytes([0x5e; 32]);
     let mut garbler = Garbler::new(program.clone(), &split, params, secret, backend).unwrap();
     let mut evaluator = Evaluator::new(program.clone(), &split, params, backend).unwrap();
@@ -133,7 +133,8 @@ fn generated_labels_cannot_be_adopted() {
     let split = InputSplit::first_to_garbler(program.input_widths());
     let params = fixed_params(Scheme::HalfGates, 1);
     let seed = Seed::from_bytes([1; 32]);
-    let mut garbler = Garbler::new(program, &split, params, seed, Backend::best()).unwrap();
+    let mut garbler =
+        Garbler::new(program, &split, params, seed, Backend::best().unwrap()).unwrap();
     garbler
         .begin_instance(&Bits::zeros(split.garbler_bits()))
         .unwrap();

@@ -111,7 +111,7 @@ fn random_circuits_give_their_outputs() {
             run(
                 &program,
                 fixed_params(scheme, 1),
-                Backend::best(),
+                Backend::best().unwrap(),
                 4096,
                 &[LANES, LANES],
             );
@@ -133,8 +133,8 @@ fn one_gate_side_by_side_is_eight_gates() {
                 Op::And => scheme.and_bytes(),
                 _ => scheme.xor_bytes(),
             };
-            let together = run(&program, params, Backend::best(), 512, &[LANES]).concat();
-            let single = run(&program, params, Backend::best(), 512, &[1; LANES]);
+            let together = run(&program, params, Backend::best().unwrap(), 512, &[LANES]).concat();
+            let single = run(&program, params, Backend::best().unwrap(), 512, &[1; LANES]);
             let ciphertexts: Vec<u8> = (single.iter())
                 .flat_map(|chunk| chunk[..bytes].iter().copied())
                 .collect();
@@ -149,7 +149,13 @@ fn transcripts_are_those_of_the_protocol_version() {
     let program = program();
     let found = Scheme::ALL.map(|scheme| {
         let params = fixed_params(scheme, 1);
-        let chunks = run(&program, params, Backend::best(), 1000, &[LANES, 1]);
+        let chunks = run(
+            &program,
+            params,
+            Backend::best().unwrap(),
+            1000,
+            &[LANES, 1],
+        );
         let hash = Sha256::digest(chunks.concat());
         hash[..8]
             .iter()

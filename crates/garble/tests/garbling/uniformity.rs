@@ -28,7 +28,7 @@ fn tables_labels_and_colours_have_no_bias() {
                 let mut seed = [0; 32];
                 seed[..8].copy_from_slice(&(n as u64).to_le_bytes());
                 let params = fixed_params(scheme, 1);
-                let backend = Backend::best();
+                let backend = Backend::best().unwrap();
                 let seed = Seed::from_bytes(seed);
                 let mut garbler =
                     Garbler::new(program.clone(), &split, params, seed, backend).unwrap();

@@ -8,7 +8,7 @@ use super::{
     Change, CrossTraffic, GilbertElliott, PathConfig, Scenario, ScenarioError, default_mtu,
     default_seed,
 };
-use crate::config_file::{MAX_CONFIG_BYTES, read_config_file};
+use crate::config_file::{ConfigFileError, parse_config, read_config_file};
 
 impl Scenario {
     /// Reads a scenario file. The name of the scenario is the file stem, unless the file gives
@@ -17,18 +17,8 @@ impl Scenario {
     /// # Errors
     /// Returns a [`ScenarioError`] that names the file, and the line or the field.
     pub fn open(path: &Path) -> Result<Self, ScenarioError> {
-        let cannot = |source| ScenarioError::Read {
-            path: path.to_owned(),
-            source,
-        };
+        let text = read_config_file(path, "scenario")?;
         let origin = path.display().to_string();
-        let Some(text) = read_config_file(path).map_err(cannot)? else {
-            return Err(ScenarioError::Syntax {
-                origin,
-                line: 1,
-                problem: format!("expected at most {MAX_CONFIG_BYTES} bytes"),
-            });
-        };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         Self::read(&text, &origin, &stem)
     }
@@ -61,40 +51,15 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ScenarioError::Syntax`] or [`ScenarioError::Field`].
+    /// [`ScenarioError::File`].
     pub fn parse(text: &str, name: &str) -> Result<Self, ScenarioError> {
         Self::read(text, name, name)
     }
 
     fn read(text: &str, origin: &str, name: &str) -> Result<Self, ScenarioError> {
-        let file: ScenarioFile = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start);
-            ScenarioError::Syntax {
-                origin: origin.to_owned(),
-                line: 1 + text
-                    .bytes()
-                    .take(start)
-                    .filter(|&byte| byte == b'\n')
-                    .count(),
-                problem: plain_message(error.message()),
-            }
-        })?;
+        let file: ScenarioFile = parse_config(text, origin)?;
         file.into_scenario(origin, name)
     }
-}
-
-/// Returns the message of a TOML error as one line, with plain words instead of Rust types.
-fn plain_message(message: &str) -> String {
-    [
-        ("expected f64", "expected a number"),
-        ("expected u64", "expected a whole number from 0"),
-        ("expected u32", "expected a whole number from 0"),
-        ("expected a boolean", "expected true or false"),
-    ]
-    .iter()
-    .fold(message.replace('\n', " "), |message, (rust, words)| {
-        message.replace(rust, words)
-    })
 }
 
 /// The contents of a scenario file.
@@ -153,22 +118,19 @@ struct PathTable {
 
 impl ScenarioFile {
     fn into_scenario(self, origin: &str, name: &str) -> Result<Scenario, ScenarioError> {
-        let wrong = |field: &str, problem: &str| ScenarioError::Field {
+        let wrong = |field: &str, problem: &str| ConfigFileError::Field {
             origin: origin.to_owned(),
             field: field.to_owned(),
             problem: problem.to_owned(),
         };
         if self.rtt_ms.is_some() && self.delay_ms.is_some() {
-            return Err(wrong(
-                "rtt_ms",
-                "expected either rtt_ms or delay_ms, not both",
-            ));
+            return Err(wrong("rtt_ms", "expected either rtt_ms or delay_ms, not both").into());
         }
         if self
             .rtt_ms
             .is_some_and(|rtt| !(0.0..=120_000.0).contains(&rtt))
         {
-            return Err(wrong("rtt_ms", "not between 0 and 120000"));
+            return Err(wrong("rtt_ms", "not between 0 and 120000").into());
         }
         let both = PathTable {
             delay_ms: self.delay_ms.or(self.rtt_ms.map(|rtt| rtt / 2.0)),
@@ -401,6 +363,9 @@ mod tests {
         std::fs::write(&path, vec![b'#'; 2 << 20]).unwrap();
         assert!(Scenario::open(&path).is_err());
         let missing = Scenario::open(&folder.path().join("none.toml"));
-        assert!(matches!(missing, Err(ScenarioError::Read { .. })));
+        assert!(matches!(
+            missing,
+            Err(ScenarioError::File(ConfigFileError::Read { .. }))
+        ));
     }
 }

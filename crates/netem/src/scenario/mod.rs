@@ -8,10 +8,10 @@ mod file;
 mod presets;
 mod validate;
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::config_file::ConfigFileError;
 
 pub use presets::{Preset, presets};
 
@@ -220,34 +220,9 @@ pub enum CrossDirection {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// The file cannot be read.
-    #[error("{}: cannot read the scenario", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system call.
-        source: std::io::Error,
-    },
-    /// The text is not TOML, or has an unknown field.
-    #[error("{origin}:{line}: {problem}")]
-    Syntax {
-        /// The file or preset.
-        origin: String,
-        /// Line number, from 1.
-        line: usize,
-        /// The problem at that line.
-        problem: String,
-    },
-    /// A field has an invalid value.
-    #[error("{origin}: {field}: {problem}")]
-    Field {
-        /// The file or scenario.
-        origin: String,
-        /// The field, with its table, such as `up.loss`.
-        field: String,
-        /// The problem with the value.
-        problem: String,
-    },
+    /// The text of a file or preset cannot be used.
+    #[error(transparent)]
+    File(#[from] ConfigFileError),
     /// No preset or file has that name.
     #[error("unknown scenario {name:?}: expected a TOML file or one of {}", known.join(", "))]
     Unknown {

@@ -79,6 +79,7 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config_file::ConfigFileError;
 
     #[test]
     fn presets_are_valid_and_have_a_description() {
@@ -128,6 +129,9 @@ mod tests {
             "{error}"
         );
         let error = Scenario::load("./eu-us").unwrap_err();
-        assert!(matches!(error, ScenarioError::Read { .. }));
+        assert!(matches!(
+            error,
+            ScenarioError::File(ConfigFileError::Read { .. })
+        ));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::{Change, GilbertElliott, PathConfig, Scenario, ScenarioError};
+use crate::config_file::ConfigFileError;
 
 /// Maximum one-way delay, in milliseconds: longer than the round trip to the Moon.
 const MAX_DELAY_MS: f64 = 60_000.0;
@@ -48,19 +49,22 @@ impl Scenario {
     /// scenarios. Use this for scenarios that are created or changed in code.
     ///
     /// # Errors
-    /// Returns [`ScenarioError::Field`] for the first invalid field.
+    /// [`ScenarioError::File`] for the first invalid field.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         self.validate_as(&self.name)
     }
 
     /// Validates a scenario. Error messages name it `origin`.
     pub(super) fn validate_as(&self, origin: &str) -> Result<(), ScenarioError> {
-        self.check()
-            .map_err(|(field, problem)| ScenarioError::Field {
-                origin: origin.to_owned(),
+        self.check().map_err(|(field, problem)| {
+            let origin = origin.to_owned();
+            ConfigFileError::Field {
+                origin,
                 field,
                 problem,
-            })
+            }
+            .into()
+        })
     }
 
     fn check(&self) -> Result<(), Problem> {

@@ -17,9 +17,9 @@ pub struct ConnectionConfig {
     pub extension: Extension,
     /// What public-key oblivious transfer rests on, in all runs; both sides must have the same.
     pub base_ot: BaseOt,
-    /// Unused transfers to have in stock where this side evaluates; topped up when there is nothing
+    /// Unused transfers to have in the pool where this side evaluates; topped up when there is nothing
     /// else to do. At most 65,536; 0 extends for each run as it needs. 16 bytes each. Default 4,096.
-    pub stock: u32,
+    pub pool: u32,
     /// Bytes of answers that wait for the link above which nothing more is taken from it. Default
     /// 32 MiB: two sides that keep to the limits never come near, so neither ever waits for the other to
     /// read. Where only one side has less, it waits and the other reads.
@@ -43,7 +43,7 @@ impl Default for ConnectionConfig {
             prepared: 64 << 20,
             extension: Extension::SoftSpoken4,
             base_ot: BaseOt::default(),
-            stock: 4096,
+            pool: 4096,
             queue: 32 << 20,
             held: 16 << 20,
             held_transfers: 1 << 18,

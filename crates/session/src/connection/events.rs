@@ -110,7 +110,7 @@ impl Decline {
 pub struct RunReport {
     /// Payload bytes by purpose.
     pub traffic: Traffic,
-    /// Bytes of frames sent, headers included. What extends the stock is not counted.
+    /// Bytes of frames sent, headers included. What extends the pool is not counted.
     pub bytes_sent: u64,
     /// Bytes of frames received, likewise.
     pub bytes_received: u64,

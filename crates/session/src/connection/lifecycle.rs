@@ -154,14 +154,14 @@ impl Connection {
             OtPlan::None => false,
             OtPlan::Direct => count <= OtPlan::direct_maximum(config.base_ot),
             OtPlan::Extension(_) => true,
-            OtPlan::Stock => has_pool,
+            OtPlan::Pool => has_pool,
         };
         if count == 0 {
             return Ok((OtPlan::None, None));
         }
         if is_prepared {
             return match config.ot {
-                OtChoice::Auto => Ok((OtPlan::Stock, None)),
+                OtChoice::Auto => Ok((OtPlan::Pool, None)),
                 _ => Err(ConfigError::OtOfPrepared),
             };
         }
@@ -183,7 +183,7 @@ impl Connection {
             self.direct_left -= count;
             return Ok((OtPlan::Direct, None));
         }
-        Ok((OtPlan::Stock, None))
+        Ok((OtPlan::Pool, None))
     }
 
     /// Looks at what became of a piece of work on a run.

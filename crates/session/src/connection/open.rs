@@ -271,7 +271,7 @@ pub(super) struct Agreed {
 impl Agreed {
     /// Returns what the transfers of one direction are bound to; `garbler` is the nonce of the side
     /// that garbles in it.
-    pub(super) fn stock_id(&self, garbler: &[u8; 32]) -> [u8; 32] {
+    pub(super) fn pool_id(&self, garbler: &[u8; 32]) -> [u8; 32] {
         self.derive(b"transpute 1 stock id", garbler, 0)
     }
 

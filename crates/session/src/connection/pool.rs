@@ -1,11 +1,11 @@
-//! The stock of correlated oblivious transfers of one direction of a connection.
+//! The pool of correlated oblivious transfers of one direction of a connection.
 //!
-//! The party that evaluates extends the stock whenever it likes, over random choices, with one
-//! message and its consistency check, which need no answer. Only checked transfers enter the stock.
+//! The party that evaluates extends the pool whenever it likes, over random choices, with one
+//! message and its consistency check, which need no answer. Only checked transfers enter the pool.
 //! To use a transfer it tells how the choice differs from what it
-//! needs; the answer is masked with hashes at the transfer's index in the stock, which never repeats.
+//! needs; the answer is masked with hashes at the transfer's index in the pool, which never repeats.
 //!
-//! Transfers leave the stock in order and by value: [`Items`] and [`Rows`] are consumed by the one
+//! Transfers leave the pool in order and by value: [`Items`] and [`Rows`] are consumed by the one
 //! use they are good for.
 
 use std::{collections::VecDeque, sync::Arc};
@@ -23,8 +23,8 @@ use crate::{FrameKind, SessionError, ot::Corrections, ot_plan::OT_CHUNK, queue::
 /// Bytes in front of the corrections: the index of the first transfer (8) and their number (4).
 pub(crate) const CORRECT_HEADER: usize = 12;
 
-/// The most transfers to have in stock.
-pub(super) const MAX_STOCK: usize = 1 << 16;
+/// The most transfers to have in the pool.
+pub(super) const MAX_POOL: usize = 1 << 16;
 
 /// Transfers that the evaluator's side has and has not used.
 ///
@@ -40,7 +40,7 @@ pub(super) struct ReceiverPool {
 }
 
 impl ReceiverPool {
-    /// Sets up a stock from the peer's base-OT message; returns what to send.
+    /// Sets up a pool from the peer's base-OT message; returns what to send.
     pub(super) fn new(
         kind: Extension,
         base: AnySender,
@@ -51,7 +51,7 @@ impl ReceiverPool {
     ) -> Result<(Self, Corrections), SessionError> {
         let (pairs, setup) = base.finish(sid, garbler_nonce, message, BASE_COUNT, rng)?;
         let (cot, corrections) = CotReceiver::new(kind, &pairs, sid);
-        let stock = Self {
+        let pool = Self {
             cot: Box::new(cot),
             challenges: Challenges::new(&corrections),
             masks: Arc::new(MaskHash::new(sid)),
@@ -60,7 +60,7 @@ impl ReceiverPool {
             next: 0,
         };
         let seeds = (kind.setup_len() > 0).then_some(corrections);
-        Ok((stock, Corrections { setup, seeds }))
+        Ok((pool, Corrections { setup, seeds }))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -115,7 +115,7 @@ impl ReceiverPool {
     }
 }
 
-/// The challenges for the checks of a stock: each is a hash of the setup message and of all
+/// The challenges for the checks of a pool: each is a hash of the setup message and of all
 /// `OtExtend` messages so far.
 struct Challenges {
     last: [u8; 32],
@@ -147,7 +147,7 @@ impl Drop for ReceiverPool {
     }
 }
 
-/// Transfers taken out of the stock, to be used once.
+/// Transfers taken out of the pool, to be used once.
 pub(crate) struct Items {
     first: u64,
     random: Bits,
@@ -160,7 +160,7 @@ impl Items {
         self.rows.len()
     }
 
-    /// Returns the index of the first one in the stock.
+    /// Returns the index of the first one in the pool.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
@@ -219,7 +219,7 @@ pub(crate) fn write_correct(first: u64, count: usize, corrections: &[u8], out: &
     out.extend_from_slice(corrections);
 }
 
-/// The stock of the garbler's side, before and behind its setup.
+/// The pool of the garbler's side, before and behind its setup.
 ///
 /// No `Debug`: everything inside is secret. Wiped on drop.
 pub(super) struct SenderPool {
@@ -251,14 +251,14 @@ impl SenderPool {
         rng.fill_bytes(&mut *bytes);
         let delta = Zeroizing::new(u128::from_le_bytes(*bytes));
         let (base, message) = AnyReceiver::start(base, &*delta_choices(*delta), nonce, rng);
-        let stock = Self {
+        let pool = Self {
             delta,
             base: Some(base),
             ready: None,
             rows: VecDeque::new(),
             next: 0,
         };
-        (stock, message)
+        (pool, message)
     }
 
     /// Goes on with the peer's base-OT message: the point of its opening, or its answer.
@@ -300,7 +300,7 @@ impl SenderPool {
         }
     }
 
-    /// Takes an extension of the stock, which may hold at most `limit` unused transfers once its
+    /// Takes an extension of the pool, which may hold at most `limit` unused transfers once its
     /// check has come.
     pub(super) fn handle_extend(
         &mut self,
@@ -330,7 +330,7 @@ impl SenderPool {
         let blocks = (message.len() / cot.kind().block_len()).saturating_sub(1);
         let count = blocks * BLOCK_OTS;
         if u64::from_le_bytes(*first) != self.next + self.rows.len() as u64 {
-            return Err(wrong("it does not go on where the stock ends"));
+            return Err(wrong("it does not go on where the pool ends"));
         }
         if count == 0 || count > OT_CHUNK || self.rows.len() + count > limit {
             return Err(wrong("it adds more than agreed, or nothing"));
@@ -374,10 +374,10 @@ impl SenderPool {
             .rev()
             .fold(0, |n, byte| n << 8 | usize::from(*byte));
         let Some(ready) = &self.ready else {
-            return Err(wrong("there is no stock"));
+            return Err(wrong("there is no pool"));
         };
         if first != self.next || count == 0 || count > self.rows.len().min(OT_CHUNK) {
-            return Err(wrong("it is not about the next transfers in stock"));
+            return Err(wrong("it is not about the next transfers in the pool"));
         }
         let unused = corrections
             .last()
@@ -386,7 +386,7 @@ impl SenderPool {
             return Err(wrong("it has not one correction for each transfer"));
         }
         if first + count as u64 > MAX_INDEX {
-            return Err(wrong("the stock is used up"));
+            return Err(wrong("the pool is used up"));
         }
         self.next += count as u64;
         let rows = Rows {
@@ -407,7 +407,7 @@ impl Drop for SenderPool {
     }
 }
 
-/// Transfers taken out of the garbler's stock, to be answered once.
+/// Transfers taken out of the garbler's pool, to be answered once.
 pub(crate) struct Rows {
     first: u64,
     rows: Zeroizing<Vec<u128>>,
@@ -451,7 +451,7 @@ mod tests {
 
     const SID: [u8; 32] = [1; 32];
 
-    fn stocks(kind: Extension, rng: &mut StdRng) -> (SenderPool, ReceiverPool) {
+    fn pools(kind: Extension, rng: &mut StdRng) -> (SenderPool, ReceiverPool) {
         let (base, point) = AnySender::start(BaseOt::Ristretto255, rng);
         let nonce = [2; 32];
         let (mut sender, message) = SenderPool::start(BaseOt::Ristretto255, &nonce, rng);
@@ -464,36 +464,36 @@ mod tests {
         (sender, receiver)
     }
 
-    /// Extends the stock with corrections in which the choices of transfer 0 differ in some
+    /// Extends the pool with corrections in which the choices of transfer 0 differ in some
     /// columns, and a check for the changed message.
     fn deviate(
-        stock: &mut ReceiverPool,
+        pool: &mut ReceiverPool,
         columns: &[usize],
         rng: &mut StdRng,
     ) -> [(FrameKind, Vec<u8>); 2] {
-        let mut message = stock.rows.len().to_le_bytes().to_vec();
+        let mut message = pool.rows.len().to_le_bytes().to_vec();
         let (mut check, mut rows) = (Vec::new(), Vec::new());
-        let segment = stock.cot.extend(&[0; 2], BLOCK_OTS, rng, &mut message);
+        let segment = pool.cot.extend(&[0; 2], BLOCK_OTS, rng, &mut message);
         for column in columns {
             // Two blocks of 16 bytes in each column.
             message[8 + 32 * column] ^= 1;
         }
-        segment.prove(&stock.challenges.next(&message), &mut check, &mut rows);
+        segment.prove(&pool.challenges.next(&message), &mut check, &mut rows);
         [(FrameKind::OtExtend, message), (FrameKind::OtCheck, check)]
     }
 
     #[test]
-    fn only_checked_transfers_enter_a_stock() {
+    fn only_checked_transfers_enter_a_pool() {
         let mut rng = StdRng::seed_from_u64(7);
         let (mut passed, trials) = (0, 60);
         for trial in 0..trials {
             for columns in [&[trial][..], &[trial, 127]] {
-                let (mut sender, mut receiver) = stocks(Extension::Iknp, &mut rng);
+                let (mut sender, mut receiver) = pools(Extension::Iknp, &mut rng);
                 for (_, message) in &receiver.extend(1, &mut rng)[..1] {
                     sender.handle_extend(message, 1000).unwrap();
                     assert!(sender.rows.is_empty(), "usable before its check");
                 }
-                let (mut sender, mut receiver) = stocks(Extension::Iknp, &mut rng);
+                let (mut sender, mut receiver) = pools(Extension::Iknp, &mut rng);
                 let [(_, message), (_, check)] = deviate(&mut receiver, columns, &mut rng);
                 sender.handle_extend(&message, 1000).unwrap();
                 // The check of one that guesses zeros.
@@ -522,9 +522,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stock_is_extended_up_to_its_limit() {
+    fn a_pool_is_extended_up_to_its_limit() {
         let mut rng = StdRng::seed_from_u64(8);
-        let (mut sender, mut receiver) = stocks(Extension::SoftSpoken8, &mut rng);
+        let (mut sender, mut receiver) = pools(Extension::SoftSpoken8, &mut rng);
         let limit = 20_000;
         let refused = loop {
             let [(_, message), (_, check)] = receiver.extend(OT_CHUNK, &mut rng);

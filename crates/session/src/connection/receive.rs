@@ -6,7 +6,7 @@ use transpute_ot::{BLOCK_OTS, BaseOt};
 use super::{
     Connection, Event, RunId,
     open::Open,
-    pool::{MAX_STOCK, ReceiverPool},
+    pool::{MAX_POOL, ReceiverPool},
     side::{Arrived, Run},
 };
 use crate::{
@@ -59,10 +59,10 @@ impl Connection {
                     return Err(unexpected);
                 };
                 let (kind, nonce) = (self.open.extension, agreed.theirs.nonce);
-                let sid = agreed.stock_id(&nonce);
-                let (stock, answer) =
+                let sid = agreed.pool_id(&nonce);
+                let (pool, answer) =
                     ReceiverPool::new(kind, base, &sid, &nonce, content, &mut self.rng)?;
-                self.receiver = Some(stock);
+                self.receiver = Some(pool);
                 for (kind, message) in [
                     (FrameKind::OtSetup, answer.setup),
                     (FrameKind::OtExtendSetup, answer.seeds),
@@ -81,7 +81,7 @@ impl Connection {
                 if self.open.base_ot != BaseOt::MlKem768 || !sender.awaits_base() {
                     return Err(unexpected);
                 }
-                let sid = agreed.stock_id(&self.open.nonce);
+                let sid = agreed.pool_id(&self.open.nonce);
                 sender.connect(agreed.theirs.extension, &sid, content)
             }
             (FrameKind::OtExtendSetup, Role::Garbler) => match &mut self.sender {
@@ -89,7 +89,7 @@ impl Connection {
                 None => Err(unexpected),
             },
             (FrameKind::OtExtend, Role::Garbler) => match &mut self.sender {
-                Some(sender) => sender.handle_extend(content, MAX_STOCK + OT_CHUNK + BLOCK_OTS),
+                Some(sender) => sender.handle_extend(content, MAX_POOL + OT_CHUNK + BLOCK_OTS),
                 None => Err(unexpected),
             },
             (FrameKind::OtCheck, Role::Garbler) => match &mut self.sender {
@@ -164,7 +164,7 @@ impl Connection {
             });
         }
         let limits = self.limits(run.role());
-        // Transfers leave the stock in the order of these frames, whatever becomes of the run.
+        // Transfers leave the pool in the order of these frames, whatever becomes of the run.
         let is_correct = kind == FrameKind::OtCorrect && run.garbles;
         let rows = match (&mut self.sender, is_correct) {
             (Some(sender), true) => Some(sender.take(&payload)?),

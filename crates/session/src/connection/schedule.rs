@@ -5,7 +5,7 @@ use transpute_circuit::Bits;
 
 use super::{
     Connection, RunId,
-    pool::{MAX_STOCK, ReceiverPool},
+    pool::{MAX_POOL, ReceiverPool},
     side::HELD_TRANSFERS,
 };
 use crate::{FrameKind, Progressed, Role, SessionError, pieces::whole_frame, session::Core};
@@ -92,8 +92,8 @@ impl Connection {
         let has_room = sum.transfers + added <= TRANSFER_LIMIT
             && (core.has_agreed() || sum.unagreed + added <= HELD_TRANSFERS);
         let done = match &mut self.receiver {
-            Some(stock) if has_room => {
-                // No transfer leaves the stock before there is a choice to use it for.
+            Some(pool) if has_room => {
+                // No transfer leaves the pool before there is a choice to use it for.
                 let drawn = side.work(run.number, limits, |session| match &mut session.0 {
                     Core::Evaluator(core) => core.draw_choices(count),
                     Core::Garbler(_) => Ok(Bits::new()),
@@ -102,10 +102,10 @@ impl Connection {
                     None => None,
                     Some(Err(error)) => Some(Err(error)),
                     Some(Ok(choices)) => {
-                        if stock.len() < count {
-                            extend_stock(stock, count - stock.len(), &mut self.rng, out);
+                        if pool.len() < count {
+                            extend_pool(pool, count - pool.len(), &mut self.rng, out);
                         }
-                        let Some(items) = stock.take(count) else {
+                        let Some(items) = pool.take(count) else {
                             return Err(SessionError::Cancelled);
                         };
                         side.work(run.number, limits, |session| match &mut session.0 {
@@ -219,13 +219,13 @@ impl Connection {
         }
     }
 
-    /// Adds to the stock when there is nothing else to do; says whether it did.
+    /// Adds to the pool when there is nothing else to do; says whether it did.
     pub(super) fn top_up(&mut self, out: &mut Vec<u8>) -> bool {
-        let target = (self.config.stock as usize).min(MAX_STOCK);
+        let target = (self.config.pool as usize).min(MAX_POOL);
         match &mut self.receiver {
             // Not for every transfer that is used: half of it at a time.
-            Some(stock) if !self.is_closing && 2 * stock.len() < target => {
-                extend_stock(stock, target - stock.len(), &mut self.rng, out);
+            Some(pool) if !self.is_closing && 2 * pool.len() < target => {
+                extend_pool(pool, target - pool.len(), &mut self.rng, out);
                 true
             }
             _ => false,
@@ -248,16 +248,11 @@ impl Connection {
     }
 }
 
-/// Appends frames that add at least `count` transfers to the stock.
-fn extend_stock(
-    stock: &mut ReceiverPool,
-    count: usize,
-    rng: &mut impl CryptoRng,
-    out: &mut Vec<u8>,
-) {
-    let due = stock.len() + count;
-    while stock.len() < due {
-        for (kind, message) in stock.extend(due - stock.len(), rng) {
+/// Appends frames that add at least `count` transfers to the pool.
+fn extend_pool(pool: &mut ReceiverPool, count: usize, rng: &mut impl CryptoRng, out: &mut Vec<u8>) {
+    let due = pool.len() + count;
+    while pool.len() < due {
+        for (kind, message) in pool.extend(due - pool.len(), rng) {
             // Run 0: the connection itself.
             let payload = [&[0; 4], &message[..]].concat();
             out.extend_from_slice(&whole_frame(kind, &payload));

@@ -20,9 +20,9 @@ impl EvaluatorCore {
         self.inputs = Some(inputs);
     }
 
-    /// Returns how many transfers of a connection's stock are to be asked for next, if any.
+    /// Returns how many transfers of a connection's pool are to be asked for next, if any.
     pub(crate) fn question(&self) -> Option<usize> {
-        let is_due = matches!(self.ot, EvaluatorOt::Stock { .. })
+        let is_due = matches!(self.ot, EvaluatorOt::Pool { .. })
             && self.setup.is_none()
             && self.inputs.is_some()
             && self.may_ask();
@@ -44,10 +44,10 @@ impl EvaluatorCore {
     ) -> Result<(), SessionError> {
         let first = self.asked;
         self.asked += items.len() as u64;
-        let (stock, count) = (items.first(), items.len());
+        let (pool, count) = (items.first(), items.len());
         let (corrections, asked) = items.correct(choices);
         self.channel.send(out, FrameKind::OtCorrect, |out| {
-            write_correct(stock, count, &corrections, out);
+            write_correct(pool, count, &corrections, out);
             Ok(())
         })?;
         self.ot.expect(first, asked);

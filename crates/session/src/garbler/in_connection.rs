@@ -95,14 +95,14 @@ impl GarblerCore {
             return Ok(());
         };
         // Sent before the evaluator knew that this side demands another plan.
-        let is_in_vain = self.terms.plan != OtPlan::Stock
+        let is_in_vain = self.terms.plan != OtPlan::Pool
             && !self.setup_received
-            && (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.has_begun(OtPlan::Stock));
+            && (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.has_begun(OtPlan::Pool));
         if is_in_vain {
             return Ok(());
         }
         let left = self.terms.total_choices - self.answered;
-        let is_due = self.agreed.is_some() && self.terms.plan == OtPlan::Stock;
+        let is_due = self.agreed.is_some() && self.terms.plan == OtPlan::Pool;
         if !is_due || rows.len() as u64 > left {
             return Err(out_of_order(kind));
         }

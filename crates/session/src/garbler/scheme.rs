@@ -50,13 +50,14 @@ pub(super) fn garblers(
     spawner: Option<Spawner>,
 ) -> Result<Garblers, SessionError> {
     let config = &terms.config;
+    let backend = config.backend()?;
     let garbler = || {
         let garbler = Garbler::new(
             terms.program.clone(),
             &terms.split,
             params,
             Seed::from_bytes(**seed),
-            config.backend,
+            backend,
         )?;
         Ok::<_, SessionError>(if terms.is_prepared {
             garbler.sending_garbler_labels()

@@ -158,7 +158,7 @@ fn the_document_lists_the_fields_of_a_hello() {
     assert!(transfers.contains(&format!("{} direct", OtPlan::Direct.code())));
     let iknp = OtPlan::Extension(Extension::Iknp).code();
     assert!(transfers.contains(&format!("{:#04x} + k", iknp - 1)));
-    let pool = format!("{:#04x} the pool", OtPlan::Stock.code());
+    let pool = format!("{:#04x} the pool", OtPlan::Pool.code());
     assert!(transfers.contains(&pool), "{pool}");
 }
 

@@ -101,7 +101,7 @@ fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
                             };
                             let reports = run(&setup, role, config, serves);
                             assert_eq!(reports[0].ot, reports[1].ot);
-                            assert_ne!(reports[0].ot, OtPlan::Stock);
+                            assert_ne!(reports[0].ot, OtPlan::Pool);
                             let (plan, _) = setup.config.plan(8 * evaluations as u64).unwrap();
                             // A peer that calls first may have begun direct transfers.
                             assert!(

@@ -1,6 +1,7 @@
 //! Two sides of a connection for one run joined in memory, frame by frame.
 
 mod agreement;
+mod chain;
 mod connection;
 mod deviations;
 mod document;
@@ -21,6 +22,7 @@ use rand::{SeedableRng, rngs::StdRng};
 use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program};
 use transpute_garble::Scheme;
 
+use self::chain::chain;
 use crate::{
     Call, Config, Connection, Event, Frame, FrameDecoder, FrameKind, OtPlan, Output, Progressed,
     Role, RunId, SessionError, session::Session,
@@ -426,26 +428,4 @@ fn random_inputs(circuit: &Circuit, evaluations: usize, seed: u64) -> Vec<Bits> 
                 .collect()
         })
         .collect()
-}
-
-/// A circuit with `ands` gates that depend on both parties: a chain of ANDs and XORs.
-fn chain(ands: u32) -> Circuit {
-    let inputs = 16;
-    let mut gates = Vec::new();
-    for step in 0..ands {
-        let last = inputs + 2 * step - u32::from(step > 0);
-        let previous = if step == 0 { 3 } else { last };
-        gates.push(Gate {
-            op: Op::And,
-            a: previous,
-            b: step * 7 % inputs,
-        });
-        gates.push(Gate {
-            op: Op::Xor,
-            a: inputs + 2 * step,
-            b: step * 5 % inputs,
-        });
-    }
-    let wires = inputs + gates.len() as u32;
-    Circuit::new(vec![8, 8], vec![2, 1], gates, vec![wires - 1, wires - 2, 0]).unwrap()
 }

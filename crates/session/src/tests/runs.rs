@@ -221,7 +221,7 @@ fn back_ends_make_the_same_bytes() {
         for backend in Backend::available() {
             let mut setup = Setup::new(&circuit, random_inputs(&circuit, 9, 1));
             setup.config.scheme = scheme;
-            setup.config.backend = backend;
+            setup.config.backend = Some(backend);
             let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
             ends.garbler.unwrap();
             match &reference {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use transpute_cli::{Failure, Kind, output};
-use transpute_netem::scenario::ScenarioError;
+use transpute_netem::{config_file::ConfigFileError, scenario::ScenarioError};
 use transpute_testbed::programs::{self, Cell, Form, Options, Plan, PlanError};
 
 use super::{
@@ -127,16 +127,17 @@ fn show(plan: &Plan, cells: &[Cell]) -> Result<(), Failure> {
 }
 
 fn plan_failure(error: PlanError) -> Failure {
-    let is_unknown = matches!(
-        &error,
-        PlanError::Scenario {
-            source: ScenarioError::Read { .. },
-            ..
-        }
-    );
     let failure = Failure::new(Kind::File, error.to_string());
-    // The messages of the other errors include their causes.
-    if is_unknown || matches!(error, PlanError::Read { .. }) {
+    let file_error = match &error {
+        PlanError::File(error)
+        | PlanError::Scenario {
+            source: ScenarioError::File(error),
+            ..
+        } => Some(error),
+        _ => None,
+    };
+    // The other messages include their causes.
+    if matches!(file_error, Some(ConfigFileError::Read { .. })) {
         return failure.because(error);
     }
     failure

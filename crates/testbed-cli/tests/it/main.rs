@@ -4,6 +4,7 @@
 mod model;
 #[path = "../../../cli/tests/shared/process.rs"]
 mod process;
+mod programs;
 mod scheme;
 mod testbed;
 mod web;

@@ -8,9 +8,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+use transpute::circuit::hex;
 
 use super::{Store, StoreError};
-use crate::{predictor::CircuitFacts, token::hex};
+use crate::predictor::CircuitFacts;
 
 /// The name of the folder of uploads.
 const FOLDER: &str = "circuits";

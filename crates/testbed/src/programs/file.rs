@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use serde::Deserialize;
-use transpute_netem::config_file::{MAX_CONFIG_BYTES, read_config_file};
+use transpute_netem::config_file::{ConfigFileError, parse_config, read_config_file};
 
 use super::{
     plan::{MAX_CELLS, Plan, PlanError},
@@ -16,20 +16,14 @@ impl Plan {
     /// # Errors
     /// [`PlanError`], with the file and the line or the field.
     pub fn open(path: &Path) -> Result<Self, PlanError> {
-        let cannot = |source| PlanError::Read {
-            path: path.to_owned(),
-            source,
-        };
+        let text = read_config_file(path, "plan")?;
         let origin = path.display().to_string();
-        let Some(text) = read_config_file(path).map_err(cannot)? else {
-            return Err(PlanError::Syntax {
-                origin,
-                line: 1,
-                problem: format!("a plan has at most {MAX_CONFIG_BYTES} bytes"),
-            });
-        };
         // Absolute, because commands may run in another folder.
-        let path = std::path::absolute(path).map_err(cannot)?;
+        let path = std::path::absolute(path).map_err(|source| ConfigFileError::Read {
+            path: path.to_owned(),
+            kind: "plan",
+            source,
+        })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         Self::parse(&text, &origin, folder)
     }
@@ -78,15 +72,7 @@ impl Plan {
     /// # Errors
     /// [`PlanError`], which names the line or the field.
     pub fn parse(text: &str, origin: &str, folder: &Path) -> Result<Self, PlanError> {
-        let file: PlanFile = toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start);
-            let before = text.bytes().take(start);
-            PlanError::Syntax {
-                origin: origin.to_owned(),
-                line: 1 + before.filter(|&byte| byte == b'\n').count(),
-                problem: error.message().replace('\n', " "),
-            }
-        })?;
+        let file: PlanFile = parse_config(text, origin)?;
         let context = Context { origin, folder };
         if file.experiments.is_empty() {
             return Err(context.wrong("experiment", "there is none"));

@@ -1,9 +1,12 @@
 //! The checked content of a plan file.
 
-use std::{collections::BTreeMap, io, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use thiserror::Error;
-use transpute_netem::scenario::{Scenario, ScenarioError};
+use transpute_netem::{
+    config_file::ConfigFileError,
+    scenario::{Scenario, ScenarioError},
+};
 
 use super::Setting;
 
@@ -50,34 +53,9 @@ pub(super) struct Axes {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The file cannot be read.
-    #[error("{}: cannot read the plan", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The text is not TOML, or has an unknown field.
-    #[error("{origin}:{line}: {problem}")]
-    Syntax {
-        /// The file.
-        origin: String,
-        /// Line number, from 1.
-        line: usize,
-        /// The problem in that line.
-        problem: String,
-    },
-    /// A field has an invalid value.
-    #[error("{origin}: {field}: {problem}")]
-    Field {
-        /// The file.
-        origin: String,
-        /// The field with the experiment it is in, such as `width: variables.n`.
-        field: String,
-        /// The problem of the value.
-        problem: String,
-    },
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] ConfigFileError),
     /// A path of an experiment cannot be emulated.
     #[error("{origin}: {experiment}: {source}")]
     Scenario {

@@ -8,7 +8,10 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, de};
-use transpute_netem::scenario::{Scenario, ScenarioError};
+use transpute_netem::{
+    config_file::ConfigFileError,
+    scenario::{Scenario, ScenarioError},
+};
 
 use super::{
     Experiment, PlanError, Setting,
@@ -75,11 +78,12 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     pub(super) fn wrong(&self, field: &str, problem: &str) -> PlanError {
-        PlanError::Field {
+        let error = ConfigFileError::Field {
             origin: self.origin.to_owned(),
             field: field.to_owned(),
             problem: problem.to_owned(),
-        }
+        };
+        error.into()
     }
 
     /// Returns a preset scenario, or reads a scenario file.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use transpute_netem::config_file::ConfigFileError;
 
 use super::{Cell, Form, Plan, PlanError};
 
@@ -235,10 +236,13 @@ fn what_is_too_much_is_refused_before_it_is_multiplied_out() {
     std::fs::write(&path, vec![b'#'; 2 << 20]).unwrap();
     assert!(matches!(
         Plan::open(&path),
-        Err(PlanError::Syntax { line: 1, .. })
+        Err(PlanError::File(ConfigFileError::Syntax { line: 1, .. }))
     ));
     let missing = Plan::open(&folder.path().join("missing.toml"));
-    assert!(matches!(missing, Err(PlanError::Read { .. })));
+    assert!(matches!(
+        missing,
+        Err(PlanError::File(ConfigFileError::Read { .. }))
+    ));
     std::fs::write(&path, PLAN).unwrap();
     assert_eq!(Plan::open(&path).unwrap().folder, folder.path());
 }

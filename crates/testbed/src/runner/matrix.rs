@@ -136,7 +136,7 @@ impl Sweep {
     /// appended to the name, as in `eu-us,rtt=50,loss=0.01`.
     ///
     /// # Errors
-    /// [`ScenarioError::Field`] for an invalid combination.
+    /// [`ScenarioError::File`] for an invalid combination.
     pub fn apply(&self, scenarios: &[Scenario]) -> Result<Vec<Scenario>, ScenarioError> {
         let mut swept = scenarios.to_vec();
         swept = replace(swept, &self.rtt_ms, "rtt", |scenario, &rtt| {

@@ -19,7 +19,7 @@ use super::{
     pick::{Accepted, Pick},
 };
 use crate::{
-    Link, PathSample, TransportError,
+    BindError, HandshakeError, Link, PathSample, TransportError,
     link::{Bare, LinkReader, LinkWriter},
     rudp::UdpPort,
     security::Security,
@@ -234,9 +234,9 @@ pub(crate) async fn offer(agreed: &str, message: Option<&[u8]>) -> Result<Offer,
     match message {
         _ if agreed != NAME => Ok(Offer::only(agreed)),
         Some(message) => Offer::decode(message).await,
-        None => Err(TransportError::NotTranspute {
+        None => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: "its certificate offers no transports".into(),
-        }),
+        })),
     }
 }
 
@@ -255,9 +255,11 @@ pub(crate) struct Place {
 impl Place {
     /// Returns the UDP port.
     pub(crate) fn udp(&self) -> Result<&UdpPort, TransportError> {
-        self.udp.as_ref().ok_or_else(|| TransportError::Listen {
-            address: self.address.clone(),
-            source: std::io::ErrorKind::NotConnected.into(),
+        self.udp.as_ref().ok_or_else(|| {
+            TransportError::Bind(BindError::Listen {
+                address: self.address.clone(),
+                source: std::io::ErrorKind::NotConnected.into(),
+            })
         })
     }
 }
@@ -292,11 +294,11 @@ where
         let allows = |pick: &Pick| pick.as_str() == transport;
         let hearing = message::hear(&mut bare.reader, &mut bare.writer, allows, None);
         let heard = tokio::time::timeout(timeout, hearing).await.map_err(|_| {
-            TransportError::Timeout {
+            TransportError::Handshake(HandshakeError::Timeout {
                 waiting_for: "the peer to pick a transport",
                 address: bare.info.peer_address.clone(),
                 after: timeout,
-            }
+            })
         })??;
         match heard {
             Some(Message::Choice(heard)) => pick = heard,

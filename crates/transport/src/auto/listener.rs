@@ -12,7 +12,7 @@ use super::{
     table::{self, Entry},
 };
 use crate::{
-    Link, Listener, Registry, Security, TransportError,
+    BindError, Link, Listener, Registry, Security, TransportError,
     rudp::{UdpPort, bind_on_both},
 };
 
@@ -33,8 +33,8 @@ impl AutoListener {
     /// What has no plaintext is left out of the offer in plaintext. A UDP port is opened only if something in the offer needs it.
     ///
     /// # Errors
-    /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
-    /// [`TransportError::NoPinnedPeer`]; [`TransportError::NoPlaintext`] in plaintext if nothing that is offered has it.
+    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), [`BindError::Listen`](crate::BindError::Listen),
+    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer); [`UnsupportedError::NoPlaintext`](crate::UnsupportedError::NoPlaintext) in plaintext if nothing that is offered has it.
     pub async fn bind(
         address: &str,
         security: &Security,
@@ -89,12 +89,12 @@ impl AutoListener {
         let mut local = at;
         if let Some((buffer, has_foreign)) = all {
             let udp = UdpPort::bind(at, buffer, has_foreign).await;
-            let udp = place
-                .udp
-                .insert(udp.map_err(|source| TransportError::Listen {
+            let udp = place.udp.insert(udp.map_err(|source| {
+                TransportError::Bind(BindError::Listen {
                     address: at.to_string(),
                     source,
-                })?);
+                })
+            })?);
             local = udp.local();
         }
         place.address = local.to_string();
@@ -113,7 +113,7 @@ impl AutoListener {
     /// Waits for the next link. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself is broken.
     pub async fn next(&mut self) -> Result<Accepted, TransportError> {
         loop {
             if let Some(accepted) = self.next_visit().await? {
@@ -126,7 +126,7 @@ impl AutoListener {
     /// probe or after it picked another connection. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if a listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself is broken.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
         // Each listener is asked first in turn: none can keep the others waiting.
         let count = self.listeners.len();

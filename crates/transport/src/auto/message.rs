@@ -14,7 +14,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::pick::Pick;
-use crate::TransportError;
+use crate::{ConnectError, HandshakeError, StreamError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
 
@@ -79,7 +79,9 @@ pub(crate) async fn close(
 ) -> Result<(), TransportError> {
     let _ = stream.shutdown().await;
     match stream.read(&mut [0]).await.map_err(TransportError::from_io) {
-        Err(refusal @ TransportError::PeerRefusedUs { .. }) => Err(refusal),
+        Err(refusal @ TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })) => {
+            Err(refusal)
+        }
         _ => Ok(()),
     }
 }
@@ -90,7 +92,7 @@ pub(crate) async fn close(
 /// `allows` returns whether a pick may be made on this connection. `join` is the message that may come instead of a choice.
 ///
 /// # Errors
-/// [`TransportError::NotTranspute`], after the answer where it is a choice that is refused.
+/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), after the answer where it is a choice that is refused.
 pub(crate) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -110,11 +112,11 @@ pub(crate) async fn hear(
     }
     if magic != MAGIC && join.is_none() {
         let (sent, expected) = (magic.escape_ascii(), MAGIC.escape_ascii());
-        return Err(TransportError::NotTranspute {
+        return Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: format!(
                 "it sent \"{sent}\", expected a choice (\"{expected}\"); give the same --transport on both sides"
             ),
-        });
+        }));
     }
     let pick = (str::from_utf8(&body).ok()).map(Pick::from);
     let pick = pick.filter(|pick| join.is_none() && allows(pick));
@@ -129,9 +131,9 @@ pub(crate) async fn hear(
     }
     let _ = writer.shutdown().await;
     let sent = body.escape_ascii();
-    Err(TransportError::NotTranspute {
+    Err(TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("it picked a transport that this connection does not allow: {sent}"),
-    })
+    }))
 }
 
 /// Reads a message: its magic and what follows that.
@@ -181,7 +183,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Answered<R> {
         }
         match self.is_taken {
             Some(true) => Pin::new(&mut self.inner).poll_read(cx, buf),
-            _ => Poll::Ready(Err(TransportError::Closed.into_io())),
+            _ => Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io())),
         }
     }
 }
@@ -189,11 +191,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for Answered<R> {
 fn check(answer: &[u8]) -> Result<(), TransportError> {
     match answer {
         [TAKEN] => Ok(()),
-        [REFUSED] => Err(TransportError::ChoiceRefused),
-        [] => Err(TransportError::ClosedDuringHandshake),
-        other => Err(TransportError::NotTranspute {
+        [REFUSED] => Err(TransportError::Connect(ConnectError::ChoiceRefused)),
+        [] => Err(TransportError::Handshake(
+            HandshakeError::ClosedDuringHandshake,
+        )),
+        other => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: format!("it answered {other:02x?} to the choice of a transport"),
-        }),
+        })),
     }
 }
 
@@ -254,7 +258,7 @@ mod tests {
             let mut reader = Answered::new(stream);
             let error = TransportError::from_io(reader.read(&mut [0; 8]).await.unwrap_err());
             assert_eq!(
-                matches!(error, TransportError::ChoiceRefused),
+                matches!(error, TransportError::Connect(ConnectError::ChoiceRefused)),
                 is_refusal,
                 "{error}"
             );

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, num::NonZeroU16};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::NAME;
-use crate::TransportError;
+use crate::{ConnectError, HandshakeError, RegistryError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
@@ -53,10 +53,10 @@ impl Offer {
         let names: Vec<&str> = names.into_iter().collect();
         let unknown = names.iter().find(|name| !self.allows(name));
         if let Some(&name) = unknown.or(names.is_empty().then_some(&"")) {
-            return Err(TransportError::UnknownTransport {
+            return Err(TransportError::Registry(RegistryError::UnknownTransport {
                 name: name.into(),
                 known: self.names().map(String::from).collect(),
-            });
+            }));
         }
         self.retain(|known| names.contains(&known));
         Ok(self)
@@ -123,10 +123,10 @@ impl Offer {
         if self.allows(transport) {
             return Ok(());
         }
-        Err(TransportError::NotOffered {
+        Err(TransportError::Connect(ConnectError::NotOffered {
             transport,
             offered: self.names().map(String::from).collect(),
-        })
+        }))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -189,22 +189,24 @@ impl Offer {
         match Self::read(&mut bytes).await {
             Ok(offer) if bytes.is_empty() => Ok(offer),
             Ok(_) => Err(malformed("something follows it")),
-            Err(TransportError::ClosedDuringHandshake) => Err(malformed("it ends early")),
+            Err(TransportError::Handshake(HandshakeError::ClosedDuringHandshake)) => {
+                Err(malformed("it ends early"))
+            }
             Err(error) => Err(error),
         }
     }
 }
 
 fn malformed(what: &str) -> TransportError {
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("its offer of transports cannot be understood: {what}"),
-    }
+    })
 }
 
 fn ended(error: std::io::Error) -> TransportError {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
-            TransportError::ClosedDuringHandshake
+            TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
         }
         _ => TransportError::from_io(error),
     }
@@ -245,14 +247,17 @@ mod tests {
         let later = decode(b"tpoffer3\x0a\x00tcp,warp-9\x00\x00").unwrap();
         assert!(later.allows("warp-9") && later.check("tcp").is_ok());
         let error = later.check("quic").unwrap_err();
-        assert!(matches!(error, TransportError::NotOffered { .. }));
+        assert!(matches!(
+            error,
+            TransportError::Connect(ConnectError::NotOffered { .. })
+        ));
     }
 
     #[test]
     fn what_cannot_be_offered_is_refused() {
         assert!(matches!(
             Offer::of(["tcp", "udp"]),
-            Err(TransportError::UnknownTransport { name, .. }) if name == "udp"
+            Err(TransportError::Registry(RegistryError::UnknownTransport { name, .. })) if name == "udp"
         ));
         assert!(Offer::of([]).is_err());
     }
@@ -280,7 +285,10 @@ mod tests {
             let message = vec![0; message];
             let bad = [&MAGIC[..], &lengths[0], names, &lengths[1], &message].concat();
             let error = decode(&bad).unwrap_err();
-            assert!(matches!(error, TransportError::NotTranspute { .. }));
+            assert!(matches!(
+                error,
+                TransportError::Handshake(HandshakeError::NotTranspute { .. })
+            ));
         }
         assert!(decode(b"tpoffer1\x01\x03tcp\x00\x00").is_err());
         assert!(decode(&[&good[..], b"."].concat()).is_err());

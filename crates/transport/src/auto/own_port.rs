@@ -11,8 +11,8 @@ use super::{
     pick::Accepted,
 };
 use crate::{
-    Link, LinkReader, LinkStats, LinkWriter, Listener, PathProbe, PathSample, Transport,
-    TransportError, link::Bare, security::Security,
+    HandshakeError, Link, LinkReader, LinkStats, LinkWriter, Listener, PathProbe, PathSample,
+    Transport, TransportError, link::Bare, security::Security,
 };
 
 /// Links on which the choice is awaited at once, as handshakes of the TCP transport.
@@ -111,7 +111,7 @@ impl OwnPortListener {
 /// Checks that a link is protected as it was asked for: a transport of another crate must not weaken that.
 ///
 /// # Errors
-/// [`TransportError::NotTranspute`].
+/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute).
 fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
     let info = link.info();
     let is_protected = match security {
@@ -123,12 +123,12 @@ fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
     };
     match is_protected {
         true => Ok(()),
-        false => Err(TransportError::NotTranspute {
+        false => Err(TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: format!(
                 "its link of {} is not protected as this side asks",
                 info.transport
             ),
-        }),
+        })),
     }
 }
 

@@ -7,7 +7,9 @@ use super::{
     candidate::{Candidate, Port},
     own_port::OwnPort,
 };
-use crate::{Profile, Registry, TransportError, security::Security};
+use crate::{
+    ConnectError, Profile, Registry, TransportError, UnsupportedError, security::Security,
+};
 
 /// Candidates with a port of their own that take part at most: each takes a port of the listener and a connection of the connector.
 const MAX_OWN_PORTS: usize = 8;
@@ -121,7 +123,7 @@ impl Offer {
     /// Offers the transports of these names, of those that [`all`](Self::all) offers.
     ///
     /// # Errors
-    /// [`TransportError::UnknownTransport`] if `auto` cannot make one of them the link, or there is none.
+    /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport) if `auto` cannot make one of them the link, or there is none.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
         Self::all().only_these(names)
     }
@@ -146,14 +148,16 @@ impl Offer {
         }
         let instead = entries.iter().find(|it| it.fits(security));
         Err(match (first, instead) {
-            (Some((transport, _)), Some(instead)) => TransportError::NoPlaintext {
-                transport,
-                instead: instead.transports.first().copied().unwrap_or_default(),
-            },
-            _ => TransportError::NotOffered {
+            (Some((transport, _)), Some(instead)) => {
+                TransportError::Unsupported(UnsupportedError::NoPlaintext {
+                    transport,
+                    instead: instead.transports.first().copied().unwrap_or_default(),
+                })
+            }
+            _ => TransportError::Connect(ConnectError::NotOffered {
                 transport: super::NAME,
                 offered: Vec::new(),
-            },
+            }),
         })
     }
 }

@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-/// A reproducible stream of bytes, written and checked at the speed of memory. Word k is `seed + k
-/// * 0x9e3779b97f4a7c15` modulo 2^64, in little-endian order, so that no two words of a stream are
-/// equal.
+/// A reproducible stream of bytes, written and checked at the speed of memory. Word k is
+/// `seed + k * 0x9e3779b97f4a7c15` modulo 2^64, in little-endian order, so that no two words of a
+/// stream are equal.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     word: u64,

@@ -13,7 +13,7 @@ use super::{
     bench::{Bench, Pair, works},
     pattern::{Pattern, mix},
 };
-use crate::{Link, Listener, TransportError};
+use crate::{HandshakeError, Link, Listener, StreamError, TransportError};
 
 /// The description of the link is true.
 pub(super) async fn info(bench: &Bench<'_>) -> Result<(), String> {
@@ -99,7 +99,7 @@ pub(super) async fn wrong_pin_by_connector(bench: &Bench<'_>) -> Result<(), Stri
     let security = bench.security(&bench.connecting, &bench.stranger);
     let connect = bench.transport.connect(&address, &security);
     match alone(&mut *listener, connect).await? {
-        Err(TransportError::WrongPeer { expected, found })
+        Err(TransportError::Handshake(HandshakeError::WrongPeer { expected, found }))
             if found == bench.listening.fingerprint()
                 && expected == [bench.stranger.fingerprint()] => {}
         Err(error) => return Err(format!("expected the error WrongPeer, got: {error}")),
@@ -118,7 +118,7 @@ pub(super) async fn wrong_pin_by_listener(bench: &Bench<'_>) -> Result<(), Strin
         first_byte(link).await
     };
     match alone(&mut *listener, intrude).await? {
-        Err(TransportError::PeerRefusedUs { .. }) => {}
+        Err(TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })) => {}
         Err(error) => return Err(format!("expected the error PeerRefusedUs, got: {error}")),
         Ok(()) => return Err("a party whose key is not pinned was served".into()),
     }
@@ -232,7 +232,7 @@ async fn first_byte(link: Link) -> Result<(), TransportError> {
     // Only the result of reading counts. A refusal may arrive before or after the write.
     let _ = written.await;
     match reader.read(&mut [0; 1]).await {
-        Ok(0) => Err(TransportError::Closed),
+        Ok(0) => Err(TransportError::Stream(StreamError::Closed)),
         Ok(_) => Ok(()),
         Err(error) => Err(TransportError::from_io(error)),
     }

@@ -11,7 +11,7 @@ use super::{
     listener::{Host, QuicListener},
 };
 use crate::{
-    TransportError,
+    HandshakeError, TransportError,
     auto::{
         Accepted, NAME,
         candidate::{
@@ -62,13 +62,15 @@ impl Candidate for Quic {
             Ok(mut authenticated) => {
                 let _ = authenticated.bare.reader.read(&mut [0]).await;
             }
-            Err(TransportError::ClosedDuringHandshake) => {}
+            Err(TransportError::Handshake(HandshakeError::ClosedDuringHandshake)) => {}
             Err(_) => return None,
         }
-        Some(TransportError::NoCommonTransport {
-            ours: ours.into(),
-            theirs: Self::NAME.into(),
-        })
+        Some(TransportError::Handshake(
+            HandshakeError::NoCommonTransport {
+                ours: ours.into(),
+                theirs: Self::NAME.into(),
+            },
+        ))
     }
 }
 

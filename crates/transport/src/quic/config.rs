@@ -12,7 +12,7 @@ use super::{
     options::{MAX_STREAMS, QuicOptions, STREAM_WINDOW},
     writer,
 };
-use crate::{Security, TransportError, tls};
+use crate::{HandshakeError, Security, TransportError, UnsupportedError, tls};
 
 /// Time without packets after which a peer counts as vanished. A silent peer is sent a keep-alive
 /// every [`KEEP_ALIVE`], which restarts the timer. Together they stay below the 10 s of the
@@ -86,7 +86,7 @@ pub(super) fn endpoint_beside_others() -> EndpointConfig {
 const USUAL_RTT: Duration = Duration::from_millis(100);
 
 fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
-    let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(|error| TransportError::Tls {
+    let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(|error| HandshakeError::Tls {
         detail: error.to_string(),
     })?;
     let mut config = TransportConfig::default();
@@ -117,24 +117,24 @@ fn var_int(value: u64) -> VarInt {
 }
 
 fn no_plaintext() -> TransportError {
-    TransportError::NoPlaintext {
+    TransportError::Unsupported(UnsupportedError::NoPlaintext {
         transport: super::Quic::NAME,
         instead: crate::Tcp::NAME,
-    }
+    })
 }
 
 fn no_suite(error: NoInitialCipherSuite) -> TransportError {
-    TransportError::Tls {
+    TransportError::Handshake(HandshakeError::Tls {
         detail: error.to_string(),
-    }
+    })
 }
 
 /// Returns the error of an address to which no connection can be started.
 pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportError {
-    TransportError::Connect {
+    TransportError::Connect(crate::ConnectError::Connect {
         address: address.into(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io;
 use noq::{ConnectionError, ReadError, TransportErrorCode, VarInt, WriteError};
 use rustls::AlertDescription;
 
-use crate::{TransportError, tls};
+use crate::{HandshakeError, StreamError, TransportError, tls};
 
 /// The first QUIC error code of a TLS alert (RFC 9000, section 20.1: 0x0100 to 0x01ff).
 const FIRST_ALERT: u64 = 0x100;
@@ -33,26 +33,28 @@ pub(super) fn connection(error: &ConnectionError, during: During) -> TransportEr
             .crypto
             .as_deref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>())
-            .map_or_else(|| quic_fault(error), tls::explain),
+            .map_or_else(|| quic_fault(error), |error| tls::explain(error).into()),
         // The peer found a fault and reported it.
         ConnectionError::ConnectionClosed(close) => match alert(close.error_code) {
-            Some(alert) => tls::explain(&rustls::Error::AlertReceived(alert)),
+            Some(alert) => tls::explain(&rustls::Error::AlertReceived(alert)).into(),
             None if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
-                TransportError::ClosedDuringHandshake
+                TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
             }
             None => quic_fault(error),
         },
         ConnectionError::ApplicationClosed(_) => match during {
-            During::Handshake => TransportError::ClosedDuringHandshake,
-            During::Reading => TransportError::Truncated,
-            During::Writing => TransportError::ConnectionReset,
+            During::Handshake => TransportError::Handshake(HandshakeError::ClosedDuringHandshake),
+            During::Reading => TransportError::Stream(StreamError::Truncated),
+            During::Writing => TransportError::Stream(StreamError::ConnectionReset),
         },
-        ConnectionError::Reset => TransportError::ConnectionReset,
-        ConnectionError::TimedOut => TransportError::PeerVanished,
-        ConnectionError::LocallyClosed => TransportError::Closed,
-        ConnectionError::VersionMismatch => TransportError::NotTranspute {
-            evidence: "it speaks another version of QUIC".into(),
-        },
+        ConnectionError::Reset => TransportError::Stream(StreamError::ConnectionReset),
+        ConnectionError::TimedOut => TransportError::Stream(StreamError::PeerVanished),
+        ConnectionError::LocallyClosed => TransportError::Stream(StreamError::Closed),
+        ConnectionError::VersionMismatch => {
+            TransportError::Handshake(HandshakeError::NotTranspute {
+                evidence: "it speaks another version of QUIC".into(),
+            })
+        }
         ConnectionError::CidsExhausted => quic_fault(error),
     }
 }
@@ -68,7 +70,9 @@ pub(super) fn read(error: ReadError) -> io::Error {
         ReadError::ConnectionLost(error) => connection(&error, During::Reading),
         // A peer of this protocol never resets a stream.
         ReadError::Reset(code) => protocol(format!("it reset a stream with code {code}")),
-        ReadError::ClosedStream | ReadError::ZeroRttRejected => TransportError::Closed,
+        ReadError::ClosedStream | ReadError::ZeroRttRejected => {
+            TransportError::Stream(StreamError::Closed)
+        }
     }
     .into_io()
 }
@@ -77,7 +81,9 @@ pub(super) fn write(error: WriteError) -> io::Error {
     match error {
         WriteError::ConnectionLost(error) => connection(&error, During::Writing),
         WriteError::Stopped(code) => stopped(code),
-        WriteError::ClosedStream | WriteError::ZeroRttRejected => TransportError::Closed,
+        WriteError::ClosedStream | WriteError::ZeroRttRejected => {
+            TransportError::Stream(StreamError::Closed)
+        }
     }
     .into_io()
 }
@@ -88,7 +94,7 @@ pub(super) fn stopped(code: VarInt) -> TransportError {
 }
 
 pub(super) fn protocol(evidence: String) -> TransportError {
-    TransportError::NotTranspute { evidence }
+    TransportError::Handshake(HandshakeError::NotTranspute { evidence })
 }
 
 fn alert(code: TransportErrorCode) -> Option<AlertDescription> {
@@ -97,9 +103,9 @@ fn alert(code: TransportErrorCode) -> Option<AlertDescription> {
 }
 
 fn quic_fault(error: &ConnectionError) -> TransportError {
-    TransportError::Io {
+    TransportError::Stream(StreamError::Io {
         source: io::Error::other(format!("QUIC: {error}")),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -123,18 +129,18 @@ mod tests {
         ] {
             assert!(matches!(
                 closed_with(TransportErrorCode::crypto(alert.into())),
-                TransportError::PeerRefusedUs { .. }
+                TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })
             ));
         }
         assert!(matches!(
             closed_with(TransportErrorCode::crypto(
                 AlertDescription::NoApplicationProtocol.into()
             )),
-            TransportError::NotTranspute { .. }
+            TransportError::Handshake(HandshakeError::NotTranspute { .. })
         ));
         assert!(matches!(
             closed_with(TransportErrorCode::FLOW_CONTROL_ERROR),
-            TransportError::Io { .. }
+            TransportError::Stream(StreamError::Io { .. })
         ));
     }
 
@@ -142,11 +148,11 @@ mod tests {
     fn an_end_without_notice_is_no_end_of_the_stream() {
         assert!(matches!(
             connection(&ConnectionError::TimedOut, During::Reading),
-            TransportError::PeerVanished
+            TransportError::Stream(StreamError::PeerVanished)
         ));
         assert!(matches!(
             connection(&ConnectionError::Reset, During::Writing),
-            TransportError::ConnectionReset
+            TransportError::Stream(StreamError::ConnectionReset)
         ));
     }
 }

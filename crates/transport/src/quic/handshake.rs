@@ -19,8 +19,8 @@ use super::{
     writer::Writer,
 };
 use crate::{
-    Fingerprint, LinkInfo, LinkTimings, PROTOCOL, Security, TransportError, UNPINNED_PROTOCOL,
-    identity::find_message, link::Bare, tls,
+    Fingerprint, HandshakeError, LinkInfo, LinkTimings, PROTOCOL, Security, TransportError,
+    UNPINNED_PROTOCOL, identity::find_message, link::Bare, tls,
 };
 
 /// The properties of a connection before the handshake.
@@ -78,7 +78,7 @@ pub(super) async fn authenticate(
 ) -> Result<Authenticated, TransportError> {
     let connection = tokio::time::timeout(context.timeout, connecting)
         .await
-        .map_err(|_| TransportError::Timeout {
+        .map_err(|_| HandshakeError::Timeout {
             waiting_for: "the QUIC handshake",
             address: context.peer.to_string(),
             after: context.timeout,
@@ -135,10 +135,12 @@ fn established(connection: &Connection, pinning: Pinning) -> Result<Established,
         .as_deref()
         .and_then(|certificates| certificates.first());
     let peer = first
-        .ok_or_else(|| TransportError::Tls {
-            detail: "the peer presented no certificate".into(),
+        .ok_or_else(|| {
+            TransportError::Handshake(HandshakeError::Tls {
+                detail: "the peer presented no certificate".into(),
+            })
         })
-        .and_then(|first| tls::fingerprint(first).map_err(|error| tls::explain(&error)))?;
+        .and_then(|first| tls::fingerprint(first).map_err(|error| tls::explain(&error).into()))?;
     let group = data.and_then(|data| data.negotiated_key_exchange_group);
     Ok(Established {
         message: first.and_then(find_message).map(<[u8]>::to_vec),

@@ -65,6 +65,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::HandshakeError;
 
     #[test]
     fn the_header_is_what_it_is() {
@@ -78,7 +79,9 @@ mod tests {
         ] {
             assert!(matches!(
                 Layout::parse(bad),
-                Err(TransportError::NotTranspute { .. })
+                Err(TransportError::Handshake(
+                    HandshakeError::NotTranspute { .. }
+                ))
             ));
         }
     }

@@ -31,7 +31,7 @@ use super::{
 #[cfg(unix)]
 use crate::rudp::{Door, Foreign};
 use crate::{
-    Link, Listener, Security, TransportError,
+    BindError, HandshakeError, Link, Listener, Security, TransportError,
     handshakes::{Handshakes, wait_until},
     tcp::address,
     throttle::{self, Throttle},
@@ -69,10 +69,12 @@ impl Host for Plain {
         _: Duration,
     ) -> Result<Option<Link>, TransportError> {
         if authenticated.transport == NO_COMMON_TRANSPORT {
-            return Err(TransportError::NoCommonTransport {
-                ours: Quic::NAME.into(),
-                theirs: "another one, over TCP".into(),
-            });
+            return Err(TransportError::Handshake(
+                HandshakeError::NoCommonTransport {
+                    ours: Quic::NAME.into(),
+                    theirs: "another one, over TCP".into(),
+                },
+            ));
         }
         Ok(Some(authenticated.bare.link()))
     }
@@ -290,10 +292,10 @@ impl<H: Host> QuicListener<H> {
                 () = wait_until(full), if full.is_some() => {}
                 incoming = self.endpoint.accept(), if full.is_none() => match incoming {
                     Some(incoming) => self.begin(incoming),
-                    None => return Err(TransportError::Accept {
+                    None => return Err(TransportError::Bind(BindError::Accept {
                         address: self.local.to_string(),
                         source: io::Error::new(io::ErrorKind::NotConnected, "the UDP socket broke"),
-                    }),
+                    })),
                 },
             }
         }

@@ -100,8 +100,8 @@ use self::{
     socket::Socket,
 };
 use crate::{
-    FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, diagnosis, tcp::address,
+    ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
+    StreamError, Throughput, Transport, TransportError, diagnosis, tcp::address,
 };
 
 /// The QUIC transport, named `quic`.
@@ -140,9 +140,11 @@ impl Quic {
         context: (Instant, Duration),
     ) -> Result<Authenticated, TransportError> {
         let (started, timeout) = context;
-        let connect_error = |source| TransportError::Connect {
-            address: address.into(),
-            source,
+        let connect_error = |source| {
+            TransportError::Connect(ConnectError::Connect {
+                address: address.into(),
+                source,
+            })
         };
         let (runtime, handle) = runtime::find(self.options.driver).map_err(connect_error)?;
         let socket =
@@ -244,7 +246,7 @@ impl Transport for Quic {
         };
         match connected {
             Ok(authenticated) => Ok(authenticated.bare.link()),
-            Err(error @ TransportError::Connect { .. }) => {
+            Err(error @ TransportError::Connect(ConnectError::Connect { .. })) => {
                 let better = diagnosis::ask(address, security, Self::NAME).await;
                 Err(better.unwrap_or(error))
             }
@@ -263,10 +265,12 @@ impl Quic {
     ) -> Result<Authenticated, TransportError> {
         let config = config::client(&self.options, security, transports)?;
         let pinning = Pinning::of(security);
-        let timed_out = |waiting_for| TransportError::Timeout {
-            waiting_for,
-            address: address.into(),
-            after: self.options.connect_timeout,
+        let timed_out = |waiting_for| {
+            TransportError::Connect(ConnectError::Timeout {
+                waiting_for,
+                address: address.into(),
+                after: self.options.connect_timeout,
+            })
         };
         let started = Instant::now();
         let deadline = started + self.options.connect_timeout;
@@ -285,9 +289,9 @@ impl Quic {
                 // The host has answered, so its other addresses are not tried.
                 Ok(authenticated) => return Ok(authenticated),
                 Err(
-                    error @ (TransportError::Connect { .. }
-                    | TransportError::PeerVanished
-                    | TransportError::Timeout { .. }),
+                    error @ (TransportError::Connect(ConnectError::Connect { .. })
+                    | TransportError::Handshake(HandshakeError::Timeout { .. })
+                    | TransportError::Stream(StreamError::PeerVanished)),
                 ) => {
                     tracing::debug!(%candidate, %error, "cannot connect");
                     last_error = Some(error);
@@ -296,7 +300,7 @@ impl Quic {
             }
         }
         match last_error {
-            Some(error @ TransportError::Connect { .. }) => Err(error),
+            Some(error @ TransportError::Connect(ConnectError::Connect { .. })) => Err(error),
             _ => Err(timed_out("an answer from the peer")),
         }
     }

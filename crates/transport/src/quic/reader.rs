@@ -17,7 +17,7 @@ use super::{
     explain::{self, During},
     layout::{HEADER, Layout},
 };
-use crate::TransportError;
+use crate::{StreamError, TransportError};
 
 /// The receiving half of a link.
 pub(crate) struct Reader {
@@ -100,7 +100,7 @@ impl Reader {
             let missing = HEADER - length;
             let read = ready!(self.poll_piece(cx, 0, &mut rest[..missing]))?;
             if read == 0 {
-                return Poll::Ready(Err(TransportError::Truncated.into_io()));
+                return Poll::Ready(Err(TransportError::Stream(StreamError::Truncated).into_io()));
             }
             let mut got = got;
             got[length..length + read].copy_from_slice(&rest[..read]);
@@ -169,7 +169,7 @@ impl Reader {
             }
             let index = (ended + checked) % layout.streams();
             if ready!(self.poll_piece(cx, index, &mut [0]))? != 0 {
-                return Poll::Ready(Err(TransportError::Truncated.into_io()));
+                return Poll::Ready(Err(TransportError::Stream(StreamError::Truncated).into_io()));
             }
             self.state = State::Ending {
                 layout,
@@ -194,7 +194,7 @@ impl AsyncRead for Reader {
                 let error = this
                     .shared
                     .ended(During::Reading)
-                    .unwrap_or(TransportError::Closed);
+                    .unwrap_or(TransportError::Stream(StreamError::Closed));
                 return Poll::Ready(Err(error.into_io()));
             }
             _ => {}

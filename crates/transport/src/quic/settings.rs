@@ -60,6 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{super::QuicCongestion, *};
+    use crate::RegistryError;
 
     fn configured(text: &str) -> Result<QuicOptions, TransportError> {
         let mut settings = Settings::parse("quic", text)?;
@@ -143,7 +144,10 @@ mod tests {
         ] {
             let error = configured(text).unwrap_err();
             assert!(
-                matches!(error, TransportError::InvalidSetting { .. }),
+                matches!(
+                    error,
+                    TransportError::Registry(RegistryError::InvalidSetting { .. })
+                ),
                 "{error}"
             );
         }

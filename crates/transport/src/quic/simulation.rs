@@ -31,10 +31,18 @@ use transpute_netem::{model::Path, scenario::PathConfig};
 use super::{
     Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory,
 };
-use crate::{Identity, Link, Security, TransportError};
+use crate::{Identity, Link, Security, StreamError, TransportError};
 
 /// Bytes of IP and UDP headers, which the path also carries.
 const HEADERS: usize = 28;
+
+/// Returns the next number of Marsaglia's xorshift generator. Its state is never 0.
+fn next_random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
 
 /// One direction of the emulated path.
 struct Wire {
@@ -65,10 +73,7 @@ impl Wire {
     }
 
     fn draw(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below
+        next_random(&mut self.random) % below
     }
 
     fn send(&mut self, datagram: &[u8]) {
@@ -212,10 +217,7 @@ impl Weather {
         let mut random = VecDeque::new();
         let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for _ in 0..8 {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            random.push_back((state >> 11) as f64 / (1u64 << 53) as f64);
+            random.push_back((next_random(&mut state) >> 11) as f64 / (1u64 << 53) as f64);
         }
         let mut draw = |low: f64, high: f64| low + (high - low) * random.pop_front().unwrap();
         let mut weather = Self::new(draw(0.5, 300.0), draw(2.0, 200.0), draw(0.0, 0.1), seed);
@@ -442,7 +444,9 @@ async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
                 assert!(is_in_order, "{written}");
                 assert_eq!(reader.read(&mut [0; 1]).await.unwrap(), 0);
             }
-            Err(TransportError::ConnectionReset) => assert!(!is_in_order, "{written}"),
+            Err(TransportError::Stream(StreamError::ConnectionReset)) => {
+                assert!(!is_in_order, "{written}")
+            }
             Err(error) => panic!("{error}"),
         }
     }

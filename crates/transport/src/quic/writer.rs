@@ -16,7 +16,7 @@ use super::{
     layout::{HEADER, Layout},
     options::STRIPE,
 };
-use crate::TransportError;
+use crate::{StreamError, TransportError};
 
 /// The sending half of a link.
 pub(crate) struct Writer {
@@ -80,7 +80,7 @@ impl Writer {
     fn poll_hand_over(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_header(cx))?;
         let Some(streams) = &mut self.streams else {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         };
         let mut total = 0;
         while total < bytes.len() {
@@ -116,7 +116,7 @@ impl Writer {
                 .as_mut()
                 .and_then(|streams| streams.first_mut())
             else {
-                return Poll::Ready(Err(TransportError::Closed.into_io()));
+                return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
             };
             let written = ready!(Pin::new(first).poll_write(cx, &header[*sent..]));
             *sent += written.map_err(explain::write)?;
@@ -155,7 +155,7 @@ impl Writer {
         &mut self,
     ) -> Result<impl Future<Output = Result<(), TransportError>> + Send + use<>, TransportError>
     {
-        let streams = self.streams.as_mut().ok_or(TransportError::Closed)?;
+        let streams = self.streams.as_mut().ok_or(StreamError::Closed)?;
         let mut acknowledged = Vec::with_capacity(streams.len());
         for stream in streams {
             acknowledged.push(stream.stopped());
@@ -172,7 +172,7 @@ impl Writer {
                         return match shared.connection().close_reason() {
                             Some(reason) if explain::is_in_order(&reason) => Ok(()),
                             Some(reason) => Err(explain::connection(&reason, During::Writing)),
-                            None => Err(TransportError::Closed),
+                            None => Err(TransportError::Stream(StreamError::Closed)),
                         };
                     }
                 }
@@ -228,7 +228,7 @@ impl AsyncWrite for Writer {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         if !matches!(this.closing, Closing::No) {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         }
         if this.buffer.len() + bytes.len() > BUFFER {
             ready!(this.poll_drain(cx))?;

@@ -10,7 +10,7 @@ use super::{
     listener::{Host, RudpListener},
 };
 use crate::{
-    TransportError,
+    HandshakeError, TransportError,
     auto::{
         Accepted, NAME,
         candidate::{
@@ -58,7 +58,9 @@ impl Candidate for Rudp {
         let bare = asked.await.ok()?.bare;
         let mut stream = tokio::io::join(bare.reader, bare.writer);
         match mismatch::tell(&mut stream, ours).await {
-            error @ TransportError::NoCommonTransport { .. } => Some(error),
+            error @ TransportError::Handshake(HandshakeError::NoCommonTransport { .. }) => {
+                Some(error)
+            }
             _ => None,
         }
     }

@@ -19,7 +19,8 @@ use super::{
     socket::Socket,
 };
 use crate::{
-    LinkInfo, LinkTimings, PathSample, Security, TransportError, link::Bare, tcp::address,
+    ConnectError, HandshakeError, LinkInfo, LinkTimings, PathSample, Security, StreamError,
+    TransportError, link::Bare, tcp::address,
 };
 
 /// A connection to an authenticated peer.
@@ -68,7 +69,7 @@ impl Attempt {
             cipher,
             transport,
             message,
-        } = self.outcome.established().ok_or(TransportError::Closed)?;
+        } = self.outcome.established().ok_or(StreamError::Closed)?;
         let info = LinkInfo {
             transport: name,
             local_address: local.to_string(),
@@ -129,7 +130,7 @@ pub(super) async fn connect(
     let began = Instant::now();
     let addresses = tokio::time::timeout(options.setup_timeout, address::resolve(address))
         .await
-        .map_err(|_| TransportError::Timeout {
+        .map_err(|_| ConnectError::Timeout {
             waiting_for: "the name to be resolved",
             address: address.into(),
             after: options.setup_timeout,
@@ -139,16 +140,22 @@ pub(super) async fn connect(
         match try_connect(&credentials, candidate, name, options, began.elapsed()).await {
             // The host has answered, so its other addresses are not tried.
             Ok(authenticated) => return Ok(authenticated),
-            Err(error @ (TransportError::Connect { .. } | TransportError::UdpBlocked { .. })) => {
+            Err(
+                error @ TransportError::Connect(
+                    ConnectError::Connect { .. } | ConnectError::UdpBlocked { .. },
+                ),
+            ) => {
                 tracing::debug!(%candidate, %error, "cannot connect");
                 last_error = Some(error);
             }
             Err(error) => return Err(error),
         }
     }
-    Err(last_error.unwrap_or_else(|| TransportError::Connect {
-        address: address.into(),
-        source: std::io::ErrorKind::AddrNotAvailable.into(),
+    Err(last_error.unwrap_or_else(|| {
+        TransportError::Connect(ConnectError::Connect {
+            address: address.into(),
+            source: std::io::ErrorKind::AddrNotAvailable.into(),
+        })
     }))
 }
 
@@ -159,9 +166,11 @@ async fn try_connect(
     options: RudpOptions,
     resolving: Duration,
 ) -> Result<Authenticated, TransportError> {
-    let connect_error = |source| TransportError::Connect {
-        address: peer.to_string(),
-        source,
+    let connect_error = |source| {
+        TransportError::Connect(ConnectError::Connect {
+            address: peer.to_string(),
+            source,
+        })
     };
     let began = Instant::now();
     let socket = Socket::connecting(peer, options.socket_buffer).map_err(connect_error)?;
@@ -173,8 +182,10 @@ async fn try_connect(
     let tls = |parameters: &[u8]| credentials.begin(parameters, &outcome);
     let connection = Connection::connect(peer, config, endpoint.served.now(), &rand::random(), tls)
         .ok_or_else(|| {
-            let refused = || TransportError::Tls {
-                detail: "the cryptographic library refuses to begin".into(),
+            let refused = || {
+                TransportError::Handshake(HandshakeError::Tls {
+                    detail: "the cryptographic library refuses to begin".into(),
+                })
             };
             outcome.error().unwrap_or_else(refused)
         })?;

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, time::Duration};
 use transpute_rudp::ClosedReason;
 
 use super::handshake::SECURITY_MISMATCH;
-use crate::{TransportError, tls};
+use crate::{ConnectError, HandshakeError, StreamError, TransportError, tls};
 
 /// The close code of a link that was dropped.
 pub(super) const DROPPED: u64 = 1;
@@ -29,12 +29,12 @@ impl Broken {
             Some(
                 Ending::Refused
                 | Ending::Core(ClosedReason::PathBlocked(_) | ClosedReason::PathTooNarrow),
-            ) => TransportError::UdpBlocked {
+            ) => TransportError::Connect(ConnectError::UdpBlocked {
                 address: peer.to_string(),
                 after: waited,
-            },
+            }),
             Some(Ending::Core(ClosedReason::ClosedByPeer(_))) => {
-                TransportError::ClosedDuringHandshake
+                TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
             }
             _ => self.reading(),
         }
@@ -62,9 +62,9 @@ impl Broken {
     /// Returns the error for a user that reads.
     pub(super) fn reading(&self) -> TransportError {
         match self.0 {
-            None | Some(Ending::Refused) => TransportError::Truncated,
+            None | Some(Ending::Refused) => TransportError::Stream(StreamError::Truncated),
             Some(Ending::Core(reason)) => match reason {
-                ClosedReason::ClosedByPeer(_) => TransportError::Truncated,
+                ClosedReason::ClosedByPeer(_) => TransportError::Stream(StreamError::Truncated),
                 _ => other(reason),
             },
         }
@@ -73,10 +73,12 @@ impl Broken {
     /// Returns the error for a user that writes.
     pub(super) fn writing(&self) -> TransportError {
         match self.0 {
-            None => TransportError::Closed,
-            Some(Ending::Refused) => TransportError::ConnectionReset,
+            None => TransportError::Stream(StreamError::Closed),
+            Some(Ending::Refused) => TransportError::Stream(StreamError::ConnectionReset),
             Some(Ending::Core(reason)) => match reason {
-                ClosedReason::ClosedByPeer(_) => TransportError::ConnectionReset,
+                ClosedReason::ClosedByPeer(_) => {
+                    TransportError::Stream(StreamError::ConnectionReset)
+                }
                 _ => other(reason),
             },
         }
@@ -85,20 +87,26 @@ impl Broken {
 
 fn other(reason: ClosedReason) -> TransportError {
     match reason {
-        ClosedReason::TimedOut(_) | ClosedReason::PathBlocked(_) => TransportError::PeerVanished,
-        ClosedReason::ClosedHere(_) => TransportError::Closed,
-        ClosedReason::VersionMismatch { ours, theirs } => TransportError::NotTranspute {
-            evidence: format!(
-                "it speaks version {theirs} of reliable UDP, and this side version {ours}"
-            ),
-        },
-        ClosedReason::RefusedByPeer(alert) | ClosedReason::HandshakeFailed(alert) => {
-            tls::explain(&rustls::Error::AlertReceived(alert.into()))
+        ClosedReason::TimedOut(_) | ClosedReason::PathBlocked(_) => {
+            TransportError::Stream(StreamError::PeerVanished)
         }
-        ClosedReason::Lost { arrived, sent } => TransportError::PacketsLost { arrived, sent },
-        _ => TransportError::Io {
+        ClosedReason::ClosedHere(_) => TransportError::Stream(StreamError::Closed),
+        ClosedReason::VersionMismatch { ours, theirs } => {
+            TransportError::Handshake(HandshakeError::NotTranspute {
+                evidence: format!(
+                    "it speaks version {theirs} of reliable UDP, and this side version {ours}"
+                ),
+            })
+        }
+        ClosedReason::RefusedByPeer(alert) | ClosedReason::HandshakeFailed(alert) => {
+            tls::explain(&rustls::Error::AlertReceived(alert.into())).into()
+        }
+        ClosedReason::Lost { arrived, sent } => {
+            TransportError::Stream(StreamError::PacketsLost { arrived, sent })
+        }
+        _ => TransportError::Stream(StreamError::Io {
             source: io::Error::new(io::ErrorKind::InvalidData, reason),
-        },
+        }),
     }
 }
 
@@ -111,7 +119,10 @@ mod tests {
         let silence = ClosedReason::TimedOut(Duration::from_secs(30));
         let broken = Broken(Some(Ending::Core(silence)));
         for error in [broken.reading(), broken.writing()] {
-            assert!(matches!(error, TransportError::PeerVanished), "{error}");
+            assert!(
+                matches!(error, TransportError::Stream(StreamError::PeerVanished)),
+                "{error}"
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{
     ending::Broken,
     link::{Shared, Wakes},
 };
-use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
+use crate::{LinkInfo, PathProbe, PathSample, StreamError, TransportError, link::Bare};
 
 /// Number of bytes that are sent without waiting for a flush.
 const EAGER: usize = 32 << 10;
@@ -118,7 +118,7 @@ impl AsyncWrite for Writer {
         let shared = self.shared();
         let mut state = shared.lock();
         if state.finished {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         }
         if let Some(broken) = state.broken() {
             return Poll::Ready(Err(broken.writing().into_io()));

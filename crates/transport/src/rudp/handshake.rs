@@ -14,7 +14,8 @@ use transpute_rudp::{
 use zeroize::Zeroizing;
 
 use crate::{
-    Fingerprint, PROTOCOL, Security, TransportError, UNPINNED_PROTOCOL, identity::find_message, tls,
+    Fingerprint, HandshakeError, PROTOCOL, Security, TransportError, UNPINNED_PROTOCOL,
+    identity::find_message, tls,
 };
 
 /// The alert of an end that encrypts to one that does not, and the other way around. From the range
@@ -124,12 +125,15 @@ impl Outcome {
             true => ["TLS", "plaintext"],
             false => ["plaintext", "TLS"],
         };
-        TransportError::SecurityMismatch { ours, theirs }
+        TransportError::Handshake(HandshakeError::SecurityMismatch { ours, theirs })
     }
 
     /// Returns the error of the peer that this end found.
     pub(super) fn error(&self) -> Option<TransportError> {
-        self.lock().error.as_ref().map(tls::explain)
+        self.lock()
+            .error
+            .as_ref()
+            .map(|error| tls::explain(error).into())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
@@ -223,7 +227,7 @@ impl Session {
         };
         let certificate = (self.connection.peer_certificates())
             .and_then(<[_]>::first)
-            .ok_or_else(|| TransportError::Tls {
+            .ok_or_else(|| HandshakeError::Tls {
                 detail: "the peer presented no certificate".into(),
             })?;
         let peer = tls::fingerprint(certificate).map_err(|error| tls::explain(&error))?;

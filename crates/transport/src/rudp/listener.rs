@@ -19,7 +19,7 @@ use super::{
     ports,
 };
 use crate::{
-    Link, Listener, Rudp, Security, TransportError, Udp,
+    BindError, HandshakeError, Link, Listener, Rudp, Security, TransportError, Udp,
     handshakes::Handshakes,
     mismatch,
     tcp::address,
@@ -77,11 +77,13 @@ async fn link_of(
     let peer = bare.info.peer_address.clone();
     let mut stream = tokio::io::join(bare.reader, bare.writer);
     let told = tokio::time::timeout(timeout, mismatch::tell(&mut stream, ours)).await;
-    Err(told.unwrap_or(TransportError::Timeout {
-        waiting_for: "the peer to name its transport",
-        address: peer,
-        after: timeout,
-    }))
+    Err(
+        told.unwrap_or(TransportError::Handshake(HandshakeError::Timeout {
+            waiting_for: "the peer to name its transport",
+            address: peer,
+            after: timeout,
+        })),
+    )
 }
 
 /// Accepts connections on a UDP port.
@@ -151,7 +153,7 @@ impl<H: Host> RudpListener<H> {
         let (sender, incoming) = mpsc::unbounded_channel();
         let is_repaired = super::is_repaired(H::NAME);
         let intake = Intake::new(credentials, options, is_repaired, sender).ok_or_else(|| {
-            TransportError::Tls {
+            HandshakeError::Tls {
                 detail: "the cryptographic library refuses to make a key".into(),
             }
         })?;
@@ -181,10 +183,10 @@ impl<H: Host> RudpListener<H> {
                 }
                 incoming = self.incoming.recv() => match incoming {
                     Some(incoming) => self.begin(incoming),
-                    None => return Err(TransportError::Accept {
+                    None => return Err(TransportError::Bind(BindError::Accept {
                         address: self.local.to_string(),
                         source: io::Error::new(io::ErrorKind::NotConnected, "the UDP socket broke"),
-                    }),
+                    })),
                 },
             }
         }

@@ -49,8 +49,8 @@ pub(crate) use self::{
     ports::{UdpPort, bind_on_both},
 };
 use crate::{
-    FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, auto::candidate::SharedPort, diagnosis,
+    ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
+    Throughput, Transport, TransportError, auto::candidate::SharedPort, diagnosis,
 };
 
 /// The reliable-UDP transport, named `rudp`.
@@ -166,7 +166,10 @@ pub(crate) async fn connect(
     };
     match connected {
         Ok(authenticated) => Ok(authenticated.bare.link()),
-        Err(error @ (TransportError::UdpBlocked { .. } | TransportError::NotTranspute { .. })) => {
+        Err(
+            error @ (TransportError::Connect(ConnectError::UdpBlocked { .. })
+            | TransportError::Handshake(HandshakeError::NotTranspute { .. })),
+        ) => {
             let better = diagnosis::ask(address, security, name).await;
             Err(better.unwrap_or(error))
         }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{TransportError, tcp::address};
+use crate::{BindError, TransportError, tcp::address};
 
 use super::{
     endpoint::{Door, Endpoint, Listening},
@@ -111,11 +111,11 @@ fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
 /// Maximum number of attempts to find a port number that is free for both protocols.
 const TRIES: usize = 32;
 
-/// Binds a TCP port and a UDP port of the same number, at the first of the addresses of `address`
-/// that succeeds.
+/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the addresses of `address` that
+/// takes it.
 ///
 /// # Errors
-/// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], and the last error of `bind`.
+/// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), and the last of `bind`.
 pub(crate) async fn bind_on_both<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,
@@ -138,11 +138,11 @@ where
         }
     }
     Err(match error {
-        TransportError::Listen { source, .. } => listen_error(source),
+        TransportError::Bind(BindError::Listen { source, .. }) => listen_error(source),
         other => other,
     })
 }
 
 fn is_taken(error: &TransportError) -> bool {
-    matches!(error, TransportError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    matches!(error, TransportError::Bind(BindError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse)
 }

@@ -13,7 +13,7 @@ use super::{
     open::{announce, open},
 };
 use crate::{
-    Link, LinkReader, Tcp, TransportError,
+    HandshakeError, Link, LinkReader, Tcp, TransportError,
     auto::{
         Accepted, NAME, Offer, Pick,
         candidate::{Candidate, Connection, Place, Port, PortListener, Target, Updates, Visit},
@@ -219,7 +219,7 @@ impl PortListener for Gatherer<Handler, Visit> {
 }
 
 fn wrong_join() -> TransportError {
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: "its connection joins a link of tcp-striped as another one than it picked".into(),
-    }
+    })
 }

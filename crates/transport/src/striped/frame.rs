@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::TransportError;
+use crate::{StreamError, TransportError};
 
 pub(super) const HEADER: usize = 12;
 
@@ -54,12 +54,12 @@ impl Header {
 
 /// Returns the error of a peer that violated the protocol of this transport.
 pub(super) fn violation(what: String) -> TransportError {
-    TransportError::Io {
+    TransportError::Stream(StreamError::Io {
         source: io::Error::new(
             io::ErrorKind::InvalidData,
             format!("the peer's stripes do not fit together: {what}"),
         ),
-    }
+    })
 }
 
 #[cfg(test)]

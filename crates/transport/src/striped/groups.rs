@@ -10,7 +10,7 @@ use super::{
     join::{Binding, ID, JOINED, Join},
 };
 use crate::{
-    CongestionControl, Fingerprint, Link, TransportError,
+    CongestionControl, Fingerprint, HandshakeError, Link, TransportError,
     tcp::{Channel, adopt},
 };
 
@@ -57,7 +57,7 @@ impl Groups {
     /// Makes a link of stripe 0, or adds another stripe to its link and returns `None`.
     ///
     /// # Errors
-    /// [`TransportError::NotTranspute`] if the stripe does not belong to a link of this listener.
+    /// [`HandshakeError::NotTranspute`] if the stripe does not belong to a link of this listener.
     pub(crate) async fn add(
         &self,
         join: &Join,
@@ -169,7 +169,7 @@ impl Group {
 }
 
 fn misfit(reason: &'static str) -> TransportError {
-    TransportError::NotTranspute {
+    TransportError::Handshake(HandshakeError::NotTranspute {
         evidence: format!("a stripe was rejected: {reason}"),
-    }
+    })
 }

@@ -24,7 +24,7 @@ use tokio::io::AsyncReadExt;
 use zeroize::Zeroizing;
 
 use crate::{
-    TransportError,
+    HandshakeError, TransportError,
     tcp::{Channel, Context},
 };
 
@@ -104,16 +104,16 @@ impl Join {
 
     pub(crate) fn decode(bytes: &[u8; LENGTH]) -> Result<Self, TransportError> {
         if bytes[..8] != MAGIC {
-            return Err(TransportError::NotTranspute {
+            return Err(TransportError::Handshake(HandshakeError::NotTranspute {
                 evidence: "it opened a stripe without saying so; it may use another transport"
                     .into(),
-            });
+            }));
         }
         let (index, count) = (bytes[24], bytes[25]);
         if !(1..=MAX_STRIPES).contains(&count) || index >= count {
-            return Err(TransportError::NotTranspute {
+            return Err(TransportError::Handshake(HandshakeError::NotTranspute {
                 evidence: format!("it opened a stripe with the number {index} of {count}"),
-            });
+            }));
         }
         let (mut id, mut tag) = ([0; ID], [0; TAG]);
         id.copy_from_slice(&bytes[8..24]);
@@ -137,7 +137,9 @@ impl Join {
             .limit("the connection to join a link", read)
             .await?
             .map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => TransportError::ClosedDuringHandshake,
+                std::io::ErrorKind::UnexpectedEof => {
+                    TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
+                }
                 _ => TransportError::from_io(error),
             })?;
         Self::decode(&bytes)

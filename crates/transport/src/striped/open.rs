@@ -14,7 +14,7 @@ use super::{
     join::{Binding, ID, JOINED, Join, MAX_STRIPES, TAG},
 };
 use crate::{
-    TransportError,
+    HandshakeError, TransportError,
     tcp::{Channel, Connector, Route},
 };
 
@@ -100,9 +100,9 @@ impl Announced {
         (send(&mut channel, &join).await?).map_err(TransportError::from_io)?;
         match channel.read_u8().await {
             Ok(JOINED) => Ok(channel),
-            Ok(other) => Err(TransportError::NotTranspute {
+            Ok(other) => Err(TransportError::Handshake(HandshakeError::NotTranspute {
                 evidence: format!("it answered {other:#04x} to a stripe"),
-            }),
+            })),
             Err(error) => Err(TransportError::from_io(error)),
         }
     }

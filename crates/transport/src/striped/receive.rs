@@ -21,7 +21,7 @@ use super::{
     frame::{HEADER, Header, MAX_FRAME, violation},
     growth::{Arrivals, Stripe, Usage},
 };
-use crate::{LinkReader, TransportError};
+use crate::{LinkReader, StreamError, TransportError};
 
 /// Memory of a kept piece in addition to its bytes.
 const PIECE_COST: usize = 64;
@@ -381,7 +381,7 @@ fn poll_some(
 ) -> Poll<Result<(), TransportError>> {
     ready!(Pin::new(reader).poll_read(cx, buf)).map_err(TransportError::from_io)?;
     Poll::Ready(if buf.filled().is_empty() {
-        Err(TransportError::Truncated)
+        Err(TransportError::Stream(StreamError::Truncated))
     } else {
         Ok(())
     })
@@ -394,7 +394,7 @@ impl AsyncRead for StripedReader {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.is_broken {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         }
         let result = self.poll_get(cx, buf);
         self.is_broken = matches!(result, Poll::Ready(Err(_)));

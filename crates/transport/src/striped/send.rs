@@ -17,7 +17,7 @@ use super::{
     frame::{Header, MAX_FRAME, RECORD},
     growth::{Arrivals, Stripe, Usage},
 };
-use crate::{LinkWriter, TransportError};
+use crate::{LinkWriter, StreamError, TransportError};
 
 /// Number of sent bytes up to which frames are at most as long as a record, so that a short message
 /// uses every stripe.
@@ -66,7 +66,7 @@ impl StripedWriter {
 
     fn poll_put(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         if self.is_ending {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         }
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
@@ -157,7 +157,7 @@ impl StripedWriter {
         action: impl FnOnce(&mut Self) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if self.is_broken {
-            return Poll::Ready(Err(TransportError::Closed.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Closed).into_io()));
         }
         let result = action(self);
         self.is_broken = matches!(result, Poll::Ready(Err(_)));

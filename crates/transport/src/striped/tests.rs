@@ -15,7 +15,7 @@ use super::{
     receive::StripedReader,
     send::StripedWriter,
 };
-use crate::{LinkReader, LinkWriter, TransportError};
+use crate::{LinkReader, LinkWriter, StreamError, TransportError};
 
 /// Long enough for all possible events to have occurred. Time is paused.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -168,11 +168,11 @@ async fn an_end_is_an_end_only_with_every_byte() {
     drop(a);
     assert!(matches!(
         error_of(&mut reader).await,
-        TransportError::Truncated
+        TransportError::Stream(StreamError::Truncated)
     ));
     assert!(matches!(
         TransportError::from_io(reader.read(&mut [0; 1]).await.unwrap_err()),
-        TransportError::Closed
+        TransportError::Stream(StreamError::Closed)
     ));
 }
 
@@ -182,7 +182,7 @@ async fn one_dead_stripe_is_a_dead_link() {
     drop(a);
     assert!(matches!(
         error_of(&mut reader).await,
-        TransportError::Truncated
+        TransportError::Stream(StreamError::Truncated)
     ));
 
     let (writers, mut readers) = pipes(2, 1 << 20);
@@ -199,7 +199,7 @@ async fn one_dead_stripe_is_a_dead_link() {
     let error = timeout(SETTLED, broken).await.expect("it hangs");
     assert!(matches!(
         TransportError::from_io(error),
-        TransportError::Closed
+        TransportError::Stream(StreamError::Closed)
     ));
     assert!(writer.write(&chunk).await.is_err() && writer.flush().await.is_err());
 }
@@ -358,7 +358,7 @@ async fn one_that_has_carried_nothing_can_go_and_no_other() {
             (_, Ok(_)) => panic!("something was {carried}"),
             (_, Err(error)) => assert!(matches!(
                 TransportError::from_io(error),
-                TransportError::Truncated
+                TransportError::Stream(StreamError::Truncated)
             )),
         }
     }

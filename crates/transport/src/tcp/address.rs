@@ -5,14 +5,16 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use crate::TransportError;
+use crate::{AddressError, BindError, TransportError};
 
 /// Resolves `host:port` to at least one address, in the resolver's order of preference.
 pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportError> {
     check_address(address)?;
-    let resolve_error = |source| TransportError::Resolve {
-        address: address.into(),
-        source,
+    let resolve_error = |source| {
+        TransportError::Address(AddressError::Resolve {
+            address: address.into(),
+            source,
+        })
     };
     let found: Vec<_> = tokio::net::lookup_host(address)
         .await
@@ -27,8 +29,8 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
     Ok(found)
 }
 
-/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other
-/// than [`TransportError::Listen`] would be the same for every address, so it ends the search.
+/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other than
+/// [`BindError::Listen`] would be the same for every address, so it ends the search.
 pub(crate) async fn bind_first<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,
@@ -41,7 +43,7 @@ where
     ));
     for candidate in resolve(address).await? {
         bound = bind(candidate).await;
-        if !matches!(bound, Err(TransportError::Listen { .. })) {
+        if !matches!(bound, Err(TransportError::Bind(BindError::Listen { .. }))) {
             break;
         }
     }
@@ -50,20 +52,24 @@ where
 
 /// Returns a function that reports an I/O error as a failure to listen on this address.
 pub(crate) fn listen_error(address: impl fmt::Display) -> impl Fn(io::Error) -> TransportError {
-    move |source| TransportError::Listen {
-        address: address.to_string(),
-        source,
+    move |source| {
+        TransportError::Bind(BindError::Listen {
+            address: address.to_string(),
+            source,
+        })
     }
 }
 
 /// Checks that a text has the form `host:port`; does not resolve the host.
 ///
 /// # Errors
-/// [`TransportError::InvalidAddress`]
+/// [`AddressError::InvalidAddress`]
 pub fn check_address(address: &str) -> Result<(), TransportError> {
-    check(address).map_err(|reason| TransportError::InvalidAddress {
-        address: address.into(),
-        reason,
+    check(address).map_err(|reason| {
+        TransportError::Address(AddressError::InvalidAddress {
+            address: address.into(),
+            reason,
+        })
     })
 }
 

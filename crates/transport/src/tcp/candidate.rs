@@ -10,7 +10,7 @@ use super::{
     Socket, Tcp, TcpOptions, UNSENT_LIMIT, adopt,
 };
 use crate::{
-    PathSample, TransportError,
+    HandshakeError, PathSample, StreamError, TransportError,
     auto::{
         Accepted, NAME, Offer, Pick,
         candidate::{
@@ -53,7 +53,11 @@ impl Candidate for Tcp {
         let (socket, context) = route.open(UNSENT_LIMIT).await.ok()?;
         let error = connector.authenticate(socket, context).await.err()?;
         match &error {
-            TransportError::NoCommonTransport { theirs, .. } if !names(theirs, ours) => Some(error),
+            TransportError::Handshake(HandshakeError::NoCommonTransport { theirs, .. })
+                if !names(theirs, ours) =>
+            {
+                Some(error)
+            }
             _ => None,
         }
     }
@@ -164,7 +168,10 @@ where
     let polite = socket.clone();
     let channel = match acceptor.authenticate(socket, context.clone()).await {
         Ok(channel) => channel,
-        Err(TransportError::ClosedDuringHandshake | TransportError::ConnectionReset) => {
+        Err(
+            TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
+            | TransportError::Stream(StreamError::ConnectionReset),
+        ) => {
             return Ok(None);
         }
         Err(error) => return Err(error),

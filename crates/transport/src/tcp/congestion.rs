@@ -5,12 +5,12 @@ use std::{fmt, io, net::SocketAddr, str::FromStr};
 use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::TransportError;
+use crate::{TransportError, UnsupportedError};
 
 /// The name of a congestion control of the kernel, such as `cubic`, `bbr` or `reno`.
 ///
-/// The available ones depend on the kernel and its modules. Without the named one, connecting and
-/// listening fail with [`TransportError::CongestionControl`].
+/// Which ones exist depends on the kernel and its modules; connecting and listening fail with
+/// [`UnsupportedError::CongestionControl`] where one does not.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct CongestionControl {
     /// Padded with zeros, as in the kernel.
@@ -116,22 +116,26 @@ pub(super) fn prepare(
 pub(super) fn set(socket: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
     socket
         .set_tcp_congestion(wanted.name().as_bytes())
-        .map_err(|os| TransportError::CongestionControl {
-            name: wanted.to_string(),
-            available: sysctl("tcp_available_congestion_control"),
-            allowed: sysctl("tcp_allowed_congestion_control"),
-            os,
+        .map_err(|os| {
+            TransportError::Unsupported(UnsupportedError::CongestionControl {
+                name: wanted.to_string(),
+                available: sysctl("tcp_available_congestion_control"),
+                allowed: sysctl("tcp_allowed_congestion_control"),
+                os,
+            })
         })
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn set(_: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
-    Err(TransportError::CongestionControl {
-        name: wanted.to_string(),
-        available: "(none: not Linux)".into(),
-        allowed: "(none: not Linux)".into(),
-        os: io::ErrorKind::Unsupported.into(),
-    })
+    Err(TransportError::Unsupported(
+        UnsupportedError::CongestionControl {
+            name: wanted.to_string(),
+            available: "(none: not Linux)".into(),
+            allowed: "(none: not Linux)".into(),
+            os: io::ErrorKind::Unsupported.into(),
+        },
+    ))
 }
 
 /// Returns the congestion control of a connection, as read from the kernel.

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::{read_ahead::ReadAhead, socket::Socket, watchdog};
 use crate::{
-    Fingerprint, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
+    Fingerprint, HandshakeError, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
     identity::find_message,
     link::{Bare, LinkReader, LinkWriter},
     mismatch,
@@ -390,7 +390,7 @@ impl<S: Carrier> Channel<S> {
                 (stream.get_ref().1).export_keying_material(secret, label, Some(context))
             }
         };
-        exported.map(Some).map_err(|error| tls::explain(&error))
+        Ok(Some(exported.map_err(|error| tls::explain(&error))?))
     }
 
     /// Returns the message in the peer's certificate, if it has one.
@@ -503,10 +503,12 @@ impl<A: ToString> Context<A> {
     ) -> Result<F::Output, TransportError> {
         tokio::time::timeout(self.timeout, future)
             .await
-            .map_err(|_| TransportError::Timeout {
-                waiting_for,
-                address: self.peer.to_string(),
-                after: self.timeout,
+            .map_err(|_| {
+                TransportError::Handshake(HandshakeError::Timeout {
+                    waiting_for,
+                    address: self.peer.to_string(),
+                    after: self.timeout,
+                })
             })
     }
 }

@@ -20,7 +20,7 @@ use super::{
     socket::Socket,
 };
 use crate::{
-    Link, Listener, TransportError,
+    BindError, Link, Listener, TransportError,
     handshakes::{Handshakes, wait_until},
     throttle::{self, Throttle},
 };
@@ -134,10 +134,10 @@ impl<G: Greeter> Port<G> {
         } else if concerns_one_connection(&error) {
             Ok(())
         } else {
-            Err(TransportError::Accept {
+            Err(TransportError::Bind(BindError::Accept {
                 address: self.local.to_string(),
                 source: error,
-            })
+            }))
         }
     }
 }
@@ -276,7 +276,7 @@ mod tests {
         connected.unwrap();
         assert!(matches!(
             listener.accept_failed(io::Error::from_raw_os_error(libc::EBADF)),
-            Err(TransportError::Accept { .. })
+            Err(TransportError::Bind(BindError::Accept { .. }))
         ));
     }
 }

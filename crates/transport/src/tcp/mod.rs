@@ -38,7 +38,8 @@ pub(crate) use self::{
     socket::Socket,
 };
 use crate::{
-    Link, Listener, Profile, Security, Settings, Throughput, Transport, TransportError, diagnosis,
+    ConnectError, Link, Listener, Profile, Security, Settings, Throughput, Transport,
+    TransportError, diagnosis,
 };
 
 /// The TCP transport, named `tcp`.
@@ -188,7 +189,7 @@ impl Route {
         let deadline = started + options.connect_timeout;
         let addresses = tokio::time::timeout_at(deadline.into(), address::resolve(address))
             .await
-            .map_err(|_| TransportError::Timeout {
+            .map_err(|_| ConnectError::Timeout {
                 waiting_for: "the name to be resolved",
                 address: address.into(),
                 after: options.connect_timeout,
@@ -216,9 +217,11 @@ impl Route {
         &self,
         unsent_limit: u32,
     ) -> Result<(Socket, Context), TransportError> {
-        let connect_error = |source| TransportError::Connect {
-            address: self.address.clone(),
-            source,
+        let connect_error = |source| {
+            TransportError::Connect(ConnectError::Connect {
+                address: self.address.clone(),
+                source,
+            })
         };
         let (stream, peer, lost) = self.connect().await?;
         let context = Context {
@@ -264,15 +267,15 @@ impl Route {
             }
         }
         Err(match last_error {
-            Some(source) => TransportError::Connect {
+            Some(source) => TransportError::Connect(ConnectError::Connect {
                 address: self.address.clone(),
                 source,
-            },
-            None => TransportError::Timeout {
+            }),
+            None => TransportError::Connect(ConnectError::Timeout {
                 waiting_for: "the connection to open",
                 address: self.address.clone(),
                 after: self.options.connect_timeout,
-            },
+            }),
         })
     }
 }

@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{CongestionControl, congestion, info::TcpInfo, linger};
 use crate::{
-    PathProbe, PathSample, TransportError,
+    PathProbe, PathSample, StreamError, TransportError,
     preamble::{self, PREAMBLE},
 };
 
@@ -176,7 +176,7 @@ impl Connection {
 
     fn check_alive(&self) -> io::Result<()> {
         if self.vanished.load(Ordering::Acquire) {
-            Err(TransportError::PeerVanished.into_io())
+            Err(TransportError::Stream(StreamError::PeerVanished).into_io())
         } else {
             Ok(())
         }

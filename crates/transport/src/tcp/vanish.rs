@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{Tcp, TcpOptions};
-use crate::{LinkReader, LinkWriter, Security, Transport, TransportError};
+use crate::{LinkReader, LinkWriter, Security, StreamError, Transport, TransportError};
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -58,7 +58,10 @@ const PROMISE: Duration = Duration::from_secs(10);
 async fn is_reported(reader: &mut LinkReader) {
     let since = Instant::now();
     let error = TransportError::from_io(reader.read(&mut [0]).await.unwrap_err());
-    assert!(matches!(error, TransportError::PeerVanished), "{error}");
+    assert!(
+        matches!(error, TransportError::Stream(StreamError::PeerVanished)),
+        "{error}"
+    );
     assert!(since.elapsed() <= PROMISE, "after {:?}", since.elapsed());
 }
 
@@ -89,7 +92,10 @@ async fn a_peer_that_stops_reading_and_then_vanishes_is_noticed() {
     vanish(&peer);
     is_reported(&mut reader).await;
     let error = TransportError::from_io(sending.await.unwrap().unwrap_err());
-    assert!(matches!(error, TransportError::PeerVanished), "{error}");
+    assert!(
+        matches!(error, TransportError::Stream(StreamError::PeerVanished)),
+        "{error}"
+    );
 }
 
 #[tokio::test]

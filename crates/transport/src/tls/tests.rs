@@ -92,11 +92,11 @@ fn each_side_refuses_a_key_that_is_not_pinned() {
     let [client_error, server_error] = shake(&mut client, &mut server).map(Option::unwrap);
     assert!(matches!(
         explain(&client_error),
-        TransportError::WrongPeer { found, expected } if found == theirs.fingerprint() && expected == [stranger]
+        HandshakeError::WrongPeer { found, expected } if found == theirs.fingerprint() && expected == [stranger]
     ));
     assert!(matches!(
         explain(&server_error),
-        TransportError::PeerRefusedUs { .. }
+        HandshakeError::PeerRefusedUs { .. }
     ));
     // The client must not have finished, so nothing that it writes can reach the server.
     assert!(client.is_handshaking());
@@ -108,11 +108,11 @@ fn each_side_refuses_a_key_that_is_not_pinned() {
     let [client_error, server_error] = shake(&mut client, &mut server).map(Option::unwrap);
     assert!(matches!(
         explain(&server_error),
-        TransportError::WrongPeer { found, .. } if found == ours.fingerprint()
+        HandshakeError::WrongPeer { found, .. } if found == ours.fingerprint()
     ));
     assert!(matches!(
         explain(&client_error),
-        TransportError::PeerRefusedUs { .. }
+        HandshakeError::PeerRefusedUs { .. }
     ));
 }
 
@@ -158,7 +158,7 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
     let [_, error] = shake(&mut client, &mut end);
     assert!(matches!(
         explain(&error.unwrap()),
-        TransportError::NotTranspute { .. }
+        HandshakeError::NotTranspute { .. }
     ));
 
     for (names, refused_by_library) in [(vec![], false), (vec![b"h2".to_vec()], true)] {
@@ -173,7 +173,7 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
             }
             None => established(&end, "tcp").err().unwrap(),
         };
-        assert!(matches!(error, TransportError::NotTranspute { .. }));
+        assert!(matches!(error, HandshakeError::NotTranspute { .. }));
     }
 }
 
@@ -182,11 +182,11 @@ fn nothing_is_trusted_without_a_pin() {
     let (ours, _) = identities();
     assert!(matches!(
         client_config(&ours, &[]),
-        Err(TransportError::NoPinnedPeer)
+        Err(HandshakeError::NoPinnedPeer)
     ));
     assert!(matches!(
         server_config(&ours, &[]),
-        Err(TransportError::NoPinnedPeer)
+        Err(HandshakeError::NoPinnedPeer)
     ));
 }
 
@@ -223,7 +223,7 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
         for error in shake(&mut client, &mut server) {
             let error = explain(&error.unwrap());
             assert!(
-                matches!(error, TransportError::NotTranspute { .. }),
+                matches!(error, HandshakeError::NotTranspute { .. }),
                 "{error}"
             );
         }

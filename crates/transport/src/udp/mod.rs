@@ -1,10 +1,8 @@
-//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links without
-//! loss.
+//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that lose nothing.
 //!
-//! Identity, encryption, set-up, flow control and pacing are those of `rudp`. Nothing is corrected
-//! and nothing retransmitted. The first packet that is missing, or overtaken by a later one, ends
-//! the link with [`TransportError::PacketsLost`] on both sides. Data that was read before it is
-//! correct.
+//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing. Nothing is corrected and
+//! nothing sent twice. The first packet that is missing, or overtaken by a later one, ends the link with
+//! [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on both sides, so what is read is right as far as it goes.
 
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use tokio::{
     net::{TcpStream, UdpSocket},
 };
 use transpute_transport::{
-    Identity, Link, Listener, Quic, Registry, Rudp, Security, Tcp, TcpStriped, Transport,
-    TransportError, Udp,
+    ConnectError, HandshakeError, Identity, Link, Listener, Quic, Registry, Rudp, Security, Tcp,
+    TcpStriped, Transport, TransportError, Udp, UnsupportedError,
     auto::{self, Accepted, AutoListener, Offer, Pick},
 };
 
@@ -39,7 +39,8 @@ fn pick(text: &str) -> Pick {
 fn is_told(error: &TransportError) -> bool {
     matches!(
         error.root(),
-        TransportError::NoCommonTransport { .. } | TransportError::NotTranspute { .. }
+        TransportError::Handshake(HandshakeError::NoCommonTransport { .. })
+            | TransportError::Handshake(HandshakeError::NotTranspute { .. })
     )
 }
 
@@ -186,12 +187,21 @@ async fn only_what_is_offered_can_be_picked() {
     let racing = race_for("tcp-striped", &address, &connecting, patient());
     let error = beside(&mut listener, racing).await.unwrap_err();
     let root = error.root();
-    assert!(matches!(root, TransportError::NotOffered { .. }), "{error}");
+    assert!(
+        matches!(
+            root,
+            TransportError::Connect(ConnectError::NotOffered { .. })
+        ),
+        "{error}"
+    );
     let racing = race_for("tcp:cc=nonesuch", &address, &connecting, patient());
     let error = beside(&mut listener, racing).await.unwrap_err();
     let root = error.root();
     assert!(
-        matches!(root, TransportError::CongestionControl { .. }),
+        matches!(
+            root,
+            TransportError::Unsupported(UnsupportedError::CongestionControl { .. })
+        ),
         "{error}"
     );
     // Nothing of what is offered takes part.
@@ -200,7 +210,10 @@ async fn only_what_is_offered_can_be_picked() {
     let racing = race_among("quic", &address, &connecting, patient(), &registry);
     let error = beside(&mut listener, racing).await.unwrap_err();
     let root = error.root();
-    assert!(matches!(root, TransportError::Connect { .. }), "{error}");
+    assert!(
+        matches!(root, TransportError::Connect(ConnectError::Connect { .. })),
+        "{error}"
+    );
 
     for choice in ["quic", "rudp"] {
         let mut listener = bind(&listening, Offer::of([choice]).unwrap()).await;
@@ -209,7 +222,12 @@ async fn only_what_is_offered_can_be_picked() {
     }
     let offer = Offer::of(["quic"]).unwrap();
     let bound = AutoListener::bind("127.0.0.1:0", &Security::Plaintext, offer).await;
-    assert!(matches!(bound, Err(TransportError::NoPlaintext { .. })));
+    assert!(matches!(
+        bound,
+        Err(TransportError::Unsupported(
+            UnsupportedError::NoPlaintext { .. }
+        ))
+    ));
 }
 
 #[tokio::test]
@@ -222,7 +240,10 @@ async fn a_peer_with_another_transport_is_told_so() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, TransportError::NoCommonTransport { .. }),
+        matches!(
+            error,
+            TransportError::Handshake(HandshakeError::NoCommonTransport { .. })
+        ),
         "{error}"
     );
     let mut plain = udp.listen("127.0.0.1:0", &listening).await.unwrap();

@@ -7,7 +7,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use transpute_transport::{
-    Listener, Registry, Security, Tcp, TcpOptions, TransportError,
+    ConnectError, HandshakeError, Listener, Registry, Security, Tcp, TcpOptions, TransportError,
     auto::{AutoListener, AutoOptions, Offer, Pick},
 };
 
@@ -112,7 +112,10 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
         let error = race_against(&bytes, TcpOptions::default()).await;
         let root = error.root();
         assert!(
-            matches!(root, TransportError::NotTranspute { .. }),
+            matches!(
+                root,
+                TransportError::Handshake(HandshakeError::NotTranspute { .. })
+            ),
             "{error}"
         );
     }
@@ -121,7 +124,13 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
     options.handshake_timeout = Duration::from_millis(100);
     let error = race_against(b"", options).await;
     let root = error.root();
-    assert!(matches!(root, TransportError::Timeout { .. }), "{error}");
+    assert!(
+        matches!(
+            root,
+            TransportError::Handshake(HandshakeError::Timeout { .. })
+        ),
+        "{error}"
+    );
 }
 
 /// A listener that refuses after all is found out at the first read.
@@ -129,5 +138,8 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
 async fn a_refusal_is_read_in_front_of_the_first_byte() {
     let bytes = [PREAMBLE, ALL, &[1]].concat();
     let error = race_against(&bytes, TcpOptions::default()).await;
-    assert!(matches!(error, TransportError::ChoiceRefused), "{error}");
+    assert!(
+        matches!(error, TransportError::Connect(ConnectError::ChoiceRefused)),
+        "{error}"
+    );
 }

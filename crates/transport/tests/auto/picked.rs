@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use transpute_transport::{
-    Link, Listener, Security, Transport, TransportError,
+    ConnectError, HandshakeError, Link, Listener, Security, Transport, TransportError,
     auto::{self, AutoListener, Offer, Pick},
 };
 
@@ -41,24 +41,34 @@ impl Transport for Picked {
 /// Forgets which of several transports had an error.
 fn plain(error: &TransportError) -> TransportError {
     match error.root() {
-        TransportError::WrongPeer { expected, found } => TransportError::WrongPeer {
-            expected: expected.clone(),
-            found: *found,
-        },
-        TransportError::SecurityMismatch { ours, theirs } => {
-            TransportError::SecurityMismatch { ours, theirs }
+        TransportError::Handshake(HandshakeError::WrongPeer { expected, found }) => {
+            TransportError::Handshake(HandshakeError::WrongPeer {
+                expected: expected.clone(),
+                found: *found,
+            })
         }
-        TransportError::NotTranspute { evidence } => TransportError::NotTranspute {
-            evidence: evidence.clone(),
-        },
-        TransportError::PeerRefusedUs { alert } => TransportError::PeerRefusedUs {
-            alert: alert.clone(),
-        },
-        TransportError::ClosedDuringHandshake => TransportError::ClosedDuringHandshake,
-        TransportError::Connect { address, source } => TransportError::Connect {
-            address: address.clone(),
-            source: source.kind().into(),
-        },
+        TransportError::Handshake(HandshakeError::SecurityMismatch { ours, theirs }) => {
+            TransportError::Handshake(HandshakeError::SecurityMismatch { ours, theirs })
+        }
+        TransportError::Handshake(HandshakeError::NotTranspute { evidence }) => {
+            TransportError::Handshake(HandshakeError::NotTranspute {
+                evidence: evidence.clone(),
+            })
+        }
+        TransportError::Handshake(HandshakeError::PeerRefusedUs { alert }) => {
+            TransportError::Handshake(HandshakeError::PeerRefusedUs {
+                alert: alert.clone(),
+            })
+        }
+        TransportError::Handshake(HandshakeError::ClosedDuringHandshake) => {
+            TransportError::Handshake(HandshakeError::ClosedDuringHandshake)
+        }
+        TransportError::Connect(ConnectError::Connect { address, source }) => {
+            TransportError::Connect(ConnectError::Connect {
+                address: address.clone(),
+                source: source.kind().into(),
+            })
+        }
         other => panic!("{other}"),
     }
 }

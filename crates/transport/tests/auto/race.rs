@@ -7,8 +7,8 @@ use std::{
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    Link, Listener, PathClass, Quic, QuicOptions, Registry, Security, Tcp, TcpOptions,
-    TransportError,
+    ConnectError, Link, Listener, PathClass, Quic, QuicOptions, Registry, Security, Tcp,
+    TcpOptions, TransportError,
     auto::{self, Accepted, AutoListener, AutoOptions, Offer, Pick, Policy, Progress, Stage},
 };
 
@@ -50,7 +50,7 @@ async fn say_hello(accepted: Accepted, link: Link) {
 }
 
 fn is_blocked(stage: &Stage) -> bool {
-    matches!(stage, Stage::Failed(error) if matches!(**error, TransportError::UdpBlocked { .. }))
+    matches!(stage, Stage::Failed(error) if matches!(**error, TransportError::Connect(ConnectError::UdpBlocked { .. })))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -170,7 +170,10 @@ async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
         } else {
             let error = beside(&mut listener, both).await.unwrap_err();
             let root = error.root();
-            assert!(matches!(root, TransportError::Timeout { .. }), "{error}");
+            assert!(
+                matches!(root, TransportError::Connect(ConnectError::Timeout { .. })),
+                "{error}"
+            );
         }
     }
 }
@@ -266,6 +269,9 @@ async fn a_port_that_nobody_listens_on_is_reported_at_once() {
     let options = AutoOptions::default();
     let error = race_for("tcp", address, &near, options).await.unwrap_err();
     let root = error.root();
-    assert!(matches!(root, TransportError::Connect { .. }), "{error}");
+    assert!(
+        matches!(root, TransportError::Connect(ConnectError::Connect { .. })),
+        "{error}"
+    );
     assert!(began.elapsed() < Duration::from_secs(1));
 }

@@ -21,8 +21,8 @@ use tokio::{
     time::{Instant, Sleep},
 };
 use transpute_transport::{
-    Fingerprint, Link, LinkInfo, LinkTimings, Listener, PathProbe, PathSample, Security, Transport,
-    TransportError,
+    BindError, ConnectError, Fingerprint, HandshakeError, Link, LinkInfo, LinkTimings, Listener,
+    PathProbe, PathSample, Security, StreamError, Transport, TransportError,
 };
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -114,19 +114,21 @@ fn claim(security: &Security) -> Option<Fingerprint> {
 
 fn trusts(security: &Security, found: Fingerprint) -> Result<(), TransportError> {
     match security {
-        Security::Tls { peers, .. } if !peers.contains(&found) => Err(TransportError::WrongPeer {
-            expected: peers.clone(),
-            found,
-        }),
+        Security::Tls { peers, .. } if !peers.contains(&found) => {
+            Err(TransportError::Handshake(HandshakeError::WrongPeer {
+                expected: peers.clone(),
+                found,
+            }))
+        }
         _ => Ok(()),
     }
 }
 
 fn mismatch() -> TransportError {
-    TransportError::SecurityMismatch {
+    TransportError::Handshake(HandshakeError::SecurityMismatch {
         ours: "one thing",
         theirs: "another",
-    }
+    })
 }
 
 #[async_trait]
@@ -157,9 +159,11 @@ impl Transport for Toy {
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
-        let nobody = || TransportError::Connect {
-            address: address.into(),
-            source: io::ErrorKind::ConnectionRefused.into(),
+        let nobody = || {
+            TransportError::Connect(ConnectError::Connect {
+                address: address.into(),
+                source: io::ErrorKind::ConnectionRefused.into(),
+            })
         };
         let port = self.ports.lock().unwrap().get(address).cloned();
         let capacity = match self.fault {
@@ -215,14 +219,10 @@ impl Listener for ToyListener {
 
     async fn accept(&mut self) -> Result<Link, TransportError> {
         loop {
-            let knock = self
-                .knocks
-                .recv()
-                .await
-                .ok_or_else(|| TransportError::Accept {
-                    address: self.address.clone(),
-                    source: io::ErrorKind::NotConnected.into(),
-                })?;
+            let knock = self.knocks.recv().await.ok_or_else(|| BindError::Accept {
+                address: self.address.clone(),
+                source: io::ErrorKind::NotConnected.into(),
+            })?;
             let own = claim(&self.security);
             let verdict = match knock.claim {
                 _ if knock.kind != kind(&self.security) => match self.fault {
@@ -235,11 +235,11 @@ impl Listener for ToyListener {
                     _ => Err(mismatch()),
                 },
                 Some(_) if self.fault == Fault::ListenerTrustsAnyone => Ok(()),
-                Some(found) => {
-                    trusts(&self.security, found).map_err(|_| TransportError::PeerRefusedUs {
+                Some(found) => trusts(&self.security, found).map_err(|_| {
+                    TransportError::Handshake(HandshakeError::PeerRefusedUs {
                         alert: "not you".into(),
                     })
-                }
+                }),
                 None => Ok(()),
             };
             let welcome = verdict.is_ok();
@@ -332,7 +332,9 @@ impl AsyncRead for ToyReader {
         let gone = self.far.gone.load(Ordering::SeqCst);
         let completed = self.far.completed.load(Ordering::SeqCst);
         if self.fault == Fault::ForgetsOnDrop && gone && completed {
-            return Poll::Ready(Err(TransportError::ConnectionReset.into_io()));
+            return Poll::Ready(Err(
+                TransportError::Stream(StreamError::ConnectionReset).into_io()
+            ));
         }
         ready!(Pin::new(&mut self.reader).poll_read(cx, buf))?;
         let ended = buf.filled().len() == before;
@@ -340,7 +342,7 @@ impl AsyncRead for ToyReader {
             self.detects_truncation = false;
         }
         if ended && self.detects_truncation && !self.far.completed.load(Ordering::SeqCst) {
-            return Poll::Ready(Err(TransportError::Truncated.into_io()));
+            return Poll::Ready(Err(TransportError::Stream(StreamError::Truncated).into_io()));
         }
         Poll::Ready(Ok(()))
     }

@@ -10,7 +10,7 @@ use transpute_select::{
     PathEstimate, Rate, SelectError, Source, Spec, Udp, Workload,
 };
 use transpute_transport::{
-    PathSample, TrainResult, TransportError,
+    ConnectError, PathSample, TrainResult, TransportError,
     auto::{Pick, Policy, Progress, Stage},
 };
 
@@ -96,7 +96,12 @@ fn udp(progress: &Progress) -> Udp {
     let over_udp = || progress.connections().filter(|it| it.uses_udp());
     let any = |is: fn(&Stage) -> bool| over_udp().any(|it| is(it.stage()));
     let is_blocked = |stage: &Stage| {
-        (stage.error()).is_some_and(|it| matches!(it.root(), TransportError::UdpBlocked { .. }))
+        (stage.error()).is_some_and(|it| {
+            matches!(
+                it.root(),
+                TransportError::Connect(ConnectError::UdpBlocked { .. })
+            )
+        })
     };
     if any(|stage| stage.up().is_some()) {
         Udp::Passes
@@ -178,10 +183,12 @@ mod tests {
     }
 
     fn blocked() -> Stage {
-        Stage::Failed(Arc::new(TransportError::UdpBlocked {
-            address: "a:1".to_owned(),
-            after: Duration::from_secs(1),
-        }))
+        Stage::Failed(Arc::new(TransportError::Connect(
+            ConnectError::UdpBlocked {
+                address: "a:1".to_owned(),
+                after: Duration::from_secs(1),
+            },
+        )))
     }
 
     const FAR: Duration = Duration::from_millis(110);

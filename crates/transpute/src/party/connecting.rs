@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 use transpute_circuit::Bits;
 use transpute_select::End;
 use transpute_session::Inputs;
-use transpute_transport::{Link, Security, TransportError};
+use transpute_transport::{ConnectError, Link, Security, TransportError};
 
 use super::{Party, Why};
 use crate::{Connection, Error, Results, choice::Chosen};
@@ -103,8 +103,10 @@ async fn reach(
     loop {
         match open(&chosen, address, security).await {
             Err(error)
-                if matches!(error.root(), TransportError::Connect { .. })
-                    && Instant::now() + RETRY_PAUSE < deadline =>
+                if matches!(
+                    error.root(),
+                    TransportError::Connect(ConnectError::Connect { .. })
+                ) && Instant::now() + RETRY_PAUSE < deadline =>
             {
                 sleep(RETRY_PAUSE).await;
             }

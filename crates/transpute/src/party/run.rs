@@ -7,7 +7,7 @@ use transpute_select::{Chooser, End};
 use transpute_session::{
     Call, Config, Connection as Session, Inputs, KnownPath, RunId, SessionError, Spawner,
 };
-use transpute_transport::{Link, TransportError};
+use transpute_transport::{HandshakeError, Link, TransportError};
 
 use super::Party;
 use crate::{
@@ -52,7 +52,9 @@ impl Ready {
             true => ["TLS", "plaintext"],
             false => ["plaintext", "TLS"],
         };
-        Err(TransportError::SecurityMismatch { ours, theirs })
+        Err(TransportError::Handshake(
+            HandshakeError::SecurityMismatch { ours, theirs },
+        ))
     }
 }
 

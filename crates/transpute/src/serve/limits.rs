@@ -129,7 +129,7 @@ impl Limits {
         let outbox = 5 * 2 * ((128 << 10) + answer.max(chunk(offered)).max(PIECE));
         let held = 2 * (config.held + 16 * config.held_transfers);
         // The pool of random OTs, in a queue that grows by doubling, and one message more.
-        let stock = 2 * 16 * (65_536 + TRANSFERS) + 2 * 64 * u64::from(config.stock);
+        let pool = 2 * 16 * (65_536 + TRANSFERS) + 2 * 64 * u64::from(config.pool);
         // Tables that wait for labels, and those that are ready to be evaluated. A frame keeps its
         // buffer, which is at most eight times as long.
         let tables = if evaluates {
@@ -137,7 +137,7 @@ impl Limits {
         } else {
             0
         };
-        let per_connection = inbox + outbox + QUEUE + answer + held + stock + tables + CONNECTION;
+        let per_connection = inbox + outbox + QUEUE + answer + held + pool + tables + CONNECTION;
         let per_run = longest(offered, |one| run(one, base));
         let runs = (self.runs_at_once as u64)
             .min((self.max_connections as u64).saturating_mul(self.runs_per_connection as u64));
@@ -184,7 +184,7 @@ impl Limits {
             prepared: 0,
             queue: QUEUE,
             // Only an evaluator needs random OTs for its own inputs.
-            stock: if evaluates(offered) { own.stock } else { 0 },
+            pool: if evaluates(offered) { own.pool } else { 0 },
             held: (direct + runs.saturating_mul(run)).min(own.held),
             held_transfers: runs.saturating_mul(transfers).min(own.held_transfers),
             // The first run sets up the OT extension on the computing thread. The opening and

@@ -36,7 +36,7 @@ async fn the_transfers_of_a_run_are_those_that_either_party_demands() {
                     true => assert_eq!(plan, OtPlan::Direct, "{operator:?}, {peer:?}"),
                     // The pool may not be there for the first runs.
                     false if run < 19 => assert_ne!(plan, OtPlan::None),
-                    false => assert_eq!(plan, OtPlan::Stock),
+                    false => assert_eq!(plan, OtPlan::Pool),
                 }
             }
             connection.close().await.unwrap();

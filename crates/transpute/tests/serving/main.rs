@@ -249,7 +249,7 @@ async fn a_single_run_is_served() {
         let connecting = client.transport("tcp").connect(&serving.address);
         let results = connecting.run(number(30)).await.unwrap();
         assert_eq!(results.bits(), number(OURS + 30));
-        assert_ne!(results.report.session.ot, transpute::session::OtPlan::Stock);
+        assert_ne!(results.report.session.ot, transpute::session::OtPlan::Pool);
         let summary = serving.stop().await;
         assert_eq!((summary.runs, summary.broken), (1, 0), "{summary:?}");
     }

@@ -77,7 +77,7 @@ impl Unconnected {
             .patience(config.patience)
             .connection_config(ConnectionConfig {
                 garbles,
-                stock: if garbles { 0 } else { transfers },
+                pool: if garbles { 0 } else { transfers },
                 ..ConnectionConfig::default()
             });
         let endpoint = if garbles {

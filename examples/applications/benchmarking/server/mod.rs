@@ -15,7 +15,7 @@ use tokio::{
 };
 use transpute::{
     Bits, Choice, Fingerprint, Identity, Role, TransportError,
-    transport::{Link, Listener, Security, Transport},
+    transport::{ConnectError, Link, Listener, Security, Transport},
 };
 
 use self::{
@@ -389,7 +389,12 @@ impl Round<'_> {
         let security = Security::tls(self.plan.identity.clone(), [self.plan.other]);
         loop {
             match self.transport.connect(address, &security).await {
-                Err(error) if matches!(error.root(), TransportError::Connect { .. }) => {
+                Err(error)
+                    if matches!(
+                        error.root(),
+                        TransportError::Connect(ConnectError::Connect { .. })
+                    ) =>
+                {
                     sleep(RETRY_PAUSE).await;
                 }
                 other => {

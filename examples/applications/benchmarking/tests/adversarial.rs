@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::io::AsyncWriteExt;
-use transpute::{Bits, Identity, Role, TransportError, transport::Security};
+use transpute::{
+    Bits, Identity, Role, TransportError,
+    transport::{HandshakeError, Security},
+};
 
 use super::setup::{LONG, Setup, limits};
 use crate::{
@@ -257,7 +260,7 @@ async fn unknown_companies_and_the_wrong_server_are_refused() {
         let is_refused = matches!(
             &failure,
             Failure::Link {
-                source: TransportError::PeerRefusedUs { .. },
+                source: TransportError::Handshake(HandshakeError::PeerRefusedUs { .. }),
                 ..
             }
         );
@@ -272,7 +275,10 @@ async fn unknown_companies_and_the_wrong_server_are_refused() {
         .transport
         .connect(address, &security)
         .await;
-    assert!(matches!(wrong, Err(TransportError::WrongPeer { .. })));
+    assert!(matches!(
+        wrong,
+        Err(TransportError::Handshake(HandshakeError::WrongPeer { .. }))
+    ));
     for (role, share) in [(Role::Garbler, 3), (Role::Evaluator, 4)] {
         let upload = Message::Upload(setup.upload([1; 16], share));
         drop(setup.send(&key, role, upload).await);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use transpute::{Fingerprint, Identity, Role, transport::Security};
-use transpute_examples::causes;
+use transpute_applications::causes;
 
 use super::setup::{LONG, Setup, limits, plan};
 use crate::{

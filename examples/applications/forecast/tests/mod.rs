@@ -12,7 +12,7 @@ use crate::{
     integer::Integer,
 };
 
-#[path = "../../../processes.rs"]
+#[path = "../../processes.rs"]
 mod processes;
 
 /// Not a test of its own: the other tests start it as a process.

@@ -41,7 +41,7 @@ fn complaint(content: &[u8]) -> String {
     let file = folder.path().join("s");
     fs::write(&file, content).unwrap();
     let error = Shares::open(&file).unwrap_err();
-    let text = transpute_examples::causes(&error);
+    let text = transpute_applications::causes(&error);
     let prefix = format!("{}/", folder.path().display());
     text.strip_prefix(&prefix).unwrap().to_owned()
 }

@@ -2,7 +2,7 @@
 
 mod circuits;
 mod files;
-#[path = "../../../processes.rs"]
+#[path = "../../processes.rs"]
 mod processes;
 mod servers;
 
@@ -31,7 +31,7 @@ fn survey(arguments: &[&str]) -> Result<(), String> {
         .enable_all()
         .build();
     let outcome = runtime.unwrap().block_on(run(arguments));
-    outcome.map_err(|error| transpute_examples::causes(&*error))
+    outcome.map_err(|error| transpute_applications::causes(&*error))
 }
 
 fn table(columns: usize, width: u32, cells: &[u32]) -> Table {

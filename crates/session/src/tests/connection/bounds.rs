@@ -83,7 +83,7 @@ fn direct_transfers_without_a_demand_stay_within_a_limit() {
             plans.push(report.ot);
         }
     }
-    assert_eq!(plans, [OtPlan::Direct, OtPlan::Direct, OtPlan::Stock]);
+    assert_eq!(plans, [OtPlan::Direct, OtPlan::Direct, OtPlan::Pool]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{
     tests::{Setup, chain, random_inputs},
 };
 
-/// Two sides that know each other, with the stock of either in place.
+/// Two sides that know each other, with the pool of either in place.
 fn warm() -> Pair {
     let mut pair = Pair::new(1);
     pair.rest();
@@ -79,7 +79,7 @@ fn a_cold_run_of_few_bits_is_one_round_trip_from_the_connection() {
 }
 
 #[test]
-fn few_cold_runs_do_without_the_stock() {
+fn few_cold_runs_need_no_pool() {
     let aes = generators::aes128();
     let setup = Setup::new(&aes, random_inputs(&aes, 1, 1));
     let mut pair = Pair::new(2);
@@ -165,10 +165,10 @@ fn decoding_waits_until_both_inputs_are_fixed() {
 }
 
 #[test]
-fn the_stock_is_topped_up_to_what_was_asked_for() {
-    for stock in [0, 100, 4096, 70_000] {
+fn the_pool_is_topped_up_to_what_was_asked_for() {
+    for pool in [0, 100, 4096, 70_000] {
         let config = ConnectionConfig {
-            stock,
+            pool,
             ..ConnectionConfig::default()
         };
         let mut pair = Pair::with(1, &config);
@@ -179,8 +179,8 @@ fn the_stock_is_topped_up_to_what_was_asked_for() {
             .inspect(|(_, frame)| assert_eq!(tag(frame), 0))
             .map(|(_, frame)| (frame.payload.len() - 12) / 512 - 1)
             .sum();
-        let due = (stock as usize).min(65_536).div_ceil(128);
-        assert_eq!(blocks, due, "{stock}");
+        let due = (pool as usize).min(65_536).div_ceil(128);
+        assert_eq!(blocks, due, "{pool}");
     }
 }
 

@@ -81,7 +81,7 @@ fn no_flipped_bit_gives_a_wrong_output_or_a_panic() {
             noticed += usize::from(!all_well);
         }
     }
-    // What extends the stock beyond what is used is not looked at, and what ends the connection
+    // What extends the pool beyond what is used is not looked at, and what ends the connection
     // comes too late to matter.
     assert!(noticed * 10 > count * 2 * 8, "{noticed} of {}", count * 2);
 }

@@ -259,7 +259,7 @@ impl Pair {
         self.check_outputs(end, run, setup);
     }
 
-    /// Lets side 1 finish a run that it evaluates without the stock, and checks it.
+    /// Lets side 1 finish a run that it evaluates without the pool, and checks it.
     fn check_direct(&mut self, run: RunId, setup: &Setup) {
         while self.deliver(1) || self.poll(1) {}
         self.check(1, run, setup);

@@ -31,7 +31,7 @@ fn both_settings_decide_the_transfers_of_a_run() {
     // `None` if the first run of a cold connection may be either way.
     for (garbler, evaluator, is_warm, expected) in [
         (auto, auto, false, None),
-        (auto, auto, true, Some(OtPlan::Stock)),
+        (auto, auto, true, Some(OtPlan::Pool)),
         (auto, direct, false, Some(OtPlan::Direct)),
         (auto, direct, true, Some(OtPlan::Direct)),
         (direct, auto, false, Some(OtPlan::Direct)),

@@ -67,10 +67,10 @@ proptest! {
         seed: u64,
         scheme in prop::sample::select(&Scheme::ALL[..]),
         chunk_len in 64u32..2000,
-        stock in prop_oneof![Just(0u32), 1u32..5000],
+        pool in prop_oneof![Just(0u32), 1u32..5000],
         prepared in 0u32..64,
     ) {
-        let config = ConnectionConfig { stock, ..ConnectionConfig::default() };
+        let config = ConnectionConfig { pool, ..ConnectionConfig::default() };
         let mut pair = Pair::with(seed, &config);
         let setups: Vec<Setup> = circuits.iter().enumerate().map(|(index, circuit)| {
             let mut setup = Setup::new(circuit, random_inputs(circuit, 1 + index * 3, seed));
@@ -116,7 +116,7 @@ proptest! {
         }
         pair.rest();
         prop_assert!(pair.finished == [true; 2]);
-        // No transfer of a stock is used twice.
+        // No transfer of a pool is used twice.
         for end in [0, 1] {
             let mut next = 0;
             for (first, count) in pair.sent.iter()
@@ -342,7 +342,7 @@ fn a_thousand_runs_reuse_their_places() {
 }
 
 #[test]
-fn messages_of_many_bits_fit_the_stock() {
+fn messages_of_many_bits_fit_the_pool() {
     use transpute_circuit::generators;
     let mut pair = Pair::new(9);
     let circuit =

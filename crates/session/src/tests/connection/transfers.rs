@@ -11,17 +11,17 @@ use crate::{
     tests::{Setup, random_inputs},
 };
 
-fn config(extension: Extension, stock: u32) -> ConnectionConfig {
+fn config(extension: Extension, pool: u32) -> ConnectionConfig {
     ConnectionConfig {
         base_ot: BaseOt::MlKem768,
         extension,
-        stock,
+        pool,
         ..ConnectionConfig::default()
     }
 }
 
 #[test]
-fn runs_from_stock_and_direct_ones_give_the_outputs() {
+fn runs_from_the_pool_and_direct_ones_give_the_outputs() {
     let aes = generators::aes128();
     let setup = Setup::new(&aes, random_inputs(&aes, 1, 1));
     for extension in Extension::ALL {

@@ -1,5 +1,6 @@
 //! Tests of the HTTP interface of `transpute testbed serve`.
 
+mod access;
 mod client;
 mod history;
 mod jobs;

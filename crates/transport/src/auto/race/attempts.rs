@@ -15,7 +15,9 @@ use super::super::{
     candidate::{Connection, Port, Target, Up, Update, Updates},
     table::{self, Entry},
 };
-use crate::{Link, PathClass, Registry, Security, TransportError};
+use crate::{
+    ConnectError, HandshakeError, Link, PathClass, Registry, Security, StreamError, TransportError,
+};
 
 /// Connections to a listener, of which one may become the link. Dropping it closes them.
 pub(super) struct Race {
@@ -52,7 +54,7 @@ impl Race {
         registry: &Registry,
     ) -> Result<Self, TransportError> {
         if matches!(security, Security::Tls { peers, .. } if peers.is_empty()) {
-            return Err(TransportError::NoPinnedPeer);
+            return Err(TransportError::Handshake(HandshakeError::NoPinnedPeer));
         }
         let mut entries = table::of(registry);
         entries.retain(|it| it.fits(security));
@@ -283,7 +285,9 @@ impl Race {
 
     /// Makes the connection of this transport the link. It must be up.
     pub(super) async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
-        let index = self.find(pick.transport()).ok_or(TransportError::Closed)?;
+        let index = self
+            .find(pick.transport())
+            .ok_or(TransportError::Stream(StreamError::Closed))?;
         let running = &mut self.running[index];
         let mut names = running.entry.transports.iter();
         if let Some(offer) = &self.progress.offer
@@ -291,7 +295,10 @@ impl Race {
         {
             offer.check(name)?;
         }
-        let connection = running.connection.take().ok_or(TransportError::Closed)?;
+        let connection = running
+            .connection
+            .take()
+            .ok_or(TransportError::Stream(StreamError::Closed))?;
         connection.take(pick).await
     }
 
@@ -315,10 +322,10 @@ impl Race {
     }
 
     fn end_udp(&mut self) {
-        let blocked = TransportError::UdpBlocked {
+        let blocked = TransportError::Connect(ConnectError::UdpBlocked {
             address: self.address.clone(),
             after: self.started.elapsed(),
-        };
+        });
         self.end_pending(|port| matches!(port, Port::Datagrams { .. }), blocked);
     }
 
@@ -332,11 +339,11 @@ impl Race {
         if self.udp_blocked_at().is_some() {
             self.end_udp();
         }
-        let overdue = TransportError::Timeout {
+        let overdue = TransportError::Connect(ConnectError::Timeout {
             waiting_for: "further connections to come up",
             address: self.address.clone(),
             after: self.started.elapsed(),
-        };
+        });
         self.end_pending(|_| true, overdue);
         for connection in &mut self.progress.connections {
             if let Stage::Up(report) = &mut connection.stage {
@@ -365,17 +372,21 @@ impl Race {
     fn failures(&self) -> impl Iterator<Item = TransportError> {
         self.by_port().into_iter().filter_map(|index| {
             let connection = &self.progress.connections[index];
-            Some(TransportError::NotUp {
+            Some(TransportError::Connect(ConnectError::NotUp {
                 transport: connection.transports().first()?,
                 source: connection.stage.error()?.clone(),
-            })
+            }))
         })
     }
 
     /// Returns the listener's refusal of this end's identity: it holds for every transport.
     pub(super) fn refusal(&self) -> Option<TransportError> {
-        let is_refusal =
-            |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
+        let is_refusal = |error: &TransportError| {
+            matches!(
+                error.root(),
+                TransportError::Handshake(HandshakeError::PeerRefusedUs { .. })
+            )
+        };
         self.failures().find(is_refusal)
     }
 
@@ -384,18 +395,22 @@ impl Race {
         let tells = |error: &TransportError| {
             !matches!(
                 error.root(),
-                TransportError::Connect { .. }
-                    | TransportError::Timeout { .. }
-                    | TransportError::UdpBlocked { .. }
+                TransportError::Connect(
+                    ConnectError::Connect { .. }
+                        | ConnectError::Timeout { .. }
+                        | ConnectError::UdpBlocked { .. }
+                ) | TransportError::Handshake(HandshakeError::Timeout { .. })
             )
         };
         let offered = self.progress.offer.iter().flat_map(Offer::names);
         (self.failures().find(tells))
             .or_else(|| self.failures().next())
             // Everything is absent.
-            .unwrap_or_else(|| TransportError::NotOffered {
-                transport: NAME,
-                offered: offered.map(String::from).collect(),
+            .unwrap_or_else(|| {
+                TransportError::Connect(ConnectError::NotOffered {
+                    transport: NAME,
+                    offered: offered.map(String::from).collect(),
+                })
             })
     }
 }

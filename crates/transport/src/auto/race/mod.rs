@@ -29,8 +29,8 @@ pub struct Won {
 /// are closed.
 ///
 /// # Errors
-/// [`TransportError::NoPinnedPeer`]; [`TransportError::PeerRefusedUs`] as soon as it is known; [`TransportError::NotUp`] if
-/// no connection came up or stayed up; [`TransportError::NotOffered`] if the listener offers nothing that this end takes.
+/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer); [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs) as soon as it is known; [`ConnectError::NotUp`](crate::ConnectError::NotUp) if
+/// no connection came up or stayed up; [`ConnectError::NotOffered`](crate::ConnectError::NotOffered) if the listener offers nothing that this end takes.
 pub async fn race(
     address: &str,
     security: &Security,

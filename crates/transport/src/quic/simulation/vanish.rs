@@ -34,7 +34,10 @@ fn cut(wires: &[Arc<Mutex<Wire>>; 2], is_cut: bool) {
 async fn is_reported_in_time(reader: &mut LinkReader) {
     let since = Instant::now();
     let error = TransportError::from_io(reader.read(&mut [0]).await.unwrap_err());
-    assert!(matches!(error, TransportError::PeerVanished), "{error}");
+    assert!(
+        matches!(error, TransportError::Stream(StreamError::PeerVanished)),
+        "{error}"
+    );
     assert!(since.elapsed() <= PROMISE, "after {:?}", since.elapsed());
 }
 
@@ -59,7 +62,10 @@ async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
     writer.write_all(&[1; 100_000]).await.unwrap();
     let (closed, ()) = tokio::join!(writer.shutdown(), is_reported_in_time(&mut reader));
     let error = TransportError::from_io(closed.unwrap_err());
-    assert!(matches!(error, TransportError::PeerVanished), "{error}");
+    assert!(
+        matches!(error, TransportError::Stream(StreamError::PeerVanished)),
+        "{error}"
+    );
 }
 
 /// Sends more than the receive window holds. Reads the first megabyte before `meanwhile` and the

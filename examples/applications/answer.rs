@@ -1,10 +1,8 @@
-//! How a program ends: what it has found out, or what went wrong.
+//! The result of a party, as text or as JSON.
 
-use std::{error::Error, process::ExitCode};
+use std::error::Error;
 
 use serde::Serialize;
-
-use crate::causes;
 
 /// What a party has in the end.
 pub trait Answer: Serialize {
@@ -30,17 +28,5 @@ pub fn tell<A: Answer>(answer: &A, json: bool) -> Result<(), Box<dyn Error>> {
     match answer.correct() {
         Some(false) => Err(A::WRONG.into()),
         _ => Ok(()),
-    }
-}
-
-/// Says what went wrong, if anything did, and returns what the process ends with.
-#[must_use]
-pub fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", causes(&*error));
-            ExitCode::FAILURE
-        }
     }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use tempfile::TempDir;
 use transpute::Identity;
-use transpute_examples::causes;
+use transpute_applications::causes;
 
 /// Holds the arguments of a party, one in each line.
 const ARGUMENTS: &str = "TRANSPUTE_EXAMPLE_ARGUMENTS";

@@ -1,0 +1,210 @@
+//! The application's side of a connection: calls for runs, their inputs and settings, and the end.
+
+use std::sync::Arc;
+
+use rand::CryptoRng;
+use transpute_circuit::{InputSplit, Program};
+use transpute_garble::Scheme;
+
+use super::{Connection, ConnectionConfig, Decline, RunId, events::GARBLES, side::Run};
+use crate::{
+    Config, Inputs, KnownPath, OtChoice, Role, SecretRng, SessionError, helpers::Spawner,
+    session::Core,
+};
+
+/// Bytes of answers of a single run that wait for the link above which nothing more is taken from it: the peer is not
+/// reading, and answering it further would only grow the queue.
+const SINGLE_QUEUE: u64 = 1 << 20;
+
+/// A request of the application: a run in one of the two roles.
+pub struct Call {
+    /// What is computed.
+    pub program: Arc<Program>,
+    /// Whose the inputs are.
+    pub split: InputSplit,
+    /// The settings. [`Config::table_lead`] and [`Config::threads`] count in a [connection for one run](Connection::single) only.
+    pub config: Config,
+    /// This side's inputs; `None` for a run that is only prepared.
+    pub inputs: Option<Box<dyn Inputs>>,
+}
+
+impl Call {
+    /// Requests a run that is only prepared.
+    #[must_use]
+    pub fn new(program: Arc<Program>, split: InputSplit, config: Config) -> Self {
+        Self {
+            program,
+            split,
+            config,
+            inputs: None,
+        }
+    }
+
+    /// Sets this side's inputs.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: Box<dyn Inputs>) -> Self {
+        self.inputs = Some(inputs);
+        self
+    }
+}
+
+impl Connection {
+    /// Opens a connection for one run and calls for it. The run does oblivious transfers of its own, as its settings and
+    /// [`set_path`](Self::set_path) say. Its tables run ahead of labels by [`Config::table_lead`], where the peer takes as much.
+    /// `spawner` starts the threads of [`Config::threads`].
+    ///
+    /// A call whose settings cannot work ends with an event.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn single(
+        role: Role,
+        call: Call,
+        encrypted: bool,
+        spawner: Option<Spawner>,
+    ) -> Result<(Self, RunId), SessionError> {
+        Self::single_with_rng(
+            role,
+            call,
+            encrypted,
+            spawner,
+            &mut rand::make_rng::<SecretRng>(),
+        )
+    }
+
+    /// Opens a connection for one run whose secrets come from `rng`.
+    pub(crate) fn single_with_rng(
+        role: Role,
+        call: Call,
+        encrypted: bool,
+        spawner: Option<Spawner>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<(Self, RunId), SessionError> {
+        let config = ConnectionConfig {
+            window: call.config.table_lead,
+            base_ot: call.config.base_ot,
+            prepared: 0,
+            pool: 0,
+            queue: SINGLE_QUEUE,
+            garbles: false,
+            ..ConnectionConfig::default()
+        };
+        let mut connection = Self::opened(config, encrypted, true, rng);
+        connection.spawner = spawner;
+        let run = connection.call(role, call)?;
+        connection.close();
+        Ok((connection, run))
+    }
+
+    /// Calls for a run; the peer's call of the same number in the other role is its other side. A run
+    /// whose settings cannot work ends with an event, on both sides.
+    ///
+    /// # Errors
+    /// [`SessionError::Closed`] if the connection is closing or has no number left.
+    pub fn call(&mut self, role: Role, call: Call) -> Result<RunId, SessionError> {
+        self.check_may_call(role)?;
+        let side = self.side(role);
+        let may_use_pool = call.config.ot == OtChoice::Auto && call.split.evaluator_bits() > 0;
+        let number = side.call(call);
+        if role == Role::Garbler && may_use_pool && self.sender.is_none() && self.has_pool() {
+            self.set_up_sender();
+            self.connect_sender()?;
+        }
+        self.start_waiting(role)?;
+        Ok(RunId::new(role, number))
+    }
+
+    /// Answers the peer's call for a run without calling for it: the next run in this role.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn decline(&mut self, role: Role, why: Decline) -> Result<(), SessionError> {
+        self.check_may_call(role)?;
+        let side = self.side(role);
+        let (number, is_ended) = side.skip();
+        self.part_with(RunId::new(role, number), why.frame(), is_ended);
+        self.start_waiting(role)
+    }
+
+    /// Gives a prepared run its inputs.
+    ///
+    /// # Errors
+    /// Those that end the connection.
+    pub fn provide(&mut self, run: RunId, inputs: Box<dyn Inputs>) -> Result<(), SessionError> {
+        let limits = self.limits(run.role());
+        let side = self.side(run.role());
+        if let Some(Run::Held(held)) = side.get(run.number)
+            && let Some(call) = &mut held.call
+        {
+            call.inputs = Some(inputs);
+            return Ok(());
+        }
+        let done = side.work(run.number, limits, |session| match &mut session.0 {
+            Core::Garbler(core) => core.provide(inputs),
+            Core::Evaluator(core) => {
+                core.provide(inputs);
+                Ok(())
+            }
+        });
+        self.settle_run(run, done)
+    }
+
+    /// Plans the transfers of a run for a path, once the link is there, if they are its own and [`OtChoice::Auto`]. Of no effect behind
+    /// the first [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// Those that end the connection.
+    pub fn set_path(&mut self, run: RunId, path: KnownPath) -> Result<(), SessionError> {
+        let mut rng: SecretRng = rand::make_rng();
+        let limits = self.limits(run.role());
+        let side = self.side(run.role());
+        let done = side.work(run.number, limits, |session| match &mut session.0 {
+            Core::Garbler(core) => core.set_path(path, &mut rng),
+            Core::Evaluator(core) => core.set_path(path, &mut rng),
+        });
+        self.settle_run(run, done)
+    }
+
+    /// Prefers a garbling scheme in a run, once the path is known. Of no effect if the scheme is not among those that are allowed,
+    /// and behind the first [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// Those that end the connection.
+    pub fn prefer_scheme(&mut self, run: RunId, scheme: Scheme) -> Result<(), SessionError> {
+        let limits = self.limits(run.role());
+        let side = self.side(run.role());
+        let done = side.work(run.number, limits, |session| session.prefer_scheme(scheme));
+        self.settle_run(run, done)
+    }
+
+    /// Gives a run up. The peer hears of it; other runs go on.
+    pub fn cancel(&mut self, run: RunId) {
+        let side = self.side(run.role());
+        match side.get(run.number) {
+            Some(Run::Held(held)) if held.call.is_some() => {
+                // Its turn comes all the same, so that the peer hears of it.
+                held.call = None;
+            }
+            Some(Run::Active(_)) => self.end(run, Err(SessionError::Cancelled)),
+            _ => {}
+        }
+    }
+
+    /// Makes no further calls: the connection ends when all runs have.
+    pub fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    fn check_may_call(&mut self, role: Role) -> Result<(), SessionError> {
+        let peer_called = self.close_received.map(|called| match role {
+            Role::Garbler => called[1],
+            Role::Evaluator => called[0],
+        });
+        let called = self.side(role).called;
+        let is_over = peer_called.is_some_and(|theirs| called >= theirs);
+        if self.is_closing || is_over || called >= GARBLES - 1 {
+            return Err(SessionError::Closed);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Errors of reading and resolving an address, before it is bound or connected to.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why an address can be neither bound nor connected to.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// The address is not of the form the transport expects.
+    #[error("{address:?} is not an address: {reason}")]
+    InvalidAddress {
+        /// The text given.
+        address: String,
+        /// The reason why it is not an address.
+        reason: &'static str,
+    },
+    /// The host name has no address.
+    #[error("cannot resolve {address:?}: {source}")]
+    Resolve {
+        /// The text given.
+        address: String,
+        /// The resolver's error.
+        source: io::Error,
+    },
+}

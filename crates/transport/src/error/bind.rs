@@ -1,0 +1,27 @@
+//! Errors of a listening socket.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why a transport cannot listen, or can no longer accept connections.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The listening socket broke; no further link will arrive.
+    #[error("cannot accept on {address}: {source}")]
+    Accept {
+        /// The address listened on.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,105 @@
+//! Errors of the handshake: TLS, pinned keys, the plaintext preamble, the transport that both sides use.
+
+use std::{error::Error as StdError, time::Duration};
+
+use thiserror::Error;
+
+use crate::Fingerprint;
+
+/// Why two connected programs do not accept each other.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HandshakeError {
+    /// A step of the handshake did not complete in the time allowed.
+    #[error("timed out after {after:?} waiting for {waiting_for} ({address})")]
+    Timeout {
+        /// The step that was waited for.
+        waiting_for: &'static str,
+        /// The peer's address.
+        address: String,
+        /// The time allowed.
+        after: Duration,
+    },
+    /// No fingerprint is pinned, so no peer could be accepted.
+    #[error(
+        "no peer fingerprint is given, so no peer can be trusted; give the other side's fingerprint"
+    )]
+    NoPinnedPeer,
+    /// The peer proved to hold a key that is not pinned.
+    #[error("the peer is {found}, expected {}", list(expected))]
+    WrongPeer {
+        /// The pinned fingerprints.
+        expected: Vec<Fingerprint>,
+        /// The fingerprint of the key the peer presented.
+        found: Fingerprint,
+    },
+    /// The peer did not accept our key: it has another fingerprint pinned.
+    #[error("the peer refused our identity ({alert}); it must be given our fingerprint")]
+    PeerRefusedUs {
+        /// The TLS alert it sent.
+        alert: String,
+    },
+    /// One side speaks TLS and the other plaintext.
+    #[error(
+        "this side speaks {ours} and the peer {theirs}: --plaintext must be given on both sides or on neither"
+    )]
+    SecurityMismatch {
+        /// This side's protocol.
+        ours: &'static str,
+        /// The peer's protocol.
+        theirs: &'static str,
+    },
+    /// The two sides have no transport in common.
+    #[error(
+        "this side uses the transport {ours} and the peer {theirs}: give the same --transport on both sides, or on \
+         neither"
+    )]
+    NoCommonTransport {
+        /// The transports that this side can use.
+        ours: String,
+        /// The transports that the peer can use, in its own words.
+        theirs: String,
+    },
+    /// The program that answers is another one, or another version of this one.
+    #[error("the peer does not speak {}: {evidence}", crate::PROTOCOL)]
+    NotTranspute {
+        /// The part of its answer that does not belong to the protocol.
+        evidence: String,
+    },
+    /// The TLS layer failed in another way, for example on a record that does not authenticate.
+    #[error("TLS failed: {detail}")]
+    Tls {
+        /// The TLS library's message.
+        detail: String,
+    },
+    /// The peer closed the connection before it had authenticated itself.
+    #[error("the peer closed the connection during the handshake")]
+    ClosedDuringHandshake,
+}
+
+/// A key that is not pinned, as it travels through the TLS library from the verifier to [`crate::tls::explain`].
+#[derive(Clone, Debug, Error)]
+#[error("the peer is {found}, expected {}", list(expected))]
+pub(crate) struct PinMismatch {
+    pub(crate) expected: Vec<Fingerprint>,
+    pub(crate) found: Fingerprint,
+}
+
+impl PinMismatch {
+    pub(crate) fn find(error: &(dyn StdError + 'static)) -> Option<HandshakeError> {
+        error
+            .downcast_ref::<Self>()
+            .map(|mismatch| HandshakeError::WrongPeer {
+                expected: mismatch.expected.clone(),
+                found: mismatch.found,
+            })
+    }
+}
+
+fn list(fingerprints: &[Fingerprint]) -> String {
+    fingerprints
+        .iter()
+        .map(Fingerprint::to_string)
+        .collect::<Vec<_>>()
+        .join(" or ")
+}

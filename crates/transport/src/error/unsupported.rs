@@ -1,0 +1,36 @@
+//! Errors of asking for what the transport or the system does not support. Binding and connecting share them.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why a transport can neither bind nor connect with the options that it was given.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum UnsupportedError {
+    /// The kernel does not have a congestion control, or does not let this process use it.
+    #[error(
+        "this system offers no congestion control {name:?}: it has {available}, and unprivileged processes may use {allowed} \
+         (net.ipv4.tcp_allowed_congestion_control)"
+    )]
+    CongestionControl {
+        /// The name asked for.
+        name: String,
+        /// The names the kernel knows, separated by blanks; a word in brackets if they cannot be read.
+        available: String,
+        /// The names that every process may use, in the same form.
+        allowed: String,
+        /// The system's error: for an unknown name, that there is no such file.
+        os: io::Error,
+    },
+    /// The transport has no plaintext mode.
+    #[error(
+        "the transport {transport} is always encrypted; for a plaintext link use the transport {instead}"
+    )]
+    NoPlaintext {
+        /// The transport asked for.
+        transport: &'static str,
+        /// A transport that offers plaintext.
+        instead: &'static str,
+    },
+}

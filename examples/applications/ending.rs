@@ -1,0 +1,40 @@
+//! The end of a program or a connection on which something went wrong.
+
+use std::{error::Error, process::ExitCode};
+
+use transpute::Connection;
+
+/// Prints the error, if there is one, and returns the exit code of the process.
+#[must_use]
+pub fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Closes a connection on which an error occurred, so that the peer learns of it; returns that error.
+pub async fn part(connection: Connection, error: Box<dyn Error>) -> Box<dyn Error> {
+    // An error of closing is a consequence of the first one.
+    let _ = connection.close().await;
+    error
+}
+
+/// Writes an error with all its causes in one line.
+#[must_use]
+pub fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        // Some errors name their cause themselves.
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

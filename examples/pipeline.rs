@@ -1,0 +1,103 @@
+//! Many computations on one connection: one after the other, many at the same time, and one whose
+//! tables are sent before its inputs are known. The garbler holds an AES-128 key, the evaluator a block.
+//!
+//! `cargo run --release --example pipeline`
+
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+use transpute::{Bits, Connection, Party, Role, circuit::generators};
+use transpute_examples::{Place, neighbours};
+
+#[derive(Parser)]
+struct Args {
+    /// Computations at the same time, the same number on both sides
+    #[arg(long, default_value_t = 100)]
+    runs: u16,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    for (role, output) in run(&Args::parse()).await? {
+        if role == Role::Evaluator {
+            println!("ciphertext {}", output.to_hex());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the output of the last computation for each role that runs in this program.
+async fn run(args: &Args) -> Result<Vec<(Role, Bits)>, Box<dyn Error>> {
+    let aes = generators::aes128();
+    let (garbler, evaluator) = (Party::garbler(&aes), Party::evaluator(&aes));
+    if let Some(role) = args.place.role {
+        let party = match role {
+            Role::Garbler => garbler,
+            Role::Evaluator => evaluator,
+        };
+        let connection = args.place.ends.open(party).await?;
+        return Ok(vec![(role, compute(connection, role, args.runs).await?)]);
+    }
+    let (listening, connecting) = neighbours(garbler, evaluator).await?;
+    let (garbler, evaluator) = tokio::join!(listening.open(), connecting.open());
+    let (garbler, evaluator) = tokio::join!(
+        compute(garbler?, Role::Garbler, args.runs),
+        compute(evaluator?, Role::Evaluator, args.runs),
+    );
+    Ok(vec![
+        (Role::Garbler, garbler?),
+        (Role::Evaluator, evaluator?),
+    ])
+}
+
+/// Computes on the connection and closes it. Returns the last output, which only the evaluator learns.
+async fn compute(connection: Connection, role: Role, runs: u16) -> Result<Bits, Box<dyn Error>> {
+    // The key or the block of this party.
+    let input = || Bits::zeros(128);
+    let report = |what: &str, time: Duration| {
+        println!("{role}: {what:<20} {:>8.1} ms", time.as_secs_f64() * 1e3);
+    };
+
+    // The first one includes the set-up of oblivious transfer.
+    for what in ["first", "second", "third"] {
+        let outcome = connection.run(input()).await?;
+        report(what, outcome.elapsed);
+    }
+
+    // All are called for before the first is waited for.
+    let started = Instant::now();
+    let running: Vec<_> = (0..runs)
+        .map(|_| connection.start(Box::new(vec![input()])))
+        .collect();
+    for run in running {
+        connection.wait(run).await?;
+    }
+    report(&format!("{runs} at the same time"), started.elapsed());
+
+    let prepared = connection.prepare().await?;
+    let outcome = prepared.run(input()).await?;
+    report("prepared", outcome.elapsed);
+    connection.close().await?;
+    Ok(outcome.bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_evaluator_learns_the_ciphertext() {
+        let args = Args::parse_from(["pipeline", "--runs", "7"]);
+        let outputs = run(&args).await.unwrap();
+        assert_eq!(outputs[0], (Role::Garbler, Bits::new()));
+        assert_eq!(outputs[1].0, Role::Evaluator);
+        // AES-128 of a block of zeros under a key of zeros.
+        let expected = "66e94bd4ef8a2c3b884cfa59ca342b2e";
+        assert_eq!(outputs[1].1.to_hex(), expected);
+    }
+}
